@@ -1,0 +1,77 @@
+"""Judge metric frames by Great Expectations, and write Data Docs of each run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+
+import great_expectations as gx
+import pandas as pd
+from great_expectations.core.expectation_validation_result import ExpectationSuiteValidationResult
+from great_expectations.render.renderer import ValidationResultsPageRenderer
+from great_expectations.render.view import DefaultJinjaPageView
+
+from expectations.suites import CRITICAL, Check
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether one expectation held for one partition; ``observed`` says what was found where it did not."""
+
+    suite: str
+    partition: str
+    expectation: str
+    severity: str
+    success: bool
+    observed: str | None
+    advice: str
+
+    @property
+    def is_critical_failure(self) -> bool:
+        """Whether this stops publishing."""
+        return not self.success and self.severity == CRITICAL
+
+
+def judge(suite_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_folder: Path) -> list[Outcome]:
+    """One outcome per check and row of the frame; Data Docs as ``<docs_folder>/<suite>.html``."""
+    if frame.empty:
+        return []
+    result = _validate(suite_name, frame, checks)
+    docs_folder.mkdir(parents=True, exist_ok=True)
+    page = DefaultJinjaPageView().render(ValidationResultsPageRenderer().render(result))
+    (docs_folder / f"{suite_name}.html").write_text(page, encoding="utf-8")
+    outcomes = []
+    for checked in result.results:
+        check = checks[checked.expectation_config.meta["check"]]
+        columns = [v for k, v in check.expectation.configuration.kwargs.items() if k.startswith("column")]
+        failed = set(checked.result.get("unexpected_index_list") or ())
+        for index, row in frame.iterrows():
+            # An expectation that could not be evaluated holds for nothing.
+            success = index not in failed and (checked.success or bool(failed))
+            observed = None if success else ", ".join(f"{name} = {row[name]}" for name in columns)
+            outcomes.append(
+                Outcome(suite_name, row["partition"], check.holds, check.severity, success, observed, check.reason)
+            )
+    return outcomes
+
+
+def _validate(suite_name: str, frame: pd.DataFrame, checks: Sequence[Check]) -> ExpectationSuiteValidationResult:
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    suite = gx.ExpectationSuite(suite_name)
+    for number, check in enumerate(checks):
+        check.expectation.meta = {"check": number}
+        check.expectation.severity = check.severity
+        check.expectation.notes = check.reason
+        suite.add_expectation(check.expectation)
+    batch = (
+        context.data_sources.add_pandas("metrics")
+        .add_dataframe_asset(suite_name)
+        .add_batch_definition_whole_dataframe("all")
+        .get_batch({"dataframe": frame})
+    )
+    return batch.validate(suite, result_format={"result_format": "COMPLETE"})

@@ -1,0 +1,148 @@
+"""What must hold of every log hour and click hour, each expectation with its severity and its reason.
+
+Critical: a count is wrong or cannot be trusted, and nothing is published. Warning: published, and shown.
+The frames that the suites judge are described in ``expectations/metrics.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import great_expectations.expectations as gxe
+from great_expectations.expectations.expectation import Expectation
+
+from include.settings import PipelineSettings
+
+CRITICAL, WARNING = "critical", "warning"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One expectation in words: ``holds`` is what it says, ``reason`` why it is there and what to do."""
+
+    expectation: Expectation
+    severity: str
+    holds: str
+    reason: str
+
+
+def _always(column: str, smallest: float | None, largest: float | None) -> Expectation:
+    return gxe.ExpectColumnValuesToBeBetween(column=column, min_value=smallest, max_value=largest)
+
+
+def _equal(one: str, other: str) -> Expectation:
+    return gxe.ExpectColumnPairValuesToBeEqual(column_A=one, column_B=other)
+
+
+def log_hour_checks(settings: PipelineSettings) -> list[Check]:
+    """What must hold of each source's log hour."""
+    return [
+        Check(
+            _equal("lines", "accounted_lines"),
+            CRITICAL,
+            "lines = clicks stored + duplicates + lines in quarantine",
+            "No line vanishes and none is counted twice. Ingest the log hour again.",
+        ),
+        Check(
+            _equal("accepted", "stored_clicks"),
+            CRITICAL,
+            "accepted lines = rows in clicks",
+            "The accounting and the table were written by different runs. Ingest the log hour again.",
+        ),
+        Check(
+            _always("duplicate_event_ids", 0, 0),
+            CRITICAL,
+            "no event id is accepted twice within the lateness window",
+            "A click would be counted twice. Ingest the log hours again, the earlier one first.",
+        ),
+        Check(
+            _always("null_keys", 0, 0),
+            CRITICAL,
+            "no required column of clicks is null",
+            "Rows without time, URL or country fall out of the counts. See the source's field mapping.",
+        ),
+        Check(
+            _always("invalid_country_codes", 0, 0),
+            CRITICAL,
+            "every country code is ISO 3166-1 alpha-2 or 'unknown'",
+            "Counts per country would have rows that no country has. Ingest the log hour again.",
+        ),
+        Check(
+            _always("quarantined_share", None, settings.max_quarantined_share),
+            WARNING,
+            f"at most {settings.max_quarantined_share:.0%} of the lines are in quarantine",
+            "A source may have changed its format. See quarantined_clicks for the reasons.",
+        ),
+        Check(
+            _always("unknown_country_share", None, settings.max_unknown_country_share),
+            WARNING,
+            f"at most {settings.max_unknown_country_share:.0%} of the clicks have an unknown country",
+            "The country field or the country database may be out of date.",
+        ),
+        Check(
+            _always("files_not_closed_or_damaged", 0, 0),
+            WARNING,
+            "the log hour was closed by _SUCCESS, and no file breaks off",
+            "Lines may be missing. When the files are there, ingest the log hour again.",
+        ),
+    ]
+
+
+def click_hour_checks(settings: PipelineSettings) -> list[Check]:
+    """What must hold of each click hour's counts."""
+    checks = [
+        Check(
+            _equal("clicks_by_url", "clicks_by_country"),
+            CRITICAL,
+            "clicks summed over URLs = clicks summed over countries",
+            "Each click has one URL and one country, unknown included. Aggregate the hour again.",
+        ),
+        Check(
+            _equal("clicks", "clicks_by_url"),
+            CRITICAL,
+            "rows in clicks = clicks summed over URLs",
+            "The counts are older than the clicks, or miss some. Aggregate the hour again.",
+        ),
+    ]
+    for key in ("url", "country"):
+        checks += [
+            Check(
+                _always(f"smallest_{key}_count", 1, None),
+                CRITICAL,
+                f"every click_count per {key} is at least 1",
+                "A row stands for clicks that happened. Aggregate the hour again.",
+            ),
+            Check(
+                _equal(f"{key}_rows", f"{key}_keys"),
+                CRITICAL,
+                f"no {key} has two rows in a click hour, so none has two buckets",
+                "Its clicks would be split over rows. Aggregate the hour again.",
+            ),
+            Check(
+                _always(f"misplaced_{key}_rows", 0, 0),
+                CRITICAL,
+                f"every bucket is what the {key}'s hash says for the table's number of buckets",
+                "Joins that rely on co-partitioning would miss rows. Aggregate the hour again.",
+            ),
+            Check(
+                _always(f"bots_above_{key}_clicks", 0, 0),
+                CRITICAL,
+                f"crawlers' clicks per {key} are at most all clicks",
+                "They are a part of them. Aggregate the hour again.",
+            ),
+        ]
+    checks += [
+        Check(
+            _equal("url_buckets", "country_buckets"),
+            CRITICAL,
+            "the aggregate tables have the same number of buckets",
+            f"Co-partitioned tables share it. See the table property and config/pipeline.toml.",
+        ),
+        Check(
+            _always("top_url_share", None, settings.max_top_key_share),
+            WARNING,
+            f"no URL has more than {settings.max_top_key_share:.0%} of a click hour's clicks",
+            "A loop, an attack or a broken redirect may be behind it; and one instance carries that load.",
+        ),
+    ]
+    return checks

@@ -1,0 +1,1 @@
+"""What DAGs and jobs share: words, settings, table declarations, arguments. Free of pyspark."""

@@ -1,0 +1,25 @@
+"""Errors that a person can act on: what, which value, what was expected, what to do next."""
+
+from __future__ import annotations
+
+
+class ClickmillError(Exception):
+    """A run failed for a reason that can be said in one line; exit code 1."""
+
+    exit_code = 1
+
+
+class UsageError(ClickmillError):
+    """The arguments or the configuration are wrong, found before any work; exit code 2."""
+
+    exit_code = 2
+
+
+class MissingLandingError(ClickmillError):
+    """No landing partition where one was expected."""
+
+
+class QualityError(ClickmillError):
+    """A critical check failed: nothing is published; exit code 3."""
+
+    exit_code = 3

@@ -1,0 +1,73 @@
+"""The arguments that every job takes, from a shell or from a DAG."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from include.errors import ClickmillError, UsageError
+from include.log_hours import Hour, HourRange
+
+LOG_HOURS_EPILOG = """hours are UTC; --from and --to are half-open: --to itself is not included.
+exit codes: 0 done, 1 failed, 2 wrong arguments or configuration, 3 a critical quality check failed"""
+
+
+@dataclass(frozen=True)
+class JobArguments:
+    """Which source (``all``: every scheduled one) and which log hours a job is to work on."""
+
+    source: str
+    log_hours: HourRange
+
+    @classmethod
+    def of(cls, source: str, start: str | None, end: str | None, hour: str | None = None) -> JobArguments:
+        """From texts such as ``2026-03-01T05``: either ``hour``, or ``start`` and ``end``.
+
+        Raises:
+            UsageError: if they name no range of hours.
+        """
+        if hour and not (start or end):
+            return cls(source, HourRange.single(Hour.parse(hour)))
+        if start and end and not hour:
+            return cls(source, HourRange(Hour.parse(start), Hour.parse(end)))
+        raise UsageError("no hours given: expected either --hour, or both --from and --to, such as 2026-03-01T05")
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Says in one line what is wrong with the arguments, and exits with 2."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        """Print the one line and exit."""
+        self.exit(2, f"{self.prog}: {message}; see --help\n")
+
+
+def job_parser(module: str, description: str | None) -> OneLineParser:
+    """A parser with the arguments that all jobs over log hours share."""
+    parser = OneLineParser(
+        prog=f"python -m {module}",
+        description=description,
+        epilog=LOG_HOURS_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--source", default="all", help="a source of config/sources.toml; default: all scheduled ones")
+    parser.add_argument("--from", dest="start", metavar="HOUR", help="first log hour, such as 2026-03-01T05")
+    parser.add_argument("--to", dest="end", metavar="HOUR", help="the log hour after the last one")
+    parser.add_argument("--hour", metavar="HOUR", help="one log hour, instead of --from and --to")
+    return parser
+
+
+def parse_job_arguments(module: str, description: str | None, argv: Sequence[str] | None = None) -> JobArguments:
+    """The shared arguments and no others."""
+    given = job_parser(module, description).parse_args(argv)
+    return JobArguments.of(given.source, given.start, given.end, given.hour)
+
+
+def exit_with(main: Callable[[], None]) -> None:
+    """Run a job's main; an error that a person can act on is one line, not a stack trace."""
+    try:
+        main()
+    except ClickmillError as error:
+        print(f"{'wrong arguments' if isinstance(error, UsageError) else 'failed'}: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

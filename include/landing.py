@@ -1,0 +1,52 @@
+"""The landing zone: ``landing/<source>/log_date=YYYY-MM-DD/log_hour=HH/``, closed by ``_SUCCESS``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from include.log_hours import Hour
+from include.sources import Source
+
+SUCCESS = "_SUCCESS"
+
+
+@dataclass(frozen=True)
+class LandedHour:
+    """What lies in the landing zone for one source and log hour."""
+
+    folder: Path
+    hour: Hour
+    files: tuple[Path, ...]
+    size_bytes: int
+    is_closed: bool
+
+
+def hour_folder(landing: Path, source: str, log_hour: Hour) -> Path:
+    """The landing partition of a source's log hour."""
+    return landing / source / f"log_date={log_hour.day.isoformat()}" / f"log_hour={log_hour.hour:02d}"
+
+
+def look_at(landing: Path, source: str, log_hour: Hour) -> LandedHour:
+    """The data files of a source's log hour, by name; names starting with ``.`` or ``_`` are not data."""
+    folder = hour_folder(landing, source, log_hour)
+    try:
+        entries = sorted(entry for entry in folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        entries = []
+    files = tuple(entry for entry in entries if entry.name[0] not in "._" and entry.is_file())
+    return LandedHour(
+        folder=folder,
+        hour=log_hour,
+        files=files,
+        size_bytes=sum(file.stat().st_size for file in files),
+        is_closed=any(entry.name == SUCCESS for entry in entries),
+    )
+
+
+def is_ready(landing: Path, source: Source, log_hour: Hour, now: datetime) -> bool:
+    """Whether a source's log hour can be ingested: it is closed, or its grace time is over."""
+    if look_at(landing, source.name, log_hour).is_closed:
+        return True
+    return now >= log_hour.end + timedelta(minutes=source.grace_minutes)

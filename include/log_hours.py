@@ -1,0 +1,125 @@
+"""Hours, UTC, and half-open ranges of them: the unit in which Clickmill is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+
+from include.errors import UsageError
+
+ONE_HOUR = timedelta(hours=1)
+HOUR_FORMAT = "%Y-%m-%dT%H"
+
+
+@dataclass(frozen=True, order=True)
+class Hour:
+    """One hour, UTC. Whether it is a log hour or a click hour, the variable's name says."""
+
+    start: datetime
+
+    @classmethod
+    def parse(cls, text: str) -> Hour:
+        """``2026-03-01T05`` or a longer ISO time on the full hour; without an offset it is UTC.
+
+        Raises:
+            UsageError: if the text is not such an hour.
+        """
+        expected = f"not an hour: {text!r}; expected UTC such as 2026-03-01T05"
+        try:
+            moment = datetime.fromisoformat(text.strip())
+        except ValueError:
+            raise UsageError(expected) from None
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        if moment != moment.replace(minute=0, second=0, microsecond=0) or "T" not in text:
+            raise UsageError(expected)
+        return cls(moment)
+
+    @classmethod
+    def of(cls, day: date, hour: int) -> Hour:
+        """The hour ``hour`` (0 to 23) of ``day``."""
+        return cls(datetime(day.year, day.month, day.day, hour, tzinfo=UTC))
+
+    @property
+    def day(self) -> date:
+        """The UTC day."""
+        return self.start.date()
+
+    @property
+    def hour(self) -> int:
+        """0 to 23."""
+        return self.start.hour
+
+    @property
+    def end(self) -> datetime:
+        """The first moment after it."""
+        return self.start + ONE_HOUR
+
+    @property
+    def number(self) -> int:
+        """Hours since 1970-01-01T00."""
+        return int(self.start.timestamp()) // 3600
+
+    @classmethod
+    def of_number(cls, number: int) -> Hour:
+        """The hour that is so many hours after 1970-01-01T00."""
+        return cls(datetime.fromtimestamp(number * 3600, tz=UTC))
+
+    def plus(self, hours: int) -> Hour:
+        """The hour that many hours later (earlier when negative)."""
+        return Hour(self.start + hours * ONE_HOUR)
+
+    def __str__(self) -> str:
+        return self.start.strftime(HOUR_FORMAT)
+
+
+@dataclass(frozen=True)
+class HourRange:
+    """The hours from ``start`` up to, not including, ``end``; at least one."""
+
+    start: Hour
+    end: Hour
+
+    def __post_init__(self) -> None:
+        if not self.start < self.end:
+            raise UsageError(
+                f"empty range of hours: from {self.start} to {self.end}; "
+                "expected 'to' after 'from' (the range is half-open: 'to' itself is not included)"
+            )
+
+    @classmethod
+    def single(cls, hour: Hour) -> HourRange:
+        """A range of one hour."""
+        return cls(hour, hour.plus(1))
+
+    def __iter__(self) -> Iterator[Hour]:
+        hour = self.start
+        while hour < self.end:
+            yield hour
+            hour = hour.plus(1)
+
+    def __len__(self) -> int:
+        return (self.end.start - self.start.start) // ONE_HOUR
+
+    def __contains__(self, hour: object) -> bool:
+        return isinstance(hour, Hour) and self.start <= hour < self.end
+
+    def __str__(self) -> str:
+        return str(self.start) if len(self) == 1 else f"{self.start}..{self.end}"
+
+
+def hours_predicate(hours: Iterable[Hour], day_column: str, hour_column: str) -> str:
+    """A constant SQL predicate that is true for exactly these hours; false for none of them.
+
+    One term a day, so that it stays short for a month of hours, and on partition columns only,
+    so that Delta replaces whole partitions by their metadata.
+    """
+    terms = []
+    for day, of_day in groupby(sorted(set(hours)), key=lambda hour: hour.day):
+        numbers = [hour.hour for hour in of_day]
+        term = f"{day_column} = DATE'{day.isoformat()}'"
+        if len(numbers) < 24:
+            term += f" AND {hour_column} IN ({', '.join(map(str, numbers))})"
+        terms.append(f"({term})")
+    return " OR ".join(terms) if terms else "false"

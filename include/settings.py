@@ -1,0 +1,119 @@
+"""Where Clickmill's state lives, and the pipeline's settings. Read once, at the edge."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from include.errors import UsageError
+
+Model = TypeVar("Model", bound=BaseModel)
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+class PipelineSettings(BaseModel):
+    """``config/pipeline.toml``: what holds for all sources. Commented there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    buckets: int = Field(8, ge=1, le=4096)
+    tracking_parameters: tuple[str, ...] = ()
+    country_database: Path | None = None
+    report_hours: int = Field(168, ge=1)
+    max_top_key_share: float = Field(0.5, gt=0, le=1)
+    max_quarantined_share: float = Field(0.05, ge=0, le=1)
+    max_unknown_country_share: float = Field(0.5, ge=0, le=1)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The folders of one Clickmill home, and the paths of its configuration."""
+
+    home: Path
+    sources_file: Path
+    pipeline_file: Path
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
+        """``CLICKMILL_HOME`` (default ``var`` beside the code), ``CLICKMILL_SOURCES``, ``CLICKMILL_PIPELINE``."""
+        config = REPOSITORY / "config"
+        return cls(
+            home=Path(environment.get("CLICKMILL_HOME") or REPOSITORY / "var").resolve(),
+            sources_file=Path(environment.get("CLICKMILL_SOURCES") or config / "sources.toml"),
+            pipeline_file=Path(environment.get("CLICKMILL_PIPELINE") or config / "pipeline.toml"),
+        )
+
+    @property
+    def landing(self) -> Path:
+        """Where writers put click logs, by source and log hour."""
+        return self.home / "landing"
+
+    @property
+    def lake(self) -> Path:
+        """The Delta tables."""
+        return self.home / "lake"
+
+    @property
+    def reports(self) -> Path:
+        """The HTML report, Data Docs and exports."""
+        return self.home / "reports"
+
+    @property
+    def locks(self) -> Path:
+        """Lock files of the jobs that must not run beside themselves."""
+        return self.home / "run" / "locks"
+
+    @property
+    def visitor_key_file(self) -> Path:
+        """The secret under which client addresses become visitors."""
+        return self.home / "secrets" / "visitor_key"
+
+    def visitor_key(self) -> bytes:
+        """The secret itself.
+
+        Raises:
+            UsageError: if set-up has not made it.
+        """
+        try:
+            return self.visitor_key_file.read_bytes().strip()
+        except FileNotFoundError:
+            raise UsageError(
+                f"no secret for visitors at {self.visitor_key_file}; it is made by: .venv/bin/python -m ops.services start"
+            ) from None
+
+    @cached_property
+    def pipeline(self) -> PipelineSettings:
+        """The pipeline's settings.
+
+        Raises:
+            UsageError: naming every wrong setting at once.
+        """
+        return read_toml(self.pipeline_file, PipelineSettings)
+
+
+def read_toml(file: Path, model: type[Model]) -> Model:
+    """The TOML file as the model; every error in one message, each with its place.
+
+    Raises:
+        UsageError: if the file is absent, not TOML, or does not fit the model.
+    """
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        return model.model_validate(content)
+    except FileNotFoundError:
+        raise UsageError(f"no configuration file {file}; expected a TOML file there") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} is not TOML: {error}") from None
+    except ValidationError as errors:
+        listed = "; ".join(
+            f"{'.'.join(map(str, error['loc'])) or 'file'}: {error['msg']} (got {error['input']!r})"
+            for error in errors.errors()
+        )
+        raise UsageError(f"{file}: {listed}") from None

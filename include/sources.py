@@ -1,0 +1,119 @@
+"""Sources: named origins of clicks, declared in ``config/sources.toml``."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from include.errors import UsageError
+from include.settings import Settings, read_toml
+
+FieldPath = Annotated[str, StringConstraints(pattern=r"^[^.\s`]+(\.[^.\s`]+)*$")]
+SOURCE_NAME = re.compile(r"^[a-z][a-z0-9_]{0,62}$")
+
+
+class JsonFields(BaseModel):
+    """Which JSON field is what; nested fields by a dotted path. Fields left out are null in the clicks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    time: FieldPath
+    url: FieldPath
+    time_format: Literal["iso8601", "epoch_seconds", "epoch_milliseconds"] = "iso8601"
+    event_id: FieldPath | None = None
+    country: FieldPath | None = None
+    visitor: FieldPath | None = None
+    client_address: FieldPath | None = None
+    referrer: FieldPath | None = None
+    user_agent: FieldPath | None = None
+    status: FieldPath | None = None
+
+    def paths(self) -> dict[str, tuple[str, ...]]:
+        """Role (``time``, ``url`` …) to the field's path, mapped roles only."""
+        roles = self.model_dump(exclude={"time_format"}, exclude_none=True)
+        return {role: tuple(path.split(".")) for role, path in roles.items()}
+
+    @model_validator(mode="after")
+    def no_path_inside_another(self) -> JsonFields:
+        """A field cannot be both a value and the parent of another mapped field."""
+        paths = set(self.paths().values())
+        for path in paths:
+            for length in range(1, len(path)):
+                if path[:length] in paths:
+                    raise ValueError(f"field {'.'.join(path[:length])!r} is mapped and {'.'.join(path)!r} inside it too")
+        return self
+
+
+class Source(BaseModel):
+    """One source; what each setting means is commented in ``config/sources.toml``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = ""
+    format: Literal["json", "combined", "common"]
+    fields: JsonFields | None = None
+    base_url: str | None = Field(None, pattern=r"^https?://[^/?#\s]+$")
+    scheduled: bool = False
+    lateness_hours: int = Field(6, ge=0, le=744)
+    grace_minutes: int = Field(15, ge=0)
+    oldest_hours: int = Field(168, ge=1)
+    newest_minutes: int = Field(10, ge=0)
+    max_line_bytes: int = Field(65536, ge=256)
+
+    @model_validator(mode="after")
+    def fits_its_format(self) -> Source:
+        """JSON needs a field mapping, access logs a base URL, and neither takes the other's."""
+        if (self.format == "json") != (self.fields is not None):
+            raise ValueError("[fields] belongs to a json source, and a json source needs it")
+        if (self.format == "json") == (self.base_url is not None):
+            raise ValueError("base_url belongs to a combined or common source, and such a source needs it")
+        return self
+
+    @property
+    def has_event_id(self) -> bool:
+        """Whether duplicates can be told."""
+        return self.fields is not None and self.fields.event_id is not None
+
+
+class Sources(BaseModel):
+    """The whole ``sources.toml``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sources: dict[str, Source]
+
+    @model_validator(mode="after")
+    def names_fit_paths(self) -> Sources:
+        """A source's name is a folder and a partition value."""
+        for name in self.sources:
+            if not SOURCE_NAME.match(name):
+                raise ValueError(f"source name {name!r}: expected lower case letters, digits and _")
+        return self
+
+
+def load_sources(settings: Settings) -> dict[str, Source]:
+    """All declared sources by name.
+
+    Raises:
+        UsageError: naming every wrong setting at once.
+    """
+    declared = read_toml(settings.sources_file, Sources).sources
+    return {name: source.model_copy(update={"name": name}) for name, source in declared.items()}
+
+
+def choose_sources(settings: Settings, name: str) -> list[Source]:
+    """The named source, or with ``all`` every scheduled one.
+
+    Raises:
+        UsageError: if there is no such source.
+    """
+    sources = load_sources(settings)
+    chosen = [s for s in sources.values() if s.scheduled] if name == "all" else [s for s in sources.values() if s.name == name]
+    if not chosen:
+        raise UsageError(
+            f"no source {name!r} in {settings.sources_file}: expected one of {', '.join(sorted(sources))}, "
+            "or all for those with scheduled = true"
+        )
+    return chosen

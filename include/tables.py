@@ -1,0 +1,244 @@
+"""Every table, declared once: names, grain, types, keys, partitioning and a comment per column.
+
+Writers, checks and docs read them here. Types are Spark SQL types. Hours are UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+UNKNOWN_COUNTRY = "unknown"
+
+#: lg(k) of the visitor sketches: HLL_8 with 2**12 registers, standard error 1.04 / sqrt(2**12).
+#: Source: DataSketches, https://datasketches.apache.org/docs/HLL/HLL.html
+SKETCH_LG_K = 12
+VISITOR_COUNT_STANDARD_ERROR = 1.04 / 2 ** (SKETCH_LG_K / 2)
+
+#: Table property that holds the number of buckets of a co-partitioned table.
+BUCKETS_PROPERTY = "clickmill.buckets"
+
+#: The longest raw text kept of a quarantined line, in characters; file and line lead to the rest.
+MAX_RAW_CHARACTERS = 8192
+
+#: Why a line is quarantined, and what that means. The first that fits, in this order, is given.
+QUARANTINE_REASONS = {
+    "line_too_long": "more bytes than the source's max_line_bytes",
+    "not_utf8": "bytes that are not UTF-8",
+    "blank": "nothing but white space",
+    "not_json": "not one JSON object",
+    "not_access_log": "not a line of the source's access log format",
+    "missing_event_id": "the mapped event id is absent, null or empty",
+    "missing_time": "the mapped time is absent, null or empty",
+    "bad_time": "the time cannot be read in the source's time format",
+    "time_out_of_range": "older than oldest_hours before the log hour, or newest_minutes or more after its end",
+    "missing_url": "the mapped URL is absent, null or empty",
+    "bad_url": "not an http or https URL with a host",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table; ``required`` means never null."""
+
+    name: str
+    type: str
+    comment: str
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """One Delta table under ``lake/<name>``.
+
+    ``statistics`` are the columns whose smallest and largest value Delta keeps per file: few, because they cost
+    a fifth of a write; ``bucket_key`` is the column whose hash gives ``bucket``.
+    """
+
+    name: str
+    grain: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    partitioned_by: tuple[str, ...] = ()
+    statistics: tuple[str, ...] = ()
+    bucket_key: str | None = None
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns, in order."""
+        return [column.name for column in self.columns]
+
+    @property
+    def required_columns(self) -> list[str]:
+        """The columns that are never null."""
+        return [column.name for column in self.columns if column.required]
+
+
+_SOURCE = Column("source", "STRING", "Name of the source, as in config/sources.toml.")
+_LOG_HOUR = (
+    Column("log_date", "DATE", "Day, UTC, of the landing partition that held the line."),
+    Column("log_hour", "INT", "Hour, UTC, 0 to 23, of the landing partition that held the line."),
+)
+_CLICK_HOUR = (
+    Column("click_date", "DATE", "Day, UTC, on which the click happened."),
+    Column("click_hour", "INT", "Hour, UTC, 0 to 23, in which the click happened."),
+)
+_BY_LOG_HOUR = ("source", "log_date", "log_hour")
+_BY_CLICK_HOUR = ("click_date", "click_hour")
+
+CLICKS = Table(
+    name="clicks",
+    grain="one accepted click",
+    columns=(
+        _SOURCE,
+        *_LOG_HOUR,
+        *_CLICK_HOUR,
+        Column("event_id", "STRING", "The source's id of the click; null when the source maps none.", required=False),
+        Column("clicked_at", "TIMESTAMP", "When the click happened."),
+        Column("url", "STRING", "URL in normal form: see spark_jobs/transforms/normalize_url.py."),
+        Column("country_code", "STRING", "ISO 3166-1 alpha-2 code in upper case, or 'unknown'."),
+        Column("visitor_id", "STRING", "The source's visitor, or a keyed hash; null when unknown.", required=False),
+        Column("referrer", "STRING", "Referring URL as logged; null when absent.", required=False),
+        Column("user_agent", "STRING", "User agent as logged; null when absent.", required=False),
+        Column("status", "INT", "HTTP status; null when absent or not a number.", required=False),
+        Column("is_bot", "BOOLEAN", "Whether the user agent is a known crawler; false without a user agent."),
+    ),
+    key=("source", "event_id"),
+    partitioned_by=_BY_LOG_HOUR,
+    statistics=("click_date", "click_hour", "clicked_at"),
+)
+
+QUARANTINED_CLICKS = Table(
+    name="quarantined_clicks",
+    grain="one rejected line",
+    columns=(
+        _SOURCE,
+        *_LOG_HOUR,
+        Column("file", "STRING", "File name inside the landing partition."),
+        Column("line", "BIGINT", "Line number inside the decompressed file, from 1."),
+        Column("reason", "STRING", "Why: one of the reasons in include/tables.py."),
+        Column("raw", "STRING", f"The line's text, its first {MAX_RAW_CHARACTERS} characters."),
+    ),
+    key=("source", "log_date", "log_hour", "file", "line"),
+    partitioned_by=_BY_LOG_HOUR,
+    statistics=("reason",),
+)
+
+INGEST_ACCOUNTING = Table(
+    name="ingest_accounting",
+    grain="one source and log hour",
+    columns=(
+        _SOURCE,
+        *_LOG_HOUR,
+        Column("lines", "BIGINT", "Lines read from the log hour's files, counted before they are parsed."),
+        Column("accepted", "BIGINT", "Rows in clicks."),
+        Column("duplicates", "BIGINT", "Well-formed lines dropped because their event id had arrived before."),
+        Column("duplicates_of", "MAP<STRING, BIGINT>", "The duplicates by the log hour of the first arrival."),
+        Column("quarantined", "BIGINT", "Rows in quarantined_clicks."),
+        Column("quarantined_by_reason", "MAP<STRING, BIGINT>", "The quarantined lines by reason."),
+        Column("late", "BIGINT", "Accepted clicks whose click hour is before the log hour."),
+        Column("out_of_order", "BIGINT", "Well-formed lines older than a line before them in the same file."),
+        Column("first_clicked_at", "TIMESTAMP", "Earliest accepted click; null without clicks.", required=False),
+        Column("last_clicked_at", "TIMESTAMP", "Latest accepted click; null without clicks.", required=False),
+        Column("ids_hash", "BIGINT", "Exclusive or of the accepted event ids' xxhash64; 0 without ids."),
+        Column("files", "INT", "Data files in the landing partition."),
+        Column("bytes", "BIGINT", "Their size as stored."),
+        Column("damaged_files", "ARRAY<STRING>", "Files that broke off; their lines before the damage count."),
+        Column("is_closed", "BOOLEAN", "Whether _SUCCESS was there; false: ingested after the grace time."),
+        Column("click_hours", "ARRAY<STRING>", "Click hours this log hour touches or, in earlier runs, touched."),
+        Column("ingested_at", "TIMESTAMP", "When this row was written."),
+    ),
+    key=_BY_LOG_HOUR,
+    partitioned_by=_BY_LOG_HOUR,
+    statistics=(),
+)
+
+
+def _counts(what: str) -> tuple[Column, ...]:
+    return (
+        Column("click_count", "BIGINT", f"Accepted clicks {what}, crawlers included; at least 1."),
+        Column("bot_click_count", "BIGINT", "Those of them by crawlers."),
+        Column(
+            "visitor_count",
+            "BIGINT",
+            "Distinct visitors, crawlers left out, estimated from the sketch "
+            f"(standard error {VISITOR_COUNT_STANDARD_ERROR:.1%}).",
+        ),
+    )
+
+
+def _hourly(name: str, key: Column, what: str) -> Table:
+    return Table(
+        name=name,
+        grain=f"one click hour and {key.name}",
+        columns=(
+            *_CLICK_HOUR,
+            key,
+            *_counts(what),
+            Column("visitor_sketch", "BINARY", "Mergeable HLL sketch of the visitors; merge with hll_union_agg."),
+            Column("bucket", "INT", f"pmod(hash({key.name}), N), N being the table property {BUCKETS_PROPERTY}."),
+            Column("counted_at", "TIMESTAMP", "When the click hour was counted; published only when validated since."),
+        ),
+        key=(*_BY_CLICK_HOUR, key.name),
+        partitioned_by=_BY_CLICK_HOUR,
+        statistics=("bucket",),
+        bucket_key=key.name,
+    )
+
+
+def _published(name: str, computed: Table, key: Column, what: str) -> Table:
+    return Table(
+        name=name,
+        grain=computed.grain,
+        columns=(*_CLICK_HOUR, key, *_counts(what)),
+        key=computed.key,
+        partitioned_by=_BY_CLICK_HOUR,
+        statistics=("click_count",),
+    )
+
+
+_URL = Column("url", "STRING", "URL in normal form.")
+_COUNTRY = Column("country_code", "STRING", "ISO 3166-1 alpha-2 code, or 'unknown'.")
+
+CLICKS_BY_URL_HOURLY = _hourly("clicks_by_url_hourly", _URL, "on the URL")
+CLICKS_BY_COUNTRY_HOURLY = _hourly("clicks_by_country_hourly", _COUNTRY, "from the country")
+PUBLISHED_CLICKS_BY_URL_HOURLY = _published(
+    "published_clicks_by_url_hourly", CLICKS_BY_URL_HOURLY, _URL, "on the URL"
+)
+PUBLISHED_CLICKS_BY_COUNTRY_HOURLY = _published(
+    "published_clicks_by_country_hourly", CLICKS_BY_COUNTRY_HOURLY, _COUNTRY, "from the country"
+)
+
+QUALITY_RESULTS = Table(
+    name="quality_results",
+    grain="one run, partition and expectation",
+    columns=(
+        Column("run_id", "STRING", "The validation run; Data Docs use the same name."),
+        Column("validated_at", "TIMESTAMP", "When it was judged."),
+        Column("suite", "STRING", "The suite: log_hours or click_hours."),
+        Column("partition", "STRING", "source and log hour, or click hour; 'all' for the range as a whole."),
+        Column("expectation", "STRING", "What was expected, in words."),
+        Column("severity", "STRING", "critical or warning."),
+        Column("success", "BOOLEAN", "Whether it held."),
+        Column("observed", "STRING", "What was found, where it did not hold; null else.", required=False),
+    ),
+    key=("run_id", "suite", "partition", "expectation"),
+    statistics=(),
+)
+
+#: Aggregate tables that must be co-partitioned, each with what consumers read of it.
+AGGREGATES = {
+    CLICKS_BY_URL_HOURLY: PUBLISHED_CLICKS_BY_URL_HOURLY,
+    CLICKS_BY_COUNTRY_HOURLY: PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
+}
+
+TABLES = {
+    table.name: table
+    for table in (
+        CLICKS,
+        QUARANTINED_CLICKS,
+        INGEST_ACCOUNTING,
+        *AGGREGATES,
+        *AGGREGATES.values(),
+        QUALITY_RESULTS,
+    )
+}

@@ -1,0 +1,246 @@
+"""Ingest landed log hours: accepted clicks, quarantined lines, and an account of every line.
+
+Replaces exactly the log hours' partitions of clicks, quarantined_clicks and ingest_accounting, so that running it
+again gives the same tables. The accounting is written last: its row says that the log hour is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from include.damage import find_damaged_files
+from include.errors import ClickmillError, MissingLandingError
+from include.job_arguments import JobArguments, exit_with, job_parser
+from include.landing import LandedHour, look_at
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import Source, choose_sources
+from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
+from spark_jobs.hour_account import HourAccount, accounts_of
+from spark_jobs.io import Lake, log_hours_predicate, read_lines
+from spark_jobs.lookups import CountryDatabase, crawler_user_agents, look_up_clients
+from spark_jobs.session import spark_session
+from spark_jobs.transforms.account_for_lines import count_out_of_order, count_outcomes
+from spark_jobs.transforms.build_clicks import build_clicks, quarantine
+from spark_jobs.transforms.drop_duplicates import find_duplicates, log_hour_number
+from spark_jobs.transforms.parse_lines import parse_lines
+
+
+def ingest(
+    spark: SparkSession, settings: Settings, arguments: JobArguments, *, allow_missing: bool = False
+) -> list[str]:
+    """Ingest the log hours of every chosen source; returns a few lines on what was done.
+
+    With ``allow_missing`` a log hour that never landed is accounted for as one without lines.
+
+    Raises:
+        MissingLandingError: if a log hour has no landing partition, and was ingested before or must not be missing.
+        ClickmillError: if files cannot be read.
+    """
+    lake = Lake(spark, settings)
+    report = []
+    for source in choose_sources(settings, arguments.source):
+        # Whether a line is a duplicate depends on the log hours around it: one job a source at a time.
+        with lake.locked(f"ingest-{source.name}"):
+            source_ingest = SourceIngest(lake, settings, source, allow_missing)
+            accounts = source_ingest.run(list(arguments.log_hours))
+        report += _summary(source, arguments, accounts, source_ingest.damaged)
+    return report
+
+
+class SourceIngest:
+    """The ingest of one source; ``damaged`` are the files that were found to break off."""
+
+    def __init__(self, lake: Lake, settings: Settings, source: Source, allow_missing: bool) -> None:
+        self.lake, self.settings, self.source, self.allow_missing = lake, settings, source, allow_missing
+        self.damaged: frozenset[str] = frozenset()
+
+    def run(self, hours: Sequence[Hour]) -> dict[Hour, HourAccount]:
+        """Ingest these log hours, and again those later ones whose first arrivals have changed by that."""
+        known = self._known_around(hours)
+        landed = self._landed(hours, known)
+        touched_before = self._touched_before(hours, known)
+        parsed = self._parse(landed)
+        duplicates = self._duplicates(parsed, hours, known).persist()
+        try:
+            outcomes = count_outcomes(parsed, duplicates).collect()
+            accounts = accounts_of(hours, outcomes, count_out_of_order(parsed).collect())
+            crawlers, clients = self._crawlers(parsed), self._clients(parsed)
+            self._replace(QUARANTINED_CLICKS, quarantine(parsed, self.source.name), hours)
+            self._replace(CLICKS, build_clicks(parsed, duplicates, crawlers, clients, self.source.name), hours)
+        finally:
+            duplicates.unpersist()
+            parsed.unpersist()
+        changed_later = self._later_hours_changed_by(hours, accounts, known)
+        again = self.run(changed_later) if changed_later else {}
+        touched_again = {hour for account in again.values() for hour in account.click_hours}
+        for account in accounts.values():
+            account.click_hours |= touched_before | touched_again
+        self._write_accounting(landed, accounts)
+        return accounts
+
+    def _known_around(self, hours: Sequence[Hour]) -> dict[Hour, Row]:
+        """The accounting of these log hours and of all within the lateness window around them."""
+        if not self.lake.exists(INGEST_ACCOUNTING):
+            return {}
+        lateness = self.source.lateness_hours
+        around = {hour.plus(shift) for hour in hours for shift in range(-lateness, lateness + 1)}
+        rows = self.lake.read_log_hours(INGEST_ACCOUNTING, self.source.name, around).collect()
+        return {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
+
+    def _landed(self, hours: Sequence[Hour], known: Mapping[Hour, Row]) -> list[LandedHour]:
+        landed = [look_at(self.settings.landing, self.source.name, hour) for hour in hours]
+        for hour in landed:
+            if hour.folder.is_dir():
+                continue
+            if hour.hour in known and known[hour.hour]["lines"]:
+                raise MissingLandingError(
+                    f"the landing partition of {self.source.name} {hour.hour} is gone: expected {hour.folder}; "
+                    f"its {known[hour.hour]['lines']} lines stay in the lake; put the files back, "
+                    "or, to empty the hour, an empty folder"
+                )
+            if not self.allow_missing:
+                raise MissingLandingError(
+                    f"no landing partition for {self.source.name} {hour.hour}: expected {hour.folder} with _SUCCESS; "
+                    "check the uploader, or pass --allow-missing"
+                )
+        return landed
+
+    def _touched_before(self, hours: Sequence[Hour], known: Mapping[Hour, Row]) -> set[str]:
+        """Click hours that these log hours touched in earlier runs, one that broke off included."""
+        accounted = {hour for log_hour in hours if log_hour in known for hour in known[log_hour]["click_hours"]}
+        if not self.lake.exists(CLICKS):
+            return accounted
+        stored = self.lake.read_log_hours(CLICKS, self.source.name, hours).select("click_date", "click_hour")
+        return accounted | {str(Hour.of(*row)) for row in stored.distinct().collect()}
+
+    def _parse(self, landed: Sequence[LandedHour]) -> DataFrame:
+        """The parsed lines, kept on disk for the passes over them: memory does not grow with their number."""
+        parsed = self._parsed(landed, skip_damage=False)
+        try:
+            parsed.count()
+        except PySparkException as error:
+            parsed.unpersist()
+            files = find_damaged_files(file for hour in landed for file in hour.files)
+            if not files:
+                raise ClickmillError(
+                    f"the files of {self.source.name} {landed[0].hour} to {landed[-1].hour} cannot be read: "
+                    f"{str(error).splitlines()[0]}; see the Spark server's log"
+                ) from error
+            self.damaged |= frozenset(map(str, files))
+            return self._parsed(landed, skip_damage=True)
+        return parsed
+
+    def _parsed(self, landed: Sequence[LandedHour], *, skip_damage: bool) -> DataFrame:
+        lines = read_lines(self.lake.spark, landed, skip_damage=skip_damage)
+        parsed = parse_lines(lines, self.source, self.settings.pipeline.tracking_parameters)
+        return parsed.persist(StorageLevel.DISK_ONLY)
+
+    def _duplicates(self, parsed: DataFrame, hours: Sequence[Hour], known: Mapping[Hour, Row]) -> DataFrame:
+        if not self.source.has_event_id:
+            return self.lake.spark.createDataFrame([], "row_id BIGINT, first_hour INT")
+        others = [hour for hour in known if hour < max(hours) and hour not in set(hours)]
+        before = self.lake.read_log_hours(CLICKS, self.source.name, others).select("event_id", log_hour_number().alias("hour_number"))
+        arrivals = parsed.where("reason IS NULL").select("event_id", log_hour_number().alias("hour_number"), "file", "line", "row_id")
+        return find_duplicates(arrivals, before, self.source.lateness_hours)
+
+    def _crawlers(self, parsed: DataFrame) -> DataFrame:
+        seen = parsed.select("user_agent").where("user_agent IS NOT NULL").distinct().collect()
+        crawlers = crawler_user_agents(row["user_agent"] for row in seen)
+        return self.lake.spark.createDataFrame([(name,) for name in crawlers], "user_agent STRING")
+
+    def _clients(self, parsed: DataFrame) -> DataFrame | None:
+        """Country and visitor of each distinct client, for sources that do not log both."""
+        fields = self.source.fields
+        if fields is not None and fields.client_address is None:
+            return None
+        seen = (
+            parsed.where("reason IS NULL")
+            .select("client_address", "user_agent", F.to_date("clicked_at").alias("click_date"))
+            .distinct()
+            .collect()
+        )
+        countries = CountryDatabase(self.settings.pipeline.country_database)
+        found = look_up_clients((tuple(row) for row in seen), countries, self.settings.visitor_key())
+        return self.lake.spark.createDataFrame(
+            list(found),
+            "client_address STRING, user_agent STRING, click_date DATE, country_code STRING, visitor_id STRING",
+        )
+
+    def _later_hours_changed_by(
+        self, hours: Sequence[Hour], accounts: Mapping[Hour, HourAccount], known: Mapping[Hour, Row]
+    ) -> list[Hour]:
+        """Log hours ingested before, later than these, whose duplicates are others now.
+
+        Either one of their clicks has turned out to be a second arrival, or the first arrival that made one of theirs
+        a duplicate may have gone.
+        """
+        if not self.source.has_event_id:
+            return []
+        later = {hour for hour in known if hour > min(hours) and hour not in accounts}
+        if not later:
+            return []
+        changed = {
+            str(hour) for hour, account in accounts.items() if hour in known and known[hour]["ids_hash"] != account.ids_hash
+        }
+        lost_first = {hour for hour in later if changed & known[hour]["duplicates_of"].keys()}
+        first = self.lake.read_log_hours(CLICKS, self.source.name, hours).select(
+            "event_id", log_hour_number().alias("first_hour")
+        )
+        second = self.lake.read_log_hours(CLICKS, self.source.name, later).select("event_id", log_hour_number().alias("hour_number"))
+        apart = F.col("hour_number") - F.col("first_hour")
+        twice = first.join(second, "event_id").where(apart.between(1, self.source.lateness_hours))
+        turned = {Hour.of_number(row[0]) for row in twice.select("hour_number").distinct().collect()}
+        return sorted(lost_first | turned)
+
+    def _replace(self, table: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:
+        self.lake.replace(table, rows, log_hours_predicate(self.source.name, hours))
+
+    def _write_accounting(self, landed: Sequence[LandedHour], accounts: Mapping[Hour, HourAccount]) -> None:
+        now = datetime.now(UTC)
+        rows = [accounts[hour.hour].as_row(self.source.name, hour, self.damaged, now) for hour in landed]
+        self._replace(INGEST_ACCOUNTING, self.lake.rows(INGEST_ACCOUNTING, rows), list(accounts))
+
+
+def _summary(
+    source: Source, arguments: JobArguments, accounts: Mapping[Hour, HourAccount], damaged: frozenset[str]
+) -> list[str]:
+    def total(name: str) -> int:
+        return sum(getattr(account, name) for account in accounts.values())
+
+    duplicates = sum(account.duplicates_of.total() for account in accounts.values())
+    reasons: dict[str, int] = {}
+    for account in accounts.values():
+        for reason, count in account.quarantined.items():
+            reasons[reason] = reasons.get(reason, 0) + count
+    listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items())) or "none"
+    click_hours = {hour for account in accounts.values() for hour in account.click_hours}
+    return [
+        f"{source.name} {arguments.log_hours}: {total('lines'):,} lines = {total('accepted'):,} accepted "
+        f"+ {duplicates:,} duplicates + {sum(reasons.values()):,} quarantined",
+        f"  quarantined: {listed}; late {total('late'):,}; out of order {total('out_of_order'):,}; "
+        f"click hours touched: {len(click_hours)}",
+        *(f"  breaks off, the lines before the damage count: {file}" for file in sorted(damaged)),
+    ]
+
+
+def main() -> None:
+    """The job from a shell."""
+    parser = job_parser("spark_jobs.ingest_clicks", __doc__)
+    parser.add_argument("--allow-missing", action="store_true", help="count a log hour that never landed as empty")
+    given = parser.parse_args()
+    arguments = JobArguments.of(given.source, given.start, given.end, given.hour)
+    settings = Settings.from_environment()
+    choose_sources(settings, arguments.source)
+    with spark_session(settings) as spark:
+        print(*ingest(spark, settings, arguments, allow_missing=given.allow_missing), sep="\n")
+
+
+if __name__ == "__main__":
+    exit_with(main)

@@ -1,0 +1,65 @@
+"""The Spark session of a job: the warm Spark Connect server of this home, or the one that ``SPARK_REMOTE`` names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from include.errors import ClickmillError, UsageError
+from include.settings import Settings
+
+#: What every job relies on, whatever the server's defaults are.
+SESSION_CONF = {
+    # A click hour is a UTC hour, wherever Spark runs.
+    "spark.sql.session.timeZone": "UTC",
+    # Rows of several partitions are written as they come, without sorting them first.
+    "spark.sql.maxConcurrentOutputFileWriters": "64",
+    # Sketches are kept in memory for that many keys a task before sorting is resorted to.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
+    # Parsed lines are kept on disk between the passes over them; compressing them costs more than it saves.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+}
+
+
+def configure(spark: SparkSession) -> SparkSession:
+    """Set what the jobs rely on."""
+    for name, value in SESSION_CONF.items():
+        spark.conf.set(name, value)
+    return spark
+
+
+@contextmanager
+def spark_session(settings: Settings) -> Iterator[SparkSession]:
+    """A configured session, ended at the end.
+
+    Raises:
+        UsageError: if no server is known.
+        ClickmillError: if the server does not answer.
+    """
+    remote = os.environ.get("SPARK_REMOTE") or _remote_of(settings)
+    try:
+        spark = configure(SparkSession.builder.remote(remote).getOrCreate())
+    except PySparkException as error:
+        raise ClickmillError(
+            f"the Spark Connect server does not answer ({str(error).splitlines()[0]}); "
+            "start it with: .venv/bin/python -m ops.services start"
+        ) from error
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _remote_of(settings: Settings) -> str:
+    file = settings.home / "run" / "spark_remote"
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        raise UsageError(
+            f"no Spark Connect server is known: {file} is absent and SPARK_REMOTE is not set; "
+            "start one with: .venv/bin/python -m ops.services start"
+        ) from None

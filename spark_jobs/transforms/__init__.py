@@ -1,0 +1,1 @@
+"""Pure functions from DataFrames to DataFrames, shared by batch and stream: no session, path, clock or environment."""

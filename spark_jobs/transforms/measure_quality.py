@@ -1,0 +1,84 @@
+"""What the quality checks look at: small facts about large tables, all from one pass of Spark.
+
+Each function gives a frame of facts; ``together`` makes one frame of several, so that one Spark action measures all.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from include.tables import CLICKS, UNKNOWN_COUNTRY, Table
+from spark_jobs.transforms.drop_duplicates import log_hour_number
+from spark_jobs.transforms.groupings import FieldsGrouping
+from spark_jobs.transforms.parse_lines import COUNTRY_CODES
+
+_LOG_HOUR = ("source", "log_date", "log_hour")
+_CLICK_HOUR = ("click_date", "click_hour")
+
+
+def together(**facts: DataFrame) -> DataFrame:
+    """One row per fact: ``subject`` (the keyword it was given under) and ``facts``, a JSON object."""
+    frames = (
+        frame.select(F.lit(subject).alias("subject"), F.to_json(F.struct("*")).alias("facts"))
+        for subject, frame in facts.items()
+    )
+    return reduce(DataFrame.unionAll, frames)
+
+
+def click_facts(clicks: DataFrame) -> DataFrame:
+    """One row per source, log hour and click hour of the clicks."""
+    lacks_required = reduce(lambda a, b: a | b, (F.col(name).isNull() for name in CLICKS.required_columns))
+    is_known = F.col("country_code").isin([*COUNTRY_CODES, UNKNOWN_COUNTRY])
+    return clicks.groupBy(*_LOG_HOUR, *_CLICK_HOUR).agg(
+        F.count(F.lit(1)).alias("clicks"),
+        F.count_if("is_bot").alias("bot_clicks"),
+        F.count_if(F.col("country_code") == UNKNOWN_COUNTRY).alias("unknown_country_clicks"),
+        F.count_if(~is_known).alias("invalid_country_codes"),
+        F.count_if(lacks_required).alias("null_keys"),
+    )
+
+
+def duplicate_id_facts(clicks: DataFrame, lateness_hours: int) -> DataFrame:
+    """One row per source and log hour that has event ids accepted at most ``lateness_hours`` before, counted."""
+    ids = clicks.where("event_id IS NOT NULL").select(
+        "source", F.xxhash64("event_id").alias("id_hash"), log_hour_number().alias("hour_number")
+    )
+    # Only ids that come twice are looked at hour by hour.
+    twice = ids.groupBy("source", "id_hash").agg(F.count(F.lit(1)).alias("times")).where("times > 1")
+    hours = ids.join(twice, ["source", "id_hash"]).groupBy("source", "id_hash").agg(
+        F.sort_array(F.collect_list("hour_number")).alias("hours")
+    )
+    positions = F.filter(
+        F.sequence(F.lit(1), F.size("hours") - 1),
+        lambda i: F.get("hours", i) - F.get("hours", i - 1) <= lateness_hours,
+    )
+    again = F.transform(positions, lambda i: F.get("hours", i))
+    return (
+        hours.select("source", F.explode(again).alias("hour_number"))
+        .groupBy("source", "hour_number")
+        .agg(F.count(F.lit(1)).alias("duplicate_event_ids"))
+    )
+
+
+def quarantine_facts(quarantined: DataFrame) -> DataFrame:
+    """One row per source and log hour of the quarantined lines."""
+    return quarantined.groupBy(*_LOG_HOUR).agg(F.count(F.lit(1)).alias("quarantined_lines"))
+
+
+def count_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
+    """One row per click hour of an aggregate table."""
+    assert table.bucket_key is not None
+    key = table.bucket_key
+    return counts.groupBy(*_CLICK_HOUR).agg(
+        F.sum("click_count").alias("clicks"),
+        F.count(F.lit(1)).alias("rows"),
+        F.count_distinct(key).alias("keys"),
+        F.min("click_count").alias("smallest_count"),
+        F.max("click_count").alias("largest_count"),
+        F.count_if(F.col("bot_click_count") > F.col("click_count")).alias("bots_above_clicks"),
+        F.count_if(~F.col("bucket").eqNullSafe(FieldsGrouping(key, buckets).bucket())).alias("misplaced_rows"),
+        F.max("counted_at").cast("string").alias("counted_at"),
+    )

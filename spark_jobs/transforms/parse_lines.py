@@ -1,0 +1,222 @@
+"""Raw lines to clicks: each line becomes either a well-formed click or a reason for quarantine, never nothing."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pycountry
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from include.sources import JsonFields, Source
+from include.tables import MAX_RAW_CHARACTERS, UNKNOWN_COUNTRY
+from spark_jobs.transforms.normalize_url import normalize_url
+
+COUNTRY_CODES = sorted(country.alpha_2 for country in pycountry.countries)
+
+_ABSOLUTE_URL = r"^(?i)https?://[^/?#\s]++[^\s]*+$"
+
+# Quoted fields may hold backslash escapes; possessive quantifiers keep Java's matcher from recursing on long ones.
+_QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
+_COMMON = rf"^(\S+) \S+ .*?\[([^\]]+)\] {_QUOTED} (\d{{3}}|-) (?:\d+|-)"
+ACCESS_LOG_PATTERNS = {
+    "common": _COMMON + r"(?:\s.*)?$",
+    "combined": rf"{_COMMON} {_QUOTED} {_QUOTED}(?:\s.*)?$",
+}
+_REQUEST = r"^[A-Za-z]+ (\S.*?)(?: HTTP/\d+(?:\.\d+)?)?$"
+_ACCESS_LOG_TIME = "dd/MMM/yyyy:HH:mm:ss Z"
+
+
+class _Fields(NamedTuple):
+    """The mapped texts of a line, and whether the line has the source's format at all."""
+
+    is_formed: Column
+    unformed_reason: str
+    time: Column
+    url: Column
+    event_id: Column | None = None
+    country: Column | None = None
+    visitor: Column | None = None
+    client_address: Column | None = None
+    referrer: Column | None = None
+    user_agent: Column | None = None
+    status: Column | None = None
+
+
+def parse_lines(lines: DataFrame, source: Source, tracking_parameters: tuple[str, ...]) -> DataFrame:
+    """One row per line, in the lines' order and partitions.
+
+    ``lines`` has ``value`` (the raw bytes as text, without the line end), ``log_date``, ``log_hour``, ``file``,
+    ``line`` and a unique ``row_id``. Of the result, ``reason`` is null for a well-formed click and one of
+    ``include.tables.QUARANTINE_REASONS`` else; ``raw`` is the text of quarantined lines only. ``country_code`` is
+    the mapped country, 'unknown' when missing or not ISO 3166-1 alpha-2, and null when the source maps none;
+    ``client_address`` is for looking up country and visitor, and is not kept in any table.
+    """
+    is_too_long = F.octet_length("value") > source.max_line_bytes
+    text = F.when(~is_too_long, F.rtrim("value", F.lit("\r")))
+    text = F.when(F.col("line") == 1, F.ltrim(text, F.lit("\ufeff"))).otherwise(text)
+    with_text = lines.withColumns({"is_too_long": is_too_long, "text": text})
+    with_fields, fields = (
+        _json_fields(with_text, source.fields) if source.fields else _access_log_fields(with_text, source)
+    )
+    clicked_at = _clicked_at(fields.time, source)
+    parsed = with_fields.select(
+        "row_id",
+        "log_date",
+        "log_hour",
+        "file",
+        "line",
+        "is_too_long",
+        "text",
+        "value",
+        fields.is_formed.alias("is_formed"),
+        _text_or_null(fields.time).alias("time"),
+        clicked_at.alias("clicked_at"),
+        fields.url.alias("logged_url"),
+        _or_null(fields.event_id).alias("event_id"),
+        _country_code(fields.country).alias("country_code"),
+        _or_null(fields.visitor).alias("visitor_id"),
+        _or_null(fields.client_address).alias("client_address"),
+        _or_null(fields.referrer).alias("referrer"),
+        _or_null(fields.user_agent).alias("user_agent"),
+        F.lit(None).cast("int").alias("status")
+        if fields.status is None
+        else fields.status.try_cast("int").alias("status"),
+    )
+    reason = _reason(source, fields.unformed_reason)
+    return parsed.withColumn("reason", reason).select(
+        "row_id",
+        "log_date",
+        "log_hour",
+        "file",
+        "line",
+        "reason",
+        F.when(F.col("reason").isNotNull(), F.substring("value", 1, MAX_RAW_CHARACTERS)).alias("raw"),
+        "clicked_at",
+        F.when(F.col("reason").isNull(), normalize_url(F.col("logged_url"), tracking_parameters)).alias("url"),
+        "event_id",
+        "country_code",
+        "visitor_id",
+        "client_address",
+        "referrer",
+        "user_agent",
+        "status",
+    )
+
+
+def _reason(source: Source, unformed_reason: str) -> Column:
+    log_hour_start = F.timestamp_add("HOUR", F.col("log_hour"), F.col("log_date").cast("timestamp"))
+    oldest = log_hour_start - F.make_dt_interval(hours=F.lit(source.oldest_hours))
+    newest = log_hour_start + F.make_dt_interval(hours=F.lit(1), mins=F.lit(source.newest_minutes))
+    checks = [
+        ("line_too_long", F.col("is_too_long")),
+        ("not_utf8", ~F.is_valid_utf8("value")),
+        ("blank", F.trim("text") == ""),
+        (unformed_reason, ~F.col("is_formed")),
+        *([("missing_event_id", F.col("event_id").isNull())] if source.has_event_id else []),
+        ("missing_time", F.col("time").isNull()),
+        ("bad_time", F.col("clicked_at").isNull()),
+        ("time_out_of_range", (F.col("clicked_at") < oldest) | (F.col("clicked_at") >= newest)),
+        ("missing_url", F.coalesce(F.trim("logged_url"), F.lit("")) == ""),
+        ("bad_url", ~F.col("logged_url").rlike(_ABSOLUTE_URL)),
+    ]
+    reason = F.lit(None).cast("string")
+    for name, is_so in reversed(checks):
+        reason = F.when(is_so, F.lit(name)).otherwise(reason)
+    return reason
+
+
+def _json_fields(lines: DataFrame, fields: JsonFields) -> tuple[DataFrame, _Fields]:
+    paths = fields.paths()
+    # Everything is read as text, so that only what is not JSON fails to parse, and is judged field by field after.
+    schema = _json_schema(sorted(set(paths.values())))
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_malformed"}
+    parsed = lines.withColumn("json", F.from_json("text", f"{schema}, `_malformed` STRING", options))
+    columns = {role: F.col(".".join(f"`{part}`" for part in ("json", *path))) for role, path in paths.items()}
+    # A field of another type than expected (a number where an object should be) is marked as malformed too, but
+    # leaves the other fields readable; what is not JSON leaves none.
+    is_json = F.col("json._malformed").isNull() | F.coalesce(*columns.values()).isNotNull()
+    is_object = F.ltrim("text").startswith("{") & F.rtrim("text").endswith("}")
+    return parsed, _Fields(
+        is_formed=is_object & F.col("json").isNotNull() & is_json,
+        unformed_reason="not_json",
+        **columns,
+    )
+
+
+def _json_schema(paths: list[tuple[str, ...]]) -> str:
+    tree: dict[str, Any] = {}
+    for path in paths:
+        node = tree
+        for part in path:
+            node = node.setdefault(part, {})
+    return _ddl(tree)
+
+
+def _ddl(tree: dict[str, Any]) -> str:
+    return ", ".join(
+        f"`{name}` STRUCT<{_ddl(children).replace('` ', '`: ')}>" if children else f"`{name}` STRING"
+        for name, children in tree.items()
+    )
+
+
+def _access_log_fields(lines: DataFrame, source: Source) -> tuple[DataFrame, _Fields]:
+    pattern = ACCESS_LOG_PATTERNS[source.format]
+    groups = 6 if source.format == "combined" else 4
+    # One match a line: the groups joined by a control character and split, not one match per group.
+    joined = F.regexp_replace("text", pattern, "\x01".join(f"${i}" for i in range(1, groups + 1)))
+    parsed = lines.withColumn("is_match", F.coalesce(F.col("text").rlike(pattern), F.lit(False))).withColumn(
+        "fields", F.when(F.col("is_match"), F.split(joined, "\x01"))
+    )
+
+    def field(index: int) -> Column:
+        text = F.get("fields", F.lit(index))
+        return F.when(text != "-", text)
+
+    target = F.regexp_extract(field(2), _REQUEST, 1)
+    url = F.when(target.startswith("/"), F.concat(F.lit(source.base_url), target)).otherwise(target)
+    is_combined = source.format == "combined"
+    return parsed, _Fields(
+        is_formed=F.col("is_match"),
+        unformed_reason="not_access_log",
+        time=field(1),
+        url=url,
+        client_address=field(0),
+        status=field(3),
+        referrer=field(4) if is_combined else None,
+        user_agent=field(5) if is_combined else None,
+    )
+
+
+def _clicked_at(time: Column, source: Source) -> Column:
+    if source.fields is None:
+        return F.try_to_timestamp(time, F.lit(_ACCESS_LOG_TIME))
+    match source.fields.time_format:
+        case "iso8601":
+            # A bare year or a bare time of day would also cast, the latter to the day of the run.
+            is_whole = (F.length(time) >= 16) & F.substring(time, 11, 1).isin("T", "t", " ")
+            return F.when(is_whole, F.upper(time).try_cast("timestamp"))
+        case "epoch_seconds":
+            return _from_epoch(time, 1_000_000)
+        case "epoch_milliseconds":
+            return _from_epoch(time, 1_000)
+
+
+def _from_epoch(time: Column, micros: int) -> Column:
+    # Decimals: a double loses microseconds.
+    return F.timestamp_micros((time.try_cast("decimal(20,6)") * micros).try_cast("bigint"))
+
+
+def _country_code(country: Column | None) -> Column:
+    if country is None:
+        return F.lit(None).cast("string")
+    code = F.upper(F.trim(country))
+    return F.when(code.isin(COUNTRY_CODES), code).otherwise(F.lit(UNKNOWN_COUNTRY))
+
+
+def _text_or_null(text: Column) -> Column:
+    return F.when(F.trim(text) != "", text)
+
+
+def _or_null(text: Column | None) -> Column:
+    return F.lit(None).cast("string") if text is None else _text_or_null(text)

@@ -1,0 +1,132 @@
+"""Check what was ingested and aggregated for the given log hours; fail when a critical expectation does not hold.
+
+One Spark action measures all that the expectations look at; Great Expectations judges the small frames that come of
+it. Every outcome is appended to quality_results, and each run writes Data Docs under reports/data_docs/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from expectations.judge import Outcome, judge
+from expectations.metrics import Facts, click_hour_frame, facts_by_subject, log_hour_frame
+from expectations.suites import click_hour_checks, log_hour_checks
+from include.errors import QualityError
+from include.job_arguments import JobArguments, exit_with, parse_job_arguments
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import Source, choose_sources
+from include.tables import (
+    CLICKS,
+    CLICKS_BY_COUNTRY_HOURLY,
+    CLICKS_BY_URL_HOURLY,
+    INGEST_ACCOUNTING,
+    QUALITY_RESULTS,
+    QUARANTINED_CLICKS,
+)
+from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
+from spark_jobs.session import spark_session
+from spark_jobs.touched_hours import touched_click_hours
+from spark_jobs.transforms import measure_quality
+
+_AGGREGATES = {"url": CLICKS_BY_URL_HOURLY, "country": CLICKS_BY_COUNTRY_HOURLY}
+
+
+def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
+    """Check the log hours and the click hours they touch; returns a few lines on what was found.
+
+    Raises:
+        QualityError: if a critical expectation does not hold; the results are written all the same.
+    """
+    lake = Lake(spark, settings)
+    sources = choose_sources(settings, arguments.source)
+    # Beside an aggregation some counts would be measured before it and some after.
+    with lake.locked("aggregate"):
+        now = datetime.now(UTC)
+        run_id = f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}"
+        click_hours = touched_click_hours(lake, sources, arguments.log_hours)
+        buckets = {key: lake.buckets(table) for key, table in _AGGREGATES.items()}
+        facts = _measure(lake, sources, arguments, click_hours, buckets)
+    docs = settings.reports / "data_docs" / run_id
+    checks = settings.pipeline
+    outcomes = judge("log_hours", log_hour_frame(facts), log_hour_checks(checks), docs)
+    outcomes += judge("click_hours", click_hour_frame(click_hours, facts, buckets), click_hour_checks(checks), docs)
+    lake.append(QUALITY_RESULTS, lake.rows(QUALITY_RESULTS, [_as_row(o, run_id, now) for o in outcomes]))
+    summary = _summary(arguments, outcomes)
+    if any(outcome.is_critical_failure for outcome in outcomes):
+        raise QualityError("; ".join(summary) + f"; Data Docs: {docs}")
+    return [*summary, f"  Data Docs: {docs}"]
+
+
+def _measure(
+    lake: Lake, sources: Sequence[Source], arguments: JobArguments, click_hours: Sequence[Hour], buckets: dict[str, int]
+) -> Facts:
+    log_hours = list(arguments.log_hours)
+    lateness = max(source.lateness_hours for source in sources)
+    earlier = [log_hours[0].plus(-shift) for shift in range(1, lateness + 1)]
+    of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
+    with_earlier = " OR ".join(f"({log_hours_predicate(source.name, [*earlier, *log_hours])})" for source in sources)
+    clicks = lake.read(CLICKS)
+    # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
+    measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
+    facts = measure_quality.together(
+        accounting=lake.read(INGEST_ACCOUNTING).where(of_log_hours),
+        clicks=measure_quality.click_facts(measured),
+        quarantined=measure_quality.quarantine_facts(lake.read(QUARANTINED_CLICKS).where(of_log_hours)),
+        duplicate_ids=measure_quality.duplicate_id_facts(clicks.where(with_earlier), lateness).where(
+            F.col("hour_number") >= log_hours[0].number
+        ),
+        **{
+            f"by_{key}": measure_quality.count_facts(lake.read_click_hours(table, click_hours), table, buckets[key])
+            for key, table in _AGGREGATES.items()
+        },
+    )
+    return facts_by_subject((row["subject"], row["facts"]) for row in facts.collect())
+
+
+def _as_row(outcome: Outcome, run_id: str, now: datetime) -> tuple[object, ...]:
+    """A row of ``quality_results``, in its columns' order."""
+    return (
+        run_id,
+        now,
+        outcome.suite,
+        outcome.partition,
+        outcome.expectation,
+        outcome.severity,
+        outcome.success,
+        outcome.observed,
+    )
+
+
+def _summary(arguments: JobArguments, outcomes: Sequence[Outcome]) -> list[str]:
+    failures = [outcome for outcome in outcomes if not outcome.success]
+    critical = [outcome for outcome in failures if outcome.is_critical_failure]
+    partitions = len({outcome.partition for outcome in outcomes})
+    verdict = "FAILED" if critical else "passed"
+    return [
+        f"log hours {arguments.log_hours}: {verdict}; {len(outcomes)} checks of {partitions} partitions, "
+        f"{len(critical)} critical failures, {len(failures) - len(critical)} warnings",
+        *(
+            f"  {outcome.severity}: {outcome.partition}: expected {outcome.expectation}; found {outcome.observed}. "
+            f"{outcome.advice}"
+            for outcome in sorted(failures, key=lambda outcome: outcome.severity)
+        ),
+    ]
+
+
+def main() -> None:
+    """The job from a shell."""
+    arguments = parse_job_arguments("spark_jobs.validate_clicks", __doc__)
+    settings = Settings.from_environment()
+    choose_sources(settings, arguments.source)
+    with spark_session(settings) as spark:
+        print(*validate(spark, settings, arguments), sep="\n")
+
+
+if __name__ == "__main__":
+    exit_with(main)
