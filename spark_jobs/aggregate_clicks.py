@@ -22,7 +22,7 @@ from spark_jobs.transforms.count_clicks import count_clicks_by
 from spark_jobs.transforms.groupings import FieldsGrouping
 
 
-def aggregate(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
+def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
     """Count the touched click hours anew; returns a few lines on what was done.
 
     Raises:
@@ -51,7 +51,7 @@ def main() -> None:
     settings = Settings.from_environment()
     choose_sources(settings, arguments.source)
     with spark_session(settings) as spark:
-        print(*aggregate(spark, settings, arguments), sep="\n")
+        print(*run(spark, settings, arguments), sep="\n")
 
 
 if __name__ == "__main__":

@@ -32,9 +32,7 @@ from spark_jobs.transforms.drop_duplicates import find_duplicates, log_hour_numb
 from spark_jobs.transforms.parse_lines import parse_lines
 
 
-def ingest(
-    spark: SparkSession, settings: Settings, arguments: JobArguments, *, allow_missing: bool = False
-) -> list[str]:
+def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, allow_missing: bool = False) -> list[str]:
     """Ingest the log hours of every chosen source; returns a few lines on what was done.
 
     With ``allow_missing`` a log hour that never landed is accounted for as one without lines.
@@ -239,7 +237,7 @@ def main() -> None:
     settings = Settings.from_environment()
     choose_sources(settings, arguments.source)
     with spark_session(settings) as spark:
-        print(*ingest(spark, settings, arguments, allow_missing=given.allow_missing), sep="\n")
+        print(*run(spark, settings, arguments, allow_missing=given.allow_missing), sep="\n")
 
 
 if __name__ == "__main__":

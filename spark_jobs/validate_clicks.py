@@ -37,7 +37,7 @@ from spark_jobs.transforms import measure_quality
 _AGGREGATES = {"url": CLICKS_BY_URL_HOURLY, "country": CLICKS_BY_COUNTRY_HOURLY}
 
 
-def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
+def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
     """Check the log hours and the click hours they touch; returns a few lines on what was found.
 
     Raises:
@@ -125,7 +125,7 @@ def main() -> None:
     settings = Settings.from_environment()
     choose_sources(settings, arguments.source)
     with spark_session(settings) as spark:
-        print(*validate(spark, settings, arguments), sep="\n")
+        print(*run(spark, settings, arguments), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,87 @@
+"""
+# Clicks, hour by hour
+
+**Arrives:** click logs in the landing zone, `landing/<source>/log_date=YYYY-MM-DD/log_hour=HH/`, closed by `_SUCCESS`.
+**Leaves:** `published_clicks_by_url_hourly`, `published_clicks_by_country_hourly`, their exports, and the report.
+
+Each run is one partition: a log hour, UTC, such as `2026-03-01T05`. It starts when the hour is over, waits for
+`_SUCCESS` (at most the source's grace time), and then ingests, aggregates, validates and publishes. A late click
+changes the hour in which it happened, so a run may count and publish earlier click hours again.
+
+**Backfill:** from the UI (*Trigger → Backfill*), or
+`airflow backfill create --dag-id clicks_hourly --from-date 2026-03-01T00:00 --to-date 2026-03-01T11:00`
+(both ends included). **By hand:** *Trigger*, and fill in `from` and `to`: one run for the whole range.
+Running an hour again gives the same tables; nothing is published that failed a critical check.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
+from airflow.sdk import DAG, CronPartitionTimetable, Param, chain, task
+
+from include.launch import is_landed, run_job
+from include.settings import Settings
+from include.sources import load_sources
+
+SOURCES = ["all", *load_sources(Settings.from_environment())]
+
+
+def spark_task(job: str, **options: object) -> PySparkOperator:
+    """A task that runs ``spark_jobs.<job>`` through the connection spark_default."""
+
+    def run(params, dag_run, spark=None):  # noqa: ANN001, ANN202 - Airflow fills them in by name
+        run_job(job, params, dag_run.partition_key, spark, **options)
+
+    return PySparkOperator(task_id=job, python_callable=run, conn_id="spark_default")
+
+
+with DAG(
+    dag_id="clicks_hourly",
+    doc_md=__doc__,
+    description="Click logs to validated, published counts per URL and per country",
+    # The run at the hour's end is the run of that hour.
+    schedule=CronPartitionTimetable("0 * * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%dT%H"),
+    start_date=datetime(2015, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=4,
+    tags=["clickmill"],
+    default_args={
+        "owner": "clickmill",
+        "retries": 3,
+        "retry_delay": timedelta(seconds=30),
+        "retry_exponential_backoff": True,
+        "max_retry_delay": timedelta(minutes=10),
+    },
+    params={
+        "source": Param("all", enum=SOURCES, description="A source, or all: every source with scheduled = true."),
+        "from": Param(
+            None,
+            type=["null", "string"],
+            format="date-time",
+            title="from (log hour, UTC)",
+            description="First log hour of a run by hand, on the full hour. Leave empty to run the partition.",
+        ),
+        "to": Param(
+            None,
+            type=["null", "string"],
+            format="date-time",
+            title="to (log hour, UTC, not included)",
+            description="The log hour after the last one.",
+        ),
+    },
+):
+
+    @task.sensor(mode="reschedule", poke_interval=60, timeout=timedelta(days=2).total_seconds())
+    def wait_for_landing(params, dag_run):  # noqa: ANN001, ANN201
+        """Wait until the log hours are closed, without holding a worker slot."""
+        return is_landed(params, dag_run.partition_key)
+
+    chain(
+        wait_for_landing(),
+        spark_task("ingest_clicks", allow_missing=True),
+        spark_task("aggregate_clicks"),
+        spark_task("validate_clicks"),
+        spark_task("publish_clicks"),
+    )

@@ -1,0 +1,88 @@
+"""Publish the validated click hours that the given log hours touch: tables, files and the report.
+
+A click hour is published when its newest critical checks passed and it was not counted again since. Replaces exactly
+these click hours in the published tables, exports them as Parquet and CSV under reports/exports/, and renders
+reports/report.html anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from include.errors import QualityError
+from include.exports import export_hours
+from include.job_arguments import JobArguments, exit_with, parse_job_arguments
+from include.log_hours import Hour
+from include.report import write_report
+from include.settings import Settings
+from include.sources import choose_sources
+from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS
+from spark_jobs.io import Lake, click_hours_predicate
+from spark_jobs.report_data import read_report_data
+from spark_jobs.session import spark_session
+from spark_jobs.touched_hours import touched_click_hours
+from spark_jobs.transforms.latest_results import latest_results
+
+
+def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
+    """Publish the touched click hours; returns a few lines on what was done.
+
+    Raises:
+        QualityError: if one of them was not validated, or failed a critical check; then none is published.
+    """
+    lake = Lake(spark, settings)
+    # Between the look at the results and the writing, no hour may be counted again.
+    with lake.locked("aggregate"):
+        touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
+        hours = _publishable(lake, touched)
+        for computed, published in AGGREGATES.items():
+            rows = lake.read_click_hours(computed, hours)
+            lake.replace(published, rows, click_hours_predicate(hours))
+            export_hours(
+                lake.read_click_hours(published, hours).toArrow(), settings.reports / "exports", published.name, hours
+            )
+        report = write_report(read_report_data(lake, settings), settings.reports)
+    waiting = sorted(set(touched) - set(hours))
+    return [
+        f"log hours {arguments.log_hours}: {len(hours)} click hours published",
+        *(f"  {hour} was counted again since it was validated: the run that did so publishes it" for hour in waiting),
+        f"  report: {report}",
+    ]
+
+
+def _publishable(lake: Lake, touched: Sequence[Hour]) -> list[Hour]:
+    """The touched hours that were not counted again since they were validated."""
+    partitions = [str(hour) for hour in touched]
+    of_touched = (F.col("suite") == "click_hours") & F.col("partition").isin(partitions) & (F.col("severity") == "critical")
+    newest = latest_results(lake.read(QUALITY_RESULTS).where(of_touched)).collect()
+    validated_at = {row["partition"]: row["validated_at"] for row in newest}
+    failed = sorted(row["partition"] + ": expected " + row["expectation"] for row in newest if not row["success"])
+    unchecked = sorted(set(partitions) - validated_at.keys())
+    if failed or unchecked:
+        raise QualityError(
+            "nothing is published: "
+            + "; ".join([*failed, *(f"{hour}: not validated" for hour in unchecked)])
+            + "; mend it and run spark_jobs.aggregate_clicks and spark_jobs.validate_clicks again"
+        )
+    counted = lake.read_click_hours(CLICKS_BY_COUNTRY_HOURLY, touched).groupBy("click_date", "click_hour")
+    counted_at = {
+        str(Hour.of(row["click_date"], row["click_hour"])): row["counted_at"]
+        for row in counted.agg(F.max("counted_at").alias("counted_at")).collect()
+    }
+    return [hour for hour in touched if str(hour) not in counted_at or counted_at[str(hour)] < validated_at[str(hour)]]
+
+
+def main() -> None:
+    """The job from a shell."""
+    arguments = parse_job_arguments("spark_jobs.publish_clicks", __doc__)
+    settings = Settings.from_environment()
+    choose_sources(settings, arguments.source)
+    with spark_session(settings) as spark:
+        print(*run(spark, settings, arguments), sep="\n")
+
+
+if __name__ == "__main__":
+    exit_with(main)

@@ -1,0 +1,109 @@
+"""What the report and the end of a run show, read from the published tables, the accounting and the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from include.log_hours import Hour
+from include.report import AccountingRow, HourOfClicks, KeyCount, ReportData, Verdict
+from include.settings import Settings
+from include.tables import (
+    CLICKS_BY_COUNTRY_HOURLY,
+    CLICKS_BY_URL_HOURLY,
+    INGEST_ACCOUNTING,
+    PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
+    PUBLISHED_CLICKS_BY_URL_HOURLY,
+    QUALITY_RESULTS,
+    Table,
+)
+from spark_jobs.io import Lake
+from spark_jobs.transforms.latest_results import latest_results
+
+BUSIEST = 25
+
+
+def read_report_data(lake: Lake, settings: Settings) -> ReportData:
+    """The newest ``report_hours`` click hours that are published, and what belongs to them."""
+    published = lake.read(PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)
+    per_hour = published.groupBy("click_date", "click_hour").agg(
+        F.sum("click_count").alias("click_count"), F.sum("bot_click_count").alias("bot_click_count")
+    )
+    newest = sorted(
+        per_hour.orderBy(F.desc("click_date"), F.desc("click_hour")).limit(settings.pipeline.report_hours).collect(),
+        key=lambda row: (row["click_date"], row["click_hour"]),
+    )
+    hours = [Hour.of(row["click_date"], row["click_hour"]) for row in newest]
+    return ReportData(
+        title="Clickmill",
+        generated_at=datetime.now(UTC),
+        hours=[
+            HourOfClicks(str(hour), row["click_count"], row["bot_click_count"])
+            for hour, row in zip(hours, newest, strict=True)
+        ],
+        urls=_busiest(lake, PUBLISHED_CLICKS_BY_URL_HOURLY, CLICKS_BY_URL_HOURLY, hours),
+        countries=_busiest(lake, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, CLICKS_BY_COUNTRY_HOURLY, hours),
+        accounting=_accounting(lake, hours),
+        verdict=_verdict(lake, settings, hours),
+    )
+
+
+def _busiest(lake: Lake, published: Table, computed: Table, hours: Sequence[Hour]) -> list[KeyCount]:
+    """The busiest keys of the published hours; their visitors are merged from the computed hours' sketches."""
+    assert computed.bucket_key is not None
+    key = computed.bucket_key
+    busiest = (
+        lake.read_click_hours(published, hours)
+        .groupBy(key)
+        .agg(F.sum("click_count").alias("click_count"), F.sum("bot_click_count").alias("bot_click_count"))
+        .orderBy(F.desc("click_count"), key)
+        .limit(BUSIEST)
+    )
+    visitors = (
+        lake.read_click_hours(computed, hours)
+        .join(F.broadcast(busiest.select(key)), key)
+        .groupBy(key)
+        .agg(F.hll_sketch_estimate(F.hll_union_agg("visitor_sketch")).alias("visitor_count"))
+    )
+    rows = busiest.join(visitors, key, "left").orderBy(F.desc("click_count"), key).collect()
+    return [
+        KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitor_count"] or 0) for row in rows
+    ]
+
+
+def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
+    if not hours:
+        return []
+    shown = F.arrays_overlap("click_hours", F.array(*(F.lit(str(hour)) for hour in hours)))
+    rows = lake.read(INGEST_ACCOUNTING).where(shown).orderBy("log_date", "log_hour", "source").collect()
+    return [
+        AccountingRow(
+            source=row["source"],
+            log_hour=str(Hour.of(row["log_date"], row["log_hour"])),
+            quarantined_by_reason=dict(row["quarantined_by_reason"]),
+            damaged_files=list(row["damaged_files"]),
+            **{
+                name: row[name]
+                for name in (
+                    "lines", "accepted", "duplicates", "quarantined", "late", "out_of_order", "files", "bytes", "is_closed",
+                )
+            },
+        )
+        for row in rows
+    ]
+
+
+def _verdict(lake: Lake, settings: Settings, hours: Sequence[Hour]) -> Verdict:
+    """The newest outcome of every check of every partition."""
+    failed = latest_results(lake.read(QUALITY_RESULTS)).where("NOT success").orderBy("partition", "expectation").collect()
+    said = {severity: [_said(row) for row in failed if row["severity"] == severity] for severity in ("critical", "warning")}
+    return Verdict(
+        passed=not said["critical"], critical_failures=said["critical"], warnings=said["warning"], data_docs=None
+    )
+
+
+def _said(row: Row) -> str:
+    return f"{row['partition']}: expected {row['expectation']}; found {row['observed']}"
