@@ -1,0 +1,88 @@
+"""Published tables as plain files, for readers without Delta: one Parquet and one CSV file per click hour."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from datetime import date
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from include.log_hours import Hour
+from include.tables import AGGREGATES
+
+_CLICK_HOUR = ["click_date", "click_hour"]
+
+
+def export_hours(table: pa.Table, folder: Path, name: str, hours: Iterable[Hour]) -> list[Path]:
+    """Replace the files of these click hours; returns those there afterwards, by hour, Parquet before CSV.
+
+    ``table`` holds a published table's rows of at least these click hours; rows of others are left alone.
+    The files are ``folder/name/click_date=YYYY-MM-DD/click_hour=HH/name.parquet`` and ``.csv``, busiest key
+    first. An hour without rows has none: those of an earlier run are removed. Each file changes at once, the
+    two of an hour one after the other.
+
+    The Parquet file leaves ``click_date`` and ``click_hour`` to its path, as Hive does: with both, Arrow and
+    pandas refuse several files at once. The CSV file holds all columns.
+
+    Raises:
+        ValueError: if the table has not the columns of a published table.
+    """
+    busiest = _busiest_first(table)
+    # Hours since the epoch: the rows of an hour lie together, and two look-ups find them.
+    numbers = pc.add(
+        pc.multiply(pc.cast(pc.cast(busiest["click_date"], pa.int32()), pa.int64()), 24),
+        pc.cast(busiest["click_hour"], pa.int64()),
+    ).to_pylist()
+    files = []
+    for hour in sorted(set(hours)):
+        number = (hour.day - date(1970, 1, 1)).days * 24 + hour.hour
+        first, end = bisect_left(numbers, number), bisect_right(numbers, number)
+        files += _replace_hour(busiest.slice(first, end - first), _hour_folder(folder / name, hour), name)
+    return files
+
+
+def _busiest_first(table: pa.Table) -> pa.Table:
+    """The rows by click hour, then ``click_count`` downwards, then key."""
+    published = next(
+        (known for known in AGGREGATES.values() if known.column_names == table.column_names), None
+    )
+    if published is None:
+        expected = " or ".join(", ".join(known.column_names) for known in AGGREGATES.values())
+        raise ValueError(
+            f"cannot export a table with the columns {', '.join(table.column_names)}; expected {expected}"
+        )
+    by_hour = [(column, "ascending") for column in _CLICK_HOUR]
+    return table.sort_by([*by_hour, ("click_count", "descending"), (published.key[-1], "ascending")])
+
+
+def _hour_folder(folder: Path, click_hour: Hour) -> Path:
+    return folder / f"click_date={click_hour.day.isoformat()}" / f"click_hour={click_hour.hour:02d}"
+
+
+def _replace_hour(rows: pa.Table, folder: Path, name: str) -> list[Path]:
+    parquet, csv = folder / f"{name}.parquet", folder / f"{name}.csv"
+    if not rows.num_rows:
+        parquet.unlink(missing_ok=True)
+        csv.unlink(missing_ok=True)
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    _replace(parquet, lambda file: pyarrow.parquet.write_table(rows.drop_columns(_CLICK_HOUR), file))
+    _replace(csv, lambda file: pyarrow.csv.write_csv(rows, file))
+    return [parquet, csv]
+
+
+def _replace(file: Path, write: Callable[[Path], None]) -> None:
+    """Write beside the file, under a name that is not data, then put it in the file's place."""
+    fresh = file.with_name(f".{file.name}.{uuid4().hex}")
+    try:
+        write(fresh)
+        os.replace(fresh, file)
+    finally:
+        fresh.unlink(missing_ok=True)

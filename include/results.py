@@ -1,0 +1,152 @@
+"""The summary that a run ends with in the terminal: what was counted, does it hold, where the report is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from include.report import (
+    AccountingTotals,
+    KeyCount,
+    ReportData,
+    Verdict,
+    as_count,
+    as_printable,
+    as_share,
+    busiest_first,
+    crop_middle,
+)
+from include.tables import VISITOR_COUNT_STANDARD_ERROR
+
+MAX_KEYS = 10
+MAX_FINDINGS = 10
+MIN_KEY_WIDTH = 20
+
+
+def print_results(console: Console, data: ReportData, report: Path) -> None:
+    """Print the busiest URLs and countries, the totals, the verdict and the report's path.
+
+    Texts from logs are shown letter by letter: rich markup and terminal escapes in them have no effect.
+    """
+    if data.hours:
+        console.print(_key_table("Busiest URLs", "URL", data.urls), "")
+        console.print(_key_table("Countries", "Country", data.countries), "")
+        _print_line(
+            console,
+            f"* crawlers left out, estimated: standard error {VISITOR_COUNT_STANDARD_ERROR:.1%}",
+            "dim",
+        )
+    else:
+        _print_line(console, "Nothing published yet.")
+    console.print("", _totals_table(data), "")
+    _print_verdict(console, data.verdict)
+    _print_line(console, f"Report: {report}")
+
+
+def _key_table(title: str, heading: str, counts: Iterable[KeyCount]) -> Table:
+    table = _table(title)
+    table.add_column(heading)
+    for name in ("Clicks", "By crawlers", "Visitors*"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for count in busiest_first(counts)[:MAX_KEYS]:
+        table.add_row(
+            _CroppedKey(count.key),
+            as_count(count.click_count),
+            as_count(count.bot_click_count),
+            as_count(count.visitor_count),
+        )
+    return table
+
+
+def _totals_table(data: ReportData) -> Table:
+    totals = AccountingTotals.of(data.accounting)
+    table = _table("Totals", show_header=False)
+    table.add_column("what", no_wrap=True)
+    table.add_column("count", justify="right", no_wrap=True)
+    table.add_column("share", no_wrap=True)
+    table.add_row("Lines", as_count(totals.lines), "")
+    table.add_row(
+        "Accepted", as_count(totals.accepted), f"{as_share(totals.accepted, totals.lines)} of lines"
+    )
+    table.add_row(
+        "Duplicates", as_count(totals.duplicates), f"{as_share(totals.duplicates, totals.lines)} of lines"
+    )
+    table.add_row(
+        "Quarantined", as_count(totals.quarantined), f"{as_share(totals.quarantined, totals.lines)} of lines"
+    )
+    table.add_row("Late", as_count(totals.late), f"{as_share(totals.late, totals.accepted)} of accepted")
+    table.add_row(
+        "Crawler share",
+        as_count(data.bot_click_count),
+        f"{as_share(data.bot_click_count, data.click_count)} of published clicks",
+    )
+    return table
+
+
+def _print_verdict(console: Console, verdict: Verdict) -> None:
+    """One line that says it; warnings that do not stop a run are listed below it."""
+    if verdict.has_failed:
+        failures = _shortened(verdict.critical_failures)
+        _print_line(console, "FAILED: " + "; ".join(failures) if failures else "FAILED", "bold red")
+    elif verdict.warnings:
+        number = len(verdict.warnings)
+        _print_line(console, f"PASSED with {number} warning{'' if number == 1 else 's'}", "bold yellow")
+    else:
+        _print_line(console, "PASSED", "bold green")
+    for warning in _shortened(verdict.warnings):
+        _print_line(console, f"  warning: {warning}")
+
+
+def _shortened(findings: list[str]) -> list[str]:
+    more = len(findings) - MAX_FINDINGS
+    return findings[:MAX_FINDINGS] + ([f"and {more} more, all in the report"] if more > 0 else [])
+
+
+def _table(title: str, show_header: bool = True) -> Table:
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        show_header=show_header,
+        show_edge=False,
+        pad_edge=False,
+    )
+
+
+def _print_line(console: Console, text: str, style: str = "") -> None:
+    """One line, however long: a path that is broken in two can be neither copied nor searched for."""
+    console.print(Text(_spelled(text, console.options), style), soft_wrap=True, highlight=False)
+
+
+def _spelled(text: str, options: ConsoleOptions) -> str:
+    """The text in characters that the terminal can show and does not obey."""
+    printable = as_printable(text)
+    return printable.encode("ascii", "backslashreplace").decode("ascii") if options.ascii_only else printable
+
+
+class _CroppedKey:
+    """A URL or country in one line, cropped in the middle to the width that there is."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        text = _spelled(self.key, options)
+        mark = "..." if options.ascii_only else "…"
+        length = options.max_width
+        # Some characters are two columns wide.
+        while cell_len(cropped := crop_middle(text, length, mark)) > options.max_width and length > 0:
+            length -= 1
+        yield Text(cropped, no_wrap=True)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        width = cell_len(_spelled(self.key, options))
+        return Measurement(min(width, MIN_KEY_WIDTH), width).with_maximum(options.max_width)
