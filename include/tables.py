@@ -136,7 +136,7 @@ INGEST_ACCOUNTING = Table(
         Column("quarantined", "BIGINT", "Rows in quarantined_clicks."),
         Column("quarantined_by_reason", "MAP<STRING, BIGINT>", "The quarantined lines by reason."),
         Column("late", "BIGINT", "Accepted clicks whose click hour is before the log hour."),
-        Column("out_of_order", "BIGINT", "Well-formed lines older than a line before them in the same file."),
+        Column("out_of_order", "BIGINT", "Accepted lines older than a well-formed line before them in the same file."),
         Column("first_clicked_at", "TIMESTAMP", "Earliest accepted click; null without clicks.", required=False),
         Column("last_clicked_at", "TIMESTAMP", "Latest accepted click; null without clicks.", required=False),
         Column("ids_hash", "BIGINT", "Exclusive or of the accepted event ids' xxhash64; 0 without ids."),

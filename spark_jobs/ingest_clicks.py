@@ -68,7 +68,7 @@ class SourceIngest:
         duplicates = self._duplicates(parsed, hours, known).persist()
         try:
             outcomes = count_outcomes(parsed, duplicates).collect()
-            accounts = accounts_of(hours, outcomes, count_out_of_order(parsed).collect())
+            accounts = accounts_of(hours, outcomes, count_out_of_order(parsed, duplicates).collect())
             crawlers, clients = self._crawlers(parsed), self._clients(parsed)
             self._replace(QUARANTINED_CLICKS, quarantine(parsed, self.source.name), hours)
             self._replace(CLICKS, build_clicks(parsed, duplicates, crawlers, clients, self.source.name), hours)

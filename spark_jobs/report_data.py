@@ -12,18 +12,19 @@ from include.log_hours import Hour
 from include.report import AccountingRow, HourOfClicks, KeyCount, ReportData, Verdict
 from include.settings import Settings
 from include.tables import (
+    AGGREGATES,
     CLICKS_BY_COUNTRY_HOURLY,
     CLICKS_BY_URL_HOURLY,
     INGEST_ACCOUNTING,
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
-    PUBLISHED_CLICKS_BY_URL_HOURLY,
     QUALITY_RESULTS,
     Table,
 )
 from spark_jobs.io import Lake
 from spark_jobs.transforms.latest_results import latest_results
 
-BUSIEST = 25
+BUSIEST_URLS = 25
+ALL_COUNTRIES = 300
 
 
 def read_report_data(lake: Lake, settings: Settings) -> ReportData:
@@ -38,29 +39,29 @@ def read_report_data(lake: Lake, settings: Settings) -> ReportData:
     )
     hours = [Hour.of(row["click_date"], row["click_hour"]) for row in newest]
     return ReportData(
-        title="Clickmill",
+        title=f"Clicks, newest {len(hours)} hours" if hours else "Clicks",
         generated_at=datetime.now(UTC),
         hours=[
             HourOfClicks(str(hour), row["click_count"], row["bot_click_count"])
             for hour, row in zip(hours, newest, strict=True)
         ],
-        urls=_busiest(lake, PUBLISHED_CLICKS_BY_URL_HOURLY, CLICKS_BY_URL_HOURLY, hours),
-        countries=_busiest(lake, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, CLICKS_BY_COUNTRY_HOURLY, hours),
+        urls=_busiest(lake, CLICKS_BY_URL_HOURLY, hours, BUSIEST_URLS),
+        countries=_busiest(lake, CLICKS_BY_COUNTRY_HOURLY, hours, ALL_COUNTRIES),
         accounting=_accounting(lake, hours),
-        verdict=_verdict(lake, settings, hours),
+        verdict=_verdict(lake),
     )
 
 
-def _busiest(lake: Lake, published: Table, computed: Table, hours: Sequence[Hour]) -> list[KeyCount]:
+def _busiest(lake: Lake, computed: Table, hours: Sequence[Hour], most: int) -> list[KeyCount]:
     """The busiest keys of the published hours; their visitors are merged from the computed hours' sketches."""
     assert computed.bucket_key is not None
     key = computed.bucket_key
     busiest = (
-        lake.read_click_hours(published, hours)
+        lake.read_click_hours(AGGREGATES[computed], hours)
         .groupBy(key)
         .agg(F.sum("click_count").alias("click_count"), F.sum("bot_click_count").alias("bot_click_count"))
         .orderBy(F.desc("click_count"), key)
-        .limit(BUSIEST)
+        .limit(most)
     )
     visitors = (
         lake.read_click_hours(computed, hours)
@@ -96,12 +97,17 @@ def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
     ]
 
 
-def _verdict(lake: Lake, settings: Settings, hours: Sequence[Hour]) -> Verdict:
-    """The newest outcome of every check of every partition."""
-    failed = latest_results(lake.read(QUALITY_RESULTS)).where("NOT success").orderBy("partition", "expectation").collect()
+def _verdict(lake: Lake) -> Verdict:
+    """The newest outcome of every check of every partition, and the Data Docs of the newest run."""
+    latest = latest_results(lake.read(QUALITY_RESULTS))
+    newest = latest.agg(F.max_by("run_id", "validated_at")).collect()[0][0]
+    failed = latest.where("NOT success").orderBy("partition", "expectation").collect()
     said = {severity: [_said(row) for row in failed if row["severity"] == severity] for severity in ("critical", "warning")}
     return Verdict(
-        passed=not said["critical"], critical_failures=said["critical"], warnings=said["warning"], data_docs=None
+        passed=not said["critical"],
+        critical_failures=said["critical"],
+        warnings=said["warning"],
+        data_docs=f"data_docs/{newest}/click_hours.html" if newest else None,
     )
 
 

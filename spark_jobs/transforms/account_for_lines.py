@@ -35,13 +35,15 @@ def count_outcomes(parsed: DataFrame, duplicates: DataFrame) -> DataFrame:
     )
 
 
-def count_out_of_order(parsed: DataFrame) -> DataFrame:
-    """Per log hour, ``out_of_order``: well-formed lines older than a line before them in the same file."""
+def count_out_of_order(parsed: DataFrame, duplicates: DataFrame) -> DataFrame:
+    """Per log hour, ``out_of_order``: accepted lines older than a well-formed line before them in the same file."""
     before = Window.partitionBy(*LOG_HOUR, "file").orderBy("line").rowsBetween(Window.unboundedPreceding, -1)
     return (
         parsed.where("reason IS NULL")
-        .select(*LOG_HOUR, "file", "line", "clicked_at")
+        .select(*LOG_HOUR, "file", "line", "clicked_at", "row_id")
         .withColumn("latest_before", F.max("clicked_at").over(before))
+        .where(F.col("clicked_at") < F.col("latest_before"))
+        .join(F.broadcast(duplicates), "row_id", "left_anti")
         .groupBy(log_hour_number().alias("log_hour_number"))
-        .agg(F.count_if(F.col("clicked_at") < F.col("latest_before")).alias("out_of_order"))
+        .agg(F.count(F.lit(1)).alias("out_of_order"))
     )

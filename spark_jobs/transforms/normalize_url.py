@@ -17,42 +17,42 @@ from collections.abc import Iterable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-# Already in normal form: lower case scheme and host, no user information, port, query or fragment.
-_NORMAL = r"^https?://[a-z0-9.\-]++/[^?#]*+$"
 _PARTS = r"(?s)^([A-Za-z]+)://([^/?#@]*@)?([^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?$"
 
 
-def tracking_parameter_pattern(names: Iterable[str]) -> str:
-    """A regular expression for query parameters (``name`` or ``name=value``) of these names.
+def is_normal_url(url: Column, tracking_parameters: Iterable[str]) -> Column:
+    """Whether the URL surely is in normal form: most are, and one look at them spares their taking apart.
 
-    A name that ends in ``*`` stands for all that start so.
+    True for a lower case scheme and host without user information or port, with a path, no fragment, and either no
+    query or one without tracking parameters; false else, and for null.
     """
-    alternatives = (re.escape(name[:-1]) + "[^=]*" if name.endswith("*") else re.escape(name) for name in names)
-    return rf"(?i)^(?:{'|'.join(alternatives)})(?:=.*)?$"
+    names = _alternatives(tracking_parameters)
+    no_tracking = rf"(?!(?:.*&)?(?i:{names})(?:[=&]|$))" if names else ""
+    return F.coalesce(
+        url.rlike(rf"^https?://[a-z0-9.\-]++/[^?#]*+(?:\?{no_tracking}[^#]++)?$"), F.lit(False)
+    )
 
 
 def normalize_url(url: Column, tracking_parameters: Iterable[str]) -> Column:
     """The URL in normal form; null for null. Expects an absolute http or https URL."""
     scheme, authority = F.lower(F.regexp_extract(url, _PARTS, 1)), F.lower(F.regexp_extract(url, _PARTS, 3))
     default_port = F.when(scheme == "http", F.lit(":80$")).otherwise(F.lit(":443$"))
-    host = F.regexp_replace(authority, default_port, F.lit(""))
     path = F.regexp_extract(url, _PARTS, 4)
-    query = _without_parameters(F.substring(F.regexp_extract(url, _PARTS, 5), 2, 2_147_483_647), tracking_parameters)
-    rebuilt = F.concat(
+    query = F.substring(F.regexp_extract(url, _PARTS, 5), 2, 2_147_483_647)
+    names = _alternatives(tracking_parameters)
+    if names:
+        is_tracking = rf"^(?i:{names})(?:=.*)?$"
+        query = F.array_join(F.filter(F.split(query, "&"), lambda parameter: ~parameter.rlike(is_tracking)), "&")
+    return F.concat(
         scheme,
         F.lit("://"),
         F.regexp_extract(url, _PARTS, 2),
-        host,
+        F.regexp_replace(authority, default_port, F.lit("")),
         F.when(path == "", F.lit("/")).otherwise(path),
-        F.when(query == "", F.lit("")).otherwise(F.concat(F.lit("?"), query)),
+        F.coalesce(F.concat(F.lit("?"), F.nullif(query, F.lit(""))), F.lit("")),
     )
-    # Most URLs are in normal form already: one cheap look spares them the taking apart.
-    return F.when(url.rlike(_NORMAL), url).otherwise(rebuilt)
 
 
-def _without_parameters(query: Column, names: Iterable[str]) -> Column:
-    names = tuple(names)
-    if not names:
-        return query
-    pattern = tracking_parameter_pattern(names)
-    return F.array_join(F.filter(F.split(query, "&"), lambda parameter: ~parameter.rlike(pattern)), "&")
+def _alternatives(names: Iterable[str]) -> str:
+    """The names as alternatives of a regular expression; one that ends in ``*`` stands for all that start so."""
+    return "|".join(re.escape(name[:-1]) + "[^=&#]*" if name.endswith("*") else re.escape(name) for name in names)

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from include.sources import JsonFields, Source
 from include.tables import MAX_RAW_CHARACTERS, UNKNOWN_COUNTRY
-from spark_jobs.transforms.normalize_url import normalize_url
+from spark_jobs.transforms.drop_duplicates import log_hour_number
+from spark_jobs.transforms.normalize_url import is_normal_url, normalize_url
 
 COUNTRY_CODES = sorted(country.alpha_2 for country in pycountry.countries)
 
@@ -24,6 +25,7 @@ ACCESS_LOG_PATTERNS = {
     "combined": rf"{_COMMON} {_QUOTED} {_QUOTED}(?:\s.*)?$",
 }
 _REQUEST = r"^[A-Za-z]+ (\S.*?)(?: HTTP/\d+(?:\.\d+)?)?$"
+_HOUR = 3_600_000_000  # microseconds
 _ACCESS_LOG_TIME = "dd/MMM/yyyy:HH:mm:ss Z"
 
 
@@ -53,8 +55,13 @@ def parse_lines(lines: DataFrame, source: Source, tracking_parameters: tuple[str
     ``client_address`` is for looking up country and visitor, and is not kept in any table.
     """
     is_too_long = F.octet_length("value") > source.max_line_bytes
-    text = F.when(~is_too_long, F.rtrim("value", F.lit("\r")))
-    text = F.when(F.col("line") == 1, F.ltrim(text, F.lit("\ufeff"))).otherwise(text)
+    # The line's text without a carriage return or, on the first line, a byte order mark. Both are rare, and trimming
+    # every line for their sake costs as much as parsing it.
+    value = F.col("value")
+    text = F.when(F.col("line") == 1, F.regexp_replace(value, "^\ufeff|\r$", "")).when(
+        value.endswith("\r"), F.regexp_replace(value, "\r$", "")
+    )
+    text = F.when(~is_too_long, text.otherwise(value))
     with_text = lines.withColumns({"is_too_long": is_too_long, "text": text})
     with_fields, fields = (
         _json_fields(with_text, source.fields) if source.fields else _access_log_fields(with_text, source)
@@ -73,6 +80,7 @@ def parse_lines(lines: DataFrame, source: Source, tracking_parameters: tuple[str
         _text_or_null(fields.time).alias("time"),
         clicked_at.alias("clicked_at"),
         fields.url.alias("logged_url"),
+        is_normal_url(fields.url, tracking_parameters).alias("is_normal_url"),
         _or_null(fields.event_id).alias("event_id"),
         _country_code(fields.country).alias("country_code"),
         _or_null(fields.visitor).alias("visitor_id"),
@@ -93,7 +101,11 @@ def parse_lines(lines: DataFrame, source: Source, tracking_parameters: tuple[str
         "reason",
         F.when(F.col("reason").isNotNull(), F.substring("value", 1, MAX_RAW_CHARACTERS)).alias("raw"),
         "clicked_at",
-        F.when(F.col("reason").isNull(), normalize_url(F.col("logged_url"), tracking_parameters)).alias("url"),
+        # Most URLs are in normal form already: one look spares them the taking apart.
+        F.when(F.col("reason").isNotNull(), None)
+        .when(F.col("is_normal_url"), F.col("logged_url"))
+        .otherwise(normalize_url(F.col("logged_url"), tracking_parameters))
+        .alias("url"),
         "event_id",
         "country_code",
         "visitor_id",
@@ -105,9 +117,10 @@ def parse_lines(lines: DataFrame, source: Source, tracking_parameters: tuple[str
 
 
 def _reason(source: Source, unformed_reason: str) -> Column:
-    log_hour_start = F.timestamp_add("HOUR", F.col("log_hour"), F.col("log_date").cast("timestamp"))
-    oldest = log_hour_start - F.make_dt_interval(hours=F.lit(source.oldest_hours))
-    newest = log_hour_start + F.make_dt_interval(hours=F.lit(1), mins=F.lit(source.newest_minutes))
+    # In whole microseconds: adding intervals to timestamps costs a time zone look-up a row.
+    clicked, log_hour = F.unix_micros("clicked_at"), log_hour_number().cast("bigint") * _HOUR
+    oldest = log_hour - source.oldest_hours * _HOUR
+    newest = log_hour + _HOUR + source.newest_minutes * _HOUR // 60
     checks = [
         ("line_too_long", F.col("is_too_long")),
         ("not_utf8", ~F.is_valid_utf8("value")),
@@ -116,9 +129,9 @@ def _reason(source: Source, unformed_reason: str) -> Column:
         *([("missing_event_id", F.col("event_id").isNull())] if source.has_event_id else []),
         ("missing_time", F.col("time").isNull()),
         ("bad_time", F.col("clicked_at").isNull()),
-        ("time_out_of_range", (F.col("clicked_at") < oldest) | (F.col("clicked_at") >= newest)),
+        ("time_out_of_range", (clicked < oldest) | (clicked >= newest)),
         ("missing_url", F.coalesce(F.trim("logged_url"), F.lit("")) == ""),
-        ("bad_url", ~F.col("logged_url").rlike(_ABSOLUTE_URL)),
+        ("bad_url", ~F.col("is_normal_url") & ~F.col("logged_url").rlike(_ABSOLUTE_URL)),
     ]
     reason = F.lit(None).cast("string")
     for name, is_so in reversed(checks):
@@ -130,7 +143,13 @@ def _json_fields(lines: DataFrame, fields: JsonFields) -> tuple[DataFrame, _Fiel
     paths = fields.paths()
     # Everything is read as text, so that only what is not JSON fails to parse, and is judged field by field after.
     schema = _json_schema(sorted(set(paths.values())))
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_malformed"}
+    options = {
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": "_malformed",
+        # Strict JSON: by default Spark takes 'single quotes' and NaN too.
+        "allowSingleQuotes": "false",
+        "allowNonNumericNumbers": "false",
+    }
     parsed = lines.withColumn("json", F.from_json("text", f"{schema}, `_malformed` STRING", options))
     columns = {role: F.col(".".join(f"`{part}`" for part in ("json", *path))) for role, path in paths.items()}
     # A field of another type than expected (a number where an object should be) is marked as malformed too, but

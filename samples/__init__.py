@@ -1,0 +1,1 @@
+"""Realistic click logs and the truth about them. Free of pyspark, since Spark is held to it."""
