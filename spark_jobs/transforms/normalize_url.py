@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from string import ascii_uppercase
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -29,7 +30,8 @@ def is_normal_url(url: Column, tracking_parameters: Iterable[str]) -> Column:
     names = _alternatives(tracking_parameters)
     no_tracking = rf"(?!(?:.*&)?(?i:{names})(?:[=&]|$))" if names else ""
     return F.coalesce(
-        url.rlike(rf"^https?://[a-z0-9.\-]++/[^?#]*+(?:\?{no_tracking}[^#]++)?$"), F.lit(False)
+        # Capital letters one by one: the matcher looks single characters up, and tries ranges in turn.
+        url.rlike(rf"^https?://[^/?#@:{ascii_uppercase}]++/[^?#]*+(?:\?{no_tracking}[^#]++)?$"), F.lit(False)
     )
 
 
@@ -38,18 +40,18 @@ def normalize_url(url: Column, tracking_parameters: Iterable[str]) -> Column:
     scheme, authority = F.lower(F.regexp_extract(url, _PARTS, 1)), F.lower(F.regexp_extract(url, _PARTS, 3))
     default_port = F.when(scheme == "http", F.lit(":80$")).otherwise(F.lit(":443$"))
     path = F.regexp_extract(url, _PARTS, 4)
-    query = F.substring(F.regexp_extract(url, _PARTS, 5), 2, 2_147_483_647)
+    # Each parameter with the & before it, so that removing one leaves the others as they are.
+    query = F.concat(F.lit("&"), F.substring(F.regexp_extract(url, _PARTS, 5), 2, 2_147_483_647))
     names = _alternatives(tracking_parameters)
     if names:
-        is_tracking = rf"^(?i:{names})(?:=.*)?$"
-        query = F.array_join(F.filter(F.split(query, "&"), lambda parameter: ~parameter.rlike(is_tracking)), "&")
+        query = F.regexp_replace(query, rf"&(?i:{names})(?:=[^&]*)?(?=&|$)", "")
     return F.concat(
         scheme,
         F.lit("://"),
         F.regexp_extract(url, _PARTS, 2),
         F.regexp_replace(authority, default_port, F.lit("")),
         F.when(path == "", F.lit("/")).otherwise(path),
-        F.coalesce(F.concat(F.lit("?"), F.nullif(query, F.lit(""))), F.lit("")),
+        F.regexp_replace(F.regexp_replace(query, "^&", "?"), r"^\?$", ""),
     )
 
 

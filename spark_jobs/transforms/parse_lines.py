@@ -54,18 +54,8 @@ def parse_lines(lines: DataFrame, source: Source, tracking_parameters: tuple[str
     the mapped country, 'unknown' when missing or not ISO 3166-1 alpha-2, and null when the source maps none;
     ``client_address`` is for looking up country and visitor, and is not kept in any table.
     """
-    is_too_long = F.octet_length("value") > source.max_line_bytes
-    # The line's text without a carriage return or, on the first line, a byte order mark. Both are rare, and trimming
-    # every line for their sake costs as much as parsing it.
-    value = F.col("value")
-    text = F.when(F.col("line") == 1, F.regexp_replace(value, "^\ufeff|\r$", "")).when(
-        value.endswith("\r"), F.regexp_replace(value, "\r$", "")
-    )
-    text = F.when(~is_too_long, text.otherwise(value))
-    with_text = lines.withColumns({"is_too_long": is_too_long, "text": text})
-    with_fields, fields = (
-        _json_fields(with_text, source.fields) if source.fields else _access_log_fields(with_text, source)
-    )
+    fields_of = _json_fields if source.fields else _access_log_fields
+    with_fields, fields = fields_of(lines.withColumn("value", _without_marks()), source)
     clicked_at = _clicked_at(fields.time, source)
     parsed = with_fields.select(
         "row_id",
@@ -73,8 +63,6 @@ def parse_lines(lines: DataFrame, source: Source, tracking_parameters: tuple[str
         "log_hour",
         "file",
         "line",
-        "is_too_long",
-        "text",
         "value",
         fields.is_formed.alias("is_formed"),
         _text_or_null(fields.time).alias("time"),
@@ -122,9 +110,9 @@ def _reason(source: Source, unformed_reason: str) -> Column:
     oldest = log_hour - source.oldest_hours * _HOUR
     newest = log_hour + _HOUR + source.newest_minutes * _HOUR // 60
     checks = [
-        ("line_too_long", F.col("is_too_long")),
+        ("line_too_long", _is_too_long(source)),
         ("not_utf8", ~F.is_valid_utf8("value")),
-        ("blank", F.trim("text") == ""),
+        ("blank", F.trim("value") == ""),
         (unformed_reason, ~F.col("is_formed")),
         *([("missing_event_id", F.col("event_id").isNull())] if source.has_event_id else []),
         ("missing_time", F.col("time").isNull()),
@@ -139,8 +127,26 @@ def _reason(source: Source, unformed_reason: str) -> Column:
     return reason
 
 
-def _json_fields(lines: DataFrame, fields: JsonFields) -> tuple[DataFrame, _Fields]:
-    paths = fields.paths()
+def _is_too_long(source: Source) -> Column:
+    return F.octet_length("value") > source.max_line_bytes
+
+
+def _without_marks() -> Column:
+    """The line without a carriage return and, on the first line, a byte order mark.
+
+    Both are rare: trimming every line for their sake costs as much as parsing it.
+    """
+    value = F.col("value")
+    return (
+        F.when(F.col("line") == 1, F.regexp_replace(value, "^\ufeff|\r$", ""))
+        .when(value.endswith("\r"), F.regexp_replace(value, "\r$", ""))
+        .otherwise(value)
+    )
+
+
+def _json_fields(lines: DataFrame, source: Source) -> tuple[DataFrame, _Fields]:
+    assert source.fields is not None
+    paths = source.fields.paths()
     # Everything is read as text, so that only what is not JSON fails to parse, and is judged field by field after.
     schema = _json_schema(sorted(set(paths.values())))
     options = {
@@ -150,12 +156,13 @@ def _json_fields(lines: DataFrame, fields: JsonFields) -> tuple[DataFrame, _Fiel
         "allowSingleQuotes": "false",
         "allowNonNumericNumbers": "false",
     }
-    parsed = lines.withColumn("json", F.from_json("text", f"{schema}, `_malformed` STRING", options))
+    text = F.when(~_is_too_long(source), F.col("value"))
+    parsed = lines.withColumn("json", F.from_json(text, f"{schema}, `_malformed` STRING", options))
     columns = {role: F.col(".".join(f"`{part}`" for part in ("json", *path))) for role, path in paths.items()}
     # A field of another type than expected (a number where an object should be) is marked as malformed too, but
     # leaves the other fields readable; what is not JSON leaves none.
     is_json = F.col("json._malformed").isNull() | F.coalesce(*columns.values()).isNotNull()
-    is_object = F.ltrim("text").startswith("{") & F.rtrim("text").endswith("}")
+    is_object = F.ltrim("value").startswith("{") & F.rtrim("value").endswith("}")
     return parsed, _Fields(
         is_formed=is_object & F.col("json").isNotNull() & is_json,
         unformed_reason="not_json",
@@ -183,8 +190,9 @@ def _access_log_fields(lines: DataFrame, source: Source) -> tuple[DataFrame, _Fi
     pattern = ACCESS_LOG_PATTERNS[source.format]
     groups = 6 if source.format == "combined" else 4
     # One match a line: the groups joined by a control character and split, not one match per group.
-    joined = F.regexp_replace("text", pattern, "\x01".join(f"${i}" for i in range(1, groups + 1)))
-    parsed = lines.withColumn("is_match", F.coalesce(F.col("text").rlike(pattern), F.lit(False))).withColumn(
+    joined = F.regexp_replace("value", pattern, "\x01".join(f"${i}" for i in range(1, groups + 1)))
+    is_match = ~_is_too_long(source) & F.col("value").rlike(pattern)
+    parsed = lines.withColumn("is_match", is_match).withColumn(
         "fields", F.when(F.col("is_match"), F.split(joined, "\x01"))
     )
 

@@ -1,0 +1,116 @@
+"""What the docs say of the tables, made from their declarations: ``docs/tables.md`` and two tables of the README.
+
+``python -m include.table_docs`` writes them anew; a test keeps them equal to ``include/tables.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from include.errors import ClickmillError
+from include.job_arguments import OneLineParser, exit_with
+from include.settings import REPOSITORY
+from include.tables import BUCKETS_PROPERTY, QUARANTINE_REASONS, TABLES, Column, Table
+
+README = REPOSITORY / "README.md"
+TABLES_PAGE = REPOSITORY / "docs" / "tables.md"
+#: Says where a made page comes from, so that nobody edits it by hand.
+MADE_FROM = "<!-- Made from include/tables.py by: .venv/bin/python -m include.table_docs -->"
+
+
+def list_tables(tables: Iterable[Table], page: str) -> str:
+    """A Markdown table with one row per table; each name links to its section of ``page``."""
+    rows = [
+        (f"[`{table.name}`]({page}#{table.name})", table.grain, _names(table.partitioned_by)) for table in tables
+    ]
+    return _markdown(("table", "one row is", "partitioned by"), rows)
+
+
+def list_reasons(reasons: Mapping[str, str]) -> str:
+    """A Markdown table with one row per quarantine reason, in the order in which they are looked for."""
+    return _markdown(("reason", "the line has"), [(f"`{name}`", meaning) for name, meaning in reasons.items()])
+
+
+def describe_table(table: Table) -> str:
+    """A section: the grain, the key, the partitions, and one row per column."""
+    facts = [f"One row is {table.grain}.", f"Key: {_names(table.key)}."]
+    if table.partitioned_by:
+        facts.append(f"Partitioned by {_names(table.partitioned_by)}.")
+    if table.bucket_key:
+        facts.append(f"Co-partitioned by `{table.bucket_key}`; table property `{BUCKETS_PROPERTY}`.")
+    columns = _markdown(("column", "type", "null", "what it is"), [_column_row(c) for c in table.columns])
+    return f"## {table.name}\n\n{' '.join(facts)}\n\n{columns}"
+
+
+def describe_tables() -> str:
+    """The whole of ``docs/tables.md``."""
+    return "\n\n".join(
+        [
+            "# Tables",
+            MADE_FROM,
+            "Delta tables, each in `$CLICKMILL_HOME/lake/<name>`. Hours are UTC. A log hour is when a line arrived; "
+            "a click hour is when the click happened. The same comments are in the tables themselves.",
+            list_tables(TABLES.values(), ""),
+            *map(describe_table, TABLES.values()),
+            "## Quarantine reasons",
+            "The first that fits, in this order, is given.",
+            list_reasons(QUARANTINE_REASONS) + "\n",
+        ]
+    )
+
+
+def readme_blocks() -> dict[str, str]:
+    """What stands between the README's marks, by the mark's name."""
+    return {
+        "tables": list_tables(TABLES.values(), "docs/tables.md"),
+        "reasons": list_reasons(QUARANTINE_REASONS),
+    }
+
+
+def fill_blocks(text: str, blocks: Mapping[str, str]) -> str:
+    """The text with what stands between ``<!-- NAME: begin -->`` and ``<!-- NAME: end -->`` replaced.
+
+    Raises:
+        ClickmillError: if a mark is not there exactly once.
+    """
+    for name, block in blocks.items():
+        begin, end = (f"<!-- {name}: {which} -->" for which in ("begin", "end"))
+        if text.count(begin) != 1 or text.count(end) != 1 or text.index(end) < text.index(begin):
+            raise ClickmillError(
+                f"cannot place the block {name!r}: expected one line {begin} and after it one line {end}"
+            )
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}\n{block}\n{end}{rest.partition(end)[2]}"
+    return text
+
+
+def made_pages() -> dict[Path, str]:
+    """Each file that is made, in whole or in part, with what it should hold."""
+    readme = README.read_text(encoding="utf-8")
+    return {TABLES_PAGE: describe_tables(), README: fill_blocks(readme, readme_blocks())}
+
+
+def _column_row(column: Column) -> tuple[str, str, str, str]:
+    return f"`{column.name}`", f"`{column.type}`", "" if column.required else "yes", column.comment
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heading, ["---"] * len(heading), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def main() -> None:
+    """Write the pages."""
+    OneLineParser(prog="python -m include.table_docs", description=__doc__).parse_args()
+    for page, text in made_pages().items():
+        page.write_text(text, encoding="utf-8")
+        print(page)
+
+
+if __name__ == "__main__":
+    exit_with(main)
