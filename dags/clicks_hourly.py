@@ -71,7 +71,7 @@ with DAG(
             description="The log hour after the last one.",
         ),
     },
-):
+) as dag:
 
     @task.sensor(mode="reschedule", poke_interval=60, timeout=timedelta(days=2).total_seconds())
     def wait_for_landing(params, dag_run):  # noqa: ANN001, ANN201

@@ -1,4 +1,4 @@
-"""What the docs say of the tables, made from their declarations: ``docs/tables.md`` and two tables of the README.
+"""What the docs say of the tables, made from their declarations: ``docs/tables.md``, and parts of the README.
 
 ``python -m include.table_docs`` writes them anew; a test keeps them equal to ``include/tables.py``.
 """
@@ -22,14 +22,15 @@ MADE_FROM = "<!-- Made from include/tables.py by: .venv/bin/python -m include.ta
 def list_tables(tables: Iterable[Table], page: str) -> str:
     """A Markdown table with one row per table; each name links to its section of ``page``."""
     rows = [
-        (f"[`{table.name}`]({page}#{table.name})", table.grain, _names(table.partitioned_by)) for table in tables
+        (f"[`{table.name}`]({page}#{table.name})", table.grain, _names(table.partitioned_by))
+        for table in tables
     ]
     return _markdown(("table", "one row is", "partitioned by"), rows)
 
 
 def list_reasons(reasons: Mapping[str, str]) -> str:
     """A Markdown table with one row per quarantine reason, in the order in which they are looked for."""
-    return _markdown(("reason", "the line has"), [(f"`{name}`", meaning) for name, meaning in reasons.items()])
+    return _markdown(("reason", "meaning"), [(f"`{name}`", meaning) for name, meaning in reasons.items()])
 
 
 def describe_table(table: Table) -> str:
@@ -49,8 +50,8 @@ def describe_tables() -> str:
         [
             "# Tables",
             MADE_FROM,
-            "Delta tables, each in `$CLICKMILL_HOME/lake/<name>`. Hours are UTC. A log hour is when a line arrived; "
-            "a click hour is when the click happened. The same comments are in the tables themselves.",
+            "Delta tables, each in `$CLICKMILL_HOME/lake/<name>`. Hours are UTC. A log hour is when a line "
+            "arrived, a click hour when the click happened. The tables themselves carry the same comments.",
             list_tables(TABLES.values(), ""),
             *map(describe_table, TABLES.values()),
             "## Quarantine reasons",

@@ -65,7 +65,7 @@ class SourceIngest:
         landed = self._landed(hours, known)
         touched_before = self._touched_before(hours, known)
         parsed = self._parse(landed)
-        duplicates = self._duplicates(parsed, hours, known).persist()
+        duplicates = self._duplicates(parsed, hours).persist()
         try:
             outcomes = count_outcomes(parsed, duplicates).collect()
             accounts = accounts_of(hours, outcomes, count_out_of_order(parsed, duplicates).collect())
@@ -78,8 +78,8 @@ class SourceIngest:
         changed_later = self._later_hours_changed_by(hours, accounts, known)
         again = self.run(changed_later) if changed_later else {}
         touched_again = {hour for account in again.values() for hour in account.click_hours}
-        for account in accounts.values():
-            account.click_hours |= touched_before | touched_again
+        for hour, account in accounts.items():
+            account.click_hours |= touched_before[hour] | touched_again
         self._write_accounting(landed, accounts)
         return accounts
 
@@ -110,16 +110,19 @@ class SourceIngest:
                 )
         return landed
 
-    def _touched_before(self, hours: Sequence[Hour], known: Mapping[Hour, Row]) -> set[str]:
-        """Click hours that these log hours touched in earlier runs, one that broke off included."""
-        accounted = {hour for log_hour in hours if log_hour in known for hour in known[log_hour]["click_hours"]}
-        if not self.lake.exists(CLICKS):
-            return accounted
-        stored = self.lake.read_log_hours(CLICKS, self.source.name, hours).select("click_date", "click_hour")
-        return accounted | {str(Hour.of(*row)) for row in stored.distinct().collect()}
+    def _touched_before(self, hours: Sequence[Hour], known: Mapping[Hour, Row]) -> dict[Hour, set[str]]:
+        """Click hours that each log hour touched in earlier runs, one that broke off included."""
+        touched = {hour: set(known[hour]["click_hours"]) if hour in known else set() for hour in hours}
+        if self.lake.exists(CLICKS):
+            stored = self.lake.read_log_hours(CLICKS, self.source.name, hours)
+            for row in stored.select("log_date", "log_hour", "click_date", "click_hour").distinct().collect():
+                touched[Hour.of(row["log_date"], row["log_hour"])].add(
+                    str(Hour.of(row["click_date"], row["click_hour"]))
+                )
+        return touched
 
     def _parse(self, landed: Sequence[LandedHour]) -> DataFrame:
-        """The parsed lines, kept on disk for the passes over them: memory does not grow with their number."""
+        """The parsed lines, kept for the passes over them; on disk what memory has no room for."""
         parsed = self._parsed(landed, skip_damage=False)
         try:
             parsed.count()
@@ -138,12 +141,14 @@ class SourceIngest:
     def _parsed(self, landed: Sequence[LandedHour], *, skip_damage: bool) -> DataFrame:
         lines = read_lines(self.lake.spark, landed, skip_damage=skip_damage)
         parsed = parse_lines(lines, self.source, self.settings.pipeline.tracking_parameters)
-        return parsed.persist(StorageLevel.DISK_ONLY)
+        return parsed.persist(StorageLevel.MEMORY_AND_DISK)
 
-    def _duplicates(self, parsed: DataFrame, hours: Sequence[Hour], known: Mapping[Hour, Row]) -> DataFrame:
+    def _duplicates(self, parsed: DataFrame, hours: Sequence[Hour]) -> DataFrame:
         if not self.source.has_event_id:
             return self.lake.spark.createDataFrame([], "row_id BIGINT, first_hour INT")
-        others = [hour for hour in known if hour < max(hours) and hour not in set(hours)]
+        # Accounted for or not: while later log hours are ingested again, the account of these is still to come.
+        window = range(1, self.source.lateness_hours + 1)
+        others = {hour.plus(-shift) for hour in hours for shift in window} - set(hours)
         before = self.lake.read_log_hours(CLICKS, self.source.name, others).select("event_id", log_hour_number().alias("hour_number"))
         arrivals = parsed.where("reason IS NULL").select("event_id", log_hour_number().alias("hour_number"), "file", "line", "row_id")
         return find_duplicates(arrivals, before, self.source.lateness_hours)
@@ -185,7 +190,10 @@ class SourceIngest:
         if not later:
             return []
         changed = {
-            str(hour) for hour, account in accounts.items() if hour in known and known[hour]["ids_hash"] != account.ids_hash
+            str(hour)
+            for hour, account in accounts.items()
+            # Without an account an earlier run broke off, and what it wrote may have been seen.
+            if hour not in known or known[hour]["ids_hash"] != account.ids_hash
         }
         lost_first = {hour for hour in later if changed & known[hour]["duplicates_of"].keys()}
         first = self.lake.read_log_hours(CLICKS, self.source.name, hours).select(

@@ -1,0 +1,45 @@
+# Thin on purpose: what the targets do is in ops/, in Python.
+PYTHON ?= python3
+VENV := .venv/bin/python
+# Reach the recipes as environment variables, so that any character in a path is safe.
+export HOURS CLICKS LOGS FORMAT SOURCE CLICKMILL_HOME
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run stop status clean test lint types unit bench lock
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: ## install everything into .venv and .jars, tests' tools too; does nothing when it is there
+	@$(PYTHON) -m ops.bootstrap --dev
+
+run: ## sample logs (HOURS=12 CLICKS=20000 an hour) or your own (LOGS=path FORMAT=json|combined|common, SOURCE=name): from set-up to result
+	@$(PYTHON) -m ops.bootstrap
+	@$(VENV) -m ops.run
+
+stop: ## end the services; the data stays
+	@if [ -x $(VENV) ]; then $(VENV) -m ops.services stop; else echo "no services ran"; fi
+
+status: ## show the services and their addresses
+	@$(VENV) -m ops.services status
+
+clean: ## end the services and remove the data (CLICKMILL_HOME, by default var/); the set-up stays
+	@if [ -x $(VENV) ]; then $(VENV) -m ops.clean; else echo "nothing to clean: no set-up in .venv"; fi
+
+test: setup lint types unit ## set-up, ruff, mypy and all tests, as CI does
+
+lint:
+	@$(VENV) -m ruff check .
+	@$(VENV) -m ruff format --check .
+
+types:
+	@$(VENV) -m mypy
+
+unit:
+	@$(VENV) -m pytest
+
+bench: setup ## measure the pipeline on this machine
+	@$(VENV) -m tests.benchmarks.bench
+
+lock: setup ## compile requirements*.txt anew from requirements*.in
+	@$(VENV) -m ops.lock

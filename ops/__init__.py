@@ -1,0 +1,1 @@
+"""Operating Clickmill on one machine: set-up, services, and `make run`."""

@@ -1,0 +1,257 @@
+"""Airflow's REST API, as far as a backfill needs it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from include.log_hours import Hour
+from ops.home import OpsError
+from ops.services import Services
+
+PAGE = 100
+PATIENCE_SECONDS = 30
+MOST_MESSAGE_LINES = 6
+CLICKS_HOURLY = "clicks_hourly"
+
+
+class ApiError(OpsError):
+    """Airflow refused a request."""
+
+    def __init__(self, request: str, status: int, detail: str) -> None:
+        super().__init__(f"Airflow answered {request} with {status}: {detail}")
+        self.status = status
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class HourRun:
+    """One DAG run over one log hour."""
+
+    run_id: str
+    log_hour: Hour
+    source: str
+    state: str
+    kind: str
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended, well or badly."""
+        return self.state in ("success", "failed")
+
+
+@dataclass(frozen=True)
+class TaskTry:
+    """One task of a DAG run, at its last try."""
+
+    run_id: str
+    task_id: str
+    state: str
+    try_number: int
+    map_index: int
+
+
+class AirflowApi:
+    """A client that logs in by itself, and waits out a short absence or a locked database."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._token = ""
+        # No proxy: the shell's http_proxy is for the world outside.
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self._services.airflow_port}{path}", data, headers, method=method
+        )
+        try:
+            with self._opener.open(request, timeout=60) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            text = error.read().decode("utf-8", "replace")
+            try:
+                detail = json.loads(text)["detail"]
+            except (ValueError, KeyError, TypeError):
+                detail = text
+            raise ApiError(f"{method} {path}", error.code, str(detail)[:500]) from None
+
+    def _log_in(self) -> None:
+        self._token = ""
+        body = {"username": self._services.airflow_user, "password": self._services.airflow_password}
+        self._token = str(self._send("POST", "/auth/token", body)["access_token"])
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> Any:
+        """Send one request and return the answer's JSON; None values of the query are left out.
+
+        Raises:
+            ApiError: Airflow refused.
+            OpsError: Airflow cannot be reached.
+        """
+        asked = {name: value for name, value in query.items() if value is not None}
+        path = f"{path}?{urllib.parse.urlencode(asked, doseq=True)}" if asked else path
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                if not self._token:
+                    self._log_in()
+                return self._send(method, path, body)
+            except ApiError as error:
+                if error.status == 401 and self._token:
+                    self._token = ""  # it has expired
+                # 503: another writer holds SQLite's lock; the request was not carried out.
+                elif error.status != 503 or time.monotonic() > deadline:
+                    raise
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                if time.monotonic() > deadline:
+                    raise OpsError(
+                        f"Airflow does not answer at {self._services.airflow_url} ({error}); "
+                        "look at: make status"
+                    ) from error
+            time.sleep(0.5)
+
+    def _pages(self, path: str, key: str, **query: Any) -> Iterator[dict[str, Any]]:
+        offset = 0
+        while True:
+            answer = self.call("GET", path, limit=PAGE, offset=offset, **query)
+            yield from answer[key]
+            offset += PAGE
+            if len(answer[key]) < PAGE:
+                return
+
+    # --- DAGs -------------------------------------------------------------------------------------
+
+    def wait_for_dag(self, dag_id: str, seconds: float = 90) -> None:
+        """Wait until the DAG has been parsed.
+
+        Raises:
+            OpsError: it has not been in that time; an import error is shown.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                self.call("GET", f"/api/v2/dags/{dag_id}")
+                return
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+            broken = self.call("GET", "/api/v2/importErrors")["import_errors"]
+            if broken or time.monotonic() > deadline:
+                said = "; ".join(
+                    f"{found['filename']}: {str(found['stack_trace']).strip().splitlines()[-1]}"
+                    for found in broken
+                )
+                raise OpsError(f"Airflow has no DAG {dag_id}: {said or 'no file in dags/ declares it'}")
+            time.sleep(0.5)
+
+    def unpause(self, dag_id: str) -> None:
+        """Let the DAG's runs be scheduled."""
+        self.call("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})
+
+    # --- runs -------------------------------------------------------------------------------------
+
+    def runs(self, dag_id: str, hours: Sequence[Hour]) -> list[HourRun]:
+        """Return the DAG's runs over these log hours, oldest first."""
+        wanted = set(hours)
+        found = []
+        for run in self._pages(
+            f"/api/v2/dags/{dag_id}/dagRuns",
+            "dag_runs",
+            order_by="id",
+            partition_date_gte=min(wanted).day.isoformat(),
+            partition_date_lte=max(wanted).day.isoformat(),
+        ):
+            if run["partition_date"] is None:
+                continue
+            hour = Hour(datetime.fromisoformat(run["partition_date"]))
+            if hour in wanted:
+                source = str((run["conf"] or {}).get("source", "all"))
+                found.append(HourRun(run["dag_run_id"], hour, source, run["state"], run["run_type"]))
+        return found
+
+    def backfill(self, dag_id: str, hours: Sequence[Hour], source: str, at_once: int, again: bool) -> int:
+        """Ask Airflow to backfill the log hours from the first to the last; return the backfill's id.
+
+        Args:
+            at_once: how many hours may run at a time.
+            again: whether hours that succeeded are run again; those that failed always are.
+        """
+        body = {
+            "dag_id": dag_id,
+            # For a partitioned DAG both are partition dates, and both are included.
+            "from_date": min(hours).start.isoformat(),
+            "to_date": max(hours).start.isoformat(),
+            "dag_run_conf": {"source": source},
+            "reprocess_behavior": "completed" if again else "failed",
+            "max_active_runs": at_once,
+        }
+        return int(self.call("POST", "/api/v2/backfills", body)["id"])
+
+    def close_backfill(self, backfill: int) -> None:
+        """Mark a backfill whose runs have all ended as completed.
+
+        Airflow does so itself only every 30 s, and takes no other backfill of the DAG before.
+        """
+        try:
+            # "cancel" fails the runs that are still queued, of which there are none.
+            self.call("PUT", f"/api/v2/backfills/{backfill}/cancel")
+        except ApiError as error:
+            if error.status != 409:  # completed already
+                raise
+
+    # --- tasks ------------------------------------------------------------------------------------
+
+    def tasks(self, dag_id: str, run_id: str, state: str | None = None) -> list[TaskTry]:
+        """Return a run's tasks, of one state or all, in the order they started."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{urllib.parse.quote(run_id, safe='')}/taskInstances"
+        return [
+            TaskTry(
+                run_id, task["task_id"], task["state"] or "waiting", task["try_number"], task["map_index"]
+            )
+            for task in self._pages(path, "task_instances", order_by="start_date", state=state)
+        ]
+
+    def log(self, dag_id: str, task: TaskTry) -> list[dict[str, Any] | str]:
+        """Return the structured log of a task's last try."""
+        run = urllib.parse.quote(task.run_id, safe="")
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run}/taskInstances/{task.task_id}/logs/{task.try_number}"
+        return list(self.call("GET", path, map_index=task.map_index, full_content="true")["content"])
+
+
+def error_message(content: Sequence[Mapping[str, Any] | str]) -> str:
+    """Return the first line of the last exception in Airflow's structured log, "" when there is none."""
+    found = ""
+    for entry in content:
+        if isinstance(entry, dict) and entry.get("error_detail"):
+            found = readable_log([{"event": "", "error_detail": entry["error_detail"][-1:]}])[0]
+    return found
+
+
+def readable_log(content: Sequence[Mapping[str, Any] | str]) -> list[str]:
+    """Turn Airflow's structured log into lines: no group marks, exceptions as `Type: message`."""
+    lines: list[str] = []
+    for entry in content:
+        if isinstance(entry, str):
+            lines += entry.splitlines()
+            continue
+        event = str(entry.get("event", ""))
+        if event.startswith(("::group::", "::endgroup::")):
+            continue
+        lines += event.splitlines()
+        for detail in entry.get("error_detail") or ():
+            # Spark appends the server's whole stack trace to a message.
+            message = str(detail.get("exc_value", "")).partition("\nJVM stacktrace:")[0]
+            said = [line for line in message.splitlines() if not line.startswith("\tat ")] or [""]
+            lines += [f"{detail.get('exc_type')}: {said[0]}", *said[1:MOST_MESSAGE_LINES]]
+    return lines

@@ -1,0 +1,252 @@
+"""Run log hours through Airflow's backfill, and watch them until all have ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from include.log_hours import Hour, HourRange
+from ops.airflow_api import AirflowApi, ApiError, HourRun, TaskTry, error_message, readable_log
+
+POLL_SECONDS = 0.5
+LOG_LINES_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that failed, with the end of its log."""
+
+    run: HourRun
+    task: TaskTry | None
+    lines: list[str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the hours that were asked for."""
+
+    already_done: int
+    succeeded: int
+    failures: list[Failure]
+
+
+def contiguous(hours: Iterable[Hour]) -> list[HourRange]:
+    """Group hours into ranges without gaps: a backfill takes a range."""
+    ranges: list[HourRange] = []
+    for hour in sorted(set(hours)):
+        if ranges and ranges[-1].end == hour:
+            ranges[-1] = HourRange(ranges[-1].start, hour.plus(1))
+        else:
+            ranges.append(HourRange.single(hour))
+    return ranges
+
+
+def split_hours(
+    hours: Sequence[Hour], runs: Sequence[HourRun], source: str, again: bool
+) -> tuple[list[Hour], list[HourRun]]:
+    """Return the hours that still have to be asked for, and the runs of others that need only be watched.
+
+    An hour counts as done when its newest run over this very source succeeded: Airflow's own check for runs
+    that exist knows hours, not sources.
+    """
+    newest = {run.log_hour: run for run in runs if run.source == source}
+    watched = [newest[hour] for hour in hours if hour in newest and not newest[hour].is_done]
+    under_way = {run.log_hour for run in watched}
+    done = {hour for hour, run in newest.items() if run.state == "success"} if not again else set()
+    return [hour for hour in hours if hour not in under_way and hour not in done], watched
+
+
+class Display(Protocol):
+    """Where progress is shown."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def show(self, done: int, total: int, now: str) -> None:
+        """Show how many runs have ended and what goes on."""
+
+    def note(self, message: str) -> None:
+        """Say something once."""
+
+
+class Bar:
+    """A progress bar, for a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("hours"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[now]}"),
+            console=console,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def show(self, done: int, total: int, now: str) -> None:
+        """Show how many runs have ended and what goes on."""
+        if self._task is None:
+            self._task = self._progress.add_task("hours", total=total, now=now)
+        self._progress.update(self._task, completed=done, total=total, now=now)
+
+    def note(self, message: str) -> None:
+        """Say something once, above the bar."""
+        self._progress.console.print(message, markup=False, highlight=False)
+
+
+class Lines:
+    """A line whenever a run has ended, for a log file."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._began = time.monotonic()
+        self._shown = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
+
+    def show(self, done: int, total: int, now: str) -> None:
+        """Show how many runs have ended, when that has changed."""
+        if done != self._shown:
+            self._shown = done
+            seconds = time.monotonic() - self._began
+            self.note(f"{done} of {total} hours done after {seconds:.0f} s{'; ' + now if now else ''}")
+
+    def note(self, message: str) -> None:
+        """Say something once."""
+        self._console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+def choose_display(console: Console) -> Display:
+    """Return a bar for a terminal, lines for anything else."""
+    return Bar(console) if console.is_terminal else Lines(console)
+
+
+def _begin(
+    api: AirflowApi, dag_id: str, hours: HourRange, source: str, at_once: int, display: Display
+) -> tuple[int, list[HourRun]]:
+    """Start one backfill, return its id and its runs; wait while another backfill of the DAG is open."""
+    wanted = list(hours)
+    known = {run.run_id for run in api.runs(dag_id, wanted)}
+    said = False
+    while True:
+        try:
+            # The hours were chosen by source already, so Airflow need not skip any.
+            backfill = api.backfill(dag_id, wanted, source, at_once, again=True)
+            break
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            if not said:
+                display.note(
+                    f"another backfill of {dag_id} is open; waiting for it: Airflow takes one at a time"
+                )
+                said = True
+            time.sleep(2 * POLL_SECONDS)
+    begun = [run for run in api.runs(dag_id, wanted) if run.run_id not in known and run.source == source]
+    return backfill, begun
+
+
+def _failures(api: AirflowApi, dag_id: str, runs: Iterable[HourRun]) -> list[Failure]:
+    failures = []
+    for run in runs:
+        failed = api.tasks(dag_id, run.run_id, state="failed")
+        if failed:
+            failures += [
+                Failure(run, task, readable_log(api.log(dag_id, task))[-LOG_LINES_SHOWN:]) for task in failed
+            ]
+        else:
+            failures.append(Failure(run, None, []))
+    return failures
+
+
+def _what_goes_on(
+    api: AirflowApi, dag_id: str, runs: Iterable[HourRun], display: Display, told: set[tuple[str, str, int]]
+) -> str:
+    """Name what runs at the moment; say once for each failed try that it will be tried again."""
+    active: list[str] = []
+    for run in runs:
+        if run.state != "running":
+            continue
+        for task in api.tasks(dag_id, run.run_id):
+            name = f"{run.log_hour} {task.task_id}"
+            if task.state == "running":
+                active.append(name)
+            failed_try = (run.run_id, task.task_id, task.try_number)
+            if task.state == "up_for_retry" and failed_try not in told:
+                told.add(failed_try)
+                said = error_message(api.log(dag_id, task)) or "its log says no more"
+                display.note(f"{name} failed and will be tried again: {said}")
+    return ", ".join(active)
+
+
+def run_hours(
+    api: AirflowApi,
+    dag_id: str,
+    hours: Sequence[Hour],
+    source: str,
+    again: bool,
+    at_once: int,
+    display: Display,
+) -> Outcome:
+    """Backfill log hours of one source, watch them to their end, and return what became of them.
+
+    Args:
+        again: run hours again that succeeded before; otherwise they are skipped.
+        at_once: how many hours may run at a time.
+    """
+    asked = sorted(set(hours))
+    missing, watched = split_hours(asked, api.runs(dag_id, asked), source, again)
+    already_done = len(asked) - len(missing) - len(watched)
+    ended: dict[str, HourRun] = {}
+    ranges = contiguous(missing)
+    total = len(missing) + len(watched)
+    backfills: list[int] = []
+    told: set[tuple[str, str, int]] = set()
+    if not total:
+        return Outcome(already_done, 0, [])
+    with display:
+        while True:
+            # The next range starts when the runs before it have ended.
+            if ranges and all(run.run_id in ended for run in watched):
+                wanted = ranges.pop(0)
+                backfill, begun = _begin(api, dag_id, wanted, source, at_once, display)
+                backfills.append(backfill)
+                watched += begun
+                # Airflow passes over an hour that another source's run is busy with: ask again.
+                ranges = contiguous(set(wanted) - {run.log_hour for run in begun}) + ranges
+            ids = {run.run_id for run in watched}
+            current = [run for run in api.runs(dag_id, asked) if run.run_id in ids] if ids else []
+            ended = {run.run_id: run for run in current if run.is_done}
+            display.show(len(ended), total, _what_goes_on(api, dag_id, current, display, told))
+            if len(ended) == len(ids):
+                while backfills:
+                    api.close_backfill(backfills.pop())
+                if not ranges:
+                    break
+            time.sleep(max(POLL_SECONDS, total / 200))
+    failed = [run for run in ended.values() if run.state == "failed"]
+    return Outcome(already_done, len(ended) - len(failed), _failures(api, dag_id, failed))

@@ -1,0 +1,58 @@
+"""Remove one home's data: `make clean`. The set-up (.venv, .jars) and the configuration stay."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+from ops.home import OpsError, find_home
+from ops.services import stop
+
+
+def clean() -> str:
+    """End the services, remove the home, and return what was done in one line.
+
+    Only what Clickmill makes is removed: a home that someone put into a folder with other things keeps those.
+
+    Raises:
+        OpsError: exit 2, when the folder is not one of Clickmill's.
+    """
+    home = find_home()
+    if not home.path.exists():
+        return f"nothing to clean: there is no {home.path}"
+    if not (home.secrets / "visitor_key").exists() and any(home.path.iterdir()):
+        raise OpsError(
+            f"{home.path} is not a Clickmill home (no secrets/visitor_key in it), so nothing was removed: "
+            "check CLICKMILL_HOME, or remove the folder yourself",
+            2,
+        )
+    stop(home.path)
+    # The secrets last: while they are there, a clean that was interrupted can be run again.
+    for folder in (home.landing, home.lake, home.reports, home.airflow, home.logs, home.run, home.secrets):
+        if folder.is_symlink():
+            folder.unlink()
+        elif folder.exists():
+            shutil.rmtree(folder)
+    left = sorted(entry.name for entry in home.path.iterdir())
+    if left:
+        return f"cleaned {home.path}; left there, not Clickmill's: {', '.join(left)}"
+    if not home.path.is_symlink():
+        home.path.rmdir()
+    return f"removed {home.path}"
+
+
+def main() -> int:
+    """Run from the command line."""
+    try:
+        print(clean())
+    except OpsError as error:
+        print(f"clean: {error}", file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        print(f"clean: cannot remove {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

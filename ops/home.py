@@ -1,0 +1,166 @@
+"""Where one Clickmill keeps its state, and the secrets it makes for itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ops.bootstrap import REPOSITORY
+
+
+class OpsError(Exception):
+    """Something the user can mend; the message is one line, `exit_code` what the shell gets."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+# Each of them means something to Airflow's configuration, a database URL, or a JVM option.
+UNUSABLE = frozenset("%?#,$\"'\\{}")
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folders under CLICKMILL_HOME. Two homes share nothing, so they may run side by side."""
+
+    path: Path
+
+    @property
+    def landing(self) -> Path:
+        """Arrived log files."""
+        return self.path / "landing"
+
+    @property
+    def lake(self) -> Path:
+        """The Delta tables."""
+        return self.path / "lake"
+
+    @property
+    def reports(self) -> Path:
+        """Pages for people."""
+        return self.path / "reports"
+
+    @property
+    def airflow(self) -> Path:
+        """AIRFLOW_HOME."""
+        return self.path / "airflow"
+
+    @property
+    def logs(self) -> Path:
+        """Service and task logs."""
+        return self.path / "logs"
+
+    @property
+    def run(self) -> Path:
+        """What lives as long as the services: pids, socket, rendered settings, ports."""
+        return self.path / "run"
+
+    @property
+    def secrets(self) -> Path:
+        """Readable by the owner alone."""
+        return self.path / "secrets"
+
+    def make(self) -> None:
+        """Make every folder that is missing.
+
+        Raises:
+            OpsError: exit 2, when the home cannot be written, or Airflow could not take its path.
+        """
+        unusable = sorted(
+            {
+                character
+                for character in str(self.path)
+                if character in UNUSABLE or not character.isprintable()
+            }
+        )
+        if unusable:
+            raise OpsError(
+                f"CLICKMILL_HOME {str(self.path)!r} holds {' '.join(map(repr, unusable))}, which Airflow and "
+                "Spark cannot take in a path: set CLICKMILL_HOME to a folder without",
+                2,
+            )
+        try:
+            for folder in (self.landing, self.lake, self.reports, self.logs):
+                folder.mkdir(parents=True, exist_ok=True)
+            for folder in (self.airflow, self.run, self.secrets):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                folder.chmod(0o700)  # a folder that was there keeps its mode otherwise
+        except OSError as error:
+            raise OpsError(
+                f"cannot write CLICKMILL_HOME {self.path}: {error.strerror} ({error.filename}); "
+                "set CLICKMILL_HOME to a folder you may write",
+                2,
+            ) from error
+
+
+def find_home(path: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Home:
+    """Return the home at `path`, else at CLICKMILL_HOME, else <repository>/var; nothing is made yet."""
+    environment = os.environ if environment is None else environment
+    chosen = path or environment.get("CLICKMILL_HOME") or REPOSITORY / "var"
+    return Home(Path(chosen).expanduser().resolve())
+
+
+def _private_text(path: Path, text: str) -> None:
+    """Write a file that never, not for an instant, is readable by others."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.write(text)
+    os.replace(fresh, path)
+
+
+def _keep_secret(path: Path, make: Callable[[], str]) -> str:
+    """Return the secret in a file; make it when there is none."""
+    if not path.exists():
+        _private_text(path, make() + "\n")
+    path.chmod(0o600)
+    secret = path.read_text(encoding="utf-8").strip()
+    if not secret:
+        raise OpsError(
+            f"the secret file {path} is empty: expected one line; delete it to have a new one made"
+        )
+    return secret
+
+
+def _fernet_key() -> str:
+    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+
+
+@dataclass(frozen=True, repr=False)
+class Secrets:
+    """The secrets of one home; each is made once. `repr` is off so that none reaches a log."""
+
+    spark_token: str
+    visitor_key: str
+    airflow_password: str
+    airflow_jwt_secret: str
+    airflow_secret_key: str
+    airflow_fernet_key: str
+    airflow_passwords_file: Path
+
+
+def load_secrets(home: Home) -> Secrets:
+    """Read the home's secrets, making those that are missing.
+
+    The caller holds the home's lock: two processes would otherwise both make one.
+    """
+    folder = home.secrets
+    password = _keep_secret(folder / "airflow_admin_password", lambda: secrets.token_urlsafe(12))
+    passwords = folder / "airflow_passwords.json"
+    _private_text(passwords, json.dumps({"admin": password}) + "\n")
+    return Secrets(
+        spark_token=_keep_secret(folder / "spark_connect_token", lambda: secrets.token_urlsafe(32)),
+        visitor_key=_keep_secret(folder / "visitor_key", lambda: secrets.token_hex(32)),
+        airflow_password=password,
+        # Airflow signs with HS512, which wants 64 bytes.
+        airflow_jwt_secret=_keep_secret(folder / "airflow_jwt_secret", lambda: secrets.token_urlsafe(64)),
+        airflow_secret_key=_keep_secret(folder / "airflow_secret_key", lambda: secrets.token_urlsafe(32)),
+        airflow_fernet_key=_keep_secret(folder / "airflow_fernet_key", _fernet_key),
+        airflow_passwords_file=passwords,
+    )

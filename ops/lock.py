@@ -1,0 +1,55 @@
+"""Compile requirements*.txt from requirements*.in with hashes: `make lock`.
+
+Versions that a lock file already has are kept where they still fit; `python -m ops.lock --upgrade` takes the
+newest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from ops.bootstrap import OLDEST_PYTHON, REPOSITORY
+
+# requirements-dev.in is constrained by requirements.txt, so that one comes first.
+NAMES = ("requirements", "requirements-dev", "requirements-uv")
+
+
+def compile_command(name: str, upgrade: bool) -> list[str]:
+    """Return uv's command line for one lock file: all platforms, hashes, and no registry's address."""
+    return [
+        f"{REPOSITORY}/.venv/bin/uv", "pip", "compile", "--quiet", "--universal",
+        "--python-version", ".".join(map(str, OLDEST_PYTHON)),
+        "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links",
+        "--custom-compile-command", "make lock", *(("--upgrade",) if upgrade else ()),
+        f"{name}.in", "-o", f"{name}.txt",
+    ]  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(prog="ops.lock", description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions that fit")
+    upgrade = parser.parse_args(arguments).upgrade
+    # Wheels that only this machine has would give hashes that no other can check.
+    environment = {name: value for name, value in os.environ.items() if name != "UV_FIND_LINKS"}
+    for name in NAMES:
+        code = subprocess.run(compile_command(name, upgrade), cwd=REPOSITORY, env=environment).returncode
+        if code != 0:
+            print(f"lock: {name}.in has no solution; uv's lines above say why", file=sys.stderr)
+            return 1
+        if "://" in (REPOSITORY / f"{name}.txt").read_text(encoding="utf-8"):
+            print(
+                f"lock: {name}.txt names an address: expected none; look for '://' in it and in {name}.in",
+                file=sys.stderr,
+            )
+            return 1
+        print(f"lock: {name}.txt")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,289 @@
+"""From logs to result in one go: `make run`.
+
+Steps: sample logs (or your own, landed), services, backfill of the log hours through Airflow, result. The
+services stay up. HOURS, CLICKS, LOGS, FORMAT, SOURCE come as environment variables from make, or as options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from include.errors import ClickmillError
+from include.landing import SUCCESS, hour_folder
+from include.log_hours import Hour, HourRange
+from include.report import REPORT_FILE
+from include.settings import Settings
+from include.sources import load_sources
+from ops.airflow_api import CLICKS_HOURLY, AirflowApi
+from ops.backfill import Failure, choose_display, contiguous, run_hours
+from ops.bootstrap import REPOSITORY
+from ops.home import Home, OpsError, find_home
+from ops.services import Services, start, status
+
+SAMPLE_SOURCE = "web"
+SAMPLE_START = Hour.parse("2026-03-01T00")
+SAMPLE_HOURS = 12
+SAMPLE_CLICKS = 20_000
+SAMPLE_SEED = 7
+MOST_HOURS = 24 * 31
+# Spark's one server works for all of them; more at once only wait for each other on a small machine.
+HOURS_AT_ONCE = 2
+FORMATS = ("json", "combined", "common")
+MOST_FAILURES_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class RunArguments:
+    """What to run: sample logs of `hours` hours, or the user's own at `logs`."""
+
+    hours: int
+    clicks_per_hour: int
+    logs: Path | None
+    source: str
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether sample logs are to be made."""
+        return self.logs is None
+
+
+def _whole_number(name: str, text: str, most: int) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
+        raise OpsError(f"{name}={text}: expected a whole number from 1 to {most}", 2)
+    return int(text)
+
+
+def _choose_source(logs_format: str, name: str) -> str:
+    """Return the source for the user's own logs: the named one, else the first of that format.
+
+    Raises:
+        OpsError: exit 2, when there is no such source, or it has another format.
+    """
+    settings = Settings.from_environment()
+    sources = load_sources(settings)
+    listed = ", ".join(f"{source.name} ({source.format})" for source in sources.values())
+    if name:
+        if name not in sources:
+            raise OpsError(f"SOURCE={name}: no such source in {settings.sources_file}; it has {listed}", 2)
+        if logs_format and sources[name].format != logs_format:
+            raise OpsError(
+                f"SOURCE={name} has the format {sources[name].format}, not FORMAT={logs_format}; "
+                f"leave FORMAT out, or choose another of {listed}",
+                2,
+            )
+        return name
+    for source in sources.values():
+        if source.format == logs_format:
+            return source.name
+    raise OpsError(
+        f"FORMAT={logs_format}: no source in {settings.sources_file} has that format; it has {listed}; "
+        "add one there, or set SOURCE",
+        2,
+    )
+
+
+def parse_arguments(arguments: Sequence[str] | None, environment: Mapping[str, str]) -> RunArguments:
+    """Read options, or make's variables in their place; every value is checked before anything starts.
+
+    Raises:
+        OpsError: exit 2, naming the value and what was expected.
+    """
+    parser = argparse.ArgumentParser(prog="ops.run", description=str(__doc__).partition("\n")[0])
+    for name, text in (
+        ("hours", f"how many hours of sample logs (default {SAMPLE_HOURS})"),
+        ("clicks", f"clicks an hour of sample logs (default {SAMPLE_CLICKS})"),
+        ("logs", "a log file of your own, in place of sample logs"),
+        ("format", f"their format: {', '.join(FORMATS)}"),
+        ("source", "which source of config/sources.toml they are (default: the first of their format)"),
+    ):
+        parser.add_argument(f"--{name}", default=environment.get(name.upper(), "").strip(), help=text)
+    given = parser.parse_args(arguments)
+    hours = _whole_number("HOURS", given.hours or str(SAMPLE_HOURS), MOST_HOURS)
+    clicks = _whole_number("CLICKS", given.clicks or str(SAMPLE_CLICKS), 100_000_000)
+    if not given.logs:
+        for name in ("format", "source"):
+            if getattr(given, name):
+                raise OpsError(
+                    f"{name.upper()}={getattr(given, name)} goes with LOGS=path: set LOGS, "
+                    f"or leave {name.upper()} out for sample logs",
+                    2,
+                )
+        return RunArguments(hours, clicks, None, SAMPLE_SOURCE)
+    for name in ("hours", "clicks"):
+        if getattr(given, name):
+            raise OpsError(f"{name.upper()} is for sample logs: leave it out, or leave LOGS out", 2)
+    if not given.format and not given.source:
+        raise OpsError(f"LOGS={given.logs} needs FORMAT={'|'.join(FORMATS)}, or SOURCE=name", 2)
+    if given.format and given.format not in FORMATS:
+        raise OpsError(f"FORMAT={given.format}: expected one of {', '.join(FORMATS)}", 2)
+    logs = Path(given.logs).expanduser().absolute()
+    if not os.access(logs, os.R_OK):
+        what = "cannot be read" if logs.exists() else "does not exist"
+        raise OpsError(f"LOGS={given.logs}: {logs} {what}; expected a log file", 2)
+    return RunArguments(hours, clicks, logs, _choose_source(given.format, given.source))
+
+
+# --- logs -----------------------------------------------------------------------------------------
+
+
+def missing_sample_hours(home: Home, hours: int) -> list[HourRange]:
+    """Return the sample's hours that are not closed in the landing zone, as ranges."""
+    wanted = HourRange(SAMPLE_START, SAMPLE_START.plus(hours))
+    return contiguous(
+        hour for hour in wanted if not (hour_folder(home.landing, SAMPLE_SOURCE, hour) / SUCCESS).exists()
+    )
+
+
+def closed_hours(home: Home, source: str) -> dict[Hour, int]:
+    """Return a source's closed hours, each with the moment it was closed (ns)."""
+    closed = {}
+    for mark in (home.landing / source).glob(f"log_date=*/log_hour=*/{SUCCESS}"):
+        day, hour = mark.parent.parent.name.partition("=")[2], mark.parent.name.partition("=")[2]
+        closed[Hour.parse(f"{day}T{hour}")] = mark.stat().st_mtime_ns
+    return closed
+
+
+def _make_samples(home: Home, arguments: RunArguments, console: Console) -> list[subprocess.Popen[bytes]]:
+    """Start making the sample hours that are missing; they are made while the services start."""
+    makers = []
+    for missing in missing_sample_hours(home, arguments.hours):
+        console.print(f"making sample logs: {missing}, {arguments.clicks_per_hour} clicks an hour")
+        command = [
+            sys.executable, "-m", "samples", "--landing", str(home.landing), "--source", SAMPLE_SOURCE,
+            "--from", str(missing.start), "--hours", str(len(missing)),
+            "--clicks-per-hour", str(arguments.clicks_per_hour), "--seed", str(SAMPLE_SEED),
+        ]  # fmt: skip
+        makers.append(subprocess.Popen(command, cwd=REPOSITORY))
+    return makers
+
+
+def _land_logs(home: Home, arguments: RunArguments, environment: Mapping[str, str]) -> list[Hour]:
+    """Land the user's own logs and return the log hours that this closed."""
+    before = closed_hours(home, arguments.source)
+    command = [
+        sys.executable, "-m", "spark_jobs.land_logs",
+        "--source", arguments.source, "--logs", str(arguments.logs),
+    ]  # fmt: skip
+    code = subprocess.run(command, cwd=REPOSITORY, env=dict(environment)).returncode
+    if code != 0:
+        raise OpsError(
+            f"landing {arguments.logs} as {arguments.source} ended with exit code {code}; "
+            "its lines above say why",
+            code if code == 2 else 1,
+        )
+    after = closed_hours(home, arguments.source)
+    return sorted(hour for hour, closed in after.items() if before.get(hour) != closed)
+
+
+# --- what the user sees ---------------------------------------------------------------------------
+
+
+def print_failures(failures: Sequence[Failure], services: Services, console: Console) -> None:
+    """Show which tasks failed, each with the end of its log."""
+    for failure in failures[:MOST_FAILURES_SHOWN]:
+        task = failure.task.task_id if failure.task else "no task (see the run in Airflow)"
+        console.rule(f"[red]failed[/red] {failure.run.source} {failure.run.log_hour} {task}", align="left")
+        for line in failure.lines:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if len(failures) > MOST_FAILURES_SHOWN:
+        console.print(f"… and {len(failures) - MOST_FAILURES_SHOWN} more: {services.airflow_url}")
+
+
+def print_addresses(services: Services, home: Home, console: Console) -> None:
+    """Show where everything is, and how to go on by hand."""
+    report = home.reports / REPORT_FILE
+    rows = [
+        (
+            "Airflow",
+            f"{services.airflow_url}  (user {services.airflow_user}, password {services.airflow_password})",
+        ),
+        ("Spark UI", services.spark_ui_url),
+        ("report", report.as_uri() if report.exists() else f"not yet: {report}"),
+        ("data", str(home.path)),
+        ("a job by hand", 'eval "$(.venv/bin/python -m ops.services env)"  (SPARK_REMOTE holds the token)'),
+        ("end the services", "make stop"),
+    ]
+    console.print()
+    for name, value in rows:
+        # Plain lines, not a table: an address must stay whole, to be clicked or copied.
+        console.print(f"{name:17} {value}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _show_results(environment: Mapping[str, str]) -> int:
+    return subprocess.run(
+        [sys.executable, "-m", "spark_jobs.show_results"], cwd=REPOSITORY, env=dict(environment)
+    ).returncode
+
+
+def run(arguments: RunArguments, console: Console) -> int:
+    """Do the steps; return the exit code."""
+    began = time.monotonic()
+    home = find_home()
+    home.make()
+    makers = _make_samples(home, arguments, console) if arguments.is_sample else []
+    if not status(home.path):
+        console.print("starting Spark Connect and Airflow")
+    try:
+        services = start(home.path)
+    except BaseException:
+        for maker in makers:
+            maker.terminate()
+        raise
+    console.print(f"services are up after {time.monotonic() - began:.0f} s", highlight=False)
+    environment = os.environ | services.environment()
+    if any(maker.wait() != 0 for maker in makers):
+        raise OpsError("making sample logs failed; its lines above say why")
+    if arguments.is_sample:
+        hours = list(HourRange(SAMPLE_START, SAMPLE_START.plus(arguments.hours)))
+    else:
+        hours = _land_logs(home, arguments, environment)
+    failures: list[Failure] = []
+    if hours:
+        api = AirflowApi(services)
+        api.wait_for_dag(CLICKS_HOURLY)
+        api.unpause(CLICKS_HOURLY)
+        outcome = run_hours(
+            api, CLICKS_HOURLY, hours, arguments.source,
+            again=not arguments.is_sample, at_once=HOURS_AT_ONCE, display=choose_display(console),
+        )  # fmt: skip
+        failures = outcome.failures
+        skipped = f"; {outcome.already_done} had been before" if outcome.already_done else ""
+        console.print(
+            f"{outcome.succeeded} hours of {arguments.source} done{skipped}, "
+            f"{time.monotonic() - began:.0f} s in all",
+            highlight=False,
+        )
+        print_failures(failures, services, console)
+    else:
+        console.print(f"{arguments.logs} brought no new log hours")
+    code = _show_results(environment) if not failures else 1
+    print_addresses(services, home, console)
+    return 1 if failures else code
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line."""
+    console = Console()
+    try:
+        return run(parse_arguments(arguments, os.environ), console)
+    except (OpsError, ClickmillError) as error:
+        print(f"run: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(
+            "run: interrupted; hours under way go on in Airflow, make stop ends everything", file=sys.stderr
+        )
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Fixtures that tests share. Spark and Airflow start when the first test asks for them, and then once.
+
+While working on tests, ``CLICKMILL_TEST_SPARK_REMOTE`` names a running Spark Connect server (on this machine: it
+reads and writes the tests' folders) to use in place of starting one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from include.settings import Settings
+from tests.jobs.temporary_lake import TemporaryLake, make_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ops.services import Services
+
+
+@pytest.fixture(scope="session")
+def services() -> Iterator[Services]:
+    """Real services of a home of their own."""
+    from ops.services import start, stop
+
+    # Not under tmp_path: its long name leaves no room for a socket's path.
+    home = Path(tempfile.mkdtemp(prefix="cm-"))
+    try:
+        yield start(home)
+    finally:
+        stop(home)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def spark_remote(request: pytest.FixtureRequest) -> str:
+    """Where Spark Connect answers, with its token."""
+    given = os.environ.get("CLICKMILL_TEST_SPARK_REMOTE")
+    return given or str(request.getfixturevalue("services").spark_remote)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_remote: str) -> Iterator[SparkSession]:
+    """One session for all tests, configured as the jobs' own are."""
+    # Before any function of pyspark is called: it decides there whether columns are a client's or the JVM's.
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    from pyspark.sql import SparkSession
+
+    from spark_jobs.session import configure
+
+    session = configure(SparkSession.builder.remote(spark_remote).getOrCreate())
+    try:
+        yield session
+    finally:
+        session.stop()
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A home of the test's own, with sources web (json) and access (combined)."""
+    return make_settings(tmp_path / "home")
+
+
+@pytest.fixture
+def lake(spark: SparkSession, settings: Settings) -> TemporaryLake:
+    """An empty lake of the test's own."""
+    return TemporaryLake(spark, settings)
+
+
+@pytest.fixture(scope="module")
+def make_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], TemporaryLake]:
+    """Empty lakes that several tests of a module share."""
+
+    def make(name: str) -> TemporaryLake:
+        return TemporaryLake(spark, make_settings(tmp_path_factory.mktemp(name) / "home"))
+
+    return make

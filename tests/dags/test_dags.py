@@ -1,0 +1,97 @@
+"""Every DAG keeps the house's rules; a failure says how to keep them."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from airflow.sdk import DAG
+
+from include.errors import UsageError
+from include.launch import arguments_of_run
+from include.settings import REPOSITORY
+
+DAG_FILES = sorted((REPOSITORY / "dags").glob("*.py"))
+SLOW = ("pyspark", "great_expectations", "delta", "pandas", "pygal", "matplotlib")
+
+
+def load(file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"dag_{file.stem}", file)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def dags_of(file: Path) -> list[DAG]:
+    return [value for value in vars(load(file)).values() if isinstance(value, DAG)]
+
+
+@pytest.fixture(scope="module")
+def clicks_hourly() -> DAG:
+    (dag,) = dags_of(REPOSITORY / "dags" / "clicks_hourly.py")
+    return dag
+
+
+@pytest.mark.parametrize("file", DAG_FILES, ids=lambda file: file.stem)
+def test_a_dag_says_who_owns_it_what_it_does_and_how_often_it_tries(file: Path) -> None:
+    dags = dags_of(file)
+    assert dags, f"{file.name} declares no DAG at its top: bind it (with DAG(...) as dag)"
+    for dag in dags:
+        assert dag.dag_id == file.stem, "name the DAG as its file"
+        assert dag.doc_md and "Backfill" in dag.doc_md, "set doc_md=__doc__, and say there how to backfill"
+        assert dag.tags, "give the DAG a tag"
+        assert not dag.catchup, "leave catchup to a person: set catchup=False"
+        assert dag.start_date and dag.start_date.tzinfo, "start_date must be a fixed moment with its time zone"
+        for task in dag.tasks:
+            assert task.owner != "airflow", f"{task.task_id}: set an owner in default_args"
+            assert task.retries >= 1, f"{task.task_id}: set retries in default_args"
+            assert task.retry_exponential_backoff, f"{task.task_id}: let retries back off"
+
+
+@pytest.mark.parametrize("file", DAG_FILES, ids=lambda file: file.stem)
+def test_parsing_a_dag_imports_nothing_slow(file: Path) -> None:
+    code = f"import runpy, sys; runpy.run_path({str(file)!r}); print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY, timeout=120, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    imported = {name.split(".")[0] for name in ran.stdout.split()}
+    assert not imported & set(SLOW), f"import {imported & set(SLOW)} inside the task, not at parse time"
+
+
+def test_the_hourly_tasks_run_in_order_and_reach_spark_through_one_connection(clicks_hourly: DAG) -> None:
+    order = ["wait_for_landing", "ingest_clicks", "aggregate_clicks", "validate_clicks", "publish_clicks"]
+    assert [task.task_id for task in clicks_hourly.topological_sort()] == order
+    assert {clicks_hourly.get_task(name).conn_id for name in order[1:]} == {"spark_default"}
+    assert clicks_hourly.get_task("wait_for_landing").mode == "reschedule"
+
+
+def test_the_form_offers_the_declared_sources(clicks_hourly: DAG) -> None:
+    assert clicks_hourly.params.get_param("source").schema["enum"] == ["all", "web", "access", "access_common"]
+    for name in ("from", "to"):
+        assert clicks_hourly.params.get_param(name).schema["format"] == "date-time"
+        assert clicks_hourly.params.get_param(name).description
+
+
+def test_a_run_works_on_its_partition() -> None:
+    arguments = arguments_of_run({"source": "web", "from": None, "to": None}, "2026-03-01T05")
+    assert (arguments.source, list(map(str, arguments.log_hours))) == ("web", ["2026-03-01T05"])
+
+
+def test_the_form_wins_over_the_partition() -> None:
+    params = {"source": "web", "from": "2026-03-01T05:00:00Z", "to": "2026-03-01T09:00:00+02:00"}
+    assert list(map(str, arguments_of_run(params, "2020-01-01T00").log_hours)) == ["2026-03-01T05", "2026-03-01T06"]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "key"),
+    [(None, None, None), ("2026-03-01T05:00:00Z", None, None), ("2026-03-01T05:30:00Z", "2026-03-01T07:00:00Z", None)],
+)
+def test_a_run_without_whole_hours_is_refused(start: str | None, end: str | None, key: str | None) -> None:
+    with pytest.raises(UsageError):
+        arguments_of_run({"source": "web", "from": start, "to": end}, key)

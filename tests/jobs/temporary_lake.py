@@ -1,0 +1,133 @@
+"""A Clickmill home of a test: land lines, run jobs, and read the tables back without Spark."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from include.job_arguments import JobArguments
+from include.landing import SUCCESS, hour_folder
+from include.log_hours import Hour
+from include.settings import Settings
+from include.tables import TABLES, Table
+
+#: When a row was written is no part of what it says.
+WRITTEN_AT = frozenset({"ingested_at", "counted_at", "validated_at"})
+
+SOURCES = """
+[sources.web]
+format = "json"
+scheduled = true
+[sources.web.fields]
+event_id = "event_id"
+time = "ts"
+url = "url"
+country = "geo.country"
+visitor = "visitor_id"
+referrer = "referrer"
+user_agent = "user_agent"
+status = "status"
+
+[sources.access]
+format = "combined"
+base_url = "http://www.example.com"
+"""
+
+PIPELINE = """
+buckets = 4
+tracking_parameters = [
+  "utm_*", "gclid", "fbclid", "msclkid", "dclid", "yclid", "igshid", "mc_cid", "mc_eid",
+]
+"""
+
+
+def make_settings(home: Path) -> Settings:
+    """A home with the two sources, a small pipeline and a secret; no data."""
+    config = home / "config"
+    config.mkdir(parents=True)
+    (config / "sources.toml").write_text(SOURCES, encoding="utf-8")
+    (config / "pipeline.toml").write_text(PIPELINE, encoding="utf-8")
+    settings = Settings(home.resolve(), config / "sources.toml", config / "pipeline.toml")
+    settings.visitor_key_file.parent.mkdir(parents=True)
+    settings.visitor_key_file.write_bytes(b"a secret of the tests")
+    return settings
+
+
+def click(event_id: str, ts: str, url: str = "http://shop.test/", **fields: Any) -> bytes:
+    """A line of the source web; the country is DE unless told, in place of ``geo`` as a whole."""
+    record = {"event_id": event_id, "ts": ts, "url": url, "geo": {"country": "DE"}, "visitor_id": "v"} | fields
+    return json.dumps(record).encode() + b"\n"
+
+
+@dataclass
+class TemporaryLake:
+    """One home and the session that works on it."""
+
+    spark: Any
+    settings: Settings
+
+    def land(self, hour: str, files: dict[str, bytes], *, is_closed: bool = True, source: str = "web") -> Path:
+        """Replace a log hour in the landing zone by these files; ``.gz`` ones are compressed here."""
+        folder = hour_folder(self.settings.landing, source, Hour.parse(hour))
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.iterdir():
+            old.unlink()
+        for name, content in files.items():
+            (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        if is_closed:
+            (folder / SUCCESS).touch()
+        return folder
+
+    def run(self, job: str, start: str, end: str | None = None, *, source: str = "web", **options: Any) -> list[str]:
+        """Run ``spark_jobs.<job>_clicks`` for one log hour, or for a half-open range."""
+        from importlib import import_module
+
+        first = Hour.parse(start)
+        arguments = JobArguments.of(source, start, end or str(first.plus(1)))
+        said: list[str] = import_module(f"spark_jobs.{job}_clicks").run(
+            self.spark, self.settings, arguments, **options
+        )
+        return said
+
+    def run_all(self, start: str, end: str | None = None, *, source: str = "web") -> None:
+        """Ingest, aggregate, validate and publish."""
+        for job in ("ingest", "aggregate", "validate", "publish"):
+            self.run(job, start, end, source=source)
+
+    def rows(self, table: Table, without: Iterable[str] = WRITTEN_AT) -> list[dict[str, Any]]:
+        """The rows as plain values, in order; none when the table has not been made."""
+        path = self.settings.lake / table.name
+        if not (path / "_delta_log").is_dir():
+            return []
+        stored = DeltaTable(str(path)).to_pyarrow_table()
+        dropped = [name for name in stored.column_names if name in set(without)]
+        rows = [
+            {name: _plain(value, table, name) for name, value in row.items()}
+            for row in stored.drop_columns(dropped).to_pylist()
+        ]
+        return sorted(rows, key=repr)
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """All tables but the quality results, whose rows carry a run's id."""
+        return {name: self.rows(table) for name, table in TABLES.items() if name != "quality_results"}
+
+    def accounting(self) -> dict[str, dict[str, Any]]:
+        """The accounting by log hour."""
+        return {
+            f"{row['log_date']}T{row['log_hour']:02d}": row for row in self.rows(TABLES["ingest_accounting"])
+        }
+
+    def commits(self, table: Table) -> int:
+        """How many commits the table has."""
+        return len(list((self.settings.lake / table.name / "_delta_log").glob("*.json")))
+
+
+def _plain(value: Any, table: Table, name: str) -> Any:
+    declared = next(column.type for column in table.columns if column.name == name)
+    return dict(sorted(value)) if declared.startswith("MAP") else value

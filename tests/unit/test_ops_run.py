@@ -1,0 +1,371 @@
+"""make run: arguments are checked before anything starts, hours are run once, failures are shown."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from include.landing import SUCCESS, hour_folder
+from include.log_hours import Hour, HourRange
+from ops import backfill
+from ops.airflow_api import ApiError, HourRun, TaskTry, error_message, readable_log
+from ops.backfill import Lines, contiguous, run_hours, split_hours
+from ops.home import Home, OpsError
+from ops.run import (
+    SAMPLE_CLICKS,
+    SAMPLE_HOURS,
+    RunArguments,
+    closed_hours,
+    missing_sample_hours,
+    parse_arguments,
+    print_failures,
+)
+from ops.services import Services
+
+SOURCES = """
+[sources.web]
+format = "json"
+[sources.web.fields]
+time = "ts"
+url = "url"
+
+[sources.edge]
+format = "combined"
+base_url = "https://edge.example"
+
+[sources.shop]
+format = "combined"
+base_url = "https://shop.example"
+"""
+
+
+def hour(number: int) -> Hour:
+    return Hour.parse("2026-03-01T00").plus(number)
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    sources = tmp_path / "sources.toml"
+    sources.write_text(SOURCES)
+    monkeypatch.setenv("CLICKMILL_SOURCES", str(sources))
+    file = tmp_path / "my access.log"
+    file.write_text("a line\n")
+    return file
+
+
+def test_without_arguments_it_is_the_sample() -> None:
+    assert parse_arguments([], {}) == RunArguments(SAMPLE_HOURS, SAMPLE_CLICKS, None, "web")
+
+
+def test_makes_variables_are_read_and_options_win() -> None:
+    environment = {"HOURS": "3", "CLICKS": " 500 ", "LOGS": "", "FORMAT": "", "SOURCE": ""}
+
+    assert parse_arguments([], environment) == RunArguments(3, 500, None, "web")
+    assert parse_arguments(["--hours", "4"], environment).hours == 4
+
+
+def test_format_chooses_the_first_source_of_that_format(logs: Path) -> None:
+    assert parse_arguments([], {"LOGS": str(logs), "FORMAT": "combined"}).source == "edge"
+    assert parse_arguments([], {"LOGS": str(logs), "FORMAT": "combined", "SOURCE": "shop"}).source == "shop"
+    assert parse_arguments([], {"LOGS": str(logs), "SOURCE": "shop"}).logs == logs
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"HOURS": "0"}, "HOURS=0: expected a whole number from 1 to"),
+        ({"HOURS": "ten"}, "HOURS=ten: expected a whole number"),
+        ({"CLICKS": "1e4"}, "CLICKS=1e4: expected a whole number"),
+        ({"FORMAT": "json"}, "FORMAT=json goes with LOGS=path"),
+        ({"SOURCE": "web"}, "SOURCE=web goes with LOGS=path"),
+        ({"LOGS": "{logs}"}, "needs FORMAT=json|combined|common, or SOURCE=name"),
+        ({"LOGS": "{logs}", "FORMAT": "xml"}, "FORMAT=xml: expected one of json, combined, common"),
+        ({"LOGS": "{logs}", "FORMAT": "common"}, "FORMAT=common: no source in"),
+        ({"LOGS": "{logs}", "SOURCE": "nix"}, "SOURCE=nix: no such source in"),
+        (
+            {"LOGS": "{logs}", "SOURCE": "web", "FORMAT": "combined"},
+            "has the format json, not FORMAT=combined",
+        ),
+        ({"LOGS": "{logs}", "FORMAT": "json", "HOURS": "3"}, "HOURS is for sample logs"),
+        ({"LOGS": "{logs}", "FORMAT": "json", "CLICKS": "3"}, "CLICKS is for sample logs"),
+        ({"LOGS": "{logs}.gone", "FORMAT": "json"}, "does not exist; expected a log file"),
+    ],
+)
+def test_wrong_argument_is_one_line_with_the_value_and_what_was_expected(
+    logs: Path, environment: dict[str, str], message: str
+) -> None:
+    given = {name: value.format(logs=logs) for name, value in environment.items()}
+
+    with pytest.raises(OpsError) as error:
+        parse_arguments([], given)
+
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert error.value.exit_code == 2
+
+
+# --- landing --------------------------------------------------------------------------------------
+
+
+def close(home: Home, source: str, *numbers: int) -> None:
+    for number in numbers:
+        folder = hour_folder(home.landing, source, hour(number))
+        folder.mkdir(parents=True)
+        (folder / SUCCESS).touch()
+
+
+def test_only_sample_hours_that_are_not_closed_are_made(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    assert missing_sample_hours(home, 3) == [HourRange(hour(0), hour(3))]
+
+    close(home, "web", 0, 2)
+    hour_folder(home.landing, "web", hour(1)).mkdir(parents=True)  # begun, never closed
+
+    assert missing_sample_hours(home, 5) == [HourRange(hour(1), hour(2)), HourRange(hour(3), hour(5))]
+    assert missing_sample_hours(home, 1) == []
+
+
+def test_closed_hours_are_those_with_the_mark(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    close(home, "web", 4, 30)
+    close(home, "edge", 5)
+    hour_folder(home.landing, "web", hour(6)).mkdir(parents=True)
+
+    assert sorted(closed_hours(home, "web")) == [hour(4), hour(30)]
+
+
+# --- hours ----------------------------------------------------------------------------------------
+
+
+def run_of(number: int, state: str, source: str = "web", run_id: str = "") -> HourRun:
+    return HourRun(run_id or f"{source}-{number}-{state}", hour(number), source, state, "backfill")
+
+
+def test_hours_are_grouped_into_ranges_without_gaps() -> None:
+    hours = [hour(number) for number in (9, 3, 4, 4, 23, 24)]
+
+    assert contiguous(hours) == [
+        HourRange(hour(3), hour(5)),
+        HourRange(hour(9), hour(10)),
+        HourRange(hour(23), hour(25)),
+    ]
+    assert contiguous([]) == []
+
+
+def test_hour_is_done_only_by_a_success_of_the_same_source() -> None:
+    runs = [run_of(0, "success"), run_of(1, "success", "edge"), run_of(2, "failed"), run_of(3, "running")]
+
+    missing, watched = split_hours([hour(n) for n in range(5)], runs, "web", again=False)
+
+    assert missing == [hour(1), hour(2), hour(4)]
+    assert watched == [runs[3]]
+
+
+def test_newest_run_of_an_hour_counts() -> None:
+    runs = [run_of(0, "success"), run_of(0, "failed"), run_of(1, "failed"), run_of(1, "success")]
+
+    missing, _ = split_hours([hour(0), hour(1)], runs, "web", again=False)
+
+    assert missing == [hour(0)]
+
+
+def test_when_asked_again_hours_that_succeeded_are_run_again_but_not_those_under_way() -> None:
+    runs = [run_of(0, "success"), run_of(1, "queued")]
+
+    missing, watched = split_hours([hour(0), hour(1)], runs, "web", again=True)
+
+    assert missing == [hour(0)]
+    assert watched == [runs[1]]
+
+
+class FakeAirflow:
+    """Airflow as far as a backfill goes: one at a time, and each look at the runs ends the oldest ones."""
+
+    def __init__(self, runs: Sequence[HourRun] = (), failing: Sequence[Hour] = (), busy: int = 0) -> None:
+        self.all = list(runs)
+        self.failing = set(failing)
+        self.busy = busy
+        self.asked: list[tuple[str, str, bool]] = []
+        self.open: list[int] = []
+        self.passed_over: set[Hour] = set()
+
+    def runs(self, dag_id: str, hours: Sequence[Hour]) -> list[HourRun]:
+        shown = [run for run in self.all if run.log_hour in hours]
+        for place, run in enumerate(self.all):
+            if not run.is_done:
+                state = "failed" if run.log_hour in self.failing else "success"
+                self.all[place] = HourRun(run.run_id, run.log_hour, run.source, state, run.kind)
+                break
+        return shown
+
+    def backfill(self, dag_id: str, hours: Sequence[Hour], source: str, at_once: int, again: bool) -> int:
+        if self.open or self.busy:
+            self.busy = max(0, self.busy - 1)
+            raise ApiError("POST /api/v2/backfills", 409, "There is already a running backfill")
+        for log_hour in hours:
+            if log_hour in self.passed_over:
+                self.passed_over.remove(log_hour)
+                continue
+            name = f"run-{len(self.all)}"
+            self.all.append(HourRun(name, log_hour, source, "queued", "backfill"))
+        self.asked.append((str(min(hours)), str(max(hours)), again))
+        self.open.append(len(self.asked))
+        return len(self.asked)
+
+    def close_backfill(self, number: int) -> None:
+        assert all(run.is_done for run in self.all), "it would fail runs that are still queued"
+        self.open.remove(number)
+
+    def tasks(self, dag_id: str, run_id: str, state: str | None = None) -> list[TaskTry]:
+        return [TaskTry(run_id, "ingest_clicks", "failed", 2, -1)] if state == "failed" else []
+
+    def log(self, dag_id: str, task: TaskTry) -> list[dict[str, Any] | str]:
+        return [{"event": f"log of {task.run_id}"}]
+
+
+@pytest.fixture
+def console(monkeypatch: pytest.MonkeyPatch) -> Console:
+    monkeypatch.setattr(backfill, "POLL_SECONDS", 0)
+    return Console(file=io.StringIO(), width=200)
+
+
+def printed(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def run_all(
+    api: FakeAirflow, numbers: Sequence[int], console: Console, again: bool = False
+) -> backfill.Outcome:
+    hours = [hour(number) for number in numbers]
+    return run_hours(api, "clicks_hourly", hours, "web", again, 2, Lines(console))  # type: ignore[arg-type]
+
+
+def test_hours_are_backfilled_range_by_range_and_each_backfill_is_closed(console: Console) -> None:
+    api = FakeAirflow()
+
+    outcome = run_all(api, [0, 1, 2, 7], console)
+
+    assert (outcome.already_done, outcome.succeeded, outcome.failures) == (0, 4, [])
+    assert api.asked == [("2026-03-01T00", "2026-03-01T02", True), ("2026-03-01T07", "2026-03-01T07", True)]
+    assert api.open == []
+
+
+def test_hours_that_succeeded_are_not_run_again(console: Console) -> None:
+    api = FakeAirflow([run_of(0, "success"), run_of(1, "success")])
+
+    assert run_all(api, [0, 1], console) == backfill.Outcome(2, 0, [])
+    assert api.asked == []
+    assert printed(console) == ""
+
+
+def test_runs_under_way_are_only_watched(console: Console) -> None:
+    api = FakeAirflow([run_of(0, "running"), run_of(1, "queued")])
+
+    assert run_all(api, [0, 1], console).succeeded == 2
+    assert api.asked == []
+
+
+def test_another_backfill_is_waited_for_and_said_once(console: Console) -> None:
+    api = FakeAirflow(busy=3)
+
+    assert run_all(api, [0], console).succeeded == 1
+    assert printed(console).count("another backfill of clicks_hourly is open") == 1
+
+
+def test_hour_that_airflow_passed_over_is_asked_for_again(console: Console) -> None:
+    api = FakeAirflow()
+    api.passed_over = {hour(1)}
+
+    assert run_all(api, [0, 1, 2], console).succeeded == 3
+    assert api.asked[-1][:2] == ("2026-03-01T01", "2026-03-01T01")
+
+
+def test_failed_hour_is_reported_with_its_task_and_log_and_the_others_go_on(console: Console) -> None:
+    api = FakeAirflow(failing=[hour(1)])
+
+    outcome = run_all(api, [0, 1, 2], console)
+
+    assert outcome.succeeded == 2
+    assert [(str(f.run.log_hour), f.task and f.task.task_id, f.lines) for f in outcome.failures] == [
+        ("2026-03-01T01", "ingest_clicks", ["log of run-1"])
+    ]
+
+
+def test_other_refusals_of_airflow_are_not_waited_out(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = FakeAirflow()
+
+    def refuse(*_arguments: object, **_options: object) -> int:
+        raise ApiError("POST /api/v2/backfills", 422, "no such parameter")
+
+    monkeypatch.setattr(api, "backfill", refuse)
+    with pytest.raises(ApiError, match="422: no such parameter"):
+        run_all(api, [0], console)
+
+
+def test_progress_is_a_line_whenever_an_hour_has_ended(console: Console) -> None:
+    run_all(FakeAirflow([run_of(0, "queued"), run_of(1, "queued")]), [0, 1, 2], console)
+
+    lines = printed(console).splitlines()
+    assert [line.partition(" hours")[0] for line in lines] == ["1 of 3", "2 of 3", "3 of 3"]
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+LOG: list[dict[str, Any] | str] = [
+    {"event": "::group::Pre Execute"},
+    {"event": "reading 2 files"},
+    {"event": "::endgroup::"},
+    {
+        "event": "Task failed with exception",
+        "error_detail": [
+            {"exc_type": "KeyError", "exc_value": "'ts'"},
+            {
+                "exc_type": "MissingLandingError",
+                "exc_value": "no landing partition for web 2026-03-01T05\ncheck the uploader"
+                "\n\nJVM stacktrace:\njava.lang.Exception\n\tat org.apache.Spark",
+            },
+        ],
+    },
+]
+
+
+def test_log_is_made_readable() -> None:
+    assert readable_log([*LOG, "plain\ntext"]) == [
+        "reading 2 files",
+        "Task failed with exception",
+        "KeyError: 'ts'",
+        "MissingLandingError: no landing partition for web 2026-03-01T05",
+        "check the uploader",
+        "plain",
+        "text",
+    ]
+
+
+def test_error_message_is_the_first_line_of_the_last_exception() -> None:
+    assert error_message(LOG) == "MissingLandingError: no landing partition for web 2026-03-01T05"
+    assert error_message([{"event": "fine"}]) == ""
+
+
+def test_failures_are_shown_with_their_logs_as_plain_text(tmp_path: Path, console: Console) -> None:
+    services = Services(tmp_path, 8081, 15003, 4041, "admin", "pass-word", "to-ken")
+    run = run_of(5, "failed")
+    task = TaskTry(run.run_id, "ingest_clicks", "failed", 1, -1)
+    failures = [backfill.Failure(run, task, ["[red]not markup[/red] /x"])] * 5
+
+    print_failures(failures, services, console)
+
+    assert printed(console).count("failed web 2026-03-01T05 ingest_clicks") == 3
+    assert "[red]not markup[/red] /x" in printed(console)
+    assert "… and 2 more: http://localhost:8081" in printed(console)

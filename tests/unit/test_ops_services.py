@@ -1,0 +1,411 @@
+"""Services without starting any: what they are told, who could reach them, and whom a stop would end."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ops import services
+from ops.bootstrap import REPOSITORY
+from ops.home import Home, OpsError, Secrets, load_secrets
+from ops.services import (
+    AIRFLOW,
+    LONGEST_SOCKET_PATH,
+    MARK,
+    SPARK,
+    TRIGGERER,
+    Ports,
+    Services,
+    last_lines,
+    marked_processes,
+    render_settings,
+    service_environment,
+    socket_path,
+    start_timeout,
+)
+
+PORTS = Ports(airflow=8081, spark=15003, spark_ui=4041)
+JAVA = Path("/opt/jdk/bin/java")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(tmp_path / "home")
+    made.make()
+    return made
+
+
+@pytest.fixture
+def keys(home: Home) -> Secrets:
+    return load_secrets(home)
+
+
+def environment_of(home: Home, keys: Secrets, **shell: str) -> dict[str, str]:
+    return service_environment(home, PORTS, keys, JAVA, {"PATH": "/usr/bin", **shell})
+
+
+def rendered_spark_settings(environment: dict[str, str]) -> dict[str, str]:
+    template = (REPOSITORY / "config" / "spark-defaults.conf").read_text()
+    lines = render_settings(template, environment, "spark-defaults.conf").splitlines()
+    pairs = [line.split(None, 1) for line in lines if line.strip() and not line.startswith("#")]
+    return {name: value.strip() for name, value in pairs}
+
+
+# --- settings files -------------------------------------------------------------------------------
+
+
+def test_variable_is_filled_in_and_an_unset_or_empty_one_takes_its_default() -> None:
+    template = "a ${A:-1}\nb ${B:-2}\nc ${C:-3}/${A:-4}\nd ${D:-}\n"
+
+    assert render_settings(template, {"A": "x", "B": ""}, "test") == "a x\nb 2\nc 3/x\nd \n"
+
+
+def test_comment_is_left_as_it_is() -> None:
+    assert render_settings("# ${MISSING} is kept\n", {}, "test") == "# ${MISSING} is kept\n"
+
+
+def test_every_variable_without_value_and_default_is_named() -> None:
+    with pytest.raises(OpsError, match=r"test.conf needs a value for FIRST, SECOND: ") as error:
+        render_settings("a ${FIRST}\nb ${SECOND}\nc ${THIRD:-3}\n", {}, "test.conf")
+
+    assert error.value.exit_code == 2
+
+
+def test_spark_answers_on_loopback_only_and_on_the_chosen_ports(home: Home, keys: Secrets) -> None:
+    environment = environment_of(home, keys)
+    settings = rendered_spark_settings(environment)
+
+    assert settings["spark.connect.grpc.binding.address"] == "127.0.0.1"
+    assert settings["spark.driver.bindAddress"] == "127.0.0.1"
+    assert environment["SPARK_LOCAL_IP"] == "127.0.0.1"  # where the UI binds
+    assert settings["spark.connect.grpc.binding.port"] == "15003"
+    assert settings["spark.ui.port"] == "4041"
+    assert settings["spark.port.maxRetries"] == "0"
+
+
+def test_master_memory_and_partitions_can_be_set_from_the_shell(home: Home, keys: Secrets) -> None:
+    usual = rendered_spark_settings(environment_of(home, keys))
+    changed = rendered_spark_settings(
+        environment_of(
+            home,
+            keys,
+            CLICKMILL_SPARK_MASTER="local[8]",
+            CLICKMILL_SPARK_DRIVER_MEMORY="12g",
+            CLICKMILL_SPARK_SHUFFLE_PARTITIONS="16",
+        )
+    )
+
+    names = ("spark.master", "spark.driver.memory", "spark.sql.shuffle.partitions")
+    assert [changed[name] for name in names] == ["local[8]", "12g", "16"]
+    assert all(usual[name] and usual[name] != changed[name] for name in names)
+
+
+def test_spark_gets_local_jars_only(home: Home, keys: Secrets) -> None:
+    settings = rendered_spark_settings(environment_of(home, keys))
+
+    jars = settings["spark.jars"].split(",")
+    assert jars
+    assert all(Path(jar).parent == REPOSITORY / ".jars" for jar in jars)
+    assert not [name for name in settings if name.startswith("spark.jars.")], "nothing is resolved at a start"
+
+
+# --- the environment of the services --------------------------------------------------------------
+
+
+def test_airflow_answers_on_loopback_only_and_its_addresses_follow_the_port(
+    home: Home, keys: Secrets
+) -> None:
+    environment = environment_of(home, keys)
+
+    assert environment["AIRFLOW__API__HOST"] == "127.0.0.1"
+    assert environment["AIRFLOW__API__PORT"] == "8081"
+    assert environment["AIRFLOW__API__BASE_URL"] == "http://localhost:8081"
+    assert environment["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://localhost:8081/execution/"
+
+
+def test_connection_to_spark_has_the_port_the_token_and_the_only_host_that_takes_a_token(
+    home: Home, keys: Secrets
+) -> None:
+    connection = json.loads(environment_of(home, keys)["AIRFLOW_CONN_SPARK_DEFAULT"])
+
+    assert connection == {
+        "conn_type": "spark_connect",
+        "host": "localhost",
+        "port": 15003,
+        "password": keys.spark_token,
+    }
+
+
+def test_state_is_under_the_home_and_code_in_the_repository(home: Home, keys: Secrets) -> None:
+    environment = environment_of(home, keys)
+
+    assert environment["CLICKMILL_HOME"] == str(home.path)
+    assert environment["AIRFLOW_HOME"] == str(home.path / "airflow")
+    assert environment["AIRFLOW__CORE__DAGS_FOLDER"] == str(REPOSITORY / "dags")
+    assert environment["PYTHONPATH"] == str(REPOSITORY)
+    assert environment["TZ"] == "UTC"
+
+
+def test_shell_can_change_what_is_a_matter_of_taste_and_not_what_clickmill_depends_on(
+    home: Home, keys: Secrets
+) -> None:
+    environment = environment_of(
+        home,
+        keys,
+        AIRFLOW__CORE__PARALLELISM="16",
+        AIRFLOW__DATABASE__SQL_ALCHEMY_CONN="postgresql://db/airflow",
+        AIRFLOW__API__HOST="0.0.0.0",
+        AIRFLOW_HOME="/elsewhere",
+        PYTHONPATH="/elsewhere",
+    )
+
+    assert environment["AIRFLOW__CORE__PARALLELISM"] == "16"
+    assert environment["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == "postgresql://db/airflow"
+    assert environment["AIRFLOW__API__HOST"] == "127.0.0.1"
+    assert environment["AIRFLOW_HOME"] == str(home.airflow)
+    assert environment["PYTHONPATH"] == str(REPOSITORY)
+
+
+def test_shell_that_talks_to_another_spark_does_not_lead_the_server_there(home: Home, keys: Secrets) -> None:
+    environment = environment_of(
+        home, keys, SPARK_REMOTE="sc://elsewhere", SPARK_CONNECT_MODE_ENABLED="1", PYSPARK_SUBMIT_ARGS="--x"
+    )
+
+    assert not {"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_SUBMIT_ARGS"} & set(environment)
+
+
+def test_proxy_of_the_shell_is_not_used_for_this_machine(home: Home, keys: Secrets) -> None:
+    environment = environment_of(home, keys, NO_PROXY="intranet", HTTPS_PROXY="http://proxy:3128")
+
+    assert environment["NO_PROXY"] == "intranet,localhost,127.0.0.1,::1"
+    assert environment["no_proxy"] == "localhost,127.0.0.1,::1"
+    assert environment["HTTPS_PROXY"] == "http://proxy:3128"
+
+
+# --- supervisord ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def programs() -> dict[str, configparser.SectionProxy]:
+    parser = configparser.RawConfigParser(inline_comment_prefixes=(" ;",))
+    parser.read(REPOSITORY / "ops" / "supervisord.conf")
+    return {name.removeprefix("program:"): parser[name] for name in parser if name.startswith("program:")}
+
+
+def test_every_service_is_configured_and_ended_with_its_whole_group(
+    programs: dict[str, configparser.SectionProxy],
+) -> None:
+    assert set(programs) == {SPARK, *AIRFLOW, TRIGGERER}
+    for name, program in programs.items():
+        assert program["stopasgroup"] == program["killasgroup"] == "true", name
+        assert program["command"].startswith("/bin/sh -c 'exec "), f"{name}: no shell may stand between"
+        assert program["stdout_logfile_maxbytes"], name
+
+
+def test_only_spark_starts_before_airflows_database_is_ready(
+    programs: dict[str, configparser.SectionProxy],
+) -> None:
+    assert [name for name, program in programs.items() if program["autostart"] == "true"] == [SPARK]
+
+
+def test_no_secret_is_in_a_settings_file_or_on_a_command_line(home: Home, keys: Secrets) -> None:
+    secrets = [
+        keys.spark_token,
+        keys.visitor_key,
+        keys.airflow_password,
+        keys.airflow_jwt_secret,
+        keys.airflow_fernet_key,
+    ]
+    text = "\n".join(f"{n} {v}" for n, v in rendered_spark_settings(environment_of(home, keys)).items())
+    conf = (REPOSITORY / "ops" / "supervisord.conf").read_text()
+
+    assert not [secret for secret in secrets if secret in text]
+    assert set(re.findall(r"\$(\w+)", conf)) == {"SPARK_HOME", "CLICKMILL_HOME", "CLICKMILL_PYTHON"}
+    assert set(re.findall(r"%\(ENV_(\w+)\)s", conf)) == {"CLICKMILL_SUPERVISOR_SOCKET"}
+
+
+def test_socket_is_in_the_home_while_its_path_is_short_enough() -> None:
+    home = Home(Path("/h"))
+
+    assert socket_path(home) == Path("/h/run/supervisor.sock")
+
+
+def test_socket_of_a_long_home_is_in_a_private_folder_and_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.ports.tempfile.gettempdir", lambda: str(tmp_path))
+    one, two = Home(tmp_path / ("x" * 100)), Home(tmp_path / ("y" * 100))
+
+    assert socket_path(one).parent == tmp_path / f"clickmill-{os.getuid()}"
+    assert socket_path(one).parent.stat().st_mode & 0o777 == 0o700
+    assert socket_path(one) != socket_path(two)
+    assert socket_path(one) == socket_path(one)
+
+
+def test_length_of_a_socket_path_is_counted_in_bytes() -> None:
+    characters = LONGEST_SOCKET_PATH - len("//run/supervisor.sock")
+
+    assert socket_path(Home(Path("/" + "x" * characters))).name == "supervisor.sock"
+    assert socket_path(Home(Path("/" + "ö" * characters))).name != "supervisor.sock"
+
+
+# --- whom a stop ends -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sleepers(home: Home) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """A process of this home that does not let itself be asked, one of another home, and a stranger."""
+    stubborn = (
+        "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+    )
+    started = {}
+    for name, mark in (
+        ("ours", {MARK: str(home.path)}),
+        ("other", {MARK: f"{home.path}2"}),
+        ("stranger", {}),
+    ):
+        environment = {key: value for key, value in os.environ.items() if key != MARK} | mark
+        started[name] = subprocess.Popen(
+            [sys.executable, "-c", stubborn], env=environment, stdout=subprocess.PIPE
+        )
+    for process in started.values():
+        assert process.stdout is not None
+        process.stdout.readline()
+    yield started
+    for process in started.values():
+        process.kill()
+        process.communicate()
+
+
+def test_stop_ends_what_carries_the_homes_mark_and_nothing_else(
+    home: Home, sleepers: dict[str, subprocess.Popen[bytes]]
+) -> None:
+    assert [process.pid for process in marked_processes(home)] == [sleepers["ours"].pid]
+
+    services._end_marked(home, patience=0.3)
+
+    assert sleepers["ours"].wait(timeout=5) == -9, "asked first, then killed"
+    assert sleepers["other"].poll() is None
+    assert sleepers["stranger"].poll() is None
+    assert marked_processes(home) == []
+
+
+def test_process_that_asks_does_not_end_itself(home: Home) -> None:
+    code = (
+        "from pathlib import Path; from ops.home import Home; from ops.services import marked_processes;"
+        f"print(marked_processes(Home(Path({str(home.path)!r}))))"
+    )
+    environment = os.environ | {MARK: str(home.path), "PYTHONPATH": str(REPOSITORY)}
+
+    answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+
+    assert answer.stdout.strip() == "[]", answer.stderr
+
+
+def test_stop_where_nothing_runs_says_so_and_makes_nothing(tmp_path: Path) -> None:
+    assert services.stop(tmp_path / "never") is False
+    assert services.status(tmp_path / "never") == []
+    assert not (tmp_path / "never").exists()
+
+
+# --- health ---------------------------------------------------------------------------------------
+
+
+def health(status: str, beat: datetime | None) -> dict[str, object]:
+    return {
+        "scheduler": {
+            "status": status,
+            "latest_scheduler_heartbeat": beat.isoformat() if beat else None,
+        }
+    }
+
+
+def test_heartbeat_of_an_earlier_start_does_not_count() -> None:
+    since = datetime(2026, 3, 1, 5, tzinfo=UTC)
+    second = timedelta(seconds=1)
+
+    assert services._unhealthy(health("healthy", since + second), ["scheduler"], since) == []
+    assert services._unhealthy(health("healthy", since - second), ["scheduler"], since) == ["scheduler"]
+    assert services._unhealthy(health("unhealthy", since + second), ["scheduler"], since) == ["scheduler"]
+    assert services._unhealthy(health("healthy", None), ["scheduler"], since) == ["scheduler"]
+    assert services._unhealthy({}, ["scheduler"], since) == ["scheduler"]
+
+
+def test_failure_shows_the_service_the_end_of_its_log_and_where_it_is(home: Home) -> None:
+    (home.logs / "spark-connect.out").write_text("".join(f"line {n}\n" for n in range(100)))
+
+    message = str(services._failure(home, SPARK, "ended while starting"))
+
+    assert message.splitlines()[0] == f"--- {home.logs}/spark-connect.out"
+    assert "line 99" in message
+    assert "line 50" not in message
+    last = message.splitlines()[-1]
+    assert last.startswith("spark-connect ended while starting; its last log lines are above")
+    assert str(home.logs) in last
+
+
+def test_last_lines_of_a_long_or_absent_file(tmp_path: Path) -> None:
+    long = tmp_path / "long"
+    long.write_text("".join(f"{n}\n" for n in range(200_000)))
+
+    assert last_lines(long, 2) == ["199998", "199999"]
+    assert last_lines(tmp_path / "absent") == []
+
+
+@pytest.mark.parametrize("value", ["soon", "0", "-5", "nan", "inf"])
+def test_start_timeout_must_be_seconds(value: str) -> None:
+    with pytest.raises(OpsError, match=r"CLICKMILL_START_TIMEOUT=.*: expected seconds"):
+        start_timeout({"CLICKMILL_START_TIMEOUT": value})
+
+
+def test_start_timeout_is_taken_from_the_shell() -> None:
+    assert start_timeout({"CLICKMILL_START_TIMEOUT": "7.5"}) == 7.5
+    assert start_timeout({}) == 180
+
+
+# --- what the caller gets -------------------------------------------------------------------------
+
+
+def test_addresses_follow_the_ports_and_secrets_do_not_show_when_printed(home: Home) -> None:
+    running = Services(home.path, 8081, 15003, 4041, "admin", "pass-word", "to-ken")
+
+    assert running.airflow_url == "http://localhost:8081"
+    assert running.spark_remote == "sc://localhost:15003/;token=to-ken"
+    assert running.environment()["SPARK_REMOTE"] == running.spark_remote
+    assert running.environment()["CLICKMILL_HOME"] == str(home.path)
+    assert "to-ken" not in repr(running)
+    assert "pass-word" not in repr(running)
+
+
+def test_asking_for_services_that_do_not_run_is_one_line(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert services.main(["env", "--home", str(home.path)]) == 1
+
+    assert capsys.readouterr().err == (
+        f"services: no services run for {home.path}; run: make run, "
+        "or .venv/bin/python -m ops.services start\n"
+    )
+
+
+@pytest.mark.parametrize("character", list("%?#,$\"'\\{}\n"))
+def test_home_that_airflow_or_spark_could_not_take_is_refused_before_anything_starts(
+    tmp_path: Path, character: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    began = time.monotonic()
+
+    assert services.main(["start", "--home", str(tmp_path / f"a{character}b")]) == 2
+
+    assert "set CLICKMILL_HOME to a folder without" in capsys.readouterr().err
+    assert time.monotonic() - began < 2
+    assert list(tmp_path.iterdir()) == []
