@@ -1,5 +1,4 @@
-"""
-# Clicks, hour by hour
+"""# Clicks, hour by hour
 
 **Arrives:** click logs in the landing zone, `landing/<source>/log_date=YYYY-MM-DD/log_hour=HH/`, closed by `_SUCCESS`.
 **Leaves:** `published_clicks_by_url_hourly`, `published_clicks_by_country_hourly`, their exports, and the report.
@@ -16,7 +15,8 @@ Running an hour again gives the same tables; nothing is published that failed a 
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.sdk import DAG, CronPartitionTimetable, Param, chain, task
@@ -31,7 +31,7 @@ SOURCES = ["all", *load_sources(Settings.from_environment())]
 def spark_task(job: str, **options: object) -> PySparkOperator:
     """A task that runs ``spark_jobs.<job>`` through the connection spark_default."""
 
-    def run(params, dag_run, spark=None):  # noqa: ANN001, ANN202 - Airflow fills them in by name
+    def run(params: dict[str, Any], dag_run: Any, spark: Any = None) -> None:  # Airflow fills them in by name
         run_job(job, params, dag_run.partition_key, spark, **options)
 
     return PySparkOperator(task_id=job, python_callable=run, conn_id="spark_default")
@@ -43,7 +43,7 @@ with DAG(
     description="Click logs to validated, published counts per URL and per country",
     # The run at the hour's end is the run of that hour.
     schedule=CronPartitionTimetable("0 * * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%dT%H"),
-    start_date=datetime(2015, 1, 1, tzinfo=timezone.utc),
+    start_date=datetime(2015, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=4,
     tags=["clickmill"],
@@ -74,12 +74,12 @@ with DAG(
 ) as dag:
 
     @task.sensor(mode="reschedule", poke_interval=60, timeout=timedelta(days=2).total_seconds())
-    def wait_for_landing(params, dag_run):  # noqa: ANN001, ANN201
+    def wait_for_landing(params: dict[str, Any], dag_run: Any) -> bool:
         """Wait until the log hours are closed, without holding a worker slot."""
         return is_landed(params, dag_run.partition_key)
 
     chain(
-        wait_for_landing(),
+        wait_for_landing(),  # type: ignore[call-arg]
         spark_task("ingest_clicks", allow_missing=True),
         spark_task("aggregate_clicks"),
         spark_task("validate_clicks"),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-
 import great_expectations as gx
 import pandas as pd
 from great_expectations.core.expectation_validation_result import ExpectationSuiteValidationResult
+from great_expectations.data_context.types.base import ProgressBarsConfig
+from great_expectations.expectations.metadata_types import FailureSeverity
 from great_expectations.render.renderer import ValidationResultsPageRenderer
 from great_expectations.render.view import DefaultJinjaPageView
 
@@ -42,10 +41,11 @@ def judge(suite_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_fo
         return []
     result = _validate(suite_name, frame, checks)
     docs_folder.mkdir(parents=True, exist_ok=True)
-    page = DefaultJinjaPageView().render(ValidationResultsPageRenderer().render(result))
+    page = str(DefaultJinjaPageView().render(ValidationResultsPageRenderer().render(result)))  # type: ignore[no-untyped-call]
     (docs_folder / f"{suite_name}.html").write_text(page, encoding="utf-8")
     outcomes = []
     for checked in result.results:
+        assert checked.expectation_config is not None
         check = checks[checked.expectation_config.meta["check"]]
         columns = [v for k, v in check.expectation.configuration.kwargs.items() if k.startswith("column")]
         failed = set(checked.result.get("unexpected_index_list") or ())
@@ -61,11 +61,11 @@ def judge(suite_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_fo
 
 def _validate(suite_name: str, frame: pd.DataFrame, checks: Sequence[Check]) -> ExpectationSuiteValidationResult:
     context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = {"globally": False}
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
     suite = gx.ExpectationSuite(suite_name)
     for number, check in enumerate(checks):
         check.expectation.meta = {"check": number}
-        check.expectation.severity = check.severity
+        check.expectation.severity = FailureSeverity(check.severity)
         check.expectation.notes = check.reason
         suite.add_expectation(check.expectation)
     batch = (

@@ -28,9 +28,7 @@ def log_hour_frame(facts: Facts) -> pd.DataFrame:
     """One row per source and log hour in the accounting; ``partition`` names it, such as ``web 2026-03-01T05``."""
     clicks = _summed(facts["clicks"], _log_hour)
     quarantined = _summed(facts["quarantined"], _log_hour)
-    duplicates = {
-        (fact["source"], fact["hour_number"]): fact["duplicate_event_ids"] for fact in facts["duplicate_ids"]
-    }
+    duplicates = {(fact["source"], fact["hour_number"]): fact["duplicate_event_ids"] for fact in facts["duplicate_ids"]}
     rows = []
     for account in facts["accounting"]:
         hour = Hour.of(date.fromisoformat(account["log_date"]), account["log_hour"])

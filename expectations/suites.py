@@ -136,7 +136,7 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
             _equal("url_buckets", "country_buckets"),
             CRITICAL,
             "the aggregate tables have the same number of buckets",
-            f"Co-partitioned tables share it. See the table property and config/pipeline.toml.",
+            "Co-partitioned tables share it. See the table property and config/pipeline.toml.",
         ),
         Check(
             _always("top_url_share", None, settings.max_top_key_share),

@@ -59,5 +59,8 @@ def _hour_of_json_line(line: bytes, fields: JsonFields) -> Hour | None:
     return _hour_of(moment)
 
 
-def _hour_of(moment: datetime) -> Hour:
-    return Hour(moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0))
+def _hour_of(moment: datetime) -> Hour | None:
+    try:
+        return Hour(moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0))
+    except OverflowError:  # in UTC before the year 1, or after 9999
+        return None

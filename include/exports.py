@@ -50,14 +50,10 @@ def export_hours(table: pa.Table, folder: Path, name: str, hours: Iterable[Hour]
 
 def _busiest_first(table: pa.Table) -> pa.Table:
     """The rows by click hour, then ``click_count`` downwards, then key."""
-    published = next(
-        (known for known in AGGREGATES.values() if known.column_names == table.column_names), None
-    )
+    published = next((known for known in AGGREGATES.values() if known.column_names == table.column_names), None)
     if published is None:
         expected = " or ".join(", ".join(known.column_names) for known in AGGREGATES.values())
-        raise ValueError(
-            f"cannot export a table with the columns {', '.join(table.column_names)}; expected {expected}"
-        )
+        raise ValueError(f"cannot export a table with the columns {', '.join(table.column_names)}; expected {expected}")
     by_hour = [(column, "ascending") for column in _CLICK_HOUR]
     return table.sort_by([*by_hour, ("click_count", "descending"), (published.key[-1], "ascending")])
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
-from include.errors import ClickmillError, UsageError
+from include.errors import QualityError, UsageError
 from include.job_arguments import JobArguments
 from include.landing import is_ready
 from include.settings import Settings
@@ -34,11 +35,13 @@ def arguments_of_run(params: Mapping[str, Any], partition_key: str | None) -> Jo
 def is_landed(params: Mapping[str, Any], partition_key: str | None) -> bool:
     """Whether all log hours of the run are closed, or past their grace time."""
     settings = Settings.from_environment()
-    arguments = arguments_of_run(params, partition_key)
     now = datetime.now(UTC)
+    with _final_errors():
+        arguments = arguments_of_run(params, partition_key)
+        sources = choose_sources(settings, arguments.source)
     waiting = [
         f"{source.name} {hour}"
-        for source in choose_sources(settings, arguments.source)
+        for source in sources
         for hour in arguments.log_hours
         if not is_ready(settings.landing, source, hour, now)
     ]
@@ -52,16 +55,21 @@ def run_job(job: str, params: Mapping[str, Any], partition_key: str | None, spar
     Raises:
         AirflowFailException: for what trying again cannot mend: wrong arguments, or a critical check that failed.
     """
-    from airflow.sdk.exceptions import AirflowFailException
-
     module = import_module(f"spark_jobs.{job}")
     settings = Settings.from_environment()
     import_module("spark_jobs.session").configure(spark)
-    try:
+    with _final_errors():
         for line in module.run(spark, settings, arguments_of_run(params, partition_key), **options):
             log.info(line)
-    except ClickmillError as error:
-        if error.exit_code == 1:
-            raise
-        raise AirflowFailException(str(error)) from error
     log.info("report: %s", (settings.reports / "report.html").as_uri())
+
+
+@contextmanager
+def _final_errors() -> Iterator[None]:
+    """Let Airflow not try again what trying again cannot mend."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    try:
+        yield
+    except (UsageError, QualityError) as error:
+        raise AirflowFailException(str(error)) from error

@@ -11,6 +11,8 @@ from include.errors import UsageError
 
 ONE_HOUR = timedelta(hours=1)
 HOUR_FORMAT = "%Y-%m-%dT%H"
+#: Hours before and after them can be reckoned with, and written with four digits for the year.
+FIRST_YEAR, LAST_YEAR = 1970, 2999
 
 
 @dataclass(frozen=True, order=True)
@@ -29,9 +31,11 @@ class Hour:
         expected = f"not an hour: {text!r}; expected UTC such as 2026-03-01T05"
         try:
             moment = datetime.fromisoformat(text.strip())
-        except ValueError:
+            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        except (ValueError, OverflowError):
             raise UsageError(expected) from None
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+            raise UsageError(f"{expected}, within {FIRST_YEAR} to {LAST_YEAR}")
         if moment != moment.replace(minute=0, second=0, microsecond=0) or "T" not in text:
             raise UsageError(expected)
         return cls(moment)

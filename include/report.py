@@ -139,8 +139,7 @@ class Verdict:
     def __post_init__(self) -> None:
         if self.data_docs is not None and not _is_relative(self.data_docs):
             raise ValueError(
-                f"data_docs is {self.data_docs!r}; expected a path relative to the report, "
-                "such as data_docs/index.html"
+                f"data_docs is {self.data_docs!r}; expected a path relative to the report, such as data_docs/index.html"
             )
 
     @property
@@ -298,9 +297,7 @@ def _notices(rows: Iterable[AccountingRow]) -> list[str]:
     by_source = sorted(rows, key=lambda row: (row.source, row.log_hour))
     for source, group in groupby(by_source, key=lambda row: row.source):
         of_source = list(group)
-        wrong = [
-            row.log_hour for row in of_source if row.lines != row.accepted + row.duplicates + row.quarantined
-        ]
+        wrong = [row.log_hour for row in of_source if row.lines != row.accepted + row.duplicates + row.quarantined]
         if wrong:
             notices.append(
                 f"{source}: lines are not accepted + duplicates + quarantined in {_listed(wrong)}; "
@@ -361,9 +358,7 @@ def _hour_chart(
         show_minor_x_labels=False,
     )
     _add_bars(chart, [(str(hour), clicks.get(hour)) for hour in span])
-    return _as_svg(
-        chart, kind, f"Clicks per hour from {span.start} to {span.end.plus(-1)}, by people and by crawlers"
-    )
+    return _as_svg(chart, kind, f"Clicks per hour from {span.start} to {span.end.plus(-1)}, by people and by crawlers")
 
 
 def _country_chart(countries: list[KeyCount]) -> Markup:
@@ -377,9 +372,7 @@ def _country_chart(countries: list[KeyCount]) -> Markup:
         x_labels=[crop_middle(as_printable(country.key), 12) for country in upwards],
     )
     _add_bars(chart, [(country.key, country) for country in upwards])
-    return _as_svg(
-        chart, "countries", f"Clicks of the {len(upwards)} busiest countries, by people and by crawlers"
-    )
+    return _as_svg(chart, "countries", f"Clicks of the {len(upwards)} busiest countries, by people and by crawlers")
 
 
 def _add_bars(chart: Any, counts: Iterable[tuple[str, HourOfClicks | KeyCount | None]]) -> None:
@@ -457,9 +450,7 @@ def _drawn(node: ElementTree.Element) -> ElementTree.Element | None:
     copy = ElementTree.Element(
         node.tag,
         {
-            name: _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.1f}", value)
-            if name != "class"
-            else value
+            name: _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.1f}", value) if name != "class" else value
             for name, value in node.attrib.items()
             if name in _SVG_ATTRIBUTES and value
         },

@@ -72,15 +72,9 @@ def _totals_table(data: ReportData) -> Table:
     table.add_column("count", justify="right", no_wrap=True)
     table.add_column("share", no_wrap=True)
     table.add_row("Lines", as_count(totals.lines), "")
-    table.add_row(
-        "Accepted", as_count(totals.accepted), f"{as_share(totals.accepted, totals.lines)} of lines"
-    )
-    table.add_row(
-        "Duplicates", as_count(totals.duplicates), f"{as_share(totals.duplicates, totals.lines)} of lines"
-    )
-    table.add_row(
-        "Quarantined", as_count(totals.quarantined), f"{as_share(totals.quarantined, totals.lines)} of lines"
-    )
+    table.add_row("Accepted", as_count(totals.accepted), f"{as_share(totals.accepted, totals.lines)} of lines")
+    table.add_row("Duplicates", as_count(totals.duplicates), f"{as_share(totals.duplicates, totals.lines)} of lines")
+    table.add_row("Quarantined", as_count(totals.quarantined), f"{as_share(totals.quarantined, totals.lines)} of lines")
     table.add_row("Late", as_count(totals.late), f"{as_share(totals.late, totals.accepted)} of accepted")
     table.add_row(
         "Crawler share",

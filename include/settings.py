@@ -23,8 +23,18 @@ class PipelineSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    buckets: int = Field(8, ge=1, le=4096)
-    tracking_parameters: tuple[str, ...] = ()
+    buckets: int = Field(4, ge=1, le=4096)
+    tracking_parameters: tuple[str, ...] = (
+        "utm_*",
+        "gclid",
+        "fbclid",
+        "msclkid",
+        "dclid",
+        "yclid",
+        "igshid",
+        "mc_cid",
+        "mc_eid",
+    )
     country_database: Path | None = None
     report_hours: int = Field(168, ge=1)
     max_top_key_share: float = Field(0.5, gt=0, le=1)
@@ -42,12 +52,12 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """``CLICKMILL_HOME`` (default ``var`` beside the code), ``CLICKMILL_SOURCES``, ``CLICKMILL_PIPELINE``."""
+        """From ``CLICKMILL_HOME`` (default: ``var`` beside the code), ``_SOURCES`` and ``_PIPELINE``."""
         config = REPOSITORY / "config"
         return cls(
             home=Path(environment.get("CLICKMILL_HOME") or REPOSITORY / "var").resolve(),
-            sources_file=Path(environment.get("CLICKMILL_SOURCES") or config / "sources.toml"),
-            pipeline_file=Path(environment.get("CLICKMILL_PIPELINE") or config / "pipeline.toml"),
+            sources_file=Path(environment.get("CLICKMILL_SOURCES") or config / "sources.toml").resolve(),
+            pipeline_file=Path(environment.get("CLICKMILL_PIPELINE") or config / "pipeline.toml").resolve(),
         )
 
     @property
@@ -85,7 +95,8 @@ class Settings:
             return self.visitor_key_file.read_bytes().strip()
         except FileNotFoundError:
             raise UsageError(
-                f"no secret for visitors at {self.visitor_key_file}; it is made by: .venv/bin/python -m ops.services start"
+                f"no secret for visitors at {self.visitor_key_file}; "
+                "it is made by: .venv/bin/python -m ops.services start"
             ) from None
 
     @cached_property

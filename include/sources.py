@@ -42,7 +42,9 @@ class JsonFields(BaseModel):
         for path in paths:
             for length in range(1, len(path)):
                 if path[:length] in paths:
-                    raise ValueError(f"field {'.'.join(path[:length])!r} is mapped and {'.'.join(path)!r} inside it too")
+                    raise ValueError(
+                        f"field {'.'.join(path[:length])!r} is mapped and {'.'.join(path)!r} inside it too"
+                    )
         return self
 
 
@@ -110,7 +112,11 @@ def choose_sources(settings: Settings, name: str) -> list[Source]:
         UsageError: if there is no such source.
     """
     sources = load_sources(settings)
-    chosen = [s for s in sources.values() if s.scheduled] if name == "all" else [s for s in sources.values() if s.name == name]
+    chosen = (
+        [s for s in sources.values() if s.scheduled]
+        if name == "all"
+        else [s for s in sources.values() if s.name == name]
+    )
     if not chosen:
         raise UsageError(
             f"no source {name!r} in {settings.sources_file}: expected one of {', '.join(sorted(sources))}, "

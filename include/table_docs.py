@@ -21,10 +21,7 @@ MADE_FROM = "<!-- Made from include/tables.py by: .venv/bin/python -m include.ta
 
 def list_tables(tables: Iterable[Table], page: str) -> str:
     """A Markdown table with one row per table; each name links to its section of ``page``."""
-    rows = [
-        (f"[`{table.name}`]({page}#{table.name})", table.grain, _names(table.partitioned_by))
-        for table in tables
-    ]
+    rows = [(f"[`{table.name}`]({page}#{table.name})", table.grain, _names(table.partitioned_by)) for table in tables]
     return _markdown(("table", "one row is", "partitioned by"), rows)
 
 

@@ -129,7 +129,7 @@ INGEST_ACCOUNTING = Table(
     columns=(
         _SOURCE,
         *_LOG_HOUR,
-        Column("lines", "BIGINT", "Lines read from the log hour's files, counted before they are parsed."),
+        Column("lines", "BIGINT", "Lines of the log hour's files, each counted once whatever became of it."),
         Column("accepted", "BIGINT", "Rows in clicks."),
         Column("duplicates", "BIGINT", "Well-formed lines dropped because their event id had arrived before."),
         Column("duplicates_of", "MAP<STRING, BIGINT>", "The duplicates by the log hour of the first arrival."),
@@ -176,7 +176,9 @@ def _hourly(name: str, key: Column, what: str) -> Table:
             *_counts(what),
             Column("visitor_sketch", "BINARY", "Mergeable HLL sketch of the visitors; merge with hll_union_agg."),
             Column("bucket", "INT", f"pmod(hash({key.name}), N), N being the table property {BUCKETS_PROPERTY}."),
-            Column("counted_at", "TIMESTAMP", "When the click hour was counted; published only when validated since."),
+            Column(
+                "counted_at", "TIMESTAMP", "When the click hour was counted; it is published only when validated since."
+            ),
         ),
         key=(*_BY_CLICK_HOUR, key.name),
         partitioned_by=_BY_CLICK_HOUR,
@@ -201,9 +203,7 @@ _COUNTRY = Column("country_code", "STRING", "ISO 3166-1 alpha-2 code, or 'unknow
 
 CLICKS_BY_URL_HOURLY = _hourly("clicks_by_url_hourly", _URL, "on the URL")
 CLICKS_BY_COUNTRY_HOURLY = _hourly("clicks_by_country_hourly", _COUNTRY, "from the country")
-PUBLISHED_CLICKS_BY_URL_HOURLY = _published(
-    "published_clicks_by_url_hourly", CLICKS_BY_URL_HOURLY, _URL, "on the URL"
-)
+PUBLISHED_CLICKS_BY_URL_HOURLY = _published("published_clicks_by_url_hourly", CLICKS_BY_URL_HOURLY, _URL, "on the URL")
 PUBLISHED_CLICKS_BY_COUNTRY_HOURLY = _published(
     "published_clicks_by_country_hourly", CLICKS_BY_COUNTRY_HOURLY, _COUNTRY, "from the country"
 )

@@ -116,8 +116,7 @@ class AirflowApi:
             except (OSError, ValueError, http.client.HTTPException) as error:
                 if time.monotonic() > deadline:
                     raise OpsError(
-                        f"Airflow does not answer at {self._services.airflow_url} ({error}); "
-                        "look at: make status"
+                        f"Airflow does not answer at {self._services.airflow_url} ({error}); look at: make status"
                     ) from error
             time.sleep(0.5)
 
@@ -149,8 +148,7 @@ class AirflowApi:
             broken = self.call("GET", "/api/v2/importErrors")["import_errors"]
             if broken or time.monotonic() > deadline:
                 said = "; ".join(
-                    f"{found['filename']}: {str(found['stack_trace']).strip().splitlines()[-1]}"
-                    for found in broken
+                    f"{found['filename']}: {str(found['stack_trace']).strip().splitlines()[-1]}" for found in broken
                 )
                 raise OpsError(f"Airflow has no DAG {dag_id}: {said or 'no file in dags/ declares it'}")
             time.sleep(0.5)
@@ -216,9 +214,7 @@ class AirflowApi:
         """Return a run's tasks, of one state or all, in the order they started."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{urllib.parse.quote(run_id, safe='')}/taskInstances"
         return [
-            TaskTry(
-                run_id, task["task_id"], task["state"] or "waiting", task["try_number"], task["map_index"]
-            )
+            TaskTry(run_id, task["task_id"], task["state"] or "waiting", task["try_number"], task["map_index"])
             for task in self._pages(path, "task_instances", order_by="start_date", state=state)
         ]
 

@@ -161,9 +161,7 @@ def _begin(
             if error.status != 409:
                 raise
             if not said:
-                display.note(
-                    f"another backfill of {dag_id} is open; waiting for it: Airflow takes one at a time"
-                )
+                display.note(f"another backfill of {dag_id} is open; waiting for it: Airflow takes one at a time")
                 said = True
             time.sleep(2 * POLL_SECONDS)
     begun = [run for run in api.runs(dag_id, wanted) if run.run_id not in known and run.source == source]
@@ -175,9 +173,7 @@ def _failures(api: AirflowApi, dag_id: str, runs: Iterable[HourRun]) -> list[Fai
     for run in runs:
         failed = api.tasks(dag_id, run.run_id, state="failed")
         if failed:
-            failures += [
-                Failure(run, task, readable_log(api.log(dag_id, task))[-LOG_LINES_SHOWN:]) for task in failed
-            ]
+            failures += [Failure(run, task, readable_log(api.log(dag_id, task))[-LOG_LINES_SHOWN:]) for task in failed]
         else:
             failures.append(Failure(run, None, []))
     return failures

@@ -198,9 +198,7 @@ def _run(command: Sequence[str], failed: str, environment: Mapping[str, str] | N
     except OSError as error:
         raise SetupError(f"{failed}: cannot run {command[0]}: {error}") from error
     if code != 0:
-        raise SetupError(
-            f"{failed}: {' '.join(command)} ended with exit code {code}; its lines above say why"
-        )
+        raise SetupError(f"{failed}: {' '.join(command)} ended with exit code {code}; its lines above say why")
 
 
 def make_venv(venv: Path) -> Path:
@@ -214,9 +212,7 @@ def make_venv(venv: Path) -> Path:
         if works.returncode == 0:
             return python
     _say(f"making {venv}")
-    made = subprocess.run(
-        [sys.executable, "-m", "venv", "--clear", str(venv)], capture_output=True, text=True
-    )
+    made = subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], capture_output=True, text=True)
     if made.returncode != 0:
         shutil.rmtree(venv, ignore_errors=True)
         if "ensurepip" in made.stdout + made.stderr:

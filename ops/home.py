@@ -73,11 +73,7 @@ class Home:
             OpsError: exit 2, when the home cannot be written, or Airflow could not take its path.
         """
         unusable = sorted(
-            {
-                character
-                for character in str(self.path)
-                if character in UNUSABLE or not character.isprintable()
-            }
+            {character for character in str(self.path) if character in UNUSABLE or not character.isprintable()}
         )
         if unusable:
             raise OpsError(
@@ -122,9 +118,7 @@ def _keep_secret(path: Path, make: Callable[[], str]) -> str:
     path.chmod(0o600)
     secret = path.read_text(encoding="utf-8").strip()
     if not secret:
-        raise OpsError(
-            f"the secret file {path} is empty: expected one line; delete it to have a new one made"
-        )
+        raise OpsError(f"the secret file {path} is empty: expected one line; delete it to have a new one made")
     return secret
 
 

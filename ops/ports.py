@@ -99,8 +99,7 @@ class PortChooser:
                 raise OpsError(f"{variable}={fixed!r}: expected a port number from 1 to 65535", 2)
             if not self._claim(int(fixed)):
                 raise OpsError(
-                    f"port {fixed} for {what} is taken: set {variable} to a free port, "
-                    "or unset it to have one chosen",
+                    f"port {fixed} for {what} is taken: set {variable} to a free port, or unset it to have one chosen",
                     2,
                 )
             return int(fixed)

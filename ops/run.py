@@ -176,8 +176,7 @@ def _land_logs(home: Home, arguments: RunArguments, environment: Mapping[str, st
     code = subprocess.run(command, cwd=REPOSITORY, env=dict(environment)).returncode
     if code != 0:
         raise OpsError(
-            f"landing {arguments.logs} as {arguments.source} ended with exit code {code}; "
-            "its lines above say why",
+            f"landing {arguments.logs} as {arguments.source} ended with exit code {code}; its lines above say why",
             code if code == 2 else 1,
         )
     after = closed_hours(home, arguments.source)
@@ -258,8 +257,7 @@ def run(arguments: RunArguments, console: Console) -> int:
         failures = outcome.failures
         skipped = f"; {outcome.already_done} had been before" if outcome.already_done else ""
         console.print(
-            f"{outcome.succeeded} hours of {arguments.source} done{skipped}, "
-            f"{time.monotonic() - began:.0f} s in all",
+            f"{outcome.succeeded} hours of {arguments.source} done{skipped}, {time.monotonic() - began:.0f} s in all",
             highlight=False,
         )
         print_failures(failures, services, console)
@@ -279,9 +277,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"run: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print(
-            "run: interrupted; hours under way go on in Airflow, make stop ends everything", file=sys.stderr
-        )
+        print("run: interrupted; hours under way go on in Airflow, make stop ends everything", file=sys.stderr)
         return 130
 
 

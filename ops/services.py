@@ -197,9 +197,7 @@ AIRFLOW_DEFAULTS = {
 }
 
 
-def service_environment(
-    home: Home, ports: Ports, keys: Secrets, java: Path, base: Mapping[str, str]
-) -> dict[str, str]:
+def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, base: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of supervisord and with it of every service. It holds secrets."""
     # Of the shell's: what would point a service elsewhere, or at another program's packages.
     unwanted = ("PYTHONPATH", "PYTHONHOME", "SPARK_REMOTE", "SPARK_MASTER", "SPARK_CONF_DIR")
@@ -518,6 +516,17 @@ def _services(home: Home, ports: Ports, keys: Secrets) -> Services:
     )
 
 
+def _remote_file(home: Home) -> Path:
+    """Where jobs run by hand find the Spark server of their home (spark_jobs/session.py reads it)."""
+    return home.run / "spark_remote"
+
+
+def _write_remote(home: Home, ports: Ports) -> None:
+    file = _remote_file(home)
+    file.touch(mode=0o600)
+    file.write_text(_services(home, ports, load_secrets(home)).spark_remote + "\n", encoding="utf-8")
+
+
 def _running(home: Home, environment: Mapping[str, str]) -> Services | None:
     """Return the services if all of them run already."""
     ports, supervisor = _read_ports(home), Supervisor(home)
@@ -609,6 +618,7 @@ def _start_all(
     since = datetime.now(UTC)
     details = {"airflow": ports.airflow, "spark": ports.spark, "spark_ui": ports.spark_ui}
     _service_file(home).write_text(json.dumps(details | {"started_at": since.isoformat()}) + "\n")
+    _write_remote(home, ports)
     _start_supervisord(home, environment, deadline)
     supervisor = Supervisor(home)
     migration = _begin_migration(home, environment)
@@ -649,7 +659,7 @@ def _stop(home: Home, patience: float = 40) -> bool:
     left = marked_processes(home)
     if left:
         raise OpsError(f"cannot end process {', '.join(str(process.pid) for process in left)} of {home.path}")
-    for leftover in (socket_path(home), _service_file(home), home.run / "supervisord.pid"):
+    for leftover in (socket_path(home), _service_file(home), _remote_file(home), home.run / "supervisord.pid"):
         leftover.unlink(missing_ok=True)
     return was_up
 
@@ -679,9 +689,7 @@ def running_services(home: Path | str | None = None) -> Services:
     place = find_home(home)
     ports = _read_ports(place)
     if ports is None or not Supervisor(place).is_up():
-        raise OpsError(
-            f"no services run for {place.path}; run: make run, or .venv/bin/python -m ops.services start"
-        )
+        raise OpsError(f"no services run for {place.path}; run: make run, or .venv/bin/python -m ops.services start")
     return _services(place, ports, load_secrets(place))
 
 

@@ -44,8 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         truth.write(arguments.truth)
     except OSError as error:
         raise ClickmillError(
-            f"cannot write {error.filename}: {error.strerror}; "
-            "log hours without _SUCCESS are not whole: run it again"
+            f"cannot write {error.filename}: {error.strerror}; log hours without _SUCCESS are not whole: run it again"
         ) from error
     lines = sum(hour.lines for hour in truth.log_hours.values())
     files = sum(hour.files for hour in truth.log_hours.values())
@@ -82,13 +81,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog="hours are UTC. exit codes: 0 done, 1 failed, 2 wrong arguments",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--landing", type=Path, required=True, help="the landing zone's folder; made when absent"
-    )
+    parser.add_argument("--landing", type=Path, required=True, help="the landing zone's folder; made when absent")
     parser.add_argument("--source", required=True, help="a name such as web")
-    parser.add_argument(
-        "--from", dest="start", metavar="HOUR", required=True, help="first log hour: 2026-03-01T00"
-    )
+    parser.add_argument("--from", dest="start", metavar="HOUR", required=True, help="first log hour: 2026-03-01T00")
     parser.add_argument("--hours", type=int, required=True, help="how many log hours")
     parser.add_argument(
         "--clicks-per-hour",
@@ -103,12 +98,8 @@ def _parser() -> argparse.ArgumentParser:
         default=defaults.compression,
         help="default: %(default)s",
     )
-    parser.add_argument(
-        "--files-per-hour", type=int, default=defaults.files_per_hour, help="default: %(default)s"
-    )
-    parser.add_argument(
-        "--truth", type=Path, metavar="FILE", help="default: SOURCE_truth.json beside the landing zone"
-    )
+    parser.add_argument("--files-per-hour", type=int, default=defaults.files_per_hour, help="default: %(default)s")
+    parser.add_argument("--truth", type=Path, metavar="FILE", help="default: SOURCE_truth.json beside the landing zone")
     parser.add_argument("--clean", action="store_true", help="no malformed lines, duplicates or late clicks")
     return parser
 

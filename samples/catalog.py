@@ -102,12 +102,8 @@ ENTRY_REFERRERS = (
 NO_REFERRER = 0
 
 _WWW = "https://www.example.com"
-_ADJECTIVES = (
-    "soft light warm classic urban alpine nordic slim wide dry fast quiet bold early late plain".split()
-)
-_NOUNS = (
-    "jacket shoe boot tent lamp bag bottle glove hat sock rope stove map watch scarf belt shirt mug".split()
-)
+_ADJECTIVES = "soft light warm classic urban alpine nordic slim wide dry fast quiet bold early late plain".split()
+_NOUNS = "jacket shoe boot tent lamp bag bottle glove hat sock rope stove map watch scarf belt shirt mug".split()
 _TOPICS = "shipping returns payment sizes warranty account vouchers privacy stores repairs".split()
 
 
@@ -145,10 +141,7 @@ def _ordinary_pages() -> tuple[Page, ...]:
         + [Page(_WWW, f"{path}?color={color}") for path in products[::5] for color in ("red", "Dark%20Blue")]
         + [Page("https://m.example.com", path) for path in products[::6]]
         + [Page("http://www.example.com", path) for path in products[::12]]
-        + [
-            Page("https://blog.example.com", f"/202{5 + n % 2}/{1 + n % 12:02d}/story-{n}")
-            for n in range(420)
-        ]
+        + [Page("https://blog.example.com", f"/202{5 + n % 2}/{1 + n % 12:02d}/story-{n}") for n in range(420)]
         + [Page(_WWW, f"/help/{topic}/{number}") for topic in _TOPICS for number in range(1, 13)]
         + [Page(_WWW, f"/search?q={a}+{noun}") for a, noun in product(_ADJECTIVES, _NOUNS)]
         + [Page(_WWW, f"/search?q={noun}&page=2") for noun in _NOUNS]
@@ -193,9 +186,7 @@ SPELLING_SHARES = (920, 40, 30, 10)
 @cache
 def tracking_queries() -> tuple[str, ...]:
     """What a campaign adds to a query; the first is none. Names in every case, with and without a value."""
-    pairs = product(
-        ("google", "newsletter", "facebook", "partner%20x"), ("cpc", "email", "social"), range(12)
-    )
+    pairs = product(("google", "newsletter", "facebook", "partner%20x"), ("cpc", "email", "social"), range(12))
     campaigns = [f"utm_source={source}&utm_medium={medium}&utm_campaign=c{n}" for source, medium, n in pairs]
     draws = np.random.Generator(np.random.PCG64(20260302))
     click_ids = [
@@ -223,11 +214,7 @@ def human_agents() -> tuple[str, ...]:
     systems = ("Windows NT 10.0; Win64; x64", "Macintosh; Intel Mac OS X 10_15_7", "X11; Linux x86_64")
     phones = ("Android 10; K", "Android 14; SM-S918B", "Android 13; Pixel 7", "Android 13; CUBOT P80")
     return (
-        *(
-            f"Mozilla/5.0 ({s}) {webkit} Chrome/{n}.0.0.0 Safari/537.36"
-            for s in systems
-            for n in range(122, 131)
-        ),
+        *(f"Mozilla/5.0 ({s}) {webkit} Chrome/{n}.0.0.0 Safari/537.36" for s in systems for n in range(122, 131)),
         *(
             f"Mozilla/5.0 (Linux; {phone}) {webkit} Chrome/{n}.0.0.0 Mobile Safari/537.36"
             for phone in phones
@@ -239,8 +226,5 @@ def human_agents() -> tuple[str, ...]:
             for m in range(1, 6)
         ),
         *(f"Mozilla/5.0 ({s}; rv:{n}.0) {gecko} Firefox/{n}.0" for s in systems for n in (128, 130, 131)),
-        *(
-            f"Mozilla/5.0 ({systems[0]}) {webkit} Chrome/{n}.0.0.0 Safari/537.36 Edg/{n}.0.0.0"
-            for n in range(126, 131)
-        ),
+        *(f"Mozilla/5.0 ({systems[0]}) {webkit} Chrome/{n}.0.0.0 Safari/537.36 Edg/{n}.0.0.0" for n in range(126, 131)),
     )

@@ -110,16 +110,12 @@ class ClickSource:
         clicks["clicked_at"] = hour_start + _draw_times(rng, session, is_entry, HUMAN_GAP_MILLISECONDS)
         # After its entry a session's clicks are referred by the page before.
         entry = self._entry_referrers.draw(rng, count)
-        clicks["referrer"] = np.where(
-            is_entry, entry, len(catalog.ENTRY_REFERRERS) + np.roll(clicks["page"], 1)
-        )
+        clicks["referrer"] = np.where(is_entry, entry, len(catalog.ENTRY_REFERRERS) + np.roll(clicks["page"], 1))
         is_tracked = rng.random(count) < np.where(is_entry, TRACKED_ENTRY_SHARE, TRACKED_OTHER_SHARE)
         is_tracked &= ~self._is_literal[clicks["page"]]
         clicks["layout"] = is_tracked * rng.integers(1, _LAYOUTS, count)
         clicks["tracking"] = is_tracked * rng.integers(1, len(catalog.tracking_queries()), count)
-        clicks["fragment"] = (rng.random(count) < FRAGMENT_SHARE) * rng.integers(
-            1, len(catalog.FRAGMENTS), count
-        )
+        clicks["fragment"] = (rng.random(count) < FRAGMENT_SHARE) * rng.integers(1, len(catalog.FRAGMENTS), count)
         clicks["agent"] = _hash(visitor, _AGENT_SALT) % np.uint64(len(catalog.human_agents()))
         return clicks
 
@@ -172,8 +168,7 @@ class ClickFormat:
         self._visitor_salt = np.uint64(visitor_salt)
         self._url_of_page = np.array([number_of[url] for url in normal])
         self._country_of_geo = np.array(
-            [*range(len(catalog.COUNTRY_SHARES))] * 2
-            + [len(catalog.COUNTRY_SHARES)] * len(catalog.UNKNOWN_GEO)
+            [*range(len(catalog.COUNTRY_SHARES))] * 2 + [len(catalog.COUNTRY_SHARES)] * len(catalog.UNKNOWN_GEO)
         )
         self._origins = _texts(zip(*(catalog.spellings(page.origin) for page in pages), strict=True))
         targets = [_laid_out(page.target) for page in pages]

@@ -71,6 +71,4 @@ DAMAGES: tuple[tuple[str, Damage], ...] = (
 
 def make_line_too_long(line: str) -> str:
     """A fine line whose referrer makes it longer than any source takes: well over ``MAX_LINE_BYTES``."""
-    return orjson.dumps(
-        {**orjson.loads(line), "referrer": "https://www.example.org/" + "x" * MAX_LINE_BYTES}
-    ).decode()
+    return orjson.dumps({**orjson.loads(line), "referrer": "https://www.example.org/" + "x" * MAX_LINE_BYTES}).decode()

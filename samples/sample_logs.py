@@ -83,9 +83,7 @@ class SampleSpec:
         if not SOURCE_NAME.match(self.source):
             wrong.append(f"source {self.source!r}: expected lower case letters, digits and _, a letter first")
         if self.compression not in get_args(Compression):
-            wrong.append(
-                f"compression {self.compression!r}: expected one of {', '.join(get_args(Compression))}"
-            )
+            wrong.append(f"compression {self.compression!r}: expected one of {', '.join(get_args(Compression))}")
         # 1970 and 2100 are what the sample's impossible clicks are dated.
         if not FIRST_YEAR <= self.start.start.year <= LAST_YEAR - self.hours // 8760:
             wrong.append(f"start {self.start}: expected hours within {FIRST_YEAR} to {LAST_YEAR}")
@@ -126,9 +124,7 @@ def make_sample(spec: SampleSpec, landing: Path, progress: Progress | None = Non
         log_hours[str(arrived.log_hour)] = truth
         if progress:
             progress(arrived.log_hour, truth.lines)
-    return Truth(
-        spec.source, spec.seed, log_hours, sample.counter.clicks_by_url, sample.counter.clicks_by_country
-    )
+    return Truth(spec.source, spec.seed, log_hours, sample.counter.clicks_by_url, sample.counter.clicks_by_country)
 
 
 def hour_number(hour: Hour) -> int:
@@ -186,9 +182,7 @@ class _Sample:
     def _arrive(self, index: int, log_hour: Hour) -> _Arrived:
         spec = self._spec
         # A generator of its own for each log hour: its clicks do not depend on how many hours come before.
-        rng = np.random.Generator(
-            np.random.PCG64([spec.seed, zlib.crc32(spec.source.encode()), hour_number(log_hour)])
-        )
+        rng = np.random.Generator(np.random.PCG64([spec.seed, zlib.crc32(spec.source.encode()), hour_number(log_hour)]))
         hour_start = hour_number(log_hour) * MILLISECONDS_PER_HOUR
         happened = self._source.draw(rng, _draw_volume(rng, spec.clicks_per_hour, log_hour.hour), hour_start)
         pending = self._pending.pop(index, _Pending())
@@ -199,9 +193,7 @@ class _Sample:
         order = _order_lines(rng, clicks["clicked_at"], file, hour_start, first, len(accepted))
         is_accepted = np.arange(len(clicks)) < len(accepted)
         self._count(accepted)
-        return _Arrived(
-            log_hour, clicks[order], is_accepted[order], file[order], self._damage(rng, index, hour_start)
-        )
+        return _Arrived(log_hour, clicks[order], is_accepted[order], file[order], self._damage(rng, index, hour_start))
 
     def _delay(self, rng: np.random.Generator, index: int, happened: Clicks) -> Clicks:
         """Those that arrive in time; the late ones are kept for the log hours in which they arrive."""
@@ -265,9 +257,7 @@ def _draw_volume(rng: np.random.Generator, clicks_per_hour: int, hour_of_day: in
     return max(1, round(clicks_per_hour * curve * (1 + HOURLY_NOISE * float(rng.uniform(-1, 1)))))
 
 
-def _deal_to_files(
-    rng: np.random.Generator, count: int, files: int, first: Integers, accepted: int
-) -> Integers:
+def _deal_to_files(rng: np.random.Generator, count: int, files: int, first: Integers, accepted: int) -> Integers:
     """Per line the number of its file, as if each file were one front end's.
 
     A copy (those from ``accepted`` on belong to ``first``, in order) goes to its first arrival's file or a
@@ -295,9 +285,7 @@ def _order_lines(
     """
     copies = slice(accepted, accepted + len(first))
     sent_at = clicked_at.astype(np.float64)
-    sent_at[copies] = (
-        np.maximum(sent_at[copies], hour_start) + 1 + rng.exponential(SENT_AGAIN_MILLISECONDS, len(first))
-    )
+    sent_at[copies] = np.maximum(sent_at[copies], hour_start) + 1 + rng.exponential(SENT_AGAIN_MILLISECONDS, len(first))
     in_time = np.lexsort((sent_at, file))
     # By places, not by seconds: as large a share slips back in a busy hour as in a quiet one.
     slips = rng.random(len(file)) < OUT_OF_ORDER_SHARE
@@ -309,9 +297,7 @@ def _order_lines(
     return np.lexsort((place, file))
 
 
-def _write_hour(
-    spec: SampleSpec, landing: Path, click_format: ClickFormat, arrived: _Arrived
-) -> LogHourTruth:
+def _write_hour(spec: SampleSpec, landing: Path, click_format: ClickFormat, arrived: _Arrived) -> LogHourTruth:
     """Write a log hour's files and close it."""
     folder = hour_folder(landing, spec.source, arrived.log_hour)
     folder.mkdir(parents=True, exist_ok=True)
@@ -320,9 +306,7 @@ def _write_hour(
     bounds = np.searchsorted(arrived.file, np.arange(spec.files_per_hour + 1)).tolist()
     for number, name in enumerate(spec.file_names(arrived.log_hour)):
         of_file = slice(bounds[number], bounds[number + 1])
-        out_of_order += count_out_of_order(
-            arrived.clicks["clicked_at"][of_file], arrived.is_accepted[of_file]
-        )
+        out_of_order += count_out_of_order(arrived.clicks["clicked_at"][of_file], arrived.is_accepted[of_file])
         lines = click_format.lines(arrived.clicks[of_file])
         for malformed in arrived.malformed:
             if malformed.file == number:
@@ -372,13 +356,9 @@ def _put(folder: Path, name: str, data: bytes) -> None:
 
 def _check_landing(spec: SampleSpec, landing: Path) -> None:
     source_folder = landing / spec.source
-    existing = next(
-        folder for folder in (source_folder, *source_folder.absolute().parents) if folder.exists()
-    )
+    existing = next(folder for folder in (source_folder, *source_folder.absolute().parents) if folder.exists())
     if not existing.is_dir():
-        raise UsageError(
-            f"landing {landing}: {existing} is a file; expected a folder, or a path where one can be made"
-        )
+        raise UsageError(f"landing {landing}: {existing} is a file; expected a folder, or a path where one can be made")
     for log_hour in spec.log_hours:
         landed = look_at(landing, spec.source, log_hour)
         others = sorted({file.name for file in landed.files} - set(spec.file_names(log_hour)))

@@ -100,9 +100,7 @@ class Truth:
 
     def _json(self) -> Iterator[bytes]:
         yield b'{"source":%b,"seed":%d' % (orjson.dumps(self.source), self.seed)
-        yield from _json_section(
-            "log_hours", ((hour, asdict(truth)) for hour, truth in self.log_hours.items())
-        )
+        yield from _json_section("log_hours", ((hour, asdict(truth)) for hour, truth in self.log_hours.items()))
         for name, counts in (
             ("clicks_by_url", self.clicks_by_url),
             ("clicks_by_country", self.clicks_by_country),
@@ -129,9 +127,7 @@ class TruthCounter:
         self.clicks_by_country = HourlyCounts(countries)
         self._open: dict[int, list[tuple[Integers, Integers, Integers, Flags]]] = defaultdict(list)
 
-    def add(
-        self, clicked_at: Integers, urls: Integers, countries: Integers, visitors: Integers, is_bot: Flags
-    ) -> None:
+    def add(self, clicked_at: Integers, urls: Integers, countries: Integers, visitors: Integers, is_bot: Flags) -> None:
         """Add accepted clicks: times in milliseconds since 1970, indexes of keys, visitors' numbers."""
         hours = clicked_at // MILLISECONDS_PER_HOUR
         for hour in np.unique(hours).tolist():

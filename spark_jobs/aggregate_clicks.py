@@ -29,9 +29,9 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         ClickmillError: if a log hour has not been ingested.
     """
     lake = Lake(spark, settings)
-    # What is written depends on all clicks of a click hour, whichever log hour brought them: one job at a time.
-    with lake.locked("aggregate"):
-        hours = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
+    with lake.locked():
+        touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
+        hours = touched.own
         clicks = lake.read_click_hours(CLICKS, hours).select(
             "click_date", "click_hour", "url", "country_code", "visitor_id", "is_bot"
         )
@@ -42,7 +42,10 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
             stamped = counts.withColumn("counted_at", F.lit(datetime.now(UTC)))
             lake.replace(table, stamped, click_hours_predicate(hours))
     listed = f"{hours[0]} to {hours[-1]}" if hours else "none"
-    return [f"log hours {arguments.log_hours}: {len(hours)} click hours counted per URL and per country ({listed})"]
+    return [
+        f"log hours {arguments.log_hours}: {len(hours)} click hours counted per URL and per country ({listed})",
+        *touched.described_left(),
+    ]
 
 
 def main() -> None:

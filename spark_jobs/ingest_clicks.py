@@ -44,8 +44,8 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, all
     lake = Lake(spark, settings)
     report = []
     for source in choose_sources(settings, arguments.source):
-        # Whether a line is a duplicate depends on the log hours around it: one job a source at a time.
-        with lake.locked(f"ingest-{source.name}"):
+        # Whether a line is a duplicate depends on the log hours around it, and may change those after it.
+        with lake.locked():
             source_ingest = SourceIngest(lake, settings, source, allow_missing)
             accounts = source_ingest.run(list(arguments.log_hours))
         report += _summary(source, arguments, accounts, source_ingest.damaged)
@@ -149,8 +149,12 @@ class SourceIngest:
         # Accounted for or not: while later log hours are ingested again, the account of these is still to come.
         window = range(1, self.source.lateness_hours + 1)
         others = {hour.plus(-shift) for hour in hours for shift in window} - set(hours)
-        before = self.lake.read_log_hours(CLICKS, self.source.name, others).select("event_id", log_hour_number().alias("hour_number"))
-        arrivals = parsed.where("reason IS NULL").select("event_id", log_hour_number().alias("hour_number"), "file", "line", "row_id")
+        before = self.lake.read_log_hours(CLICKS, self.source.name, others).select(
+            "event_id", log_hour_number().alias("hour_number")
+        )
+        arrivals = parsed.where("reason IS NULL").select(
+            "event_id", log_hour_number().alias("hour_number"), "file", "line", "row_id"
+        )
         return find_duplicates(arrivals, before, self.source.lateness_hours)
 
     def _crawlers(self, parsed: DataFrame) -> DataFrame:
@@ -199,7 +203,9 @@ class SourceIngest:
         first = self.lake.read_log_hours(CLICKS, self.source.name, hours).select(
             "event_id", log_hour_number().alias("first_hour")
         )
-        second = self.lake.read_log_hours(CLICKS, self.source.name, later).select("event_id", log_hour_number().alias("hour_number"))
+        second = self.lake.read_log_hours(CLICKS, self.source.name, later).select(
+            "event_id", log_hour_number().alias("hour_number")
+        )
         apart = F.col("hour_number") - F.col("first_hour")
         twice = first.join(second, "event_id").where(apart.between(1, self.source.lateness_hours))
         turned = {Hour.of_number(row[0]) for row in twice.select("hour_number").distinct().collect()}

@@ -29,11 +29,11 @@ class Lake:
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         self.spark = spark
-        self._settings = settings
+        self.settings = settings
 
     def path(self, table: Table) -> Path:
         """The table's folder."""
-        return self._settings.lake / table.name
+        return self.settings.lake / table.name
 
     def exists(self, table: Table) -> bool:
         """Whether the table has been made."""
@@ -76,7 +76,7 @@ class Lake:
     def buckets(self, table: Table) -> int:
         """The number of buckets of a co-partitioned table: its property, or the setting before it is made."""
         if not self.exists(table):
-            return self._settings.pipeline.buckets
+            return self.settings.pipeline.buckets
         detail = self.spark.sql(f"SHOW TBLPROPERTIES delta.`{self.path(table)}` ('{BUCKETS_PROPERTY}')")
         value = detail.collect()[0]["value"]
         if not str(value).isdigit():
@@ -87,14 +87,15 @@ class Lake:
         return int(value)
 
     @contextmanager
-    def locked(self, name: str) -> Iterator[None]:
-        """Let one job at a time, on this machine, do what the name stands for; ends with the process at the latest.
+    def locked(self, name: str = "lake") -> Iterator[None]:
+        """Let one job at a time, on this machine, work on the lake; ends with the process at the latest.
 
         Delta itself keeps two writers of the same rows apart. It cannot know that what one of them is about to write
-        was computed from rows that the other has replaced since.
+        was computed from rows that the other has replaced since, nor that two tables are to be read as they were at
+        one moment.
         """
-        self._settings.locks.mkdir(parents=True, exist_ok=True)
-        with FileLock(self._settings.locks / f"{name}.lock"):
+        self.settings.locks.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.settings.locks / f"{name}.lock"):
             yield
 
     def _make(self, table: Table) -> None:
@@ -108,11 +109,13 @@ class Lake:
             f"{column.name} {column.type}{' NOT NULL' if column.required else ''} COMMENT {_quoted(column.comment)}"
             for column in table.columns
         )
-        properties = {"delta.dataSkippingStatsColumns": ",".join(table.statistics)} if table.statistics else {
-            "delta.dataSkippingNumIndexedCols": "0"
-        }
+        properties = (
+            {"delta.dataSkippingStatsColumns": ",".join(table.statistics)}
+            if table.statistics
+            else {"delta.dataSkippingNumIndexedCols": "0"}
+        )
         if table.bucket_key:
-            properties[BUCKETS_PROPERTY] = str(self._settings.pipeline.buckets)
+            properties[BUCKETS_PROPERTY] = str(self.settings.pipeline.buckets)
         listed = ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in properties.items())
         partitioned = f"\nPARTITIONED BY ({', '.join(table.partitioned_by)})" if table.partitioned_by else ""
         return (

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import zstandard
 
@@ -92,7 +92,8 @@ class _HourFiles:
             self._open.popitem(last=False)[1].close()
         self._folder(hour).mkdir(parents=True, exist_ok=True)
         # A log is nearly in order, so an hour is seldom opened twice; if so, gzip takes another member.
-        file = gzip.open(self._unfinished(hour), "ab" if hour in self._lines else "wb", compresslevel=6)
+        mode = "ab" if hour in self._lines else "wb"
+        file = cast(IO[bytes], gzip.open(self._unfinished(hour), mode, compresslevel=6))
         self._lines.setdefault(hour, 0)
         self._open[hour] = file
         return file
@@ -126,7 +127,7 @@ def _lines(logs: Path) -> Iterator[bytes]:
 def _opened(logs: Path) -> Iterator[IO[bytes]]:
     match logs.suffix:
         case ".gz":
-            opened: IO[bytes] = gzip.open(logs)
+            opened = cast(IO[bytes], gzip.open(logs))
         case ".zst":
             opened = zstandard.open(logs)
         case _:
@@ -148,8 +149,10 @@ def main() -> None:
     landed = land(sources[given.source], given.logs, settings.landing)
     hours = sorted(landed)
     print(f"{given.source}: {sum(landed.values()):,} lines landed in {len(hours)} log hours, {hours[0]} to {hours[-1]}")
-    print(f"next: python -m spark_jobs.ingest_clicks --source {given.source} --from {hours[0]} --to {hours[-1].plus(1)} "
-          "--allow-missing")
+    print(
+        f"next: python -m spark_jobs.ingest_clicks --source {given.source} --from {hours[0]} --to {hours[-1].plus(1)} "
+        "--allow-missing"
+    )
 
 
 if __name__ == "__main__":

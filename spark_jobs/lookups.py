@@ -40,7 +40,7 @@ class CountryDatabase:
 
     def country_code(self, address: str | None) -> str:
         """ISO 3166-1 alpha-2 code; 'unknown' for an address that is not one, private, or not in the database."""
-        if address not in self._known:
+        if address is not None and address not in self._known:
             self._known[address] = self._look_up(address)
         return self._known[address]
 

@@ -1,13 +1,11 @@
 """Publish the validated click hours that the given log hours touch: tables, files and the report.
 
-A click hour is published when its newest critical checks passed and it was not counted again since. Replaces exactly
-these click hours in the published tables, exports them as Parquet and CSV under reports/exports/, and renders
-reports/report.html anew.
+A click hour is published when it was validated since it was counted, and neither it nor a log hour that touches it
+failed a critical check. Replaces exactly these click hours in the published tables, exports them as Parquet and CSV
+under reports/exports/, and renders reports/report.html anew.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -23,7 +21,7 @@ from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS
 from spark_jobs.io import Lake, click_hours_predicate
 from spark_jobs.report_data import read_report_data
 from spark_jobs.session import spark_session
-from spark_jobs.touched_hours import touched_click_hours
+from spark_jobs.touched_hours import TouchedHours, touched_click_hours
 from spark_jobs.transforms.latest_results import latest_results
 
 
@@ -35,9 +33,10 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     """
     lake = Lake(spark, settings)
     # Between the look at the results and the writing, no hour may be counted again.
-    with lake.locked("aggregate"):
+    with lake.locked():
         touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
-        hours = _publishable(lake, touched)
+        hours = touched.own
+        _require_passed(lake, touched)
         for computed, published in AGGREGATES.items():
             rows = lake.read_click_hours(computed, hours)
             lake.replace(published, rows, click_hours_predicate(hours))
@@ -45,34 +44,37 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
                 lake.read_click_hours(published, hours).toArrow(), settings.reports / "exports", published.name, hours
             )
         report = write_report(read_report_data(lake, settings), settings.reports)
-    waiting = sorted(set(touched) - set(hours))
     return [
         f"log hours {arguments.log_hours}: {len(hours)} click hours published",
-        *(f"  {hour} was counted again since it was validated: the run that did so publishes it" for hour in waiting),
+        *touched.described_left(),
         f"  report: {report}",
     ]
 
 
-def _publishable(lake: Lake, touched: Sequence[Hour]) -> list[Hour]:
-    """The touched hours that were not counted again since they were validated."""
-    partitions = [str(hour) for hour in touched]
-    of_touched = (F.col("suite") == "click_hours") & F.col("partition").isin(partitions) & (F.col("severity") == "critical")
-    newest = latest_results(lake.read(QUALITY_RESULTS).where(of_touched)).collect()
+def _require_passed(lake: Lake, touched: TouchedHours) -> None:
+    """Raise unless every click hour was validated since it was counted, and nothing critical failed."""
+    hours = {str(hour) for hour in touched.own}
+    partitions = hours.union(*touched.log_hours_of.values())
+    critical = (F.col("severity") == "critical") & F.col("partition").isin(sorted(partitions))
+    newest = latest_results(lake.read(QUALITY_RESULTS).where(critical)).collect()
     validated_at = {row["partition"]: row["validated_at"] for row in newest}
-    failed = sorted(row["partition"] + ": expected " + row["expectation"] for row in newest if not row["success"])
-    unchecked = sorted(set(partitions) - validated_at.keys())
-    if failed or unchecked:
-        raise QualityError(
-            "nothing is published: "
-            + "; ".join([*failed, *(f"{hour}: not validated" for hour in unchecked)])
-            + "; mend it and run spark_jobs.aggregate_clicks and spark_jobs.validate_clicks again"
-        )
-    counted = lake.read_click_hours(CLICKS_BY_COUNTRY_HOURLY, touched).groupBy("click_date", "click_hour")
+    counted = lake.read_click_hours(CLICKS_BY_COUNTRY_HOURLY, touched.own).groupBy("click_date", "click_hour")
     counted_at = {
         str(Hour.of(row["click_date"], row["click_hour"])): row["counted_at"]
         for row in counted.agg(F.max("counted_at").alias("counted_at")).collect()
     }
-    return [hour for hour in touched if str(hour) not in counted_at or counted_at[str(hour)] < validated_at[str(hour)]]
+    unchecked = [
+        hour
+        for hour in sorted(hours)
+        if hour not in validated_at or (hour in counted_at and counted_at[hour] >= validated_at[hour])
+    ]
+    reasons = sorted(f"{row['partition']}: expected {row['expectation']}" for row in newest if not row["success"])
+    reasons += [f"{hour}: not validated since it was counted" for hour in unchecked]
+    if reasons:
+        raise QualityError(
+            f"nothing is published: {'; '.join(reasons)}; mend it, and run ingest_clicks, aggregate_clicks and "
+            "validate_clicks again for these hours"
+        )
 
 
 def main() -> None:

@@ -38,6 +38,7 @@ def read_report_data(lake: Lake, settings: Settings) -> ReportData:
         key=lambda row: (row["click_date"], row["click_hour"]),
     )
     hours = [Hour.of(row["click_date"], row["click_hour"]) for row in newest]
+    accounting = _accounting(lake, hours)
     return ReportData(
         title=f"Clicks, newest {len(hours)} hours" if hours else "Clicks",
         generated_at=datetime.now(UTC),
@@ -47,8 +48,8 @@ def read_report_data(lake: Lake, settings: Settings) -> ReportData:
         ],
         urls=_busiest(lake, CLICKS_BY_URL_HOURLY, hours, BUSIEST_URLS),
         countries=_busiest(lake, CLICKS_BY_COUNTRY_HOURLY, hours, ALL_COUNTRIES),
-        accounting=_accounting(lake, hours),
-        verdict=_verdict(lake),
+        accounting=accounting,
+        verdict=_verdict(lake, hours, accounting),
     )
 
 
@@ -70,9 +71,7 @@ def _busiest(lake: Lake, computed: Table, hours: Sequence[Hour], most: int) -> l
         .agg(F.hll_sketch_estimate(F.hll_union_agg("visitor_sketch")).alias("visitor_count"))
     )
     rows = busiest.join(visitors, key, "left").orderBy(F.desc("click_count"), key).collect()
-    return [
-        KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitor_count"] or 0) for row in rows
-    ]
+    return [KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitor_count"] or 0) for row in rows]
 
 
 def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
@@ -89,7 +88,15 @@ def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
             **{
                 name: row[name]
                 for name in (
-                    "lines", "accepted", "duplicates", "quarantined", "late", "out_of_order", "files", "bytes", "is_closed",
+                    "lines",
+                    "accepted",
+                    "duplicates",
+                    "quarantined",
+                    "late",
+                    "out_of_order",
+                    "files",
+                    "bytes",
+                    "is_closed",
                 )
             },
         )
@@ -97,12 +104,15 @@ def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
     ]
 
 
-def _verdict(lake: Lake) -> Verdict:
-    """The newest outcome of every check of every partition, and the Data Docs of the newest run."""
-    latest = latest_results(lake.read(QUALITY_RESULTS))
+def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingRow]) -> Verdict:
+    """The newest outcomes of the shown click hours and log hours, and the Data Docs of the newest run."""
+    shown = [*map(str, hours), *(f"{row.source} {row.log_hour}" for row in accounting)]
+    latest = latest_results(lake.read(QUALITY_RESULTS).where(F.col("partition").isin(shown)))
     newest = latest.agg(F.max_by("run_id", "validated_at")).collect()[0][0]
     failed = latest.where("NOT success").orderBy("partition", "expectation").collect()
-    said = {severity: [_said(row) for row in failed if row["severity"] == severity] for severity in ("critical", "warning")}
+    said = {
+        severity: [_said(row) for row in failed if row["severity"] == severity] for severity in ("critical", "warning")
+    }
     return Verdict(
         passed=not said["critical"],
         critical_failures=said["critical"],

@@ -1,30 +1,84 @@
-"""From log hours to the click hours that they touch, by the accounting."""
+"""From log hours to the click hours that they touch, and whose run is to count, check and publish each.
+
+A click hour may be touched by many log hours: late clicks, several sources. It belongs to the run of the log hour that
+was ingested into it last: that run sees all its clicks. Other runs leave it alone, so that runs side by side neither
+judge a click hour in between nor publish what nobody has checked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
 
 from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
-from include.sources import Source
+from include.sources import Source, load_sources
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.io import Lake
 
 
-def touched_click_hours(lake: Lake, sources: Sequence[Source], log_hours: HourRange) -> list[Hour]:
-    """The click hours that the sources' log hours touch, or touched in earlier runs, in order.
+@dataclass(frozen=True)
+class TouchedHours:
+    """The click hours that log hours touch, or touched in earlier runs.
+
+    ``own`` are those that belong to these log hours, in order. ``left`` are the others, with the log hour, such as
+    ``web 2026-03-01T06``, that each belongs to. ``log_hours_of`` has all log hours that touch each of the own ones.
+    """
+
+    own: list[Hour]
+    left: dict[Hour, str]
+    log_hours_of: dict[Hour, set[str]]
+
+    def described_left(self) -> list[str]:
+        """A line for each click hour that is left to another run."""
+        return [
+            f"  {hour} is left to the run of {owner}, which was ingested later" for hour, owner in self.left.items()
+        ]
+
+
+def touched_click_hours(lake: Lake, sources: Sequence[Source], log_hours: HourRange) -> TouchedHours:
+    """The click hours that the sources' log hours touch.
 
     Raises:
-        ClickmillError: if a log hour has not been ingested.
+        ClickmillError: if one of the log hours has not been ingested.
     """
-    touched: set[Hour] = set()
-    for source in sources:
-        rows = lake.read_log_hours(INGEST_ACCOUNTING, source.name, log_hours).collect()
-        missing = sorted(set(log_hours) - {Hour.of(row["log_date"], row["log_hour"]) for row in rows})
-        if missing:
-            raise ClickmillError(
-                f"{source.name} {missing[0]} has not been ingested ({len(missing)} of {len(log_hours)} log hours); "
-                f"run: python -m spark_jobs.ingest_clicks --source {source.name} --hour {missing[0]}"
-            )
-        touched |= {Hour.parse(hour) for row in rows for hour in row["click_hours"]}
-    return sorted(touched)
+    rows = _accounting_around(lake, log_hours)
+    asked = {f"{source.name} {hour}" for source in sources for hour in log_hours}
+    missing = sorted(asked - rows.keys())
+    if missing:
+        name, hour = missing[0].split()
+        raise ClickmillError(
+            f"{missing[0]} has not been ingested ({len(missing)} of {len(asked)} log hours); "
+            f"run: python -m spark_jobs.ingest_clicks --source {name} --hour {hour}"
+        )
+    touching: dict[str, set[str]] = {}
+    for log_hour, row in rows.items():
+        for click_hour in row["click_hours"]:
+            touching.setdefault(click_hour, set()).add(log_hour)
+    own, left = [], {}
+    for click_hour in sorted({hour for log_hour in asked for hour in rows[log_hour]["click_hours"]}):
+        last = max(touching[click_hour], key=lambda log_hour: (rows[log_hour]["ingested_at"], log_hour in asked))
+        if last in asked:
+            own.append(Hour.parse(click_hour))
+        else:
+            left[Hour.parse(click_hour)] = last
+    return TouchedHours(own, left, {hour: touching[str(hour)] for hour in own})
+
+
+def _accounting_around(lake: Lake, log_hours: HourRange) -> dict[str, Row]:
+    """All sources' accounting, by log hour, as far as it can touch a click hour that these log hours touch."""
+    if not lake.exists(INGEST_ACCOUNTING):
+        return {}
+    reach = timedelta(hours=1 + max(source.oldest_hours for source in load_sources(lake.settings).values()))
+    days = F.col("log_date").between((log_hours.start.start - reach).date(), (log_hours.end.start + reach).date())
+    rows = (
+        lake.read(INGEST_ACCOUNTING)
+        .where(days)
+        .select("source", "log_date", "log_hour", "click_hours", "ingested_at")
+        .collect()
+    )
+    return {f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}": row for row in rows}

@@ -45,11 +45,12 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     """
     lake = Lake(spark, settings)
     sources = choose_sources(settings, arguments.source)
-    # Beside an aggregation some counts would be measured before it and some after.
-    with lake.locked("aggregate"):
+    # Beside another job some tables would be measured before it and some after.
+    with lake.locked():
         now = datetime.now(UTC)
         run_id = f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}"
-        click_hours = touched_click_hours(lake, sources, arguments.log_hours)
+        touched = touched_click_hours(lake, sources, arguments.log_hours)
+        click_hours = touched.own
         buckets = {key: lake.buckets(table) for key, table in _AGGREGATES.items()}
         facts = _measure(lake, sources, arguments, click_hours, buckets)
     docs = settings.reports / "data_docs" / run_id
@@ -60,7 +61,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     summary = _summary(arguments, outcomes)
     if any(outcome.is_critical_failure for outcome in outcomes):
         raise QualityError("; ".join(summary) + f"; Data Docs: {docs}")
-    return [*summary, f"  Data Docs: {docs}"]
+    return [*summary, *touched.described_left(), f"  Data Docs: {docs}"]
 
 
 def _measure(

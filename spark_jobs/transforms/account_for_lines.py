@@ -38,11 +38,7 @@ def count_outcomes(parsed: DataFrame, duplicates: DataFrame) -> DataFrame:
 def count_out_of_order(parsed: DataFrame, duplicates: DataFrame) -> DataFrame:
     """Per log hour, ``out_of_order``: accepted lines older than a well-formed line before them in the same file."""
     # The id's upper bits number the file, its lower ones the line: sorting by one number is cheaper than by names.
-    before = (
-        Window.partitionBy(F.shiftright("row_id", 33))
-        .orderBy("row_id")
-        .rowsBetween(Window.unboundedPreceding, -1)
-    )
+    before = Window.partitionBy(F.shiftright("row_id", 33)).orderBy("row_id").rowsBetween(Window.unboundedPreceding, -1)
     return (
         parsed.where("reason IS NULL")
         .select("row_id", "clicked_at", log_hour_number().alias("log_hour_number"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from include.tables import CLICKS, QUARANTINED_CLICKS
+from include.tables import CLICKS, QUARANTINED_CLICKS, UNKNOWN_COUNTRY
 
 
 def build_clicks(
@@ -27,7 +27,13 @@ def build_clicks(
     labels = F.broadcast(crawlers.withColumn("is_bot", F.lit(True)))
     return (
         accepted.join(labels, "user_agent", "left")
-        .withColumns({"source": F.lit(source), "is_bot": F.coalesce("is_bot", F.lit(False))})
+        .withColumns(
+            {
+                "source": F.lit(source),
+                "is_bot": F.coalesce("is_bot", F.lit(False)),
+                "country_code": F.coalesce("country_code", F.lit(UNKNOWN_COUNTRY)),
+            }
+        )
         .select(*CLICKS.column_names)
     )
 

@@ -64,12 +64,8 @@ def _duplicates_of_one_id(arrivals: Column, lateness_hours: int) -> Column:
 
     def step(state: Column, arrival: Column) -> Column:
         was_accepted_before = arrival["row_id"].isNull()
-        is_duplicate = ~was_accepted_before & (
-            arrival["hour_number"] - state["accepted_hour"] <= F.lit(lateness_hours)
-        )
-        dropped = F.array(
-            F.struct(arrival["row_id"].alias("row_id"), state["accepted_hour"].alias("first_hour"))
-        )
+        is_duplicate = ~was_accepted_before & (arrival["hour_number"] - state["accepted_hour"] <= F.lit(lateness_hours))
+        dropped = F.array(F.struct(arrival["row_id"].alias("row_id"), state["accepted_hour"].alias("first_hour")))
         return F.struct(
             F.when(is_duplicate, state["accepted_hour"]).otherwise(arrival["hour_number"]).alias("accepted_hour"),
             F.when(is_duplicate, F.concat(state["duplicates"], dropped))

@@ -48,8 +48,10 @@ def duplicate_id_facts(clicks: DataFrame, lateness_hours: int) -> DataFrame:
     )
     # Only ids that come twice are looked at hour by hour.
     twice = ids.groupBy("source", "id_hash").agg(F.count(F.lit(1)).alias("times")).where("times > 1")
-    hours = ids.join(twice, ["source", "id_hash"]).groupBy("source", "id_hash").agg(
-        F.sort_array(F.collect_list("hour_number")).alias("hours")
+    hours = (
+        ids.join(twice, ["source", "id_hash"])
+        .groupBy("source", "id_hash")
+        .agg(F.sort_array(F.collect_list("hour_number")).alias("hours"))
     )
     positions = F.filter(
         F.sequence(F.lit(1), F.size("hours") - 1),

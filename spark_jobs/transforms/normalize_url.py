@@ -31,7 +31,8 @@ def is_normal_url(url: Column, tracking_parameters: Iterable[str]) -> Column:
     no_tracking = rf"(?!(?:.*&)?(?i:{names})(?:[=&]|$))" if names else ""
     return F.coalesce(
         # Capital letters one by one: the matcher looks single characters up, and tries ranges in turn.
-        url.rlike(rf"^https?://[^/?#@:{ascii_uppercase}]++/[^?#]*+(?:\?{no_tracking}[^#]++)?$"), F.lit(False)
+        url.rlike(rf"^https?://[^/?#@:\s{ascii_uppercase}]++/[^?#\s]*+(?:\?{no_tracking}[^#\s]++)?\z"),
+        F.lit(False),
     )
 
 

@@ -8,14 +8,14 @@ import pycountry
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.sources import JsonFields, Source
+from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, UNKNOWN_COUNTRY
 from spark_jobs.transforms.drop_duplicates import log_hour_number
 from spark_jobs.transforms.normalize_url import is_normal_url, normalize_url
 
 COUNTRY_CODES = sorted(country.alpha_2 for country in pycountry.countries)
 
-_ABSOLUTE_URL = r"^(?i)https?://[^/?#\s]++[^\s]*+$"
+_ABSOLUTE_URL = r"^(?i)https?://[^/?#\s]++[^\s]*+\z"
 
 # Quoted fields may hold backslash escapes; possessive quantifiers keep Java's matcher from recursing on long ones.
 _QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
@@ -112,7 +112,7 @@ def _reason(source: Source, unformed_reason: str) -> Column:
     checks = [
         ("line_too_long", _is_too_long(source)),
         ("not_utf8", ~F.is_valid_utf8("value")),
-        ("blank", F.trim("value") == ""),
+        ("blank", F.trim("value", F.lit(" \t\r\f\v")) == ""),
         (unformed_reason, ~F.col("is_formed")),
         *([("missing_event_id", F.col("event_id").isNull())] if source.has_event_id else []),
         ("missing_time", F.col("time").isNull()),
@@ -162,7 +162,8 @@ def _json_fields(lines: DataFrame, source: Source) -> tuple[DataFrame, _Fields]:
     # A field of another type than expected (a number where an object should be) is marked as malformed too, but
     # leaves the other fields readable; what is not JSON leaves none.
     is_json = F.col("json._malformed").isNull() | F.coalesce(*columns.values()).isNotNull()
-    is_object = F.ltrim("value").startswith("{") & F.rtrim("value").endswith("}")
+    white = F.lit(" \t\r")
+    is_object = F.ltrim("value", white).startswith("{") & F.rtrim("value", white).endswith("}")
     return parsed, _Fields(
         is_formed=is_object & F.col("json").isNotNull() & is_json,
         unformed_reason="not_json",

@@ -90,9 +90,7 @@ class TemporaryLake:
 
         first = Hour.parse(start)
         arguments = JobArguments.of(source, start, end or str(first.plus(1)))
-        said: list[str] = import_module(f"spark_jobs.{job}_clicks").run(
-            self.spark, self.settings, arguments, **options
-        )
+        said: list[str] = import_module(f"spark_jobs.{job}_clicks").run(self.spark, self.settings, arguments, **options)
         return said
 
     def run_all(self, start: str, end: str | None = None, *, source: str = "web") -> None:
@@ -119,9 +117,7 @@ class TemporaryLake:
 
     def accounting(self) -> dict[str, dict[str, Any]]:
         """The accounting by log hour."""
-        return {
-            f"{row['log_date']}T{row['log_hour']:02d}": row for row in self.rows(TABLES["ingest_accounting"])
-        }
+        return {f"{row['log_date']}T{row['log_hour']:02d}": row for row in self.rows(TABLES["ingest_accounting"])}
 
     def commits(self, table: Table) -> int:
         """How many commits the table has."""

@@ -310,4 +310,6 @@ def test_client_addresses_are_kept_nowhere(lake: TemporaryLake) -> None:
     assert row["country_code"] == "unknown"
     assert len(row["visitor_id"]) == 32
     assert "203.0.113.77" not in json.dumps(lake.tables(), default=str)
-    assert not [file for file in Path(lake.settings.lake).rglob("*") if file.is_file() and b"203.0.113.77" in file.read_bytes()]
+    assert not [
+        file for file in Path(lake.settings.lake).rglob("*") if file.is_file() and b"203.0.113.77" in file.read_bytes()
+    ]

@@ -131,9 +131,7 @@ def test_rows_of_other_hours_are_left_alone(tmp_path: Path) -> None:
     assert len(names_in(tmp_path)) == 2
 
 
-def test_a_failed_export_leaves_the_old_file_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_export_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     export_hours(published((FIVE, "http://x.example/old", 1, 0, 1)), tmp_path, NAME, [FIVE])
     before = names_in(tmp_path)
 
@@ -149,9 +147,7 @@ def test_a_failed_export_leaves_the_old_file_and_no_other(
     assert "old" in text
 
 
-def test_what_is_being_written_does_not_look_like_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_being_written_does_not_look_like_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     write_csv = pyarrow.csv.write_csv
 
@@ -182,7 +178,5 @@ def test_no_cell_can_be_taken_for_a_formula(tmp_path: Path) -> None:
 
 def test_a_table_that_was_not_published_is_refused(tmp_path: Path) -> None:
     table = published((FIVE, "http://x.example/", 1, 0, 1)).append_column("bucket", pa.array([3]))
-    with pytest.raises(
-        ValueError, match=r"visitor_count, bucket; expected click_date, click_hour, url, .* or "
-    ):
+    with pytest.raises(ValueError, match=r"visitor_count, bucket; expected click_date, click_hour, url, .* or "):
         export_hours(table, tmp_path, NAME, [FIVE])

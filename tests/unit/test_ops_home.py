@@ -131,9 +131,7 @@ def test_clean_ends_the_services_and_removes_the_home(
     assert clean.clean() == f"nothing to clean: there is no {home.path}"
 
 
-def test_clean_leaves_what_is_not_clickmills(
-    home: Home, monkeypatch: pytest.MonkeyPatch, stopped: list[Path]
-) -> None:
+def test_clean_leaves_what_is_not_clickmills(home: Home, monkeypatch: pytest.MonkeyPatch, stopped: list[Path]) -> None:
     monkeypatch.setenv("CLICKMILL_HOME", str(home.path))
     load_secrets(home)
     (home.path / "thesis.tex").write_text("years of work")

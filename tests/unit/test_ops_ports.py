@@ -61,17 +61,14 @@ def test_fixed_port_that_is_taken_is_an_error_that_names_what_to_set(tmp_path: P
 
     assert error.value.exit_code == 2
     assert str(error.value) == (
-        f"port {taken} for Airflow is taken: set CLICKMILL_AIRFLOW_PORT to a free port, "
-        "or unset it to have one chosen"
+        f"port {taken} for Airflow is taken: set CLICKMILL_AIRFLOW_PORT to a free port, or unset it to have one chosen"
     )
 
 
 @pytest.mark.parametrize("value", ["eighty", "0", "65536", "-1", "80.5", "²"])
 def test_fixed_port_must_be_a_port_number(tmp_path: Path, value: str) -> None:
     with PortChooser({"CLICKMILL_SPARK_PORT": value}, tmp_path) as chooser:
-        with pytest.raises(
-            OpsError, match=r"CLICKMILL_SPARK_PORT=.*: expected a port number from 1 to 65535"
-        ):
+        with pytest.raises(OpsError, match=r"CLICKMILL_SPARK_PORT=.*: expected a port number from 1 to 65535"):
             chooser.choose("CLICKMILL_SPARK_PORT", 15002, "Spark Connect")
 
 
@@ -98,9 +95,7 @@ def test_private_temp_folder_is_closed_to_others(tmp_path: Path, monkeypatch: py
     assert private_temp_folder().stat().st_mode & 0o777 == 0o700
 
 
-def test_private_temp_folder_that_is_a_link_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_private_temp_folder_that_is_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ops.ports.tempfile.gettempdir", lambda: str(tmp_path))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

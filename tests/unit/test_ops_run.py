@@ -242,9 +242,7 @@ def printed(console: Console) -> str:
     return console.file.getvalue()
 
 
-def run_all(
-    api: FakeAirflow, numbers: Sequence[int], console: Console, again: bool = False
-) -> backfill.Outcome:
+def run_all(api: FakeAirflow, numbers: Sequence[int], console: Console, again: bool = False) -> backfill.Outcome:
     hours = [hour(number) for number in numbers]
     return run_hours(api, "clicks_hourly", hours, "web", again, 2, Lines(console))  # type: ignore[arg-type]
 
@@ -300,9 +298,7 @@ def test_failed_hour_is_reported_with_its_task_and_log_and_the_others_go_on(cons
     ]
 
 
-def test_other_refusals_of_airflow_are_not_waited_out(
-    console: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_refusals_of_airflow_are_not_waited_out(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     api = FakeAirflow()
 
     def refuse(*_arguments: object, **_options: object) -> int:

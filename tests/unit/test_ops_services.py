@@ -122,9 +122,7 @@ def test_spark_gets_local_jars_only(home: Home, keys: Secrets) -> None:
 # --- the environment of the services --------------------------------------------------------------
 
 
-def test_airflow_answers_on_loopback_only_and_its_addresses_follow_the_port(
-    home: Home, keys: Secrets
-) -> None:
+def test_airflow_answers_on_loopback_only_and_its_addresses_follow_the_port(home: Home, keys: Secrets) -> None:
     environment = environment_of(home, keys)
 
     assert environment["AIRFLOW__API__HOST"] == "127.0.0.1"
@@ -265,9 +263,7 @@ def test_length_of_a_socket_path_is_counted_in_bytes() -> None:
 @pytest.fixture
 def sleepers(home: Home) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
     """A process of this home that does not let itself be asked, one of another home, and a stranger."""
-    stubborn = (
-        "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
-    )
+    stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
     started = {}
     for name, mark in (
         ("ours", {MARK: str(home.path)}),
@@ -275,9 +271,7 @@ def sleepers(home: Home) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
         ("stranger", {}),
     ):
         environment = {key: value for key, value in os.environ.items() if key != MARK} | mark
-        started[name] = subprocess.Popen(
-            [sys.executable, "-c", stubborn], env=environment, stdout=subprocess.PIPE
-        )
+        started[name] = subprocess.Popen([sys.executable, "-c", stubborn], env=environment, stdout=subprocess.PIPE)
     for process in started.values():
         assert process.stdout is not None
         process.stdout.readline()
@@ -387,14 +381,11 @@ def test_addresses_follow_the_ports_and_secrets_do_not_show_when_printed(home: H
     assert "pass-word" not in repr(running)
 
 
-def test_asking_for_services_that_do_not_run_is_one_line(
-    home: Home, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_asking_for_services_that_do_not_run_is_one_line(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert services.main(["env", "--home", str(home.path)]) == 1
 
     assert capsys.readouterr().err == (
-        f"services: no services run for {home.path}; run: make run, "
-        "or .venv/bin/python -m ops.services start\n"
+        f"services: no services run for {home.path}; run: make run, or .venv/bin/python -m ops.services start\n"
     )
 
 

@@ -85,16 +85,10 @@ class Page(HTMLParser):
         return [[cell.strip() for cell in row] for row in self.tables[caption]]
 
     def with_class(self, name: str) -> list[dict[str, str | None]]:
-        return [
-            attributes for _, attributes in self.elements if name in (attributes.get("class") or "").split()
-        ]
+        return [attributes for _, attributes in self.elements if name in (attributes.get("class") or "").split()]
 
     def charts(self, kind: str) -> list[dict[str, str | None]]:
-        return [
-            attributes
-            for attributes in self.with_class("chart")
-            if kind in (attributes["class"] or "").split()
-        ]
+        return [attributes for attributes in self.with_class("chart") if kind in (attributes["class"] or "").split()]
 
 
 def an_accounting_row(**values: object) -> AccountingRow:
@@ -186,9 +180,7 @@ def test_content_security_policy_allows_the_pages_own_style_sheet_only() -> None
     style = "".join(text for inside, text in page.texts if inside == "style")
     digest = b64encode(sha256(style.encode()).digest()).decode()
     policy = next(
-        attributes["content"]
-        for tag, attributes in page.elements
-        if tag == "meta" and "http-equiv" in attributes
+        attributes["content"] for tag, attributes in page.elements if tag == "meta" and "http-equiv" in attributes
     )
     assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
@@ -408,9 +400,7 @@ def test_verdict_is_said_in_words(verdict: Verdict, heading: str) -> None:
 
 def test_data_docs_are_the_only_link() -> None:
     page = Page(render_report(some_data(verdict=Verdict(True, [], [], "data_docs/index.html"))))
-    assert [attributes for tag, attributes in page.elements if tag == "a"] == [
-        {"href": "data_docs/index.html"}
-    ]
+    assert [attributes for tag, attributes in page.elements if tag == "a"] == [{"href": "data_docs/index.html"}]
 
 
 @pytest.mark.parametrize(
@@ -440,8 +430,7 @@ def test_tables_can_be_read_aloud() -> None:
     assert tags["table"] == tags["caption"] > 0
     assert all("scope" in attributes for tag, attributes in page.elements if tag == "th")
     assert all(
-        attributes.get("aria-hidden") == "true"
-        or (attributes.get("role") == "img" and attributes.get("aria-label"))
+        attributes.get("aria-hidden") == "true" or (attributes.get("role") == "img" and attributes.get("aria-label"))
         for tag, attributes in page.elements
         if tag == "svg"
     )
@@ -463,9 +452,7 @@ def test_time_is_shown_in_utc() -> None:
     in_india = datetime(2026, 3, 1, 18, 0, tzinfo=timezone(timedelta(hours=5, minutes=30)))
     assert "Generated 2026-03-01 12:30 UTC" in Page(render_report(some_data(generated_at=in_india))).text
     without_offset = datetime(2026, 3, 1, 18, 0)
-    assert (
-        "Generated 2026-03-01 18:00 UTC" in Page(render_report(some_data(generated_at=without_offset))).text
-    )
+    assert "Generated 2026-03-01 18:00 UTC" in Page(render_report(some_data(generated_at=without_offset))).text
 
 
 def test_a_click_hour_that_is_none_is_an_error() -> None:

@@ -22,9 +22,7 @@ DATA = ReportData(
     urls=[KeyCount("https://a.example/", 12_000, 1_200, 4_321), KeyCount("https://b.example/", 345, 34, 99)],
     countries=[KeyCount("DE", 12_300, 1_234, 4_400), KeyCount("unknown", 45, 0, 20)],
     accounting=[
-        AccountingRow(
-            "web", "2026-03-01T05", 13_000, 12_345, 255, 400, {"not_json": 400}, 700, 22, 2, 10, True, []
-        ),
+        AccountingRow("web", "2026-03-01T05", 13_000, 12_345, 255, 400, {"not_json": 400}, 700, 22, 2, 10, True, []),
         AccountingRow("access", "2026-03-01T05", 1_000, 1_000, 0, 0, {}, 0, 0, 2, 10, True, []),
     ],
     verdict=Verdict(passed=True, critical_failures=[], warnings=[]),
@@ -131,9 +129,7 @@ def test_nothing_published_yet_is_said() -> None:
 
 def test_a_terminal_that_only_knows_ascii_gets_ascii() -> None:
     raw = io.BytesIO()
-    console = Console(
-        file=io.TextIOWrapper(raw, encoding="ascii", write_through=True), width=80, no_color=True
-    )
+    console = Console(file=io.TextIOWrapper(raw, encoding="ascii", write_through=True), width=80, no_color=True)
     data = replace(DATA, urls=[KeyCount("http://x/" + "日本" * 60, 1, 0, 1)], hours=DATA.hours)
     print_results(console, data, Path("/tmp/é.html"))
     text = raw.getvalue().decode("ascii")

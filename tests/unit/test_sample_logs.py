@@ -220,9 +220,7 @@ def test_truth_in_memory_says_what_its_file_says(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "truth.json").read_bytes())
     assert {hour: vars(log_hour) for hour, log_hour in truth.log_hours.items()} == written["log_hours"]
     for name in ("clicks_by_url", "clicks_by_country"):
-        in_memory = {
-            hour: {k: v._asdict() for k, v in keys.items()} for hour, keys in getattr(truth, name).items()
-        }
+        in_memory = {hour: {k: v._asdict() for k, v in keys.items()} for hour, keys in getattr(truth, name).items()}
         assert in_memory == written[name]
 
 
@@ -248,9 +246,7 @@ def test_same_spec_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_same_spec_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     spec = replace(SMALL, clicks_per_hour=100)
     make_sample(spec, tmp_path / "here" / "landing").write(tmp_path / "here" / "web_truth.json")
-    arguments = cli_arguments(
-        tmp_path / "there" / "landing", **{"--from": str(spec.start), "--clicks-per-hour": "100"}
-    )
+    arguments = cli_arguments(tmp_path / "there" / "landing", **{"--from": str(spec.start), "--clicks-per-hour": "100"})
     done = subprocess.run(
         [sys.executable, "-m", "samples", *arguments],
         cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=60,
@@ -305,9 +301,7 @@ def test_small_samples_have_every_kind_of_damage(brief: Reading) -> None:
 
 
 def test_malformed_lines_are_a_few_dozen_in_a_large_sample(tmp_path: Path) -> None:
-    truth = make_sample(
-        SampleSpec(start=Hour.parse("2026-03-01T12"), hours=1, clicks_per_hour=100_000), tmp_path
-    )
+    truth = make_sample(SampleSpec(start=Hour.parse("2026-03-01T12"), hours=1, clicks_per_hour=100_000), tmp_path)
     (hour,) = truth.log_hours.values()
     assert 24 <= sum(hour.quarantined.values()) / hour.lines * 100_000 <= 60
 
@@ -381,10 +375,7 @@ def test_the_copy_comes_after_the_first_arrival_and_within_three_log_hours(tmp_p
                 if reason is None:
                     places[record["event_id"]].append((number, file.name, line_number))
                     # The click is the same one, whenever it is sent.
-                    assert (
-                        accepted_time.setdefault(record["event_id"], record["clicked_at"])
-                        == record["clicked_at"]
-                    )
+                    assert accepted_time.setdefault(record["event_id"], record["clicked_at"]) == record["clicked_at"]
     again = [place for place in places.values() if len(place) > 1]
     after = Counter(copy[0] - place[0][0] for place in again for copy in place[1:])
     assert after.keys() == {0, 1, 2, 3}
@@ -432,9 +423,7 @@ def test_lines_ascend_in_time_but_for_a_few_that_slip_and_copies(tmp_path: Path)
     assert 0 < steps_back < 0.03 * firsts
 
 
-def test_files_are_numbered_renamed_into_place_and_closed_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_numbered_renamed_into_place_and_closed_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moves: list[tuple[str, str, bool]] = []
     move = Path.replace
 
@@ -485,18 +474,14 @@ def test_running_again_gives_the_same_files_and_other_data_is_left_alone(tmp_pat
     before = digests(tmp_path)
     make_sample(spec, tmp_path)
     assert digests(tmp_path) == before
-    with pytest.raises(
-        UsageError, match=r"log_hour=10 already holds part-00001.json.zst.*\(\d such\); expected"
-    ):
+    with pytest.raises(UsageError, match=r"log_hour=10 already holds part-00001.json.zst.*\(\d such\); expected"):
         make_sample(replace(spec, compression="gzip"), tmp_path)
     assert digests(tmp_path) == before
 
 
 def test_lines_are_compact_objects_with_the_agreed_fields(brief: Reading) -> None:
     for event in brief.events:
-        assert re.fullmatch(
-            r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", event["event_id"]
-        )
+        assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", event["event_id"])
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d)", event["ts"])
         assert event["visitor_id"]
         assert event["user_agent"]
@@ -504,9 +489,7 @@ def test_lines_are_compact_objects_with_the_agreed_fields(brief: Reading) -> Non
 
 def test_lines_are_written_without_spaces(tmp_path: Path) -> None:
     make_sample(replace(SMALL, clicks_per_hour=50, is_clean=True), tmp_path)
-    lines = [
-        line for _, folder in hours_in(tmp_path) for file in data_files(folder) for line in lines_of(file)
-    ]
+    lines = [line for _, folder in hours_in(tmp_path) for file in data_files(folder) for line in lines_of(file)]
     for line in lines:
         assert json.dumps(json.loads(line), separators=(",", ":"), ensure_ascii=False).encode() == line
 
@@ -578,17 +561,13 @@ BAD_ARGUMENTS = [
     pytest.param({"--clicks-per-hour": "-1"}, "clicks_per_hour -1: expected 1 to", id="clicks"),
     pytest.param({"--files-per-hour": "0"}, "files_per_hour 0: expected 1 to", id="files"),
     pytest.param({"--seed": "-3"}, "seed -3: expected 0 to", id="seed"),
-    pytest.param(
-        {"--from": "2026-03-01"}, "not an hour: '2026-03-01'; expected UTC such as 2026-03-01T05", id="from"
-    ),
+    pytest.param({"--from": "2026-03-01"}, "not an hour: '2026-03-01'; expected UTC such as 2026-03-01T05", id="from"),
     pytest.param({"--from": "1969-01-01T00"}, "start 1969-01-01T00: expected hours within 1971", id="year"),
     pytest.param({"--source": "Web/.."}, "source 'Web/..': expected lower case letters", id="source"),
     pytest.param({"--compression": "lz4"}, "argument --compression: invalid choice: 'lz4'", id="compression"),
     pytest.param({"--colour": "red"}, "unrecognized arguments: --colour red", id="unknown argument"),
     pytest.param({"--landing": __file__}, "is a file; expected a folder", id="landing is a file"),
-    pytest.param(
-        {"--landing": __file__ + "/deep/er"}, "is a file; expected a folder", id="landing in a file"
-    ),
+    pytest.param({"--landing": __file__ + "/deep/er"}, "is a file; expected a folder", id="landing in a file"),
     pytest.param({"--truth": str(REPOSITORY)}, "is a folder; expected a file's name", id="truth is a folder"),
 ]
 

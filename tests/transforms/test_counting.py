@@ -1,0 +1,163 @@
+"""Duplicates, counts, buckets and outcomes, each against plain Python."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+#: Event id, log hour as a number, file, line, row id.
+Arrival = tuple[str, int, str, int, int]
+EXAMPLES = 400
+
+
+def _duplicates_in_python(arrivals: list[Arrival], before: list[tuple[str, int]], lateness: int) -> dict[int, int]:
+    """Row id to the winner's hour: one arrival after the other, in the order in which they came."""
+    merged = [(hour, "", 0, event_id, None) for event_id, hour in before]
+    merged += [(hour, file, line, event_id, row_id) for event_id, hour, file, line, row_id in arrivals]
+    last_accepted: dict[str, int] = {}
+    duplicates = {}
+    for hour, _, _, event_id, row_id in sorted(merged, key=lambda arrival: arrival[:4]):
+        accepted = last_accepted.get(event_id)
+        if row_id is not None and accepted is not None and hour - accepted <= lateness:
+            duplicates[row_id] = accepted
+        else:
+            last_accepted[event_id] = hour
+    return duplicates
+
+
+@pytest.mark.parametrize("lateness", [0, 2, 6])
+def test_first_arrival_wins_within_the_window(spark: SparkSession, lateness: int) -> None:
+    from spark_jobs.transforms.drop_duplicates import find_duplicates
+
+    rng = random.Random(lateness)
+    arrivals: list[Arrival] = []
+    before: list[tuple[str, int]] = []
+    # Each example has ids of its own, so that one Spark job judges them all.
+    for example in range(EXAMPLES):
+        places = {(rng.randrange(12), rng.choice("ab"), rng.randrange(5)) for _ in range(rng.randrange(7))}
+        arrivals += [(f"{example}-{rng.randrange(2)}", *place, 0) for place in places]
+        taken = {hour for hour, _, _ in places}
+        before += [
+            (f"{example}-{rng.randrange(2)}", hour)
+            for hour in {rng.randrange(12) for _ in range(rng.randrange(3))} - taken
+        ]
+    rng.shuffle(arrivals)
+    arrivals = [(*arrival[:4], row_id) for row_id, arrival in enumerate(arrivals)]
+    frame = spark.createDataFrame(arrivals, "event_id STRING, hour_number INT, file STRING, line BIGINT, row_id BIGINT")
+    earlier = spark.createDataFrame(before, "event_id STRING, hour_number INT")
+    expected = _duplicates_in_python(arrivals, before, lateness)
+    assert len(expected) > 50
+    found = find_duplicates(frame.repartition(3), earlier, lateness).collect()
+    assert len(found) == len(expected)
+    assert {row["row_id"]: row["first_hour"] for row in found} == expected
+
+
+def test_clicks_are_counted_per_click_hour_and_key(spark: SparkSession) -> None:
+    from spark_jobs.transforms.count_clicks import count_clicks_by
+
+    rng = random.Random(1)
+    clicks = [
+        (
+            date(2026, 3, rng.choice([1, 2])),
+            rng.randrange(3),
+            rng.choice(["http://a/", "http://b/", "http://c/"]),
+            rng.choice(["DE", "FR", "unknown"]),
+            rng.choice([None, *(f"v{n}" for n in range(40))]),
+            rng.random() < 0.2,
+        )
+        for _ in range(3000)
+    ]
+    frame = spark.createDataFrame(
+        clicks,
+        "click_date DATE, click_hour INT, url STRING, country_code STRING, visitor_id STRING, is_bot BOOLEAN",
+    )
+    for key, column in (("url", 2), ("country_code", 3)):
+        expected = Counter((*click[:2], click[column]) for click in clicks)
+        bots = Counter((*click[:2], click[column]) for click in clicks if click[5])
+        visitors = defaultdict(set)
+        for click in clicks:
+            if click[4] is not None and not click[5]:
+                visitors[(*click[:2], click[column])].add(click[4])
+        rows = count_clicks_by(frame, key).collect()
+        found = {(row["click_date"], row["click_hour"], row[key]): row for row in rows}
+        assert len(rows) == len(expected)
+        assert {place: row["click_count"] for place, row in found.items()} == expected
+        assert {place: row["bot_click_count"] for place, row in found.items()} == {k: bots[k] for k in expected}
+        # So few visitors are counted without error.
+        assert {k: row["visitor_count"] for k, row in found.items()} == {k: len(visitors[k]) for k in expected}
+        shuffled = {
+            tuple(row)[:5] for row in count_clicks_by(frame.repartition(7), key).drop("visitor_sketch").collect()
+        }
+        assert shuffled == {tuple(row)[:5] for row in count_clicks_by(frame, key).drop("visitor_sketch").collect()}
+
+
+@pytest.mark.parametrize("buckets", [1, 4, 7])
+def test_bucket_is_the_partition_that_repartition_chooses(spark: SparkSession, buckets: int) -> None:
+    from pyspark.sql import functions as F
+
+    from spark_jobs.transforms.groupings import FieldsGrouping
+
+    keys = [(None,), ("",), *((f"http://shop.test/{n}",) for n in range(500))]
+    grouping = FieldsGrouping("url", buckets)
+    dealt = grouping.deal(spark.createDataFrame(keys, "url STRING")).withColumn("partition", F.spark_partition_id())
+    rows = dealt.collect()
+    assert len(rows) == len(keys)
+    assert [(row["bucket"], row["partition"]) for row in rows if row["bucket"] != row["partition"]] == []
+    assert {row["bucket"] for row in rows} == set(range(buckets))
+
+
+def test_outcomes_of_lines_add_up(spark: SparkSession) -> None:
+    from spark_jobs.transforms.account_for_lines import count_out_of_order, count_outcomes
+
+    rng = random.Random(2)
+    midnight = datetime(2026, 3, 1, tzinfo=UTC)
+    lines = []
+    for line in range(2000):
+        hour, file = rng.randrange(3), rng.randrange(2)
+        # As read_lines numbers them: the file in the upper bits, the line in the lower ones.
+        row_id = (hour * 2 + file) << 33 | line
+        reason = rng.choice([None, None, "not_json", "bad_url"])
+        clicked_at = None if reason == "not_json" else midnight + timedelta(seconds=rng.randrange(4 * 3600))
+        lines.append((row_id, date(2026, 3, 1), hour, "ab"[file], line, reason, clicked_at, f"e{line}"))
+    is_formed = {row[0] for row in lines if row[5] is None}
+    duplicates = {row_id: 492_000 for row_id in is_formed if rng.random() < 0.1}
+    parsed = spark.createDataFrame(
+        lines,
+        "row_id BIGINT, log_date DATE, log_hour INT, file STRING, line BIGINT, reason STRING, clicked_at TIMESTAMP, "
+        "event_id STRING",
+    ).repartition(5)
+    dropped = spark.createDataFrame(list(duplicates.items()), "row_id BIGINT, first_hour INT")
+
+    def number(moment: datetime) -> int:
+        return int(moment.timestamp()) // 3600
+
+    expected = Counter(
+        (number(midnight) + row[2], row[5], duplicates.get(row[0]), number(row[6]) if row[5] is None else None)
+        for row in lines
+    )
+    outcomes = count_outcomes(parsed, dropped).collect()
+    found = {
+        (row["log_hour_number"], row["reason"], row["first_hour"], row["click_hour"]): row["lines"] for row in outcomes
+    }
+    assert found == expected
+    assert sum(row["lines"] for row in outcomes) == len(lines)
+
+    out_of_order: Counter[int] = Counter()
+    latest: dict[tuple[int, str], datetime] = {}
+    for row in lines:
+        if row[5] is None:
+            before = latest.get((row[2], row[3]))
+            if before is not None and row[6] < before and row[0] not in duplicates:
+                out_of_order[number(midnight) + row[2]] += 1
+            latest[row[2], row[3]] = max(row[6], before or row[6])
+    counted = count_out_of_order(parsed, dropped).collect()
+    assert {row["log_hour_number"]: row["out_of_order"] for row in counted} == out_of_order

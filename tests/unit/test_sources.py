@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from include.errors import UsageError
+from include.settings import REPOSITORY, Settings
+from include.sources import choose_sources, load_sources
+
+
+def _write(settings: Settings, text: str) -> Settings:
+    settings.sources_file.write_text(text, encoding="utf-8")
+    return settings
+
+
+def test_every_error_is_in_one_message(settings: Settings) -> None:
+    wrong = """
+    [sources.one]
+    format = "xml"
+    [sources.two]
+    format = "json"
+    lateness_hours = -1
+    lateness = 3
+    [sources.two.fields]
+    time = "a b"
+    time_format = "unix"
+    [sources.three]
+    format = "combined"
+    base_url = "example.com"
+    """
+    with pytest.raises(UsageError) as raised:
+        load_sources(_write(settings, wrong))
+    message = str(raised.value)
+    assert raised.value.exit_code == 2
+    assert message.startswith(f"{settings.sources_file}: ")
+    for place, got in {
+        "sources.one.format": "'xml'",
+        "sources.two.lateness_hours": "-1",
+        "sources.two.lateness": "3",
+        "sources.two.fields.time": "'a b'",
+        "sources.two.fields.url": "",
+        "sources.two.fields.time_format": "'unix'",
+        "sources.three.base_url": "'example.com'",
+    }.items():
+        assert f"{place}: " in message
+        assert got in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[sources.a]\nformat = "json"', "a json source needs it"),
+        ('[sources.a]\nformat = "combined"', "base_url belongs to a combined or common source"),
+        (
+            '[sources.a]\nformat = "json"\nbase_url = "http://a"\n[sources.a.fields]\ntime = "t"\nurl = "u"',
+            "base_url belongs to",
+        ),
+        (
+            '[sources.a]\nformat = "common"\nbase_url = "http://a"\n[sources.a.fields]\ntime = "t"\nurl = "u"',
+            "belongs to a json source",
+        ),
+        ('[sources.a]\nformat = "json"\n[sources.a.fields]\ntime = "t"\nurl = "t.u"', "'t' is mapped and 't.u' inside"),
+        ('[sources.Web]\nformat = "common"\nbase_url = "http://a"', "source name 'Web': expected lower case"),
+        ('[sources."../up"]\nformat = "common"\nbase_url = "http://a"', "source name '../up'"),
+        ("[sources", "is not TOML"),
+        ("", "sources: Field required"),
+    ],
+)
+def test_wrong_file_is_refused(settings: Settings, text: str, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        load_sources(_write(settings, text))
+    assert said in str(raised.value)
+    assert str(settings.sources_file) in str(raised.value)
+
+
+def test_absent_file_is_named(settings: Settings) -> None:
+    settings.sources_file.unlink()
+    with pytest.raises(UsageError, match=str(settings.sources_file)):
+        load_sources(settings)
+
+
+def test_all_means_the_scheduled_ones(settings: Settings) -> None:
+    assert [source.name for source in choose_sources(settings, "all")] == ["web"]
+    assert [source.name for source in choose_sources(settings, "access")] == ["access"]
+    with pytest.raises(UsageError, match=r"no source 'nothing'.*expected one of access, web, or all"):
+        choose_sources(settings, "nothing")
+
+
+def test_dotted_paths_lead_into_nested_fields(settings: Settings) -> None:
+    fields = load_sources(settings)["web"].fields
+    assert fields is not None
+    assert fields.paths()["country"] == ("geo", "country")
+    assert "client_address" not in fields.paths()
+
+
+def test_shipped_configuration_is_valid() -> None:
+    shipped = Settings.from_environment({"CLICKMILL_HOME": str(Path("/nowhere"))})
+    assert shipped.sources_file == REPOSITORY / "config" / "sources.toml"
+    assert [source.name for source in choose_sources(shipped, "all")] == ["web"]
+    assert shipped.pipeline.buckets >= 1
