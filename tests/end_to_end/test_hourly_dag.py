@@ -22,23 +22,11 @@ from ops.backfill import Outcome, run_hours
 from ops.services import Services
 from samples.sample_logs import SampleSpec, make_sample
 from samples.truth import Truth
+from tests.end_to_end.silent_display import Silent
 
 DAG_ID = "clicks_hourly"
 HOURS = list(HourRange(Hour.parse("2026-03-01T08"), Hour.parse("2026-03-01T12")))
 TIMEOUT = 420.0
-
-
-class Silent:
-    """Shows nothing while hours run."""
-
-    def __enter__(self) -> Silent:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def show(self, done: int, total: int, now: str) -> None: ...
-
-    def note(self, message: str) -> None: ...
 
 
 @pytest.fixture(scope="module")

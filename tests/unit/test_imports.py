@@ -1,4 +1,4 @@
-"""Imports run one way: dags → include ← spark_jobs → expectations → include; what must be quick imports nothing slow."""
+"""Imports run one way: dags → include ← spark_jobs → expectations → include; what must be quick stays so."""
 
 from __future__ import annotations
 

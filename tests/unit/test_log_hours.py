@@ -68,6 +68,7 @@ def test_predicate_is_true_for_exactly_its_hours() -> None:
     for chosen in (
         [],
         whole_day,
+        whole_day[:-1],
         everything,
         [*whole_day, *whole_day, everything[50]],
         *(rng.sample(everything, rng.randrange(1, 80)) for _ in range(50)),

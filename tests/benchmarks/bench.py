@@ -1,0 +1,175 @@
+"""Measure Clickmill on this machine: against DuckDB, over 4 and 24 log hours, and one small hour through the DAG.
+
+Everything that is compared runs in one go, in turn, several rounds; medians and ratios are what to quote.
+Sizes: ``BENCH_CLICKS`` (2,000,000), ``BENCH_ROUNDS`` (5); ``BENCH_ONLY`` names parts: duckdb, memory, dag.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from include.job_arguments import JobArguments
+from include.log_hours import Hour, HourRange
+from include.settings import Settings
+from ops.airflow_api import AirflowApi
+from ops.backfill import run_hours
+from ops.services import Services, start, stop
+from samples.sample_logs import SampleSpec, make_sample
+from tests.benchmarks import duckdb_pipeline
+from tests.end_to_end.silent_display import Silent
+
+START = Hour.parse("2026-03-01T10")
+console = Console(width=100)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def make_landing(folder: Path, hours: int, clicks: int) -> int:
+    """Sample logs, gzip, one file of each log hour per core; returns their lines."""
+    spec = SampleSpec(start=START, hours=hours, clicks_per_hour=1000, compression="gzip", files_per_hour=2)
+    # The mean over a day is what one asks for; these hours are busier.
+    probe = make_sample(spec, folder / "probe")
+    lines = sum(hour.lines for hour in probe.log_hours.values())
+    shutil.rmtree(folder / "probe")
+    truth = make_sample(replace(spec, clicks_per_hour=round(1000 * clicks / lines)), folder)
+    return sum(hour.lines for hour in truth.log_hours.values())
+
+
+def peak_mebibytes(services: Services) -> float:
+    """Largest resident memory of the Spark server since its start."""
+    for process in psutil.process_iter(["cmdline"]):
+        command = " ".join(process.info["cmdline"] or ())
+        if "SparkConnectServer" in command and str(services.home) in command:
+            status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+            (peak,) = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
+            return int(peak) / 1024
+    raise LookupError("no Spark server of this home")
+
+
+def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> None:
+    """Ingest and aggregate, side by side with DuckDB."""
+    from pyspark.sql import SparkSession
+
+    from spark_jobs import aggregate_clicks, ingest_clicks
+    from spark_jobs.session import configure
+
+    settings = replace(Settings.from_environment({}), home=home / "bench")
+    lines = make_landing(settings.landing, 4, clicks)
+    arguments = JobArguments("web", HourRange(START, START.plus(4)))
+    spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
+    times: dict[str, list[float]] = {}
+
+    def record(name: str, work: Callable[[], object], counted: bool) -> None:
+        took = seconds(work)
+        if counted:
+            times.setdefault(name, []).append(took)
+
+    for turn in range(rounds + 1):  # the first turn warms both up
+        shutil.rmtree(settings.lake, ignore_errors=True)
+        record("Clickmill: ingest", lambda: ingest_clicks.run(spark, settings, arguments), turn > 0)
+        record("Clickmill: aggregate", lambda: aggregate_clicks.run(spark, settings, arguments), turn > 0)
+        for name, same_work in (("DuckDB, the same work", True), ("DuckDB, the least", False)):
+            record(name, partial(duckdb_pipeline.run, settings.landing, home / "duckdb", same_work=same_work), turn > 0)
+    times["Clickmill"] = [a + b for a, b in zip(times["Clickmill: ingest"], times["Clickmill: aggregate"], strict=True)]
+    table = Table(title=f"{lines:,} JSON clicks, gzip, 4 log hours: seconds, {rounds} rounds in turn")
+    for heading in ("", "median", "smallest", "largest", "Clickmill / it"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for name, took in sorted(times.items()):
+        ratios = [a / b for a, b in zip(times["Clickmill"], took, strict=True)]
+        table.add_row(
+            name,
+            *(f"{value:.2f}" for value in (statistics.median(took), min(took), max(took))),
+            f"{statistics.median(ratios):.2f}" if name.startswith("DuckDB") else "",
+        )
+    console.print(table)
+    console.print(f"Clickmill: {lines / statistics.median(times['Clickmill']):,.0f} clicks per second")
+    console.print(f"peak memory of the server: {peak_mebibytes(services):,.0f} MiB")
+    spark.stop()
+
+
+def memory(home: Path) -> None:
+    """Peak memory of a fresh server over 4 and over 24 log hours of the same size."""
+    from pyspark.sql import SparkSession
+
+    from spark_jobs import aggregate_clicks, ingest_clicks
+    from spark_jobs.session import configure
+
+    for hours in (4, 24):
+        place = home / f"memory-{hours}"
+        services = start(place)
+        try:
+            settings = replace(Settings.from_environment({}), home=place)
+            lines = make_landing(settings.landing, hours, hours * 150_000)
+            spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
+            arguments = JobArguments("web", HourRange(START, START.plus(hours)))
+            took = seconds(lambda: ingest_clicks.run(spark, settings, arguments))  # noqa: B023 - called at once
+            took += seconds(lambda: aggregate_clicks.run(spark, settings, arguments))  # noqa: B023
+            console.print(
+                f"{hours} log hours, {lines:,} lines in one range: peak memory of the server "
+                f"{peak_mebibytes(services):,.0f} MiB, {took:.1f} s"
+            )
+            spark.stop()
+        finally:
+            stop(place)
+
+
+def small_hour(services: Services, rounds: int) -> None:
+    """One hour of 10,000 clicks through the DAG: from run start to run end."""
+    hours = list(HourRange(START, START.plus(rounds + 1)))
+    make_landing(services.home / "landing", len(hours), 10_000 * len(hours))
+    api = AirflowApi(services)
+    api.wait_for_dag("clicks_hourly")
+    api.unpause("clicks_hourly")
+    for hour in hours:
+        run_hours(api, "clicks_hourly", [hour], "web", again=False, at_once=1, display=Silent())
+    runs = api.call("GET", "/api/v2/dags/clicks_hourly/dagRuns", run_type="backfill", order_by="start_date")["dag_runs"]
+    took = [run["duration"] for run in runs[1:] if run["state"] == "success"]  # the first warms up
+    console.print(
+        f"one hour of about 10,000 clicks through the DAG, from run start to run end: median "
+        f"{statistics.median(took):.1f} s ({min(took):.1f} to {max(took):.1f}, {len(took)} runs)"
+    )
+
+
+def main() -> None:
+    """Run the parts and print their tables."""
+    clicks, rounds = int(os.environ.get("BENCH_CLICKS", "2000000")), int(os.environ.get("BENCH_ROUNDS", "5"))
+    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,memory").split(",")
+    cores, gibibytes = psutil.cpu_count(), psutil.virtual_memory().total / 2**30
+    console.print(f"{cores} cores, {gibibytes:.0f} GiB, Python {platform.python_version()}")
+    home = Path(tempfile.mkdtemp(prefix="cm-bench-"))
+    try:
+        if "duckdb" in parts or "dag" in parts:
+            services = start(home)
+            try:
+                if "dag" in parts:
+                    small_hour(services, rounds)
+                if "duckdb" in parts:
+                    against_duckdb(home, services, clicks, rounds)
+            finally:
+                stop(home)
+        if "memory" in parts:
+            memory(home)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
