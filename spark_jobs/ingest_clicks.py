@@ -122,7 +122,7 @@ class SourceIngest:
         return touched
 
     def _parse(self, landed: Sequence[LandedHour]) -> DataFrame:
-        """The parsed lines, kept for the passes over them; on disk what memory has no room for."""
+        """The parsed lines, kept on disk for the passes over them: memory does not grow with their number."""
         parsed = self._parsed(landed, skip_damage=False)
         try:
             parsed.count()
@@ -141,7 +141,7 @@ class SourceIngest:
     def _parsed(self, landed: Sequence[LandedHour], *, skip_damage: bool) -> DataFrame:
         lines = read_lines(self.lake.spark, landed, skip_damage=skip_damage)
         parsed = parse_lines(lines, self.source, self.settings.pipeline.tracking_parameters)
-        return parsed.persist(StorageLevel.MEMORY_AND_DISK)
+        return parsed.persist(StorageLevel.DISK_ONLY)
 
     def _duplicates(self, parsed: DataFrame, hours: Sequence[Hour]) -> DataFrame:
         if not self.source.has_event_id:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -20,6 +22,8 @@ SESSION_CONF = {
     "spark.sql.maxConcurrentOutputFileWriters": "64",
     # Sketches are kept in memory for that many keys a task before sorting is resorted to.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
+    # Parsed lines are kept on disk between the passes over them; compressing them costs more than it saves.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 
 
@@ -39,6 +43,7 @@ def spark_session(settings: Settings) -> Iterator[SparkSession]:
         ClickmillError: if the server does not answer.
     """
     remote = os.environ.get("SPARK_REMOTE") or _remote_of(settings)
+    _require_answer(remote)
     try:
         spark = configure(SparkSession.builder.remote(remote).getOrCreate())
     except PySparkException as error:
@@ -50,6 +55,18 @@ def spark_session(settings: Settings) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+
+
+def _require_answer(remote: str) -> None:
+    """Look first: Spark's own client tries for minutes before it says that nobody answers."""
+    address = urlsplit(remote)
+    try:
+        socket.create_connection((address.hostname or "localhost", address.port or 15002), timeout=10).close()
+    except OSError as error:
+        raise ClickmillError(
+            f"the Spark Connect server at {address.hostname}:{address.port} does not answer ({error}); "
+            "start it with: .venv/bin/python -m ops.services start"
+        ) from None
 
 
 def _remote_of(settings: Settings) -> str:

@@ -20,6 +20,8 @@ from pyspark.sql import functions as F
 
 _PARTS = r"(?s)^([A-Za-z]+)://([^/?#@]*@)?([^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?$"
 
+_SPACE = r" \t\n\x0B\f\r"
+
 
 def is_normal_url(url: Column, tracking_parameters: Iterable[str]) -> Column:
     """Whether the URL surely is in normal form: most are, and one look at them spares their taking apart.
@@ -31,7 +33,9 @@ def is_normal_url(url: Column, tracking_parameters: Iterable[str]) -> Column:
     no_tracking = rf"(?!(?:.*&)?(?i:{names})(?:[=&]|$))" if names else ""
     return F.coalesce(
         # Capital letters one by one: the matcher looks single characters up, and tries ranges in turn.
-        url.rlike(rf"^https?://[^/?#@:\s{ascii_uppercase}]++/[^?#\s]*+(?:\?{no_tracking}[^#\s]++)?\z"),
+        url.rlike(
+            rf"^https?://[^/?#@:{_SPACE}{ascii_uppercase}]++/[^?#{_SPACE}]*+(?:\?{no_tracking}[^#{_SPACE}]++)?\z"
+        ),
         F.lit(False),
     )
 

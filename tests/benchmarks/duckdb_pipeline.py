@@ -39,6 +39,10 @@ def run(landing: Path, out: Path, *, same_work: bool) -> dict[str, int]:
     return dict(rows)
 
 
+def _is_crawler(user_agent: str) -> bool:
+    return bool(crawleruseragents.is_crawler(user_agent))
+
+
 def _plain(files: str) -> str:
     return f"""CREATE TABLE clicks AS SELECT event_id, try_cast(ts AS TIMESTAMPTZ) AS clicked_at, url,
         geo.country AS country_code, visitor_id, referrer, user_agent, status,
@@ -47,7 +51,7 @@ def _plain(files: str) -> str:
 
 
 def _clicks(connection: duckdb.DuckDBPyConnection, files: str) -> str:
-    connection.create_function("is_crawler", crawleruseragents.is_crawler, ["VARCHAR"], "BOOLEAN")  # type: ignore[list-item,arg-type]
+    connection.create_function("is_crawler", _is_crawler)
     connection.execute(
         f"""CREATE TABLE parsed AS SELECT event_id, try_cast(ts AS TIMESTAMPTZ) AS clicked_at, url AS logged_url,
             upper(trim(geo.country)) AS country, visitor_id, referrer, user_agent, try_cast(status AS INT) AS status,
