@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from include.errors import UsageError
-from include.settings import REPOSITORY, Settings
+from include.settings import REPOSITORY, PipelineSettings, Settings, read_toml
 
 
 def test_environment_says_where_everything_is(tmp_path: Path) -> None:
@@ -36,9 +36,9 @@ def test_every_wrong_setting_is_in_one_message(settings: Settings) -> None:
         assert part in str(raised.value)
 
 
-def test_left_out_settings_have_defaults(settings: Settings) -> None:
+def test_a_setting_left_out_takes_what_the_shipped_file_says(settings: Settings) -> None:
     settings.pipeline_file.write_text("")
-    assert (settings.pipeline.buckets, settings.pipeline.tracking_parameters) == (8, ())
+    assert settings.pipeline == read_toml(REPOSITORY / "config" / "pipeline.toml", PipelineSettings)
 
 
 def test_visitor_key_is_read_without_its_line_end(settings: Settings) -> None:
