@@ -35,8 +35,8 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     # Between the look at the results and the writing, no hour may be counted again.
     with lake.locked():
         touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
-        hours = touched.own
-        _require_passed(lake, touched)
+        counted_since = _counted_since_validated(lake, touched)
+        hours = [hour for hour in touched.own if hour not in counted_since]
         for computed, published in AGGREGATES.items():
             rows = lake.read_click_hours(computed, hours)
             lake.replace(published, rows, click_hours_predicate(hours))
@@ -47,12 +47,20 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     return [
         f"log hours {arguments.log_hours}: {len(hours)} click hours published",
         *touched.described_left(),
+        *(
+            f"  {hour} was counted again since it was validated: the run that did so publishes it"
+            for hour in counted_since
+        ),
         f"  report: {report}",
     ]
 
 
-def _require_passed(lake: Lake, touched: TouchedHours) -> None:
-    """Raise unless every click hour was validated since it was counted, and nothing critical failed."""
+def _counted_since_validated(lake: Lake, touched: TouchedHours) -> list[Hour]:
+    """The own click hours that another run over the same log hours has counted since they were validated.
+
+    Raises:
+        QualityError: if one was never validated, or it or a log hour that touches it failed a critical check.
+    """
     hours = {str(hour) for hour in touched.own}
     partitions = hours.union(*touched.log_hours_of.values())
     critical = (F.col("severity") == "critical") & F.col("partition").isin(sorted(partitions))
@@ -63,18 +71,16 @@ def _require_passed(lake: Lake, touched: TouchedHours) -> None:
         str(Hour.of(row["click_date"], row["click_hour"])): row["counted_at"]
         for row in counted.agg(F.max("counted_at").alias("counted_at")).collect()
     }
-    unchecked = [
-        hour
-        for hour in sorted(hours)
-        if hour not in validated_at or (hour in counted_at and counted_at[hour] >= validated_at[hour])
-    ]
     reasons = sorted(f"{row['partition']}: expected {row['expectation']}" for row in newest if not row["success"])
-    reasons += [f"{hour}: not validated since it was counted" for hour in unchecked]
+    reasons += [f"{hour}: not validated" for hour in sorted(hours - validated_at.keys())]
     if reasons:
         raise QualityError(
             f"nothing is published: {'; '.join(reasons)}; mend it, and run ingest_clicks, aggregate_clicks and "
             "validate_clicks again for these hours"
         )
+    return [
+        hour for hour in touched.own if str(hour) in counted_at and counted_at[str(hour)] >= validated_at[str(hour)]
+    ]
 
 
 def main() -> None:
