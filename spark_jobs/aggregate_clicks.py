@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from include.job_arguments import JobArguments, exit_with, parse_job_arguments
+from include.job_arguments import JobArguments, exit_with
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import AGGREGATES, CLICKS
 from spark_jobs.io import Lake, click_hours_predicate
-from spark_jobs.session import spark_session
+from spark_jobs.shell import run_from_shell
 from spark_jobs.touched_hours import touched_click_hours
 from spark_jobs.transforms.count_clicks import count_clicks_by
 from spark_jobs.transforms.groupings import FieldsGrouping
@@ -48,14 +48,5 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     ]
 
 
-def main() -> None:
-    """The job from a shell."""
-    arguments = parse_job_arguments("spark_jobs.aggregate_clicks", __doc__)
-    settings = Settings.from_environment()
-    choose_sources(settings, arguments.source)
-    with spark_session(settings) as spark:
-        print(*run(spark, settings, arguments), sep="\n")
-
-
 if __name__ == "__main__":
-    exit_with(main)
+    exit_with(lambda: run_from_shell("spark_jobs.aggregate_clicks", __doc__, run))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -161,14 +160,6 @@ def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
 def click_hours_predicate(hours: Iterable[Hour]) -> str:
     """A constant predicate for click hours."""
     return hours_predicate(hours, "click_date", "click_hour")
-
-
-def write_atomically(file: Path, text: str) -> None:
-    """Write a text file that readers see whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(file)
 
 
 def _as_declared(rows: DataFrame, table: Table) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from include.errors import QualityError
 from include.exports import export_hours
-from include.job_arguments import JobArguments, exit_with, parse_job_arguments
+from include.job_arguments import JobArguments, exit_with
 from include.log_hours import Hour
 from include.report import write_report
 from include.settings import Settings
@@ -20,7 +20,7 @@ from include.sources import choose_sources
 from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS
 from spark_jobs.io import Lake, click_hours_predicate
 from spark_jobs.report_data import read_report_data
-from spark_jobs.session import spark_session
+from spark_jobs.shell import run_from_shell
 from spark_jobs.touched_hours import TouchedHours, touched_click_hours
 from spark_jobs.transforms.latest_results import latest_results
 
@@ -83,14 +83,5 @@ def _counted_since_validated(lake: Lake, touched: TouchedHours) -> list[Hour]:
     ]
 
 
-def main() -> None:
-    """The job from a shell."""
-    arguments = parse_job_arguments("spark_jobs.publish_clicks", __doc__)
-    settings = Settings.from_environment()
-    choose_sources(settings, arguments.source)
-    with spark_session(settings) as spark:
-        print(*run(spark, settings, arguments), sep="\n")
-
-
 if __name__ == "__main__":
-    exit_with(main)
+    exit_with(lambda: run_from_shell("spark_jobs.publish_clicks", __doc__, run))

@@ -17,7 +17,7 @@ from expectations.judge import Outcome, judge
 from expectations.metrics import Facts, click_hour_frame, facts_by_subject, log_hour_frame
 from expectations.suites import click_hour_checks, log_hour_checks
 from include.errors import QualityError
-from include.job_arguments import JobArguments, exit_with, parse_job_arguments
+from include.job_arguments import JobArguments, exit_with
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source, choose_sources
@@ -30,7 +30,7 @@ from include.tables import (
     QUARANTINED_CLICKS,
 )
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
-from spark_jobs.session import spark_session
+from spark_jobs.shell import run_from_shell
 from spark_jobs.touched_hours import touched_click_hours
 from spark_jobs.transforms import measure_quality
 
@@ -120,14 +120,5 @@ def _summary(arguments: JobArguments, outcomes: Sequence[Outcome]) -> list[str]:
     ]
 
 
-def main() -> None:
-    """The job from a shell."""
-    arguments = parse_job_arguments("spark_jobs.validate_clicks", __doc__)
-    settings = Settings.from_environment()
-    choose_sources(settings, arguments.source)
-    with spark_session(settings) as spark:
-        print(*run(spark, settings, arguments), sep="\n")
-
-
 if __name__ == "__main__":
-    exit_with(main)
+    exit_with(lambda: run_from_shell("spark_jobs.validate_clicks", __doc__, run))
