@@ -81,6 +81,11 @@ class Settings:
         return self.home / "run" / "locks"
 
     @property
+    def scratch(self) -> Path:
+        """What jobs keep while they run; what a killed one leaves is removed when the services start."""
+        return self.home / "run" / "spark"
+
+    @property
     def visitor_key_file(self) -> Path:
         """The secret under which client addresses become visitors."""
         return self.home / "secrets" / "visitor_key"

@@ -604,7 +604,7 @@ def _start_all(
     home: Home, ports: Ports, programs: Sequence[str], environment: Mapping[str, str], deadline: float
 ) -> None:
     """Do the steps of a start."""
-    scratch = home.run / "spark"
+    scratch = home.run / "spark"  # settings.scratch of the jobs
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     for name in programs:

@@ -6,10 +6,10 @@ again gives the same tables. The accounting is written last: its row says that t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
-from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -64,17 +64,12 @@ class SourceIngest:
         known = self._known_around(hours)
         landed = self._landed(hours, known)
         touched_before = self._touched_before(hours, known)
-        parsed = self._parse(landed)
-        duplicates = self._duplicates(parsed, hours).persist()
-        try:
+        with self._parsed(landed) as parsed, self.lake.staged(self._duplicates(parsed, hours)) as duplicates:
             outcomes = count_outcomes(parsed, duplicates).collect()
             accounts = accounts_of(hours, outcomes, count_out_of_order(parsed, duplicates).collect())
             crawlers, clients = self._crawlers(parsed), self._clients(parsed)
             self._replace(QUARANTINED_CLICKS, quarantine(parsed, self.source.name), hours)
             self._replace(CLICKS, build_clicks(parsed, duplicates, crawlers, clients, self.source.name), hours)
-        finally:
-            duplicates.unpersist()
-            parsed.unpersist()
         changed_later = self._later_hours_changed_by(hours, accounts, known)
         again = self.run(changed_later) if changed_later else {}
         touched_again = {hour for account in again.values() for hour in account.click_hours}
@@ -121,27 +116,26 @@ class SourceIngest:
                 )
         return touched
 
-    def _parse(self, landed: Sequence[LandedHour]) -> DataFrame:
-        """The parsed lines, kept on disk for the passes over them: memory does not grow with their number."""
-        parsed = self._parsed(landed, skip_damage=False)
-        try:
-            parsed.count()
-        except PySparkException as error:
-            parsed.unpersist()
-            files = find_damaged_files(file for hour in landed for file in hour.files)
-            if not files:
-                raise ClickmillError(
-                    f"the files of {self.source.name} {landed[0].hour} to {landed[-1].hour} cannot be read: "
-                    f"{str(error).splitlines()[0]}; see the Spark server's log"
-                ) from error
-            self.damaged |= frozenset(map(str, files))
-            return self._parsed(landed, skip_damage=True)
-        return parsed
+    @contextmanager
+    def _parsed(self, landed: Sequence[LandedHour]) -> Iterator[DataFrame]:
+        """The parsed lines, staged for the passes over them: memory does not grow with their number."""
+        with ExitStack() as stack:
+            try:
+                parsed = stack.enter_context(self.lake.staged(self._parse(landed, skip_damage=False)))
+            except PySparkException as error:
+                files = find_damaged_files(file for hour in landed for file in hour.files)
+                if not files:
+                    raise ClickmillError(
+                        f"the files of {self.source.name} {landed[0].hour} to {landed[-1].hour} cannot be read: "
+                        f"{str(error).splitlines()[0]}; see the Spark server's log"
+                    ) from error
+                self.damaged |= frozenset(map(str, files))
+                parsed = stack.enter_context(self.lake.staged(self._parse(landed, skip_damage=True)))
+            yield parsed
 
-    def _parsed(self, landed: Sequence[LandedHour], *, skip_damage: bool) -> DataFrame:
+    def _parse(self, landed: Sequence[LandedHour], *, skip_damage: bool) -> DataFrame:
         lines = read_lines(self.lake.spark, landed, skip_damage=skip_damage)
-        parsed = parse_lines(lines, self.source, self.settings.pipeline.tracking_parameters)
-        return parsed.persist(StorageLevel.DISK_ONLY)
+        return parse_lines(lines, self.source, self.settings.pipeline.tracking_parameters)
 
     def _duplicates(self, parsed: DataFrame, hours: Sequence[Hour]) -> DataFrame:
         if not self.source.has_event_id:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from filelock import FileLock
 from pyspark.sql import DataFrame, SparkSession
@@ -67,6 +69,16 @@ class Lake:
         """Add rows in one commit."""
         self._make(table)
         _as_declared(rows, table).write.format("delta").mode("append").save(str(self.path(table)))
+
+    @contextmanager
+    def staged(self, rows: DataFrame) -> Iterator[DataFrame]:
+        """The rows, computed now and kept as Parquet until the end, for several passes that each need few columns."""
+        folder = self.settings.scratch / f"staged-{uuid4()}"
+        try:
+            rows.write.option("compression", "lz4_raw").parquet(str(folder))
+            yield self.spark.read.schema(rows.schema).parquet(str(folder))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def rows(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
         """Rows made outside Spark as a frame with the table's columns."""

@@ -22,8 +22,8 @@ SESSION_CONF = {
     "spark.sql.maxConcurrentOutputFileWriters": "64",
     # Sketches are kept in memory for that many keys a task before sorting is resorted to.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
-    # Parsed lines are kept on disk between the passes over them; compressing them costs more than it saves.
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    # Java does not compile methods above 8,000 bytes of code to machine code, so Spark had better not make them.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 
 

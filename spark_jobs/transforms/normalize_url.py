@@ -12,15 +12,18 @@ Rule (after RFC 3986, section 6.2, as far as it never changes what the URL leads
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from string import ascii_uppercase
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-_PARTS = r"(?s)^([A-Za-z]+)://([^/?#@]*@)?([^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?$"
+_SITE = r"(?s)^([A-Za-z]+)://([^/?#@]*@)?([^/?#]*)(.*)$"
 
 _SPACE = r" \t\n\x0B\f\r"
+
+# Capital letters one by one: the matcher looks single characters up, and tries ranges in turn.
+_NORMAL_SITE = rf"^https?://[^/?#@:{_SPACE}{ascii_uppercase}]++/"
 
 
 def is_normal_url(url: Column, tracking_parameters: Iterable[str]) -> Column:
@@ -32,32 +35,59 @@ def is_normal_url(url: Column, tracking_parameters: Iterable[str]) -> Column:
     names = _alternatives(tracking_parameters)
     no_tracking = rf"(?!(?:.*&)?(?i:{names})(?:[=&]|$))" if names else ""
     return F.coalesce(
-        # Capital letters one by one: the matcher looks single characters up, and tries ranges in turn.
-        url.rlike(
-            rf"^https?://[^/?#@:{_SPACE}{ascii_uppercase}]++/[^?#{_SPACE}]*+(?:\?{no_tracking}[^#{_SPACE}]++)?\z"
-        ),
+        url.rlike(rf"{_NORMAL_SITE}[^?#{_SPACE}]*+(?:\?{no_tracking}[^#{_SPACE}]++)?\z"),
         F.lit(False),
     )
 
 
 def normalize_url(url: Column, tracking_parameters: Iterable[str]) -> Column:
     """The URL in normal form; null for null. Expects an absolute http or https URL."""
-    scheme, authority = F.lower(F.regexp_extract(url, _PARTS, 1)), F.lower(F.regexp_extract(url, _PARTS, 3))
-    default_port = F.when(scheme == "http", F.lit(":80$")).otherwise(F.lit(":443$"))
-    path = F.regexp_extract(url, _PARTS, 4)
-    # Each parameter with the & before it, so that removing one leaves the others as they are.
-    query = F.concat(F.lit("&"), F.substring(F.regexp_extract(url, _PARTS, 5), 2, 2_147_483_647))
-    names = _alternatives(tracking_parameters)
-    if names:
-        query = F.regexp_replace(query, rf"&(?i:{names})(?:=[^&]*)?(?=&|$)", "")
-    return F.concat(
-        scheme,
-        F.lit("://"),
-        F.regexp_extract(url, _PARTS, 2),
-        F.regexp_replace(authority, default_port, F.lit("")),
-        F.when(path == "", F.lit("/")).otherwise(path),
-        F.regexp_replace(F.regexp_replace(query, "^&", "?"), r"^\?$", ""),
+    # Cut by searching for single characters; patterns are for the parts that need them.
+    return _let(
+        F.substring_index(url, "#", 1),
+        lambda no_fragment: _let(
+            F.substring_index(no_fragment, "?", 1),
+            lambda page: F.concat(
+                _normal_page(page),
+                _let(
+                    F.substring(no_fragment, F.length(page) + 2, F.length(no_fragment)),
+                    lambda query: _normal_query(query, tracking_parameters),
+                ),
+            ),
+        ),
     )
+
+
+def _let(value: Column, body: Callable[[Column], Column]) -> Column:
+    """``body`` of ``value``, which is computed once however often ``body`` uses it."""
+    return F.get(F.transform(F.array(value), body), F.lit(0))
+
+
+def _normal_page(page: Column) -> Column:
+    """Scheme, authority and path."""
+    scheme, authority = F.lower(F.regexp_extract(page, _SITE, 1)), F.lower(F.regexp_extract(page, _SITE, 3))
+    default_port = F.when(scheme == "http", F.lit(":80$")).otherwise(F.lit(":443$"))
+    path = F.regexp_extract(page, _SITE, 4)
+    return F.when(page.rlike(_NORMAL_SITE), page).otherwise(
+        F.concat(
+            scheme,
+            F.lit("://"),
+            F.regexp_extract(page, _SITE, 2),
+            F.regexp_replace(authority, default_port, F.lit("")),
+            F.when(path == "", F.lit("/")).otherwise(path),
+        )
+    )
+
+
+def _normal_query(query: Column, tracking_parameters: Iterable[str]) -> Column:
+    """The query with its question mark, or nothing."""
+    names = _alternatives(tracking_parameters)
+    kept = query
+    if names:
+        # Each parameter with the & before it, so that removing one leaves the others as they are.
+        without = F.regexp_replace(F.concat(F.lit("&"), query), rf"&(?i:{names})(?:=[^&]*)?(?=&|$)", "")
+        kept = F.when(query != "", F.substring(without, 2, F.length(query))).otherwise(query)
+    return F.when(kept == "", F.lit("")).otherwise(F.concat(F.lit("?"), kept))
 
 
 def _alternatives(names: Iterable[str]) -> str:

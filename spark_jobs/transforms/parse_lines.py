@@ -50,7 +50,8 @@ def parse_lines(lines: DataFrame, source: Source, tracking_parameters: tuple[str
 
     ``lines`` has ``value`` (the raw bytes as text, without the line end), ``log_date``, ``log_hour``, ``file``,
     ``line`` and a unique ``row_id``. Of the result, ``reason`` is null for a well-formed click and one of
-    ``include.tables.QUARANTINE_REASONS`` else; ``raw`` is the text of quarantined lines only. ``country_code`` is
+    ``include.tables.QUARANTINE_REASONS`` else; ``raw`` is the text of quarantined lines
+    only, ``clicked_at`` and ``url`` those of clicks. ``country_code`` is
     the mapped country, 'unknown' when missing or not ISO 3166-1 alpha-2, and null when the source maps none;
     ``client_address`` is for looking up country and visitor, and is not kept in any table.
     """
@@ -88,7 +89,7 @@ def parse_lines(lines: DataFrame, source: Source, tracking_parameters: tuple[str
         "line",
         "reason",
         F.when(F.col("reason").isNotNull(), F.substring("value", 1, MAX_RAW_CHARACTERS)).alias("raw"),
-        "clicked_at",
+        F.when(F.col("reason").isNull(), F.col("clicked_at")).alias("clicked_at"),
         # Most URLs are in normal form already: one look spares them the taking apart.
         F.when(F.col("reason").isNotNull(), None)
         .when(F.col("is_normal_url"), F.col("logged_url"))
