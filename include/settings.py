@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from include.counting import CountKey, CountSettings, counts_by_key
 from include.errors import UsageError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -40,6 +41,14 @@ class PipelineSettings(BaseModel):
     max_top_key_share: float = Field(0.5, gt=0, le=1)
     max_quarantined_share: float = Field(0.05, ge=0, le=1)
     max_unknown_country_share: float = Field(0.5, ge=0, le=1)
+    max_skew: float = Field(2.5, ge=1)
+    counts: dict[CountKey, CountSettings] = Field(default_factory=dict, validate_default=True)
+
+    @field_validator("counts")
+    @classmethod
+    def has_url_and_country(cls, counts: dict[CountKey, CountSettings]) -> dict[CountKey, CountSettings]:
+        """Counts per URL and per country are always made."""
+        return counts_by_key(counts)
 
 
 @dataclass(frozen=True)

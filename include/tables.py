@@ -166,7 +166,8 @@ def _counts(what: str) -> tuple[Column, ...]:
     )
 
 
-def _hourly(name: str, key: Column, what: str) -> Table:
+def hourly_table(name: str, key: Column, what: str) -> Table:
+    """A table of counts per click hour and key."""
     return Table(
         name=name,
         grain=f"one click hour and {key.name}",
@@ -201,8 +202,8 @@ def _published(name: str, computed: Table, key: Column, what: str) -> Table:
 _URL = Column("url", "STRING", "URL in normal form.")
 _COUNTRY = Column("country_code", "STRING", "ISO 3166-1 alpha-2 code, or 'unknown'.")
 
-CLICKS_BY_URL_HOURLY = _hourly("clicks_by_url_hourly", _URL, "on the URL")
-CLICKS_BY_COUNTRY_HOURLY = _hourly("clicks_by_country_hourly", _COUNTRY, "from the country")
+CLICKS_BY_URL_HOURLY = hourly_table("clicks_by_url_hourly", _URL, "on the URL")
+CLICKS_BY_COUNTRY_HOURLY = hourly_table("clicks_by_country_hourly", _COUNTRY, "from the country")
 PUBLISHED_CLICKS_BY_URL_HOURLY = _published("published_clicks_by_url_hourly", CLICKS_BY_URL_HOURLY, _URL, "on the URL")
 PUBLISHED_CLICKS_BY_COUNTRY_HOURLY = _published(
     "published_clicks_by_country_hourly", CLICKS_BY_COUNTRY_HOURLY, _COUNTRY, "from the country"
@@ -225,6 +226,30 @@ QUALITY_RESULTS = Table(
     statistics=(),
 )
 
+GROUPING_METRICS = Table(
+    name="grouping_metrics",
+    grain="one run, operator and instance",
+    columns=(
+        Column("run_id", "STRING", "The run of the job."),
+        Column("measured_at", "TIMESTAMP", "When it ran."),
+        Column("job", "STRING", "The job, such as aggregate_clicks."),
+        Column("operator", "STRING", "The operator, such as count_by_url."),
+        Column("source", "STRING", "The source asked for, or 'all'."),
+        Column("log_hours", "STRING", "The log hours asked for: from, to (not included)."),
+        Column("grouping", "STRING", "The grouping and its parameters, such as fields(url) over 4."),
+        Column("instances", "INT", "How many instances it has; those without rows are in the table too."),
+        Column("instance_id", "INT", "The instance, from 0."),
+        Column("rows", "BIGINT", "Clicks that it counted."),
+        Column("keys", "BIGINT", "Counts that it held: click hours and keys."),
+        Column("seconds", "DOUBLE", "How long its task ran, writing included; null when unknown.", required=False),
+        Column("rows_per_second", "DOUBLE", "rows / seconds; null when unknown.", required=False),
+        Column("busiest_key", "STRING", "The key with most clicks in a click hour; null for none.", required=False),
+        Column("busiest_key_share", "DOUBLE", "Its part of the instance's rows, 0 to 1; 0 without rows."),
+    ),
+    key=("run_id", "operator", "instance_id"),
+    statistics=(),
+)
+
 #: Aggregate tables that must be co-partitioned, each with what consumers read of it.
 AGGREGATES = {
     CLICKS_BY_URL_HOURLY: PUBLISHED_CLICKS_BY_URL_HOURLY,
@@ -240,5 +265,6 @@ TABLES = {
         *AGGREGATES,
         *AGGREGATES.values(),
         QUALITY_RESULTS,
+        GROUPING_METRICS,
     )
 }

@@ -1,51 +1,75 @@
-"""Count clicks per URL and per country, for every click hour that the given log hours touch.
+"""Count the clicks of every click hour that the given log hours touch, or touched in an earlier run.
 
-A late click changes its click hour's counts wherever it landed; so the click hours are found from the accounting, and
-each is counted anew from all its clicks. Replaces exactly these click hours.
+All counts (per URL, per country, and per any further key of config/pipeline.toml) are fed from one read of the
+clicks, each by the instances of its own grouping. Replaces exactly these click hours in the aggregate tables, and
+says in grouping_metrics what load each instance had.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.counting import CountKey, CountSettings, count_table
 from include.job_arguments import JobArguments, exit_with
+from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import choose_sources
-from include.tables import AGGREGATES, CLICKS
+from include.tables import CLICKS, GROUPING_METRICS
+from spark_jobs.grouping_metrics import GroupingMetrics
 from spark_jobs.io import Lake, click_hours_predicate
 from spark_jobs.shell import run_from_shell
 from spark_jobs.touched_hours import touched_click_hours
-from spark_jobs.transforms.count_clicks import count_clicks_by
-from spark_jobs.transforms.groupings import FieldsGrouping
+from spark_jobs.transforms.count_clicks import count_per_instance, merge_counts, with_visitor_count
+from spark_jobs.transforms.groupings import FieldsGrouping, Grouping, grouping_of
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
     """Count the touched click hours anew; returns a few lines on what was done.
 
     Raises:
+        UsageError: if a configured grouping cannot be used on clicks.
         ClickmillError: if a log hour has not been ingested.
     """
     lake = Lake(spark, settings)
     with lake.locked():
         touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
         hours = touched.own
-        clicks = lake.read_click_hours(CLICKS, hours).select(
-            "click_date", "click_hour", "url", "country_code", "visitor_id", "is_bot"
-        )
-        for table in AGGREGATES:
-            assert table.bucket_key is not None
-            grouping = FieldsGrouping(table.bucket_key, lake.buckets(table))
-            counts = grouping.deal(count_clicks_by(clicks, grouping.key))
-            stamped = counts.withColumn("counted_at", F.lit(datetime.now(UTC)))
-            lake.replace(table, stamped, click_hours_predicate(hours))
+        clicks = lake.read_click_hours(CLICKS, hours)
+        groupings = {
+            key: grouping_of(configured, key, lake.buckets(count_table(key)))
+            for key, configured in settings.pipeline.counts.items()
+        }
+        for grouping in groupings.values():
+            grouping.require_columns(clicks)
+        metrics = GroupingMetrics("aggregate_clicks", arguments)
+        for key, grouping in groupings.items():
+            _count(lake, clicks, key, grouping, hours, metrics)
+        lake.append(GROUPING_METRICS, lake.rows(GROUPING_METRICS, metrics.rows()))
     listed = f"{hours[0]} to {hours[-1]}" if hours else "none"
     return [
-        f"log hours {arguments.log_hours}: {len(hours)} click hours counted per URL and per country ({listed})",
+        f"log hours {arguments.log_hours}: {len(hours)} click hours counted per {', '.join(groupings)} ({listed})",
+        *metrics.described(),
         *touched.described_left(),
     ]
+
+
+def _count(
+    lake: Lake, clicks: DataFrame, key: CountKey, grouping: Grouping, hours: list[Hour], metrics: GroupingMetrics
+) -> None:
+    """One consumer of the clicks: count by its key, and replace the click hours of its table."""
+    table = count_table(key)
+    parts = metrics.observe(count_per_instance(clicks, key, grouping), f"count_by_{key}", key, grouping)
+    counts = parts if grouping.keeps_whole(table.key) else merge_counts(parts, key)
+    stored = FieldsGrouping(lake.buckets(table), (key,))
+    if grouping != stored:
+        counts = stored.deal(counts)
+    rows = with_visitor_count(counts).withColumns(
+        {"bucket": stored.bucket(), "counted_at": F.lit(datetime.now(UTC))}
+    )
+    lake.replace(table, rows, click_hours_predicate(hours))
 
 
 if __name__ == "__main__":

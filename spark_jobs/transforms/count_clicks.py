@@ -1,26 +1,72 @@
-"""Clicks counted per click hour and key."""
+"""Clicks counted per click hour and key, by instances that each count the clicks dealt to them."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.tables import SKETCH_LG_K
+from spark_jobs.transforms.groupings import INSTANCE, Grouping, with_instance
+
+_CLICK_HOUR = ("click_date", "click_hour")
 
 
-def count_clicks_by(clicks: DataFrame, key: str) -> DataFrame:
-    """One row per (click_date, click_hour, key); click_count >= 1.
+def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
+    """One row per (instance_id, click_date, click_hour, key); click_count >= 1.
 
-    ``click_count`` has all clicks, ``bot_click_count`` those of crawlers. ``visitor_count`` estimates the distinct
-    visitors among the others from ``visitor_sketch``; clicks without a visitor are counted, but are nobody's.
+    ``click_count`` has all clicks that the instance was dealt, ``bot_click_count`` those of crawlers;
+    ``visitor_sketch`` the distinct visitors among the others. Clicks without a visitor are counted, but are nobody's;
+    clicks with a null key are counted as one key. When the grouping keeps the key whole these are its counts; else
+    they are parts, for ``merge_counts``.
     """
+    dealt = with_instance(grouping.deal(clicks))
     human_visitor = F.when(~F.col("is_bot"), F.col("visitor_id"))
-    return (
-        clicks.groupBy("click_date", "click_hour", key)
-        .agg(
-            F.count(F.lit(1)).alias("click_count"),
-            F.count_if("is_bot").alias("bot_click_count"),
-            F.hll_sketch_agg(human_visitor, SKETCH_LG_K).alias("visitor_sketch"),
-        )
-        .withColumn("visitor_count", F.hll_sketch_estimate("visitor_sketch"))
+    counts = [
+        F.count(F.lit(1)).alias("click_count"),
+        F.count_if("is_bot").alias("bot_click_count"),
+        F.hll_sketch_agg(human_visitor, SKETCH_LG_K).alias("visitor_sketch"),
+    ]
+    if grouping.keeps_whole([*_CLICK_HOUR, key]):
+        # Without the instance among the grouped columns Spark sees that no row has to move again.
+        return dealt.groupBy(*_CLICK_HOUR, key).agg(F.min(INSTANCE).alias(INSTANCE), *counts)
+    return dealt.groupBy(INSTANCE, *_CLICK_HOUR, key).agg(*counts)
+
+
+def merge_counts(parts: DataFrame, key: str) -> DataFrame:
+    """One row per (click_date, click_hour, key): the instances' parts added up, their sketches united."""
+    return parts.groupBy(*_CLICK_HOUR, key).agg(
+        F.sum("click_count").alias("click_count"),
+        F.sum("bot_click_count").alias("bot_click_count"),
+        F.hll_union_agg("visitor_sketch").alias("visitor_sketch"),
     )
+
+
+def count_clicks_by(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
+    """One row per (click_date, click_hour, key), counted by the grouping's instances and merged where it must be."""
+    parts = count_per_instance(clicks, key, grouping)
+    counts = parts if grouping.keeps_whole([*_CLICK_HOUR, key]) else merge_counts(parts, key)
+    return with_visitor_count(counts)
+
+
+def with_visitor_count(counts: DataFrame) -> DataFrame:
+    """``visitor_count`` estimated from ``visitor_sketch``."""
+    return counts.withColumn("visitor_count", F.hll_sketch_estimate("visitor_sketch"))
+
+
+def load_per_instance(key: str, instances: int) -> Sequence[Column]:
+    """What to observe of ``count_per_instance``: per instance i ``rows_i``, ``keys_i`` and ``busiest_i``.
+
+    ``keys`` are its counts, of one click hour and key each; ``busiest`` is the largest, as its count and its key.
+    """
+    columns = []
+    for instance in range(instances):
+        is_there = F.col(INSTANCE) == instance
+        columns += [
+            F.sum(F.when(is_there, F.col("click_count"))).alias(f"rows_{instance}"),
+            F.count_if(is_there).alias(f"keys_{instance}"),
+            F.max(F.when(is_there, F.col("click_count"))).alias(f"busiest_rows_{instance}"),
+            F.max_by(F.col(key).cast("string"), F.when(is_there, F.col("click_count"))).alias(f"busiest_{instance}"),
+        ]
+    return columns

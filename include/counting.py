@@ -1,0 +1,59 @@
+"""Which keys clicks are counted by, and how the clicks are dealt to the instances that count them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from include.tables import AGGREGATES, CLICKS, Table, hourly_table
+
+CountKey = Literal["url", "country_code", "referrer", "user_agent", "visitor_id", "status", "source"]
+
+#: Groupings that put rows of one key on several instances, whose counts are parts.
+_SPLITTING = ("fifo", "shuffle", "custom", "salted_fields")
+
+
+class CountSettings(BaseModel):
+    """One counting operator; what each setting means is commented in ``config/pipeline.toml``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    grouping: Literal["fifo", "shuffle", "fields", "range", "custom", "salted_fields", "global"] = "fields"
+    instances: int | None = Field(None, ge=1, le=128)
+    expression: str | None = None
+    salts: int | None = Field(None, ge=1)
+    hot_keys: tuple[str, ...] = ()
+    merge: bool = True
+
+    @model_validator(mode="after")
+    def fits_its_grouping(self) -> CountSettings:
+        """Each grouping takes its own parameters and no other's."""
+        if (self.grouping == "custom") != (self.expression is not None):
+            raise ValueError("expression belongs to grouping custom, and it needs one")
+        if (self.grouping == "salted_fields") != (self.salts is not None):
+            raise ValueError("salts belongs to grouping salted_fields, and it needs a number of them")
+        if self.hot_keys and self.grouping != "salted_fields":
+            raise ValueError("hot_keys belongs to grouping salted_fields")
+        if self.grouping in ("fifo", "global") and self.instances is not None:
+            raise ValueError(f"grouping {self.grouping} has its own number of instances; leave instances out")
+        if not self.merge and self.grouping in _SPLITTING:
+            raise ValueError(
+                f"grouping {self.grouping} splits a key's clicks over instances; without a merge their counts "
+                "would be parts; leave merge out, or choose fields, range or global"
+            )
+        return self
+
+
+def counts_by_key(configured: dict[CountKey, CountSettings]) -> dict[CountKey, CountSettings]:
+    """The operators, per URL and per country always among them."""
+    return {"url": CountSettings(), "country_code": CountSettings(), **configured}
+
+
+def count_table(key: CountKey) -> Table:
+    """The table of hourly counts by this key: a declared one, or for another key ``clicks_by_<key>_hourly``."""
+    declared = {table.bucket_key: table for table in AGGREGATES}
+    if key in declared:
+        return declared[key]
+    (column,) = (column for column in CLICKS.columns if column.name == key)
+    return hourly_table(f"clicks_by_{key}_hourly", column, f"with this {key}")
