@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import great_expectations.expectations as gxe
 from great_expectations.expectations.expectation import Expectation
 
+from include.counting import counted_tables
 from include.settings import PipelineSettings
 
 CRITICAL, WARNING = "critical", "warning"
@@ -88,6 +89,18 @@ def log_hour_checks(settings: PipelineSettings) -> list[Check]:
     ]
 
 
+def grouping_checks(settings: PipelineSettings) -> list[Check]:
+    """What should hold of the load of each counting operator's instances."""
+    return [
+        Check(
+            _always("skew", None, settings.max_skew),
+            WARNING,
+            f"the busiest instance has at most {settings.max_skew:g} times the mean load",
+            "The others wait for it, and more cores do not help. See python -m spark_jobs.advise_grouping --help.",
+        )
+    ]
+
+
 def click_hour_checks(settings: PipelineSettings) -> list[Check]:
     """What must hold of each click hour's counts."""
     checks = [
@@ -104,7 +117,7 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
             "The counts are older than the clicks, or miss some. Aggregate the hour again.",
         ),
     ]
-    for key in ("url", "country"):
+    for key in counted_tables(settings.counts):
         checks += [
             Check(
                 _always(f"smallest_{key}_count", 1, None),
