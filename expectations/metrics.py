@@ -53,7 +53,7 @@ def log_hour_frame(facts: Facts) -> pd.DataFrame:
 
 
 def click_hour_frame(hours: Iterable[Hour], facts: Facts, buckets: Mapping[str, int]) -> pd.DataFrame:
-    """One row per click hour; ``partition`` names it. ``buckets`` is the number of buckets by key: url, country and others."""
+    """One row per click hour; ``partition`` names it. ``buckets`` are the numbers of buckets by key."""
     clicks = _summed(facts["clicks"], _click_hour)
     counts = {key: _summed(facts[f"by_{key}"], _click_hour) for key in buckets}
     rows = []
