@@ -83,7 +83,7 @@ def grouping_frame(facts: Facts) -> pd.DataFrame:
             {
                 "partition": f"{fact['operator']} {fact['log_hours']}",
                 "skew": skew(fact["busiest_rows"], fact["clicks"], fact["instances"]),
-                "advice": advice(fact),
+                "finding": advice(fact),
             }
             for fact in facts["groupings"]
         ]

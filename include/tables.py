@@ -255,6 +255,23 @@ GROUPING_METRICS = Table(
     statistics=(),
 )
 
+OUT_OF_ORDER_KEYS = Table(
+    name="out_of_order_keys",
+    grain="one source, log hour and key that has clicks out of order",
+    columns=(
+        _SOURCE,
+        *_LOG_HOUR,
+        Column("key_name", "STRING", "The key's column in clicks, such as url."),
+        Column("key", "STRING", "The key; null for the clicks without one.", required=False),
+        Column("clicks", "BIGINT", "Clicks of the key."),
+        Column("out_of_order", "BIGINT", "Those that arrived after a later click of the key in the same file."),
+        Column("largest_delay", "DOUBLE", "By how many seconds the later click was ahead, at most."),
+    ),
+    key=("source", "log_date", "log_hour", "key_name", "key"),
+    partitioned_by=_BY_LOG_HOUR,
+    statistics=("key_name",),
+)
+
 #: Aggregate tables that must be co-partitioned, each with what consumers read of it.
 AGGREGATES = {
     CLICKS_BY_URL_HOURLY: PUBLISHED_CLICKS_BY_URL_HOURLY,
@@ -271,5 +288,6 @@ TABLES = {
         *AGGREGATES.values(),
         QUALITY_RESULTS,
         GROUPING_METRICS,
+        OUT_OF_ORDER_KEYS,
     )
 }

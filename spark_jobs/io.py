@@ -62,6 +62,15 @@ class Lake:
         """The rows of a source's log hours."""
         return self.read(table).where(log_hours_predicate(source, hours))
 
+    def read_in_stored_order(self, table: Table, source: str, hours: Iterable[Hour]) -> DataFrame:
+        """The rows of a source's log hours with ``file`` and ``position``, the row's place in it, rising.
+
+        Clicks are stored in the order in which they arrived: one file for each landed file and log hour.
+        """
+        _keep_files_whole(self.spark)
+        rows = self.read_log_hours(table, source, hours)
+        return rows.select("*", F.input_file_name().alias("file"), F.monotonically_increasing_id().alias("position"))
+
     def read_click_hours(self, table: Table, hours: Iterable[Hour]) -> DataFrame:
         """The rows of these click hours."""
         return self.read(table).where(click_hours_predicate(hours))
@@ -166,9 +175,7 @@ def read_lines(spark: SparkSession, landed: Sequence[LandedHour], *, skip_damage
     if not files:
         return spark.createDataFrame([], LINES_SCHEMA)
     source_folder = landed[0].folder.parent.parent
-    # One file, one partition, whatever their sizes: so that the row's number in the partition is the line's number.
-    spark.conf.set("spark.sql.files.openCostInBytes", 1 << 50)
-    spark.conf.set("spark.sql.files.maxPartitionBytes", 1 << 50)
+    _keep_files_whole(spark)
     text = (
         spark.read.schema("value STRING, log_date DATE, log_hour INT")
         .option("basePath", str(source_folder))
@@ -184,6 +191,12 @@ def read_lines(spark: SparkSession, landed: Sequence[LandedHour], *, skip_damage
         (F.monotonically_increasing_id().bitwiseAND(F.lit(_ROW_IN_PARTITION)) + 1).alias("line"),
         F.monotonically_increasing_id().alias("row_id"),
     )
+
+
+def _keep_files_whole(spark: SparkSession) -> None:
+    """One file, one partition, whatever their sizes: so that the row's number in the partition is its place."""
+    spark.conf.set("spark.sql.files.openCostInBytes", 1 << 50)
+    spark.conf.set("spark.sql.files.maxPartitionBytes", 1 << 50)
 
 
 def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
