@@ -244,7 +244,7 @@ GROUPING_METRICS = Table(
         Column(
             "seconds",
             "DOUBLE",
-            "From its first row to its last, to 64 rows; null for few.",
+            "From its first click until all were counted; null without clicks.",
             required=False,
         ),
         Column("rows_per_second", "DOUBLE", "rows / seconds; null without seconds.", required=False),

@@ -21,6 +21,7 @@ from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
 from include.tables import BUCKETS_PROPERTY, Table
 from spark_jobs.steps import step
+from spark_jobs.transforms.groupings import ROW_IN_PARTITION
 
 LINES_SCHEMA = "value STRING, log_date DATE, log_hour INT, file STRING, line BIGINT, row_id BIGINT"
 
@@ -32,9 +33,6 @@ _ARROW_TYPES = {
     "DOUBLE": pa.float64(),
     "TIMESTAMP": pa.timestamp("us", tz="UTC"),
 }
-
-# The lower 33 bits of monotonically_increasing_id count the rows of a partition.
-_ROW_IN_PARTITION = 8589934591
 
 
 class Lake:
@@ -188,7 +186,7 @@ def read_lines(spark: SparkSession, landed: Sequence[LandedHour], *, skip_damage
         "log_date",
         "log_hour",
         F.col("_metadata.file_name").alias("file"),
-        (F.monotonically_increasing_id().bitwiseAND(F.lit(_ROW_IN_PARTITION)) + 1).alias("line"),
+        (F.monotonically_increasing_id().bitwiseAND(F.lit(ROW_IN_PARTITION)) + 1).alias("line"),
         F.monotonically_increasing_id().alias("row_id"),
     )
 
