@@ -51,12 +51,13 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         run_id = f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}"
         touched = touched_click_hours(lake, sources, arguments.log_hours)
         click_hours = touched.own
-        buckets = {key: lake.buckets(table) for key, table in _AGGREGATES.items()}
+        layouts = {key: lake.layout(table) for key, table in _AGGREGATES.items()}
+        buckets = {key: layout.buckets or lake.buckets(_AGGREGATES[key]) for key, layout in layouts.items()}
         facts = _measure(lake, sources, arguments, click_hours, buckets)
     docs = settings.reports / "data_docs" / run_id
     checks = settings.pipeline
     outcomes = judge("log_hours", log_hour_frame(facts), log_hour_checks(checks), docs)
-    outcomes += judge("click_hours", click_hour_frame(click_hours, facts, buckets), click_hour_checks(checks), docs)
+    outcomes += judge("click_hours", click_hour_frame(click_hours, facts, layouts), click_hour_checks(checks), docs)
     lake.append(QUALITY_RESULTS, lake.rows(QUALITY_RESULTS, [_as_row(o, run_id, now) for o in outcomes]))
     summary = _summary(arguments, outcomes)
     if any(outcome.is_critical_failure for outcome in outcomes):
