@@ -15,18 +15,18 @@ KNOWN = [
     ("", "STRING", 142593372),
     ("Spark", "STRING", 228093765),  # as in the documentation of Spark's function hash
     ("a", "STRING", 1485273170),
-    ("http://shop.test/", "STRING", -1),
-    ("ä", "STRING", -1),
-    ("日本語", "STRING", -1),
-    ("🙂", "STRING", -1),
-    ("a\x00b", "STRING", -1),
+    ("http://shop.test/", "STRING", -407371409),
+    ("ä", "STRING", 1085608887),
+    ("日本語", "STRING", -1143049834),
+    ("🙂", "STRING", -1519007075),
+    ("a\x00b", "STRING", -1008589700),
     (0, "INT", 933211791),
     (1, "INT", -559580957),
     (-1, "INT", -1604776387),
-    (2**31 - 1, "INT", -1),
+    (2**31 - 1, "INT", 133916647),
     (1, "BIGINT", -1712319331),
     (-1, "BIGINT", -939490007),
-    (-(2**63), "BIGINT", -1),
+    (-(2**63), "BIGINT", -853646085),
 ]
 
 
@@ -41,7 +41,7 @@ def test_text_is_a_string_and_a_number_a_bigint_unless_told():
 
 
 def test_hash_of_one_column_is_the_seed_of_the_next():
-    assert spark_hash("b", seed=spark_hash("a")) == -1
+    assert spark_hash("b", seed=spark_hash("a")) == 190734147
     assert spark_hash(None, seed=spark_hash("a")) == spark_hash("a")
 
 
