@@ -33,7 +33,7 @@ def drafted(table: Path) -> Iterator[Path]:
         ClickmillError: if another writer has changed the table since.
     """
     for left_over in table.parent.glob(f".{table.name}-draft-*"):
-        shutil.rmtree(left_over)
+        shutil.rmtree(left_over, ignore_errors=True)
     # A name of its own: the Spark server remembers the logs of folders.
     draft = table.parent / f".{table.name}-draft-{uuid4().hex}"
     try:

@@ -110,7 +110,6 @@ def test_new_number_of_buckets_changes_nothing_else_and_takes_one_commit(lake: T
     lake.run("aggregate", START, END)
     assert {_stored(lake, table).metadata().configuration[BUCKETS_PROPERTY] for table in TABLES} == {"6"}
     _assert_buckets(_stored(lake, CLICKS_BY_COUNTRY_HOURLY), "country_code", 6)
-    lake.run("validate", START, END)
 
 
 def _assert_as_declared(stored: DeltaTable, table: Table) -> None:
