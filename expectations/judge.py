@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import great_expectations as gx
 import pandas as pd
@@ -52,11 +53,17 @@ def judge(suite_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_fo
         for index, row in frame.iterrows():
             # An expectation that could not be evaluated holds for nothing.
             success = index not in failed and (checked.success or bool(failed))
-            observed = None if success else ", ".join(f"{name} = {row[name]}" for name in columns)
+            observed = None if success else _observed(row, columns)
             outcomes.append(
                 Outcome(suite_name, row["partition"], check.holds, check.severity, success, observed, check.reason)
             )
     return outcomes
+
+
+def _observed(row: pd.Series[Any], columns: Sequence[str]) -> str:
+    """The values that were judged, and what the frame has to say of them in its column ``finding``, if it has one."""
+    values = ", ".join(f"{name} = {row[name]}" for name in columns)
+    return f"{values}; {row['finding']}" if "finding" in row else values
 
 
 def _validate(suite_name: str, frame: pd.DataFrame, checks: Sequence[Check]) -> ExpectationSuiteValidationResult:

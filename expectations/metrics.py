@@ -54,9 +54,9 @@ def log_hour_frame(facts: Facts) -> pd.DataFrame:
 
 
 def click_hour_frame(hours: Iterable[Hour], facts: Facts, layouts: Mapping[str, Layout]) -> pd.DataFrame:
-    """One row per click hour; ``partition`` names it. ``layouts`` are those of the tables, by key: url, country."""
+    """One row per click hour; ``partition`` names it. ``layouts`` are those of the tables, by key."""
     clicks = _summed(facts["clicks"], _click_hour)
-    counts = {key: _summed(facts[f"by_{key}"], _click_hour) for key in ("url", "country")}
+    counts = {key: _summed(facts[f"by_{key}"], _click_hour) for key in layouts}
     rows = []
     for hour in map(str, hours):
         row: dict[str, Any] = {"partition": hour, "clicks": clicks[hour]["clicks"]}
@@ -77,6 +77,34 @@ def click_hour_frame(hours: Iterable[Hour], facts: Facts, layouts: Mapping[str, 
             }
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def grouping_frame(facts: Facts) -> pd.DataFrame:
+    """One row per counting operator; ``partition`` names it and the log hours that it was run for."""
+    return pd.DataFrame(
+        [
+            {
+                "partition": f"{fact['operator']} {fact['log_hours']}",
+                "skew": skew(fact["busiest_rows"], fact["clicks"], fact["instances"]),
+                "finding": advice(fact),
+            }
+            for fact in facts["groupings"]
+        ]
+    )
+
+
+def skew(busiest_rows: int, rows: int, instances: int) -> float:
+    """Rows of the busiest instance over the mean; 1 is even, ``instances`` is all rows on one; 1 without rows."""
+    return busiest_rows * instances / rows if rows else 1.0
+
+
+def advice(fact: Mapping[str, Any]) -> str:
+    """What to do about an uneven load, in a sentence."""
+    share = _share(fact["busiest_key_rows"], fact["clicks"])
+    limit = f"{fact['grouping']}: {fact.get('busiest_key')!r} alone has {share:.0%} of the clicks"
+    if share * fact["instances"] > 1:
+        return f"{limit}, more than an even part: choose salted_fields, or fewer instances"
+    return f"{limit}: many keys happen to share an instance; choose another number of instances"
 
 
 def _summed(facts: Iterable[Mapping[str, Any]], key: Any) -> dict[Any, dict[str, int]]:

@@ -12,8 +12,8 @@ import great_expectations.expectations as gxe
 from great_expectations.expectations.expectation import Expectation
 
 from include.buckets import NOT_STATED, PARTITIONER
+from include.counting import counted_tables
 from include.settings import PipelineSettings
-from include.tables import CLICKS_BY_COUNTRY_HOURLY, CLICKS_BY_URL_HOURLY
 
 CRITICAL, WARNING = "critical", "warning"
 
@@ -96,6 +96,18 @@ def log_hour_checks(settings: PipelineSettings) -> list[Check]:
     ]
 
 
+def grouping_checks(settings: PipelineSettings) -> list[Check]:
+    """What should hold of the load of each counting operator's instances."""
+    return [
+        Check(
+            _always("skew", None, settings.max_skew),
+            WARNING,
+            f"the busiest instance has at most {settings.max_skew:g} times the mean load",
+            "The others wait for it, and more cores do not help. See python -m spark_jobs.advise_grouping --help.",
+        )
+    ]
+
+
 def click_hour_checks(settings: PipelineSettings) -> list[Check]:
     """What must hold of each click hour's counts."""
     checks = [
@@ -112,7 +124,7 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
             "The counts are older than the clicks, or miss some. Aggregate the hour again.",
         ),
     ]
-    for key, table in (("url", CLICKS_BY_URL_HOURLY), ("country", CLICKS_BY_COUNTRY_HOURLY)):
+    for key, table in counted_tables(settings.counts).items():
         checks += [
             Check(
                 _always(f"smallest_{key}_count", 1, None),
@@ -131,6 +143,12 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
                 CRITICAL,
                 f"every bucket is what the {key}'s hash says for the table's number of buckets",
                 "Joins that rely on co-partitioning would miss rows. Aggregate the hour again.",
+            ),
+            Check(
+                _equal("url_buckets", f"{key}_buckets"),
+                CRITICAL,
+                f"the tables per url and per {key} have the same number of buckets",
+                f"Co-partitioned tables share it. {_REPARTITION}",
             ),
             Check(
                 _one_of(f"{key}_partitioner", PARTITIONER, NOT_STATED),
@@ -158,12 +176,6 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
             ),
         ]
     checks += [
-        Check(
-            _equal("url_buckets", "country_buckets"),
-            CRITICAL,
-            "the aggregate tables have the same number of buckets",
-            f"Co-partitioned tables share it. {_REPARTITION}",
-        ),
         Check(
             _always("top_url_share", None, settings.max_top_key_share),
             WARNING,

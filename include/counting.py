@@ -50,6 +50,11 @@ def counts_by_key(configured: dict[CountKey, CountSettings]) -> dict[CountKey, C
     return {"url": CountSettings(), "country_code": CountSettings(), **configured}
 
 
+def counted_tables(counts: dict[CountKey, CountSettings]) -> dict[str, Table]:
+    """The tables of hourly counts by what they are per: ``url``, ``country``, and the further keys."""
+    return {key.removesuffix("_code"): count_table(key) for key in counts}
+
+
 def count_table(key: CountKey) -> Table:
     """The table of hourly counts by this key: a declared one, or for another key ``clicks_by_<key>_hourly``."""
     declared = {table.bucket_key: table for table in AGGREGATES}

@@ -65,6 +65,20 @@ class KeyCount:
 
 
 @dataclass(frozen=True)
+class InstanceLoad:
+    """What one instance of a counting operator was dealt when it last ran, as in ``grouping_metrics``."""
+
+    operator: str
+    grouping: str
+    instance_id: int
+    click_count: int
+    keys: int
+    clicks_per_second: float | None
+    busiest_key: str | None
+    busiest_key_share: float
+
+
+@dataclass(frozen=True)
 class AccountingRow:
     """What became of the lines of one source and log hour, as in ``ingest_accounting``."""
 
@@ -163,6 +177,7 @@ class ReportData:
     countries: list[KeyCount]
     accounting: list[AccountingRow]
     verdict: Verdict
+    loads: list[InstanceLoad] = field(default_factory=list)
 
     @property
     def click_count(self) -> int:
@@ -262,7 +277,13 @@ def render_report(data: ReportData) -> str:
         totals=AccountingTotals.of(data.accounting),
         totals_by_source=_totals_by_source(data.accounting),
         notices=_notices(data.accounting),
+        loads=_loads_by_operator(data.loads),
     )
+
+
+def _loads_by_operator(loads: Iterable[InstanceLoad]) -> dict[str, list[InstanceLoad]]:
+    in_order = sorted(loads, key=lambda load: (load.operator, load.instance_id))
+    return {operator: list(rows) for operator, rows in groupby(in_order, key=lambda load: load.operator)}
 
 
 def _in_utc(moment: datetime) -> datetime:

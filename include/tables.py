@@ -222,8 +222,8 @@ QUALITY_RESULTS = Table(
     columns=(
         Column("run_id", "STRING", "The validation run; Data Docs use the same name."),
         Column("validated_at", "TIMESTAMP", "When it was judged."),
-        Column("suite", "STRING", "The suite: log_hours or click_hours."),
-        Column("partition", "STRING", "source and log hour, or click hour; 'all' for the range as a whole."),
+        Column("suite", "STRING", "The suite: log_hours, click_hours or groupings."),
+        Column("partition", "STRING", "Source and log hour, or click hour, or operator and log hours."),
         Column("expectation", "STRING", "What was expected, in words."),
         Column("severity", "STRING", "critical or warning."),
         Column("success", "BOOLEAN", "Whether it held."),
@@ -248,13 +248,35 @@ GROUPING_METRICS = Table(
         Column("instance_id", "INT", "The instance, from 0."),
         Column("rows", "BIGINT", "Clicks that it counted."),
         Column("keys", "BIGINT", "Counts that it held: click hours and keys."),
-        Column("seconds", "DOUBLE", "How long its task ran, writing included; null when unknown.", required=False),
-        Column("rows_per_second", "DOUBLE", "rows / seconds; null when unknown.", required=False),
+        Column(
+            "seconds",
+            "DOUBLE",
+            "From its first row to its last, to 64 rows; null for few.",
+            required=False,
+        ),
+        Column("rows_per_second", "DOUBLE", "rows / seconds; null without seconds.", required=False),
         Column("busiest_key", "STRING", "The key with most clicks in a click hour; null for none.", required=False),
         Column("busiest_key_share", "DOUBLE", "Its part of the instance's rows, 0 to 1; 0 without rows."),
     ),
     key=("run_id", "operator", "instance_id"),
     statistics=(),
+)
+
+OUT_OF_ORDER_KEYS = Table(
+    name="out_of_order_keys",
+    grain="one source, log hour and key that has clicks out of order",
+    columns=(
+        _SOURCE,
+        *_LOG_HOUR,
+        Column("key_name", "STRING", "The key's column in clicks, such as url."),
+        Column("key", "STRING", "The key; null for the clicks without one.", required=False),
+        Column("clicks", "BIGINT", "Clicks of the key."),
+        Column("out_of_order", "BIGINT", "Those that arrived after a later click of the key in the same file."),
+        Column("largest_delay", "DOUBLE", "By how many seconds the later click was ahead, at most."),
+    ),
+    key=("source", "log_date", "log_hour", "key_name", "key"),
+    partitioned_by=_BY_LOG_HOUR,
+    statistics=("key_name",),
 )
 
 #: Aggregate tables that must be co-partitioned, each with what consumers read of it.
@@ -273,5 +295,6 @@ TABLES = {
         *AGGREGATES.values(),
         QUALITY_RESULTS,
         GROUPING_METRICS,
+        OUT_OF_ORDER_KEYS,
     )
 }

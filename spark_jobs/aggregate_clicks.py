@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.counting import CountKey, CountSettings, count_table
+from include.counting import CountKey, count_table
 from include.job_arguments import JobArguments, exit_with
 from include.log_hours import Hour
 from include.settings import Settings
@@ -50,7 +50,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         metrics = GroupingMetrics("aggregate_clicks", arguments)
         for key, grouping in groupings.items():
             _count(lake, clicks, key, grouping, hours, metrics)
-        lake.append(GROUPING_METRICS, lake.rows(GROUPING_METRICS, metrics.rows()))
+        lake.append_rows(GROUPING_METRICS, metrics.rows())
     listed = f"{hours[0]} to {hours[-1]}" if hours else "none"
     return [
         f"log hours {arguments.log_hours}: {len(hours)} click hours counted per {', '.join(groupings)} ({listed})",
@@ -69,9 +69,7 @@ def _count(
     stored = FieldsGrouping(lake.buckets(table), (key,))
     if grouping != stored:
         counts = stored.deal(counts)
-    rows = with_visitor_count(counts).withColumns(
-        {"bucket": stored.bucket(), "counted_at": F.lit(datetime.now(UTC))}
-    )
+    rows = with_visitor_count(counts).withColumns({"bucket": stored.bucket(), "counted_at": F.lit(datetime.now(UTC))})
     lake.replace(table, rows, click_hours_predicate(hours))
 
 

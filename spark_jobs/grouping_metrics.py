@@ -45,7 +45,8 @@ class GroupingMetrics:
         rows: list[tuple[object, ...]] = []
         for instance in range(operator.instances):
             clicks, busiest = load[f"rows_{instance}"] or 0, load[f"busiest_rows_{instance}"] or 0
-            seconds = None
+            # Fewer rows than lie between two looks at the clock: no time is known.
+            seconds = (load[f"nanoseconds_{instance}"] or 0) / 1e9 or None
             rows.append(
                 (
                     self._run_id,

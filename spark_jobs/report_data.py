@@ -9,12 +9,13 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from include.log_hours import Hour
-from include.report import AccountingRow, HourOfClicks, KeyCount, ReportData, Verdict
+from include.report import AccountingRow, HourOfClicks, InstanceLoad, KeyCount, ReportData, Verdict
 from include.settings import Settings
 from include.tables import (
     AGGREGATES,
     CLICKS_BY_COUNTRY_HOURLY,
     CLICKS_BY_URL_HOURLY,
+    GROUPING_METRICS,
     INGEST_ACCOUNTING,
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
     QUALITY_RESULTS,
@@ -50,6 +51,7 @@ def read_report_data(lake: Lake, settings: Settings) -> ReportData:
         countries=_busiest(lake, CLICKS_BY_COUNTRY_HOURLY, hours, ALL_COUNTRIES),
         accounting=accounting,
         verdict=_verdict(lake, hours, accounting),
+        loads=_loads(lake),
     )
 
 
@@ -72,6 +74,25 @@ def _busiest(lake: Lake, computed: Table, hours: Sequence[Hour], most: int) -> l
     )
     rows = busiest.join(visitors, key, "left").orderBy(F.desc("click_count"), key).collect()
     return [KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitor_count"] or 0) for row in rows]
+
+
+def _loads(lake: Lake) -> list[InstanceLoad]:
+    """The instances of the newest run that counted anything."""
+    metrics = lake.read(GROUPING_METRICS)
+    newest = metrics.where("rows > 0").agg(F.max_by("run_id", "measured_at").alias("run_id"))
+    return [
+        InstanceLoad(
+            operator=row["operator"],
+            grouping=row["grouping"],
+            instance_id=row["instance_id"],
+            click_count=row["rows"],
+            keys=row["keys"],
+            clicks_per_second=row["rows_per_second"],
+            busiest_key=row["busiest_key"],
+            busiest_key_share=row["busiest_key_share"],
+        )
+        for row in metrics.join(F.broadcast(newest), "run_id").collect()
+    ]
 
 
 def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:

@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from expectations.judge import Outcome, judge
-from expectations.metrics import Facts, click_hour_frame, facts_by_subject, log_hour_frame
-from expectations.suites import click_hour_checks, log_hour_checks
+from expectations.metrics import Facts, click_hour_frame, facts_by_subject, grouping_frame, log_hour_frame
+from expectations.suites import click_hour_checks, grouping_checks, log_hour_checks
+from include.counting import counted_tables
 from include.errors import QualityError
 from include.job_arguments import JobArguments, exit_with
 from include.log_hours import Hour
@@ -23,18 +24,16 @@ from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.tables import (
     CLICKS,
-    CLICKS_BY_COUNTRY_HOURLY,
-    CLICKS_BY_URL_HOURLY,
+    GROUPING_METRICS,
     INGEST_ACCOUNTING,
     QUALITY_RESULTS,
     QUARANTINED_CLICKS,
+    Table,
 )
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
 from spark_jobs.shell import run_from_shell
 from spark_jobs.touched_hours import touched_click_hours
 from spark_jobs.transforms import measure_quality
-
-_AGGREGATES = {"url": CLICKS_BY_URL_HOURLY, "country": CLICKS_BY_COUNTRY_HOURLY}
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
@@ -51,14 +50,16 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         run_id = f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}"
         touched = touched_click_hours(lake, sources, arguments.log_hours)
         click_hours = touched.own
-        layouts = {key: lake.layout(table) for key, table in _AGGREGATES.items()}
-        buckets = {key: layout.buckets or lake.buckets(_AGGREGATES[key]) for key, layout in layouts.items()}
-        facts = _measure(lake, sources, arguments, click_hours, buckets)
+        tables = counted_tables(settings.pipeline.counts)
+        layouts = {key: lake.layout(table) for key, table in tables.items()}
+        buckets = {key: layout.buckets or lake.buckets(tables[key]) for key, layout in layouts.items()}
+        facts = _measure(lake, sources, arguments, click_hours, tables, buckets)
     docs = settings.reports / "data_docs" / run_id
     checks = settings.pipeline
     outcomes = judge("log_hours", log_hour_frame(facts), log_hour_checks(checks), docs)
     outcomes += judge("click_hours", click_hour_frame(click_hours, facts, layouts), click_hour_checks(checks), docs)
-    lake.append(QUALITY_RESULTS, lake.rows(QUALITY_RESULTS, [_as_row(o, run_id, now) for o in outcomes]))
+    outcomes += judge("groupings", grouping_frame(facts), grouping_checks(checks), docs)
+    lake.append_rows(QUALITY_RESULTS, [_as_row(outcome, run_id, now) for outcome in outcomes])
     summary = _summary(arguments, outcomes)
     if any(outcome.is_critical_failure for outcome in outcomes):
         raise QualityError("; ".join(summary) + f"; Data Docs: {docs}")
@@ -66,7 +67,12 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
 
 
 def _measure(
-    lake: Lake, sources: Sequence[Source], arguments: JobArguments, click_hours: Sequence[Hour], buckets: dict[str, int]
+    lake: Lake,
+    sources: Sequence[Source],
+    arguments: JobArguments,
+    click_hours: Sequence[Hour],
+    tables: dict[str, Table],
+    buckets: dict[str, int],
 ) -> Facts:
     log_hours = list(arguments.log_hours)
     lateness = max(source.lateness_hours for source in sources)
@@ -76,7 +82,11 @@ def _measure(
     clicks = lake.read(CLICKS)
     # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
     measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
+    counted = lake.read(GROUPING_METRICS).where(
+        (F.col("source") == arguments.source) & (F.col("log_hours") == str(arguments.log_hours))
+    )
     facts = measure_quality.together(
+        groupings=measure_quality.grouping_facts(counted),
         accounting=lake.read(INGEST_ACCOUNTING).where(of_log_hours),
         clicks=measure_quality.click_facts(measured),
         quarantined=measure_quality.quarantine_facts(lake.read(QUARANTINED_CLICKS).where(of_log_hours)),
@@ -85,7 +95,7 @@ def _measure(
         ),
         **{
             f"by_{key}": measure_quality.count_facts(lake.read_click_hours(table, click_hours), table, buckets[key])
-            for key, table in _AGGREGATES.items()
+            for key, table in tables.items()
         },
     )
     return facts_by_subject((row["subject"], row["facts"]) for row in facts.collect())

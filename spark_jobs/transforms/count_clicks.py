@@ -12,26 +12,39 @@ from spark_jobs.transforms.groupings import INSTANCE, Grouping, with_instance
 
 _CLICK_HOUR = ("click_date", "click_hour")
 
+# Each instance looks at the clock at its first row and at every 64th.
+_ROWS_A_LOOK = 64
+_NANOSECONDS = "CAST(reflect('java.lang.System', 'nanoTime') AS BIGINT)"
+
 
 def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
     """One row per (instance_id, click_date, click_hour, key); click_count >= 1.
 
     ``click_count`` has all clicks that the instance was dealt, ``bot_click_count`` those of crawlers;
     ``visitor_sketch`` the distinct visitors among the others. Clicks without a visitor are counted, but are nobody's;
-    clicks with a null key are counted as one key. When the grouping keeps the key whole these are its counts; else
-    they are parts, for ``merge_counts``.
+    clicks with a null key are counted as one key. ``first_look`` and ``last_look`` at the clock are in nanoseconds
+    from an arbitrary moment, null where no look fell on one of the counted clicks. When the grouping keeps the key
+    whole these are its counts; else they are parts, for ``merge_counts``.
     """
-    dealt = with_instance(grouping.deal(clicks))
+    dealt = with_instance(grouping.deal(clicks)).withColumn("looked_at", _look_at_clock())
     human_visitor = F.when(~F.col("is_bot"), F.col("visitor_id"))
     counts = [
         F.count(F.lit(1)).alias("click_count"),
         F.count_if("is_bot").alias("bot_click_count"),
         F.hll_sketch_agg(human_visitor, SKETCH_LG_K).alias("visitor_sketch"),
+        F.min("looked_at").alias("first_look"),
+        F.max("looked_at").alias("last_look"),
     ]
     if grouping.keeps_whole([*_CLICK_HOUR, key]):
         # Without the instance among the grouped columns Spark sees that no row has to move again.
         return dealt.groupBy(*_CLICK_HOUR, key).agg(F.min(INSTANCE).alias(INSTANCE), *counts)
     return dealt.groupBy(INSTANCE, *_CLICK_HOUR, key).agg(*counts)
+
+
+def _look_at_clock() -> Column:
+    """The time now for one row in so many, null else; Spark's own current_timestamp stands still during a query."""
+    is_due = F.monotonically_increasing_id().bitwiseAND(F.lit(_ROWS_A_LOOK - 1)) == 0
+    return F.when(is_due, F.expr(_NANOSECONDS))
 
 
 def merge_counts(parts: DataFrame, key: str) -> DataFrame:
@@ -56,9 +69,10 @@ def with_visitor_count(counts: DataFrame) -> DataFrame:
 
 
 def load_per_instance(key: str, instances: int) -> Sequence[Column]:
-    """What to observe of ``count_per_instance``: per instance i ``rows_i``, ``keys_i`` and ``busiest_i``.
+    """What to observe of ``count_per_instance``: for each instance i rows_i, keys_i, busiest_i and nanoseconds_i.
 
-    ``keys`` are its counts, of one click hour and key each; ``busiest`` is the largest, as its count and its key.
+    ``keys`` are its counts, of one click hour and key each; ``busiest`` is the largest, as its count and its key;
+    ``nanoseconds`` passed between its first look at the clock and its last.
     """
     columns = []
     for instance in range(instances):
@@ -68,5 +82,8 @@ def load_per_instance(key: str, instances: int) -> Sequence[Column]:
             F.count_if(is_there).alias(f"keys_{instance}"),
             F.max(F.when(is_there, F.col("click_count"))).alias(f"busiest_rows_{instance}"),
             F.max_by(F.col(key).cast("string"), F.when(is_there, F.col("click_count"))).alias(f"busiest_{instance}"),
+            (F.max(F.when(is_there, F.col("last_look"))) - F.min(F.when(is_there, F.col("first_look")))).alias(
+                f"nanoseconds_{instance}"
+            ),
         ]
     return columns

@@ -15,6 +15,7 @@ from typing import ClassVar
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from typing_extensions import override
 
 from include.counting import CountSettings
 from include.errors import UsageError
@@ -36,7 +37,7 @@ class Grouping(ABC):
         """Whether all rows that are equal in ``keys`` go to one instance, so that its count of them is complete."""
         return False
 
-    def require_columns(self, rows: DataFrame) -> None:
+    def require_columns(self, rows: DataFrame) -> None:  # noqa: B027 - most groupings go by nothing
         """Refuse rows that lack what the grouping goes by; by default it goes by nothing.
 
         Raises:
@@ -81,6 +82,7 @@ class FifoGrouping(Grouping):
 
     name: ClassVar[str] = "fifo"
 
+    @override
     def deal(self, rows: DataFrame) -> DataFrame:
         return rows
 
@@ -95,6 +97,7 @@ class _Dealt(Grouping):
         if self.instances < 1:
             raise UsageError(f"grouping {self.name}: instances = {self.instances}; expected a whole number above 0")
 
+    @override
     def described(self) -> str:
         return f"{self.name} over {self.instances}"
 
@@ -105,6 +108,7 @@ class ShuffleGrouping(_Dealt):
 
     name: ClassVar[str] = "shuffle"
 
+    @override
     def deal(self, rows: DataFrame) -> DataFrame:
         return rows.repartition(self.instances)
 
@@ -118,12 +122,15 @@ class _Keyed(_Dealt):
         if not self.keys or not all(self.keys):
             raise UsageError(f"grouping {self.name}: keys = {list(self.keys)}; expected one column name or more")
 
+    @override
     def keeps_whole(self, keys: Iterable[str]) -> bool:
         return set(self.keys) <= set(keys)
 
+    @override
     def described(self) -> str:
         return f"{self.name}({', '.join(self.keys)}) over {self.instances}"
 
+    @override
     def require_columns(self, rows: DataFrame) -> None:
         missing = [key for key in self.keys if key not in rows.columns]
         if missing:
@@ -148,6 +155,7 @@ class FieldsGrouping(_Keyed):
         """The number of the instance, 0 to ``instances`` - 1."""
         return F.pmod(F.hash(*self.keys), F.lit(self.instances))
 
+    @override
     def deal(self, rows: DataFrame) -> DataFrame:
         self.require_columns(rows)
         dealt = rows.repartition(self.instances, *self.keys)
@@ -160,6 +168,7 @@ class RangeGrouping(_Keyed):
 
     name: ClassVar[str] = "range"
 
+    @override
     def deal(self, rows: DataFrame) -> DataFrame:
         self.require_columns(rows)
         return rows.repartitionByRange(self.instances, *self.keys)
@@ -175,6 +184,7 @@ class CustomGrouping(_Dealt):
     name: ClassVar[str] = "custom"
     expression: str
 
+    @override
     def require_columns(self, rows: DataFrame) -> None:
         try:
             rows.select(self.instance()).schema  # noqa: B018 - asks Spark whether it understands the expression
@@ -184,6 +194,7 @@ class CustomGrouping(_Dealt):
                 f"{', '.join(rows.columns)}"
             ) from None
 
+    @override
     def deal(self, rows: DataFrame) -> DataFrame:
         return rows.repartitionById(self.instances, self.instance())
 
@@ -191,6 +202,7 @@ class CustomGrouping(_Dealt):
         """The number of the instance, 0 to ``instances`` - 1."""
         return F.pmod(F.hash(F.expr(self.expression)), F.lit(self.instances))
 
+    @override
     def described(self) -> str:
         return f"{self.name}({self.expression}) over {self.instances}"
 
@@ -216,9 +228,11 @@ class SaltedFieldsGrouping(_Keyed):
         if self.hot_keys and len(self.keys) != 1:
             raise UsageError(f"grouping {self.name}: hot_keys need one key column; got {', '.join(self.keys)}")
 
+    @override
     def keeps_whole(self, keys: Iterable[str]) -> bool:
         return self.salts == 1 and super().keeps_whole(keys)
 
+    @override
     def deal(self, rows: DataFrame) -> DataFrame:
         self.require_columns(rows)
         salt = F.pmod(F.xxhash64(*rows.columns), F.lit(self.salts)).cast("int")
@@ -227,6 +241,7 @@ class SaltedFieldsGrouping(_Keyed):
         first = F.pmod(F.hash(*self.keys), F.lit(self.instances))
         return rows.repartitionById(self.instances, F.pmod(first + salt, F.lit(self.instances)))
 
+    @override
     def described(self) -> str:
         return f"{self.name}({', '.join(self.keys)}) over {self.instances}, {self.salts} salts"
 
@@ -237,9 +252,11 @@ class GlobalGrouping(Grouping):
 
     name: ClassVar[str] = "global"
 
+    @override
     def deal(self, rows: DataFrame) -> DataFrame:
         return rows.repartition(1)
 
+    @override
     def keeps_whole(self, keys: Iterable[str]) -> bool:
         return True
 
@@ -250,6 +267,7 @@ class BroadcastGrouping(Grouping):
 
     name: ClassVar[str] = "broadcast"
 
+    @override
     def deal(self, rows: DataFrame) -> DataFrame:
         return F.broadcast(rows)
 

@@ -77,7 +77,7 @@ def count_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
     return counts.groupBy(*_CLICK_HOUR).agg(
         F.sum("click_count").alias("clicks"),
         F.count(F.lit(1)).alias("rows"),
-        F.count_distinct(key).alias("keys"),
+        F.count_distinct(F.struct(key)).alias("keys"),
         F.min("click_count").alias("smallest_count"),
         F.max("click_count").alias("largest_count"),
         F.count_if(F.col("bot_click_count") > F.col("click_count")).alias("bots_above_clicks"),
@@ -109,6 +109,21 @@ def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
         F.count_if("has_two_buckets").alias("keys_with_two_buckets"),
         F.min(bad_hour).alias("first_hour"),
         F.max(bad_hour).alias("last_hour"),
+    )
+
+
+def grouping_facts(metrics: DataFrame) -> DataFrame:
+    """One row per operator: the load of its instances in the newest run, from ``grouping_metrics``."""
+    newest = metrics.groupBy("operator").agg(F.max_by("run_id", "measured_at").alias("run_id"))
+    return (
+        metrics.join(F.broadcast(newest), ["operator", "run_id"])
+        .groupBy("operator", "log_hours", "grouping", "instances")
+        .agg(
+            F.sum("rows").alias("clicks"),
+            F.max("rows").alias("busiest_rows"),
+            F.max_by("busiest_key", F.col("busiest_key_share") * F.col("rows")).alias("busiest_key"),
+            F.max(F.col("busiest_key_share") * F.col("rows")).cast("bigint").alias("busiest_key_rows"),
+        )
     )
 
 

@@ -112,8 +112,8 @@ class TemporaryLake:
         return sorted(rows, key=repr)
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """All tables but the quality results, whose rows carry a run's id."""
-        return {name: self.rows(table) for name, table in TABLES.items() if name != "quality_results"}
+        """All tables but those whose rows carry a run's id."""
+        return {name: self.rows(table) for name, table in TABLES.items() if "run_id" not in table.column_names}
 
     def accounting(self) -> dict[str, dict[str, Any]]:
         """The accounting by log hour."""

@@ -22,6 +22,7 @@ from include.report import (
     AccountingRow,
     AccountingTotals,
     HourOfClicks,
+    InstanceLoad,
     KeyCount,
     ReportData,
     Verdict,
@@ -380,6 +381,17 @@ def test_accounting_is_shown_before_anything_is_published() -> None:
     page = Page(render_report(some_data(hours=[], urls=[], countries=[])))
     assert "Nothing published yet" in page.text
     assert page.rows("By source")[1][0] == "web"
+
+
+def test_load_of_each_instance_is_shown_with_its_skew() -> None:
+    loads = [
+        InstanceLoad("count_by_url", "fields(url) over 2", 1, 300, 7, 1500.4, HOSTILE, 0.5),
+        InstanceLoad("count_by_url", "fields(url) over 2", 0, 100, 5, None, None, 0.0),
+    ]
+    page = Page(render_report(some_data(loads=loads)))
+    rows = page.rows("count_by_url: fields(url) over 2; skew 1.50")
+    assert [row[:4] for row in rows[1:]] == [["0", "100", "5", ""], ["1", "300", "7", "1,500"]]
+    assert rows[2][4:] == [HOSTILE, "50.0%"]
 
 
 @pytest.mark.parametrize(

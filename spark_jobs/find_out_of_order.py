@@ -1,0 +1,63 @@
+"""Find the keys whose clicks arrived out of order in the given log hours, and log them to out_of_order_keys.
+
+A click is out of order when a click of the same key before it in the same file happened later. Replaces what the
+table says of these log hours and this key.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from include.counting import CountKey
+from include.job_arguments import JobArguments, exit_with, job_parser
+from include.settings import Settings
+from include.sources import choose_sources
+from include.tables import CLICKS, OUT_OF_ORDER_KEYS
+from spark_jobs.io import Lake, log_hours_predicate
+from spark_jobs.session import spark_session
+from spark_jobs.transforms.out_of_order import find_out_of_order
+
+_LISTED = 10
+
+
+def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, key: str) -> list[str]:
+    """Log the keys with clicks out of order; returns a few lines on the worst of them."""
+    lake = Lake(spark, settings)
+    report = []
+    for source in choose_sources(settings, arguments.source):
+        hours = list(arguments.log_hours)
+        with lake.locked():
+            found = find_out_of_order(lake.read_in_stored_order(CLICKS, source.name, hours), key)
+            predicate = f"{log_hours_predicate(source.name, hours)} AND key_name = '{key}'"
+            lake.replace(OUT_OF_ORDER_KEYS, found, predicate)
+            logged = lake.read_log_hours(OUT_OF_ORDER_KEYS, source.name, hours).where(F.col("key_name") == key)
+            keys, late = logged.agg(F.count_distinct(F.struct("key")), F.sum("out_of_order")).collect()[0]
+            worst = logged.groupBy("key").agg(
+                F.sum("out_of_order").alias("out_of_order"), F.max("largest_delay").alias("largest_delay")
+            )
+            rows = worst.orderBy(F.desc("out_of_order"), "key").limit(_LISTED).collect()
+        report.append(f"{source.name} {arguments.log_hours}: {late or 0:,} clicks of {keys:,} {key}s out of order")
+        report += [
+            f"  {row['out_of_order']:>9,} by up to {row['largest_delay']:,.3f} s: {row['key'] or 'null'}"
+            for row in rows
+        ]
+    return report
+
+
+def main() -> None:
+    """The job from a shell."""
+    parser = job_parser("spark_jobs.find_out_of_order", __doc__)
+    parser.add_argument("--key", default="url", choices=get_args(CountKey), help="the key; default: url")
+    given = parser.parse_args()
+    arguments = JobArguments.of(given.source, given.start, given.end, given.hour)
+    settings = Settings.from_environment()
+    choose_sources(settings, arguments.source)
+    with spark_session(settings) as spark:
+        print(*run(spark, settings, arguments, key=given.key), sep="\n")
+
+
+if __name__ == "__main__":
+    exit_with(main)
