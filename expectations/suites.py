@@ -124,7 +124,8 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
             "The counts are older than the clicks, or miss some. Aggregate the hour again.",
         ),
     ]
-    for key, table in counted_tables(settings.counts).items():
+    tables = counted_tables(settings.counts)
+    for key, table in tables.items():
         checks += [
             Check(
                 _always(f"smallest_{key}_count", 1, None),
@@ -143,12 +144,6 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
                 CRITICAL,
                 f"every bucket is what the {key}'s hash says for the table's number of buckets",
                 "Joins that rely on co-partitioning would miss rows. Aggregate the hour again.",
-            ),
-            Check(
-                _equal("url_buckets", f"{key}_buckets"),
-                CRITICAL,
-                f"the tables per url and per {key} have the same number of buckets",
-                f"Co-partitioned tables share it. {_REPARTITION}",
             ),
             Check(
                 _one_of(f"{key}_partitioner", PARTITIONER, NOT_STATED),
@@ -175,6 +170,16 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
                 "They are a part of them. Aggregate the hour again.",
             ),
         ]
+    checks += [
+        Check(
+            _equal("url_buckets", f"{key}_buckets"),
+            CRITICAL,
+            f"the tables per url and per {key} have the same number of buckets",
+            f"Co-partitioned tables share it. {_REPARTITION}",
+        )
+        for key in tables
+        if key != "url"
+    ]
     checks += [
         Check(
             _always("top_url_share", None, settings.max_top_key_share),
