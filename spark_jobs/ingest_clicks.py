@@ -26,6 +26,7 @@ from spark_jobs.hour_account import HourAccount, accounts_of
 from spark_jobs.io import Lake, log_hours_predicate, read_lines
 from spark_jobs.lookups import CountryDatabase, crawler_user_agents, look_up_clients
 from spark_jobs.session import spark_session
+from spark_jobs.steps import step
 from spark_jobs.transforms.account_for_lines import count_out_of_order, count_outcomes
 from spark_jobs.transforms.build_clicks import build_clicks, quarantine
 from spark_jobs.transforms.drop_duplicates import find_duplicates, log_hour_number
@@ -64,9 +65,15 @@ class SourceIngest:
         known = self._known_around(hours)
         landed = self._landed(hours, known)
         touched_before = self._touched_before(hours, known)
-        with self._parsed(landed) as parsed, self.lake.staged(self._duplicates(parsed, hours)) as duplicates:
-            outcomes = count_outcomes(parsed, duplicates).collect()
-            accounts = accounts_of(hours, outcomes, count_out_of_order(parsed, duplicates).collect())
+        with (
+            self._parsed(landed) as parsed,
+            self.lake.staged(self._duplicates(parsed, hours), "duplicates") as duplicates,
+        ):
+            with step(self.lake.spark, "count outcomes"):
+                outcomes = count_outcomes(parsed, duplicates).collect()
+            with step(self.lake.spark, "count clicks out of order"):
+                out_of_order = count_out_of_order(parsed, duplicates).collect()
+            accounts = accounts_of(hours, outcomes, out_of_order)
             crawlers, clients = self._crawlers(parsed), self._clients(parsed)
             self._replace(QUARANTINED_CLICKS, quarantine(parsed, self.source.name), hours)
             self._replace(CLICKS, build_clicks(parsed, duplicates, crawlers, clients, self.source.name), hours)
@@ -84,7 +91,8 @@ class SourceIngest:
             return {}
         lateness = self.source.lateness_hours
         around = {hour.plus(shift) for hour in hours for shift in range(-lateness, lateness + 1)}
-        rows = self.lake.read_log_hours(INGEST_ACCOUNTING, self.source.name, around).collect()
+        with step(self.lake.spark, "read the accounting around"):
+            rows = self.lake.read_log_hours(INGEST_ACCOUNTING, self.source.name, around).collect()
         return {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
 
     def _landed(self, hours: Sequence[Hour], known: Mapping[Hour, Row]) -> list[LandedHour]:
@@ -110,7 +118,9 @@ class SourceIngest:
         touched = {hour: set(known[hour]["click_hours"]) if hour in known else set() for hour in hours}
         if self.lake.exists(CLICKS):
             stored = self.lake.read_log_hours(CLICKS, self.source.name, hours)
-            for row in stored.select("log_date", "log_hour", "click_date", "click_hour").distinct().collect():
+            with step(self.lake.spark, "find click hours touched before"):
+                pairs = stored.select("log_date", "log_hour", "click_date", "click_hour").distinct().collect()
+            for row in pairs:
                 touched[Hour.of(row["log_date"], row["log_hour"])].add(
                     str(Hour.of(row["click_date"], row["click_hour"]))
                 )
@@ -121,7 +131,7 @@ class SourceIngest:
         """The parsed lines, staged for the passes over them: memory does not grow with their number."""
         with ExitStack() as stack:
             try:
-                parsed = stack.enter_context(self.lake.staged(self._parse(landed, skip_damage=False)))
+                parsed = stack.enter_context(self.lake.staged(self._parse(landed, skip_damage=False), "parsed lines"))
             except PySparkException as error:
                 files = find_damaged_files(file for hour in landed for file in hour.files)
                 if not files:
@@ -130,7 +140,7 @@ class SourceIngest:
                         f"{str(error).splitlines()[0]}; see the Spark server's log"
                     ) from error
                 self.damaged |= frozenset(map(str, files))
-                parsed = stack.enter_context(self.lake.staged(self._parse(landed, skip_damage=True)))
+                parsed = stack.enter_context(self.lake.staged(self._parse(landed, skip_damage=True), "parsed lines"))
             yield parsed
 
     def _parse(self, landed: Sequence[LandedHour], *, skip_damage: bool) -> DataFrame:
@@ -152,7 +162,8 @@ class SourceIngest:
         return find_duplicates(arrivals, before, self.source.lateness_hours)
 
     def _crawlers(self, parsed: DataFrame) -> DataFrame:
-        seen = parsed.select("user_agent").where("user_agent IS NOT NULL").distinct().collect()
+        with step(self.lake.spark, "find user agents"):
+            seen = parsed.select("user_agent").where("user_agent IS NOT NULL").distinct().collect()
         crawlers = crawler_user_agents(row["user_agent"] for row in seen)
         return self.lake.spark.createDataFrame([(name,) for name in crawlers], "user_agent STRING")
 
@@ -161,12 +172,13 @@ class SourceIngest:
         fields = self.source.fields
         if fields is not None and fields.client_address is None:
             return None
-        seen = (
+        distinct = (
             parsed.where("reason IS NULL")
             .select("client_address", "user_agent", F.to_date("clicked_at").alias("click_date"))
             .distinct()
-            .collect()
         )
+        with step(self.lake.spark, "find clients"):
+            seen = distinct.collect()
         countries = CountryDatabase(self.settings.pipeline.country_database)
         found = look_up_clients((tuple(row) for row in seen), countries, self.settings.visitor_key())
         return self.lake.spark.createDataFrame(
@@ -202,7 +214,8 @@ class SourceIngest:
         )
         apart = F.col("hour_number") - F.col("first_hour")
         twice = first.join(second, "event_id").where(apart.between(1, self.source.lateness_hours))
-        turned = {Hour.of_number(row[0]) for row in twice.select("hour_number").distinct().collect()}
+        with step(self.lake.spark, "find later duplicates"):
+            turned = {Hour.of_number(row[0]) for row in twice.select("hour_number").distinct().collect()}
         return sorted(lost_first | turned)
 
     def _replace(self, table: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:

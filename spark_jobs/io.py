@@ -18,6 +18,7 @@ from include.landing import LandedHour
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
 from include.tables import BUCKETS_PROPERTY, Table
+from spark_jobs.steps import step
 
 LINES_SCHEMA = "value STRING, log_date DATE, log_hour INT, file STRING, line BIGINT, row_id BIGINT"
 
@@ -57,25 +58,28 @@ class Lake:
     def replace(self, table: Table, rows: DataFrame, predicate: str) -> None:
         """Replace, in one commit, exactly the rows for which the constant predicate is true."""
         self._make(table)
-        (
-            _as_declared(rows, table)
-            .write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", predicate)
-            .save(str(self.path(table)))
-        )
+        with step(self.spark, f"write {table.name}"):
+            (
+                _as_declared(rows, table)
+                .write.format("delta")
+                .mode("overwrite")
+                .option("replaceWhere", predicate)
+                .save(str(self.path(table)))
+            )
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Add rows in one commit."""
         self._make(table)
-        _as_declared(rows, table).write.format("delta").mode("append").save(str(self.path(table)))
+        with step(self.spark, f"append to {table.name}"):
+            _as_declared(rows, table).write.format("delta").mode("append").save(str(self.path(table)))
 
     @contextmanager
-    def staged(self, rows: DataFrame) -> Iterator[DataFrame]:
+    def staged(self, rows: DataFrame, what: str) -> Iterator[DataFrame]:
         """The rows, computed now and kept as Parquet until the end, for several passes that each need few columns."""
         folder = self.settings.scratch / f"staged-{uuid4()}"
         try:
-            rows.write.option("compression", "lz4_raw").parquet(str(folder))
+            with step(self.spark, f"stage {what}"):
+                rows.write.option("compression", "lz4_raw").parquet(str(folder))
             yield self.spark.read.schema(rows.schema).parquet(str(folder))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
