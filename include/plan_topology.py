@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from include.spark_plan import Operator, entries, without_ids
 from include.tables import TABLES, Table
@@ -71,15 +72,16 @@ def read_query(
     sink: str,
     stages: Sequence[RanStage] = (),
     named: Callable[[str], str] = lambda path: path,
+    initial: Operator | None = None,
 ) -> QueryTopology:
-    """The topology of a final plan.
+    """The topology of a final plan; with the initial one it knows what adaptive execution has left out.
 
     ``sink`` is what the last sub-topology's rows go to. ``stages`` are those that ran for it; without them there are no
     tasks. ``named`` gives a path as people know it.
     """
-    reader = _Reader(named)
+    reader = _Reader(plan, named)
     reader.sub_topology(plan, sink)
-    ran = _stages_of(reader, stages)
+    ran = _stages_of(reader, stages) if stages else {}
     cuts = tuple(
         replace(
             cut,
@@ -90,28 +92,41 @@ def read_query(
         for cut in reader.cuts
     )
     sub_topologies = tuple(
-        replace(part, partitions=ran[part.number].tasks) if part.number in ran else part
+        replace(part, partitions=ran[part.number].tasks if part.number in ran else _planned(part, cuts))
+        if stages
+        else part
         for part in reader.sub_topologies
     )
-    return QueryTopology(name, sub_topologies, cuts, tuple(dict.fromkeys(_needless(plan, named))))
+    left_out = (_shuffles(initial) - _shuffles(plan)).elements() if initial else ()
+    return QueryTopology(
+        name, sub_topologies, cuts, tuple(dict.fromkeys(_needless(plan, named))), tuple(sorted(left_out))
+    )
+
+
+def _shuffles(plan: Operator) -> Counter[str]:
+    """The shuffles of a plan in words, with how often each is there."""
+    exchanges = [Dealing.of(operator) for operator in plan.walk() if operator.name == "Exchange"]
+    return Counter(f"{how.partitioner} of {_names(how.keys)}" if how.keys else how.partitioner for how in exchanges)
 
 
 def is_internal(plan: Operator) -> bool:
     """Whether a query reads nothing but Delta's own log, or rows that the job sent itself."""
     leaves = [operator for operator in plan.walk() if not operator.children]
-    return all("Delta Table State" in leaf.name or _IS_LOCAL.match(leaf.name) or _is_log(leaf) for leaf in leaves)
+    return all(_IS_LOCAL.match(leaf.name) or _is_log(leaf) for leaf in leaves)
 
 
 class _Reader:
     """Walks a plan from its root to its leaves, and numbers sub-topologies and cuts as rows flow: leaves first."""
 
-    def __init__(self, named: Callable[[str], str]) -> None:
+    def __init__(self, plan: Operator, named: Callable[[str], str]) -> None:
         self.named = named
         self.sub_topologies: list[SubTopology] = []
         self.cuts: list[Cut] = []
         self.readers: dict[int, list[int]] = {}
         self.reads: dict[int, list[str]] = {}
         self.cut_of: dict[int, int] = {}
+        #: Spark's own columns by what they stand for: _w0#7 is shiftright(row_id#3, 33).
+        self.aliases = _own_columns(plan)
         #: Stage ids that the metrics of a sub-topology name.
         self.named_stages: dict[int, list[int]] = {}
 
@@ -125,7 +140,7 @@ class _Reader:
             if isinstance(source, int):
                 self.readers[source].append(number)
         named = (self.cuts[source].name if isinstance(source, int) else source for source in sources)
-        said = (_said(operator) for operator in operators)
+        said = (_said(operator, self.aliases) for operator in operators)
         self.sub_topologies.append(
             SubTopology(
                 number,
@@ -160,13 +175,13 @@ class _Reader:
     def _cut(self, exchange: Operator, above: tuple[Operator, ...]) -> int:
         writer = self.sub_topology(exchange.children[0], None)
         number = len(self.cuts)
-        reader = next((operator for operator in above if not _SILENT.match(operator.name)), None)
+        reader = next((operator for operator in above if not _is_beside(operator, exchange)), None)
         if exchange.name == "BroadcastExchange":
             cut = Cut(number, BROADCAST, _cause(reader), BROADCAST, (), None, False, writer, ())
         else:
             how = Dealing.of(exchange)
             cause = "repartition asked for" if how.is_asked_for else _cause(reader)
-            keys = tuple(map(without_ids, how.keys))
+            keys = tuple(_name(key, self.aliases) for key in how.keys)
             # With a number of partitions of its own: repartition(4, key). Without one it is Spark's default.
             has_own_count = how.origin == "REPARTITION_BY_NUM" or how.partitioner == "single"
             cut = Cut(number, SHUFFLE, cause, how.partitioner, keys, how.count, has_own_count, writer, ())
@@ -207,9 +222,37 @@ def _stages_of(reader: _Reader, stages: Sequence[RanStage]) -> dict[int, RanStag
     return found
 
 
+def _planned(part: SubTopology, cuts: Sequence[Cut]) -> int:
+    """The tasks of a sub-topology whose stage is not known: as many as the partitions it reads, else one.
+
+    Spark's metrics do not name the stage when there is only one task to tell of.
+    """
+    read = [cut for cut in cuts if cut.kind == SHUFFLE and part.number in cut.readers]
+    coalesced = [int(match[1]) for cut in read for how in cut.reads if (match := _COALESCED.match(how))]
+    return max(coalesced or [cut.count or 1 for cut in read], default=1)
+
+
+def _is_beside(operator: Operator, exchange: Operator) -> bool:
+    """Whether an operator above an exchange is not what the exchange is for."""
+    is_local_sort = operator.name == "Sort" and Dealing.of(exchange).partitioner != "range"
+    return bool(_SILENT.match(operator.name)) or is_local_sort
+
+
+def _own_columns(plan: Operator) -> dict[str, str]:
+    """What the columns that Spark made itself stand for."""
+    found = {}
+    for operator in plan.walk():
+        for column in operator.detail_list("Output"):
+            expression, made, name = column.rpartition(" AS ")
+            if made and name.startswith("_"):
+                found[name] = expression
+    return found
+
+
+_COALESCED = re.compile(r"coalesced to (\d+)")
 _WRITE_METRICS = ("data size", "shuffle bytes written", "shuffle write time", "time to collect", "time to build")
 _STAGE = re.compile(r"\(stage (\d+)\.\d+: task \d+\)")
-_IS_LOCAL = re.compile(r"(LocalTableScan|Scan OneRowRelation|OneRowRelation|EmptyRelation|LocalRelation|Range)$")
+_IS_LOCAL = re.compile(r"(LocalTableScan|Scan OneRowRelation|OneRowRelation|LocalRelation|Range)$")
 _LOCATION = re.compile(r"\[(?P<first>[^,\]]+)")
 
 
@@ -218,15 +261,18 @@ def _stages_in(metric: str) -> list[int]:
 
 
 def _is_log(leaf: Operator) -> bool:
-    return "_delta_log" in leaf.name or "_delta_log" in leaf.details.get("Location", "")
+    # Delta reads its log by RDDs; a Connect client has none.
+    return leaf.name.startswith("Scan ExistingRDD") or "_delta_log" in leaf.details.get("Location", "")
 
 
 def _source(leaf: Operator, named: Callable[[str], str]) -> str:
     location = _LOCATION.search(leaf.details.get("Location", ""))
     if location:
         return named(location["first"].strip().removeprefix("file:"))
-    if "Delta Table State" in leaf.name or _is_log(leaf):
+    if _is_log(leaf):
         return "Delta's log"
+    if leaf.name == "EmptyRelation":
+        return "nothing: Spark found, while it ran, that there are no rows"
     return "rows of the job" if _IS_LOCAL.match(leaf.name) else leaf.name
 
 
@@ -246,40 +292,50 @@ def _cause(reader: Operator | None) -> str:
     return reader.name
 
 
-def _said(operator: Operator) -> str | None:
+def _said(operator: Operator, aliases: Mapping[str, str]) -> str | None:
     """The operator in words; None for those that only hand rows on."""
+
+    def by(keys: Sequence[str], without: str = "") -> str:
+        return f" by {_names(keys, aliases)}" if keys else without
+
     name = operator.name
     if _SILENT.match(name) or not operator.children:
         return None
     if _AGGREGATE.match(name):
         functions = operator.detail_list("Functions")
-        partial = any(function.startswith(("partial_", "merge_")) for function in functions)
-        what = "partial aggregate" if partial else "aggregate" if functions else "distinct"
-        return what + _by(operator.detail_list("Keys"), " of all rows" if functions else "")
+        is_partial = any(function.startswith("partial_") for function in functions)
+        is_merging = any(function.startswith("merge_") for function in functions) and not is_partial
+        what = (
+            "partial aggregate" if is_partial else "merge" if is_merging else "aggregate" if functions else "distinct"
+        )
+        return what + by(operator.detail_list("Keys"), " of all rows" if functions else "")
     if _JOIN.match(name):
         kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", operator.details.get("Join type", "Inner")).lower()
         how = " with broadcast rows" if name.startswith("Broadcast") else ""
-        return f"{kind} join{how}" + _by(operator.detail_list("Left keys"))
+        return f"{kind} join{how}" + by(operator.detail_list("Left keys"))
     if name.startswith("Window"):
         _, keys, order = [*operator.detail_list("Arguments"), "", "", ""][:3]
-        return "window" + _by(entries(keys)) + (f", ordered by {_names(entries(order))}" if entries(order) else "")
+        return "window" + by(entries(keys)) + (", ordered" + by(entries(order)) if entries(order) else "")
     if name == "Sort":
-        return f"sort by {_names(entries(operator.detail_list('Arguments')[0]))}"
+        return "sort" + by(entries(operator.detail_list("Arguments")[0]))
     return _WORDS.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
 _WORDS = {"Generate": "explode", "TakeOrderedAndProject": "top rows", "CollectLimit": "limit", "GlobalLimit": "limit"}
 
 
-def _by(keys: Sequence[str], without: str = "") -> str:
-    return f" by {_names(keys)}" if keys else without
+def _names(keys: Iterable[str], aliases: Mapping[str, str] = MappingProxyType({})) -> str:
+    return ", ".join(_name(key, aliases) for key in keys)
 
 
-def _names(keys: Iterable[str]) -> str:
-    return ", ".join(
-        re.sub(r" (ASC|DESC)( NULLS (FIRST|LAST))?", lambda m: " desc" if m[1] == "DESC" else "", without_ids(key))
-        for key in keys
-    )
+_OWN_COLUMN = re.compile(r"(?<![\w`])_\w+#\d+L?")
+_ORDER = re.compile(r" (ASC|DESC)( NULLS (FIRST|LAST))?")
+
+
+def _name(key: str, aliases: Mapping[str, str]) -> str:
+    """A key as people read it: without Spark's ids, and with a word only for an order that is not the usual one."""
+    known = _OWN_COLUMN.sub(lambda column: aliases.get(column[0], column[0]), key)
+    return _ORDER.sub(lambda order: " desc" if order[1] == "DESC" else "", without_ids(known))
 
 
 def _read_as(above: Sequence[Operator]) -> list[str]:
@@ -340,13 +396,9 @@ def _dealt_twice(exchange: Operator) -> Iterator[str]:
             "together already; leave the second out"
         )
     elif before.partitioner == "hash" and keys < keys_before and how.is_asked_for and not before.is_asked_for:
-        crossed, crossed_before = _crossed(exchange)[0], _crossed(source)[0]
-        rows = (
-            "" if crossed is None or crossed_before is None else f" ({crossed_before:,} and {crossed:,} rows crossed)"
-        )
         yield (
-            f"the shuffles by {those} and then by {these} could be one{rows}: dealt by {these} before the aggregate, "
-            f"rows of equal {those} are together too"
+            f"the shuffles by {those} and then by {these} could be one: dealt by {these} at first, rows of equal "
+            f"{those} are together too"
         )
 
 

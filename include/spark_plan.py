@@ -52,8 +52,8 @@ class Operator:
         return entries(self.details.get(name, ""))
 
 
-def read_plan(text: str, nodes: Sequence[tuple[str, Mapping[str, str]]] = ()) -> Operator:
-    """The plan's tree; the final one of an adaptive plan.
+def read_plan(text: str, nodes: Sequence[tuple[str, Mapping[str, str]]] = (), *, initial: bool = False) -> Operator:
+    """The plan's tree; of an adaptive plan the final one, or the initial one when told.
 
     ``nodes`` are the names and metrics of the status API, in its order. It lists the same operators in the same order,
     without those that only wrap others, so they are matched by it.
@@ -62,13 +62,15 @@ def read_plan(text: str, nodes: Sequence[tuple[str, Mapping[str, str]]] = ()) ->
         ClickmillError: if the text is no formatted plan.
     """
     tree, _, paragraphs = text.partition("\n\n")
-    lines = list(_tree_lines(tree))
+    lines = list(_tree_lines(tree, "Final" if initial else "Initial"))
     if not lines:
         raise ClickmillError(f"no plan in {text[:80]!r}; expected Spark's formatted plan (spark.sql.ui.explainMode)")
     details = _details(paragraphs)
-    names = [name for _, name, _ in lines]
     metrics: dict[int, Mapping[str, str]] = {}
-    matcher = SequenceMatcher(None, names, [name.strip() for name, _ in nodes], autojunk=False)
+    names, others = (
+        [name.split(" ")[0] for name in names] for names in ([n for _, n, _ in lines], [n for n, _ in nodes])
+    )
+    matcher = SequenceMatcher(None, names, others, autojunk=False)
     for block in matcher.get_matching_blocks():
         for offset in range(block.size):
             metrics[block.a + offset] = nodes[block.b + offset][1]
@@ -80,16 +82,17 @@ def read_plan(text: str, nodes: Sequence[tuple[str, Mapping[str, str]]] = ()) ->
 
 def entries(text: str) -> list[str]:
     """The entries of ``[a, f(b, c)]``, split at commas that are in no bracket; the outer brackets may be absent."""
-    text = text.strip()
-    if text.startswith("[") and text.endswith("]"):
-        text = text[1:-1]
     found, depth, start = [], 0, 0
+    text = text.strip()
     for index, character in enumerate(text):
-        depth += (character in "([{<") - (character in ")]}>")
+        depth += (character in "([{") - (character in ")]}")
         if character == "," and depth == 0:
             found.append(text[start:index].strip())
             start = index + 1
-    return [entry for entry in [*found, text[start:].strip()] if entry]
+    found = [entry for entry in [*found, text[start:].strip()] if entry]
+    if len(found) == 1 and text.startswith("[") and text.endswith("]"):
+        return entries(text[1:-1]) if text[1:-1].strip() else []
+    return found
 
 
 def without_ids(expression: str) -> str:
@@ -97,21 +100,23 @@ def without_ids(expression: str) -> str:
     return _ID.sub("", expression)
 
 
-def _tree_lines(tree: str) -> Iterator[tuple[int, str, int]]:
-    """Depth, name and number of the plan's operators, without those of an initial plan."""
-    initial_depth: int | None = None
+def _tree_lines(tree: str, without: str) -> Iterator[tuple[int, str, int]]:
+    """Depth, name and number of the plan's operators, without those of its final or of its initial plan."""
+    skipped_depth: int | None = None
     for line in tree.splitlines():
         marker = _MARKER.match(line)
         if marker:
-            initial_depth = len(marker["indent"]) // 3 if marker["plan"] == "Initial" else None
+            # A plan that Spark did not write once more at its end is still called the current one.
+            plan = "Final" if marker["plan"] == "Current" else marker["plan"]
+            skipped_depth = len(marker["indent"]) // 3 if plan == without else None
             continue
         operator = _TREE_LINE.match(line)
         if not operator:
             continue
         depth = len(operator["indent"]) // 3
-        if initial_depth is not None and depth >= initial_depth:
+        if skipped_depth is not None and depth >= skipped_depth:
             continue
-        initial_depth = None
+        skipped_depth = None
         yield depth, operator["name"].strip(), int(operator["number"])
 
 
@@ -141,4 +146,8 @@ def _subtree(
     while line < len(lines) and lines[line][0] > depth:
         child, line = _subtree(lines, line, details, metrics)
         children.append(child)
-    return Operator(number, name, details.get(number, {}), tuple(children), metrics.get(start, {})), line
+    its = details.get(number, {})
+    # The tree adds to some names (``BroadcastHashJoin Inner``), the paragraph to others (``Filter [codegen id : 1]``).
+    plain = its.get("heading", "").partition(" [")[0].strip()
+    name = plain if plain and name.startswith(plain) else name
+    return Operator(number, name, its, tuple(children), metrics.get(start, {})), line

@@ -62,12 +62,17 @@ class SubTopology:
 
 @dataclass(frozen=True)
 class QueryTopology:
-    """The topology of one query; ``needless`` says, a sentence each, which shuffles need not be."""
+    """The topology of one query.
+
+    ``needless`` says, a sentence each, which shuffles need not be. ``left_out`` are shuffles, such as ``hash of url``,
+    that were planned but are not in the final plan: adaptive execution found that their rows are not needed.
+    """
 
     name: str
     sub_topologies: tuple[SubTopology, ...]
     cuts: tuple[Cut, ...]
     needless: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def shuffles(self) -> list[Cut]:
@@ -120,6 +125,7 @@ def describe_query(query: QueryTopology, *, with_figures: bool = True) -> list[s
             if cut.writer == part.number:
                 to = ", ".join(map(str, cut.readers))
                 lines.append(f"      --> sub-topology {to}: {'; '.join(described_cut(cut, with_figures=with_figures))}")
+    lines += [f"  Planned, then left out by adaptive execution: {shuffle}" for shuffle in query.left_out]
     lines += [f"  Needless: {sentence}" for sentence in query.needless]
     return lines
 
@@ -135,10 +141,11 @@ def described_cut(cut: Cut, *, with_figures: bool = True) -> list[str]:
         into = f" into {cut.count}" if cut.is_asked_for else f" into {cut.count} by default" if with_figures else ""
         how = f"{cut.partitioner}{of}{into}"
     said = [f"{cut.cause}: {how}"]
+    in_memory = " in memory" if cut.kind == BROADCAST else ""
     if with_figures:
         said += [f"read {read}" for read in cut.reads]
         if cut.rows is not None:
-            said.append(_plural(cut.rows, "row") + ("" if cut.size is None else f", {as_size(cut.size)}"))
+            said.append(_plural(cut.rows, "row") + ("" if cut.size is None else f", {as_size(cut.size)}{in_memory}"))
     return said
 
 

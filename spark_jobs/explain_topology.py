@@ -8,6 +8,7 @@ crossed each shuffle. Delta's own small queries, on its logs, are left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from uuid import uuid4
@@ -72,7 +73,9 @@ def _topologies(queries: Sequence[Query], stages: Sequence[Stage], settings: Set
             for stage in stages
             if stage.job_id in query.job_ids
         ]
-        found.append(read_query(name, plan, _sink(query.steps[-1]), ran, lambda path: _named(path, settings)))
+        initial = read_plan(query.plan, initial=True)
+        named = partial(_named, settings)
+        found.append(read_query(name, plan, _sink(query.steps[-1]), ran, named, initial))
     return found
 
 
@@ -84,7 +87,7 @@ def _sink(step_name: str) -> str:
     return "the job"
 
 
-def _named(path: str, settings: Settings) -> str:
+def _named(settings: Settings, path: str) -> str:
     """``table clicks``, ``staged parsed lines`` or ``landing web`` of a path of this home."""
     of_home = (Path(settings.lake), "table"), (Path(settings.landing), "landing"), (Path(settings.scratch), "staged")
     for folder, what in of_home:

@@ -44,9 +44,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
             with step(spark, f"export {published.name}"):
                 exported = lake.read_click_hours(published, hours).toArrow()
             export_hours(exported, settings.reports / "exports", published.name, hours)
-        with step(spark, "read the report"):
-            report_data = read_report_data(lake, settings)
-        report = write_report(report_data, settings.reports)
+        report = write_report(read_report_data(lake, settings), settings.reports)
     return [
         f"log hours {arguments.log_hours}: {len(hours)} click hours published",
         *touched.described_left(),
