@@ -28,10 +28,10 @@ from include.topology import (
     described_cut,
 )
 
-BOX_WIDTH, GAP, MARGIN = 250, 210, 4
+BOX_WIDTH, GAP, MARGIN = 228, 158, 4
 LINE, PADDING, APART = 17, 10, 26
 #: Characters of a line in a box, and beside an arrow; a longer text is wrapped.
-BOX_CHARACTERS, LABEL_CHARACTERS = 38, 31
+BOX_CHARACTERS, LABEL_CHARACTERS = 32, 22
 MOST_LINES = 6
 
 
@@ -143,15 +143,17 @@ def draw(query: QueryTopology) -> Picture:
     boxes: dict[int, Box] = {}
     bottom: dict[int, int] = {}
     for part in query.sub_topologies:
-        label = labels[cut_of[part.number].number] if part.number in cut_of else []
-        height = max(len(texts[part.number]), len(label)) * LINE + 2 * PADDING
+        height = len(texts[part.number]) * LINE + 2 * PADDING
+        # The label's lines but the first are below the arrow, which leaves the box in its middle.
+        label = len(labels[cut_of[part.number].number]) if part.number in cut_of else 0
+        reach = max(height, height // 2 + label * LINE)
         x = MARGIN + column[part.number] * (BOX_WIDTH + GAP)
         writers = [boxes[cut.writer] for cut in query.cuts if part.number in cut.readers]
         # Beside the middle of what it reads, unless something is there.
         wished = round(sum(box.y + box.height / 2 for box in writers) / len(writers) - height / 2) if writers else 0
         y = max(wished, bottom.get(column[part.number], MARGIN), MARGIN)
         boxes[part.number] = Box(x, y, BOX_WIDTH, height)
-        bottom[column[part.number]] = y + height + APART
+        bottom[column[part.number]] = y + reach + APART
     lines = [
         Line(kind, boxes[number].x + PADDING, boxes[number].y + PADDING + (row + 1) * LINE - 5, text)
         for number, of_box in texts.items()
@@ -163,16 +165,14 @@ def draw(query: QueryTopology) -> Picture:
         middle = start.y + start.height // 2
         for reader in cut.readers:
             arrows.append(_arrow(cut.kind, start.x + start.width, middle, boxes[reader]))
-        top = middle - (len(labels[cut.number]) * LINE) // 2
         lines += [
             # One line above the arrow, the others below it.
-            Line("label", start.x + start.width + 12, (middle - 7) if row == 0 else middle + row * LINE, text)
+            Line("label", start.x + start.width + 8, (middle - 7) if row == 0 else middle + row * LINE, text)
             for row, text in enumerate(labels[cut.number])
-            if top >= 0
         ]
     return Picture(
         max(box.x + box.width for box in boxes.values()) + MARGIN,
-        max(box.y + box.height for box in boxes.values()) + MARGIN + LINE,
+        max(bottom.values()) - APART + MARGIN,
         tuple(boxes.values()),
         tuple(arrows),
         tuple(lines),
@@ -190,15 +190,17 @@ def _columns(query: QueryTopology) -> dict[int, int]:
 
 
 def _arrow(kind: str, x: int, y: int, reader: Box) -> Arrow:
+    """A line to the middle of the reader's side, straight where it meets the side anyway."""
     end_x, end_y = reader.x - 7, reader.y + reader.height // 2
-    turn = end_x - 24
-    path = (
-        f"M{x} {y} H{end_x}"
-        if y == end_y
-        else f"M{x} {y} H{turn - 10} Q{turn} {y} {turn} {y + (10 if end_y > y else -10)}"
-    )
-    if y != end_y:
-        path += f" V{end_y - (10 if end_y > y else -10)} Q{turn} {end_y} {turn + 10} {end_y} H{end_x}"
+    if reader.y + PADDING <= y <= reader.y + reader.height - PADDING:
+        end_y = y
+    turn, bend = end_x - 14, 10 if end_y > y else -10
+    path = f"M{x} {y} H{end_x}"
+    if abs(end_y - y) > abs(2 * bend):
+        corner = f"H{turn - 10} Q{turn} {y} {turn} {y + bend} V{end_y - bend} Q{turn} {end_y} {turn + 10} {end_y}"
+        path = f"M{x} {y} {corner} H{end_x}"
+    elif end_y != y:
+        path = f"M{x} {y} H{turn - 10} L{end_x} {end_y}"
     return Arrow(kind, path, f"M{end_x} {end_y - 5} L{reader.x} {end_y} L{end_x} {end_y + 5} Z")
 
 
@@ -213,9 +215,8 @@ def _box_lines(part: SubTopology) -> list[tuple[str, str]]:
 
 def _label_lines(cut: Cut) -> list[str]:
     cause, *rest = described_cut(cut)
-    why, _, how = cause.partition(": ")
-    return [f"{cut.name}: {why}", *(line for text in (how, *rest) for line in _wrapped(text, LABEL_CHARACTERS))]
+    return [cut.name, *(line for text in (cause, *rest) for line in _wrapped(text, LABEL_CHARACTERS))]
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, subsequent_indent="  ", max_lines=MOST_LINES, placeholder=" …")
+    return textwrap.wrap(text, width, max_lines=MOST_LINES, placeholder=" …")

@@ -26,7 +26,7 @@ from include.task_assignment import assign, worker_names
 from include.topology import JobTopology, QueryTopology, as_json, describe
 from include.topology_page import write_page
 from spark_jobs.session import spark_session
-from spark_jobs.spark_status import Query, SparkStatus, Stage
+from spark_jobs.spark_status import SparkStatus
 from spark_jobs.steps import SEPARATOR, step
 
 JOBS = ("ingest_clicks", "aggregate_clicks", "validate_clicks", "publish_clicks")
@@ -47,22 +47,26 @@ def explain(spark: SparkSession, settings: Settings, arguments: JobArguments, jo
         run_id = f"{job} {uuid4().hex[:12]}"
         with step(spark, run_id):
             import_module(f"spark_jobs.{job}").run(spark, settings, arguments)
-        queries, stages = status.queries(run_id), status.stages(run_id)
-        if status.problem is not None:
-            raise ClickmillError(f"{job} has run, but not all of its topology is known: {status.problem}")
-        topologies.append(JobTopology(job, tuple(_topologies(queries, stages, settings))))
+        topologies.append(JobTopology(job, tuple(topologies_under(run_id, status, settings))))
     return topologies
 
 
-def _topologies(queries: Sequence[Query], stages: Sequence[Stage], settings: Settings) -> list[QueryTopology]:
+def topologies_under(name: str, status: SparkStatus, settings: Settings) -> list[QueryTopology]:
+    """The topology of each query that ran under this step, named by the steps inside it.
+
+    Raises:
+        ClickmillError: if Spark's status API stopped answering.
+    """
+    queries, stages = status.queries(name), status.stages(name)
+    if status.problem is not None:
+        raise ClickmillError(f"{name} has run, but not all of its topology is known: {status.problem}")
     found = []
     for query in queries:
         nodes = sorted(query.nodes, key=lambda node: node.node_id)
         plan = read_plan(query.plan, [(node.name, node.metrics) for node in nodes])
         if query.description.startswith("Delta: ") or is_internal(plan):
             continue
-        # The first step is this run of the job.
-        name = SEPARATOR.join(query.steps[1:]) or "a query without a step"
+        inner = query.steps[query.steps.index(name) + 1 :]
         ran = [
             RanStage(
                 stage.stage_id,
@@ -75,7 +79,8 @@ def _topologies(queries: Sequence[Query], stages: Sequence[Stage], settings: Set
         ]
         initial = read_plan(query.plan, initial=True)
         named = partial(_named, settings)
-        found.append(read_query(name, plan, _sink(query.steps[-1]), ran, named, initial))
+        words = SEPARATOR.join(inner) or "a query without a step"
+        found.append(read_query(words, plan, _sink(query.steps[-1]), ran, named, initial))
     return found
 
 
