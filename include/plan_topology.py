@@ -321,7 +321,13 @@ def _said(operator: Operator, aliases: Mapping[str, str]) -> str | None:
     return _WORDS.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
-_WORDS = {"Generate": "explode", "TakeOrderedAndProject": "top rows", "CollectLimit": "limit", "GlobalLimit": "limit"}
+_WORDS = {
+    "Generate": "explode",
+    "TakeOrderedAndProject": "top rows",
+    "CollectLimit": "limit",
+    "GlobalLimit": "limit",
+    "CollectMetrics": "observe",
+}
 
 
 def _names(keys: Iterable[str], aliases: Mapping[str, str] = MappingProxyType({})) -> str:

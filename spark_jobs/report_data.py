@@ -81,6 +81,8 @@ def _loads(lake: Lake) -> list[InstanceLoad]:
     """The instances of the newest run that counted anything."""
     metrics = lake.read(GROUPING_METRICS)
     newest = metrics.where("rows > 0").agg(F.max_by("run_id", "measured_at").alias("run_id"))
+    with step(lake.spark, "read the load per instance"):
+        rows = metrics.join(F.broadcast(newest), "run_id").collect()
     return [
         InstanceLoad(
             operator=row["operator"],
@@ -92,7 +94,7 @@ def _loads(lake: Lake) -> list[InstanceLoad]:
             busiest_key=row["busiest_key"],
             busiest_key_share=row["busiest_key_share"],
         )
-        for row in metrics.join(F.broadcast(newest), "run_id").collect()
+        for row in rows
     ]
 
 
