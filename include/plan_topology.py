@@ -404,7 +404,7 @@ def _dealt_twice(exchange: Operator) -> Iterator[str]:
     elif before.partitioner == "hash" and keys < keys_before and how.is_asked_for and not before.is_asked_for:
         yield (
             f"the shuffles by {those} and then by {these} could be one: dealt by {these} at first, rows of equal "
-            f"{those} are together too"
+            f"{those} are together too; measure it, for then all rows cross and not their partial aggregates"
         )
 
 
