@@ -257,8 +257,8 @@ def render_report(data: ReportData) -> str:
     clicks = {Hour.parse(hour.click_hour): hour for hour in data.hours}
     span = _chart_span(clicks)
     countries = busiest_first(data.countries)
-    style_sheet = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
-    template = _environment().get_template("report.html")
+    style_sheet = page_style("report.css")
+    template = page_environment().get_template("report.html")
     return template.render(
         data=data,
         generated_at=_in_utc(data.generated_at).strftime("%Y-%m-%d %H:%M UTC"),
@@ -492,8 +492,14 @@ def _drawn(node: ElementTree.Element) -> ElementTree.Element | None:
 # Template ---------------------------------------------------------------------------------------------------
 
 
+def page_style(*style_sheets: str) -> str:
+    """These style sheets of our pages, one after the other."""
+    return "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in style_sheets)
+
+
 @cache
-def _environment() -> Environment:
+def page_environment() -> Environment:
+    """What renders our pages: all text is escaped, and what cannot be seen is written out."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,

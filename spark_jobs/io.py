@@ -112,7 +112,7 @@ class Lake:
     @contextmanager
     def staged(self, rows: DataFrame, what: str) -> Iterator[DataFrame]:
         """The rows, computed now and kept as Parquet until the end, for several passes that each need few columns."""
-        folder = self.settings.scratch / f"staged-{uuid4()}"
+        folder = self.settings.scratch / f"staged-{what.replace(' ', '-')}-{uuid4()}"
         try:
             with step(self.spark, f"stage {what}"):
                 rows.write.option("compression", "lz4_raw").parquet(str(folder))

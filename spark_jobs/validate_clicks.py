@@ -32,6 +32,7 @@ from include.tables import (
 )
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
 from spark_jobs.shell import run_from_shell
+from spark_jobs.steps import step
 from spark_jobs.touched_hours import touched_click_hours
 from spark_jobs.transforms import measure_quality
 
@@ -98,7 +99,8 @@ def _measure(
             for key, table in tables.items()
         },
     )
-    return facts_by_subject((row["subject"], row["facts"]) for row in facts.collect())
+    with step(lake.spark, "measure quality"):
+        return facts_by_subject((row["subject"], row["facts"]) for row in facts.collect())
 
 
 def _as_row(outcome: Outcome, run_id: str, now: datetime) -> tuple[object, ...]:
