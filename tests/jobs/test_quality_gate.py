@@ -139,7 +139,9 @@ def test_planted_faults_are_found_and_nothing_is_published_until_they_are_mended
     lake.run_all(HOURS[0], END)
     assert _failed_in_last_run(lake) == {}
     # One line in fourteen in quarantine is above the limit: published all the same.
-    assert len(_failed_in_last_run(lake, "warning")) == len(HOURS)
+    # Beside the skew of so few keys.
+    warned = {partition for partition in _failed_in_last_run(lake, "warning") if partition.startswith("web ")}
+    assert len(warned) == len(HOURS)
     published = _published(lake)
     assert [row["click_count"] for row in published["published_clicks_by_url_hourly"]] == [4] * 3 * len(HOURS)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from include.buckets import MAX_BUCKETS, Layout, bucket_of, spark_hash
 from include.errors import UsageError
+from include.settings import REPOSITORY
 
 #: What Spark 4.2 gives for ``SELECT hash(…)``.
 KNOWN = [
@@ -43,6 +46,14 @@ def test_text_is_a_string_and_a_number_a_bigint_unless_told():
 def test_hash_of_one_column_is_the_seed_of_the_next():
     assert spark_hash("b", seed=spark_hash("a")) == 190734147
     assert spark_hash(None, seed=spark_hash("a")) == spark_hash("a")
+
+
+def test_the_guide_says_what_is_so():
+    guide = (REPOSITORY / "docs" / "guides" / "co-partitioning.md").read_text(encoding="utf-8")
+    calls = re.findall(r"^(bucket_of\(.*\))  # (\d+)", guide, re.MULTILINE)
+    assert len(calls) == 4
+    for call, said in calls:
+        assert eval(call) == int(said), call
 
 
 @given(st.none() | st.text() | st.integers(-(2**63), 2**63 - 1), st.integers(1, MAX_BUCKETS))

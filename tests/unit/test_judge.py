@@ -8,6 +8,7 @@ import pytest
 
 from expectations.judge import Outcome, judge
 from expectations.suites import click_hour_checks, log_hour_checks
+from include.buckets import NOT_STATED, PARTITIONER
 from include.settings import PipelineSettings
 
 SETTINGS = PipelineSettings(max_quarantined_share=0.1, max_unknown_country_share=0.2, max_top_key_share=0.5)
@@ -21,6 +22,7 @@ for _key in ("url", "country"):
     CLICK_HOUR |= {
         f"smallest_{_key}_count": 1, f"{_key}_rows": 3, f"{_key}_keys": 3, f"misplaced_{_key}_rows": 0,
         f"bots_above_{_key}_clicks": 0, f"{_key}_buckets": 4, f"top_{_key}_share": 0.5,
+        f"{_key}_partitioner": PARTITIONER, f"{_key}_key_type": "STRING",
     }  # fmt: skip
 
 
@@ -70,6 +72,8 @@ def test_log_hour_with_one_fault_fails_one_check(tmp_path: Path, wrong: dict[str
         ({"misplaced_url_rows": 1}, "critical"),
         ({"bots_above_country_clicks": 1}, "critical"),
         ({"url_buckets": 8}, "critical"),
+        ({"country_partitioner": NOT_STATED}, "warning"),
+        ({"url_key_type": "BIGINT"}, "critical"),
         ({"top_url_share": 0.51}, "warning"),
     ],
 )
@@ -78,9 +82,14 @@ def test_click_hour_with_one_fault_fails_one_check(tmp_path: Path, wrong: dict[s
     assert [(o.partition, o.severity) for o in outcomes if not o.success] == [("wrong", severity)]
 
 
+def test_another_partitioner_is_critical(tmp_path: Path) -> None:
+    outcomes = _judge_with("click_hours", CLICK_HOUR, {"url_partitioner": "md5"}, tmp_path)
+    assert _failures(outcomes) == {("wrong", "critical"), ("wrong", "warning")}
+
+
 def test_fine_hours_and_hours_that_lost_their_clicks_pass(tmp_path: Path) -> None:
     empty = {name: 0 for name in CLICK_HOUR} | {"smallest_url_count": None, "smallest_country_count": None}
-    empty |= {"url_buckets": 4, "country_buckets": 4}
+    empty |= {name: CLICK_HOUR[name] for name in CLICK_HOUR if name.endswith(("_buckets", "_partitioner", "_type"))}
     assert _failures(_judge_with("click_hours", CLICK_HOUR, empty, tmp_path)) == set()
     only_empty = pd.DataFrame([{**empty, "partition": "empty"}])
     assert _failures(judge("click_hours", only_empty, click_hour_checks(SETTINGS), tmp_path)) == set()
