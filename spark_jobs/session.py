@@ -78,3 +78,11 @@ def _remote_of(settings: Settings) -> str:
             f"no Spark Connect server is known: {file} is absent and SPARK_REMOTE is not set; "
             "start one with: .venv/bin/python -m ops.services start"
         ) from None
+
+
+def core_count(spark: SparkSession) -> int:
+    """How many tasks this Spark runs at once, unless told otherwise: into so many parts it cuts rows of its own."""
+    from pyspark.sql import functions as F
+
+    parts = spark.range(4096).agg(F.count_distinct(F.spark_partition_id()).alias("parts"))
+    return int(parts.collect()[0]["parts"])

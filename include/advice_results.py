@@ -1,0 +1,144 @@
+"""The advice on groupings in the terminal."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from include.grouping_advice import (
+    Advice,
+    GroupingLoad,
+    Measurement,
+    Recommendation,
+    as_settings,
+    as_shown,
+    fields_limit,
+    most_instances,
+    name_of,
+)
+from include.report import as_count, as_share
+from include.results import CroppedKey, plain_table, print_line
+
+
+def print_advice(console: Console, advice: Advice, page: Path | None = None) -> None:
+    """Print the loads, the hot keys, what was measured, the recommendation and the page's path.
+
+    Texts from logs are shown letter by letter: rich markup and terminal escapes in them have no effect.
+    """
+    distribution = advice.distribution
+    clicks, keys = as_count(distribution.clicks), as_count(distribution.keys)
+    print_line(
+        console,
+        f"{advice.source} {advice.log_hours}: {clicks} clicks, {keys} {name_of(distribution.key, distribution.keys)}",
+        "bold",
+    )
+    console.print("", _load_table(advice), "")
+    print_line(
+        console,
+        "Keys split: on more than one instance, merged afterwards. Out of order: handled after a later click of the "
+        "key. Speed-up: all clicks over the largest instance's.",
+        "dim",
+    )
+    if advice.hot_keys:
+        console.print("", _hot_key_table(advice))
+    if advice.measurements:
+        console.print("", _measurement_table(advice))
+    print_line(console, "")
+    _print_recommendation(console, "Recommended", advice.recommendation)
+    if advice.here:
+        _print_recommendation(console, f"For this Spark, which runs {advice.cores} instances at once", advice.here)
+    print_line(console, "In config/pipeline.toml:")
+    for line in as_settings(distribution.key, advice.recommendation).splitlines():
+        print_line(console, f"  {line}")
+    if page:
+        print_line(console, f"Page: {page}")
+
+
+def _load_table(advice: Advice) -> Table:
+    table = plain_table("Clicks per instance")
+    for heading in ("Instances", "Grouping"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("Smallest", "Mean", "Largest", "Skew", "Idle", "Keys split", "Out of order", "Speed-up"):
+        table.add_column(heading, justify="right", no_wrap=False)
+    for number, (instances, loads) in enumerate(groupby(advice.loads, key=lambda load: load.instances)):
+        if number:
+            table.add_section()
+        for row, load in enumerate(loads):
+            table.add_row(
+                as_count(instances) if row == 0 else "",
+                named(load),
+                as_count(load.smallest),
+                as_count(round(load.mean)),
+                as_count(load.largest),
+                f"{load.skew:.2f}",
+                as_count(load.idle),
+                as_count(load.keys_on_several),
+                as_count(load.out_of_order),
+                f"{load.speed_up:.1f}",
+            )
+    return table
+
+
+def named(load: GroupingLoad) -> str:
+    """The grouping in a table that says instances and key elsewhere: ``salted_fields by 4``."""
+    return f"{load.grouping} by {load.salting.salts}" if load.salting else load.grouping
+
+
+def _hot_key_table(advice: Advice) -> Table:
+    distribution = advice.distribution
+    most = most_instances(advice.loads)
+    name = name_of(distribution.key, len(advice.hot_keys))
+    table = plain_table(f"Hot {name}: more than an even part of {most} instances")
+    table.add_column(name_of(distribution.key).capitalize() if distribution.key != "url" else "URL")
+    for heading in ("Clicks", "Share", "Fields helps up to"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for key in advice.hot_keys:
+        limit = fields_limit(distribution, key)
+        table.add_row(
+            CroppedKey(as_shown(key.key)),
+            as_count(key.clicks),
+            as_share(key.clicks, distribution.clicks),
+            f"{limit} instance{'' if limit == 1 else 's'}",
+        )
+    return table
+
+
+def _measurement_table(advice: Advice) -> Table:
+    table = plain_table("Counting measured: the middle of three runs")
+    table.add_column("Grouping")
+    for heading in ("Seconds", "Clicks a second", "Speed-up expected", "Speed-up measured"):
+        table.add_column(heading, justify="right")
+    table.add_column("Thousand clicks a second of each instance")
+    for measured in advice.measurements:
+        table.add_row(
+            as_shown(measured.described),
+            f"{measured.seconds:.2f}",
+            as_count(round(measured.clicks_per_second)),
+            f"{measured.predicted_speed_up:.1f}",
+            f"{measured.measured_speed_up:.1f}" if measured.measured_speed_up else "",
+            rates_of(measured),
+        )
+    return table
+
+
+def rates_of(measured: Measurement) -> str:
+    """Each instance's rate in thousand rows per second; ``-`` where it had too few to tell."""
+    return " ".join("-" if rate is None else f"{rate / 1000:,.0f}" for rate in measured.rates)
+
+
+def _print_recommendation(console: Console, what: str, recommendation: Recommendation) -> None:
+    print_line(console, f"{what}: {recommended(recommendation)}", "bold")
+    print_line(console, f"  {recommendation.reason}")
+
+
+def recommended(recommendation: Recommendation) -> str:
+    """The recommendation in half a sentence."""
+    instances = recommendation.instances
+    split = f" by {recommendation.salting.salts} salts" if recommendation.salting else ""
+    return (
+        f"{recommendation.grouping} over {instances} instance{'' if instances == 1 else 's'}{split}, "
+        f"expected speed-up {recommendation.speed_up:.1f}"
+    )
