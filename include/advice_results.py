@@ -35,7 +35,9 @@ def print_advice(console: Console, advice: Advice, page: Path | None = None) -> 
         f"{advice.source} {advice.log_hours}: {clicks} clicks, {keys} {name_of(distribution.key, distribution.keys)}",
         "bold",
     )
-    console.print("", _load_table(advice), "")
+    print_line(console, "")
+    _print_whole(console, _load_table(advice))
+    print_line(console, "")
     print_line(
         console,
         "Keys split: on more than one instance, merged afterwards. Out of order: handled after a later click of the "
@@ -57,29 +59,44 @@ def print_advice(console: Console, advice: Advice, page: Path | None = None) -> 
         print_line(console, f"Page: {page}")
 
 
+def _print_whole(console: Console, table: Table) -> None:
+    """The table as wide as it is: a number that is cut off says nothing."""
+    table.width = console.measure(table, options=console.options.update(max_width=1000)).maximum
+    console.print(table, crop=False, no_wrap=True, overflow="ignore")
+
+
 def _load_table(advice: Advice) -> Table:
+    """A row per grouping under each number of instances; narrow enough for 80 columns with millions of clicks."""
     table = plain_table("Clicks per instance")
-    for heading in ("Instances", "Grouping"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("Smallest", "Mean", "Largest", "Skew", "Idle", "Keys split", "Out of order", "Speed-up"):
-        table.add_column(heading, justify="right", no_wrap=False)
-    for number, (instances, loads) in enumerate(groupby(advice.loads, key=lambda load: load.instances)):
-        if number:
-            table.add_section()
-        for row, load in enumerate(loads):
-            table.add_row(
-                as_count(instances) if row == 0 else "",
-                named(load),
-                as_count(load.smallest),
-                as_count(round(load.mean)),
-                as_count(load.largest),
-                f"{load.skew:.2f}",
-                as_count(load.idle),
-                as_count(load.keys_on_several),
-                as_count(load.out_of_order),
-                f"{load.speed_up:.1f}",
-            )
+    table.padding = (0, 1, 0, 0)
+    table.add_column("Instances, mean\nGrouping", no_wrap=True)
+    for heading in ("Smallest", "Largest", "Skew", "Idle", "Keys\nsplit", "Out of\norder", "Speed-\nup"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for instances, group in groupby(advice.loads, key=lambda load: load.instances):
+        loads = list(group)
+        mean = as_count(round(loads[0].mean))
+        if instances == 1:
+            table.add_row(f"1, {mean}", style="bold")
+            # All are dealt the same.
+            _add_load(table, "any grouping", loads[0])
+            continue
+        table.add_row(f"{as_count(instances)}, {mean}", style="bold")
+        for load in loads:
+            _add_load(table, named(load), load)
     return table
+
+
+def _add_load(table: Table, name: str, load: GroupingLoad) -> None:
+    table.add_row(
+        name,
+        as_count(load.smallest),
+        as_count(load.largest),
+        f"{load.skew:.2f}",
+        as_count(load.idle),
+        as_count(load.keys_on_several),
+        as_count(load.out_of_order),
+        f"{load.speed_up:.1f}",
+    )
 
 
 def named(load: GroupingLoad) -> str:

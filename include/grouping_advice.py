@@ -6,8 +6,8 @@ The figures come from Spark (``spark_jobs/advise_grouping.py``); what follows fr
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from include.counting import CountKey
@@ -31,20 +31,26 @@ _MAX_KEY_CHARACTERS = 100
 
 @dataclass(frozen=True)
 class KeyClicks:
-    """The clicks of one key; a null key stands for the clicks without one."""
+    """The clicks of one key; a null key stands for the clicks without one. ``key_hash`` is Spark's ``hash(key)``."""
 
     key: str | None
     clicks: int
+    key_hash: int
 
 
 @dataclass(frozen=True)
 class KeyDistribution:
-    """How the clicks fall on keys. ``busiest`` has the keys with most clicks, at least as many as may be hot."""
+    """How the clicks fall on keys.
+
+    ``busiest`` has the keys with most clicks, at least as many as may be hot. ``by_bucket`` has, for each number of
+    instances in question, the clicks of the keys in each bucket: pmod(hash(key), instances).
+    """
 
     key: CountKey
     clicks: int
     keys: int
     busiest: tuple[KeyClicks, ...]
+    by_bucket: Mapping[int, tuple[int, ...]] = field(default_factory=dict, hash=False)
 
     def hot_keys(self, instances: int) -> tuple[KeyClicks, ...]:
         """The keys that alone have more than an even part of so many instances, the busiest first."""
@@ -183,17 +189,48 @@ def recommended_salts(instances: int, hot_share: float) -> int:
 
 
 def salting(distribution: KeyDistribution, instances: int, most_instances: int, salts: int | None = None) -> Salting:
-    """How salted_fields is to split keys over ``instances``, by ``salts`` if given (as far as there are instances).
+    """How salted_fields is to split keys over ``instances``: by ``salts`` if given, as far as there are instances.
 
-    Split are the keys that are hot among ``most_instances``, the largest number in question: the same for all counts.
-    Every key is split where none is hot, where too many are to be named, or where the hot one is the null key, which
-    cannot be named.
+    Else by the fewest salts that make the load even, for the hot keys and as few of the next busy ones as that takes;
+    by those that come closest, where none do. Where fields grouping is even it is shown with two salts, for the keys
+    that are hot among ``most_instances``, the largest number in question. Every key is split where none is hot, where
+    too many are to be named, or where the hot one is the null key, which cannot be named.
     """
-    hot = distribution.hot_keys(most_instances)
-    salts = min(salts, instances) if salts else recommended_salts(instances, distribution.share(hot))
-    if len(hot) > MAX_HOT_KEYS or any(key.key is None for key in hot):
-        return Salting(salts)
-    return Salting(salts, tuple(key.key for key in hot if key.key is not None))
+    hot = distribution.hot_keys(instances) or distribution.hot_keys(most_instances)
+    can_name = 0 < len(hot) <= MAX_HOT_KEYS and all(key.key is not None for key in hot)
+    if salts or skew(max(distribution.by_bucket[instances]), distribution.clicks, instances) <= EVEN_SKEW:
+        return Salting(min(salts or 2, instances), _names_of(hot) if can_name else ())
+    named = [key for key in distribution.busiest if key.key is not None][:MAX_HOT_KEYS]
+    choices = [named[:number] for number in range(len(hot), len(named) + 1)] if can_name else [[]]
+    best, best_skew = Salting(1), math.inf
+    for keys in choices:
+        for number in range(2, instances + 1):
+            largest = max(salted_clicks(distribution, instances, keys, number))
+            found = largest * instances / distribution.clicks
+            if found <= EVEN_SKEW:
+                return Salting(number, _names_of(keys))
+            if found < best_skew:
+                best, best_skew = Salting(number, _names_of(keys)), found
+    return best
+
+
+def salted_clicks(
+    distribution: KeyDistribution, instances: int, hot_keys: Sequence[KeyClicks], salts: int
+) -> list[float]:
+    """The clicks that each instance is to expect when these keys (every key, if none) are split by ``salts``."""
+    clicks: list[float] = list(distribution.by_bucket[instances])
+    if not hot_keys:
+        return [sum(clicks[instance - salt] for salt in range(salts)) / salts for instance in range(instances)]
+    for key in hot_keys:
+        first = key.key_hash % instances
+        clicks[first] -= key.clicks
+        for salt in range(salts):
+            clicks[(first + salt) % instances] += key.clicks / salts
+    return clicks
+
+
+def _names_of(keys: Sequence[KeyClicks]) -> tuple[str, ...]:
+    return tuple(key.key for key in keys if key.key is not None)
 
 
 def advise(
@@ -287,13 +324,18 @@ def _reason(distribution: KeyDistribution, best: GroupingLoad, fields: GroupingL
             f"{best.instances} instances: fields grouping is even and keeps every {name} whole"
         )
     if best.salting is not None and hot:
-        share = distribution.share(hot)
-        salts = best.salting.salts
+        has = "are" if hot[0].key is None else "has"
         whose = f"clicks without a {name}" if hot[0].key is None else f"the busiest {name}"
-        first = f"{whose} {_limit(distribution.share(hot[:1]), 'are' if hot[0].key is None else 'has')}"
-        if len(hot) == 1:
-            return f"{first}; salt it by {salts}"
-        return f"{first}; salt it and the {len(hot) - 1} next, together {share:.0%}, by {salts}"
+        split = [key for key in distribution.busiest if key.key in best.salting.hot_keys]
+        first = f"{whose} {_limit(distribution.share(hot[:1]), has)}"
+        if not split:
+            return f"{first}; salt every {name} by {best.salting.salts}"
+        if len(split) == 1:
+            return f"{first}; salt it by {best.salting.salts}"
+        return (
+            f"{first}; salt it and the {len(split) - 1} next, together {distribution.share(split):.0%}, "
+            f"by {best.salting.salts}"
+        )
     uneven = (
         f"fields grouping has skew {fields.skew:.1f}" if fields is not None else "fields grouping was not asked for"
     )

@@ -84,11 +84,16 @@ class AdviceRequest:
         if self.groupings and ("custom" in self.groupings) != (self.expression is not None):
             raise UsageError("--expression belongs to grouping custom, and it needs one")
         if self.expression is not None and not self.expression.strip():
-            raise UsageError("--expression is empty; expected SQL such as substring(parse_url(url, 'PATH'), 2, 1)")
+            raise UsageError("--expression is empty; expected SQL such as substring(try_parse_url(url, 'PATH'), 2, 1)")
         if self.salts is not None and not 1 <= self.salts <= max(self.instances):
             raise UsageError(
                 f"--salt {self.salts}: expected 1 to {max(self.instances)}, the largest number of instances"
             )
+
+    @property
+    def counts(self) -> list[int]:
+        """The numbers of instances, rising."""
+        return sorted(set(self.instances))
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -136,8 +141,8 @@ def give_advice(
     if request.expression is not None:
         _grouping("custom", request, 1, None).require_columns(clicks)
     with step(spark, "count clicks per key"):
-        rows = key_distribution(clicks, request.key, max(request.instances)).collect()
-    distribution = _distribution(request.key, rows)
+        rows = key_distribution(clicks, request.key, request.counts).collect()
+    distribution = _distribution(request, rows)
     if not distribution.clicks:
         raise ClickmillError(
             f"no clicks of {arguments.source} in the log hours {arguments.log_hours}: there is nothing to deal; "
@@ -162,7 +167,7 @@ def give_advice(
 def _candidates(request: AdviceRequest, distribution: KeyDistribution) -> list[_Candidate]:
     most = max(request.instances)
     found = []
-    for count in sorted(set(request.instances)):
+    for count in request.counts:
         split = salting(distribution, count, most, request.salts)
         for name in request.chosen:
             if name not in _OWN_NUMBER:
@@ -187,13 +192,15 @@ def _grouping(name: str, request: AdviceRequest, instances: int, split: Salting 
     return grouping_of(configured, request.key, instances)
 
 
-def _distribution(key: CountKey, rows: Sequence[Row]) -> KeyDistribution:
-    (totals,) = (row for row in rows if row["key_count"] is not None)
+def _distribution(request: AdviceRequest, rows: Sequence[Row]) -> KeyDistribution:
+    (totals,) = (row for row in rows if row["keys"] is not None)
+    of_bucket = {(row["instances"], row["bucket"]): row["clicks"] for row in rows if row["instances"] is not None}
     busiest = sorted(
-        (KeyClicks(row["key"], row["clicks"]) for row in rows if row["key_count"] is None),
+        (KeyClicks(row["key"], row["clicks"], row["key_hash"]) for row in rows if row["key_hash"] is not None),
         key=lambda busy: (-busy.clicks, busy.key or ""),
     )
-    return KeyDistribution(key, totals["clicks"] or 0, totals["key_count"], tuple(busiest))
+    by_bucket = {count: tuple(of_bucket.get((count, bucket), 0) for bucket in range(count)) for count in request.counts}
+    return KeyDistribution(request.key, totals["clicks"] or 0, totals["keys"], tuple(busiest), by_bucket)
 
 
 def _deal(clicks: DataFrame, request: AdviceRequest, candidates: Sequence[_Candidate]) -> list[GroupingLoad]:
@@ -210,12 +217,10 @@ def _deal(clicks: DataFrame, request: AdviceRequest, candidates: Sequence[_Candi
     by_dealing: dict[int, list[Row]] = {}
     for row in rows:
         by_dealing.setdefault(row["grouping"], []).append(row)
-    return [
-        _load(candidate, by_dealing[dealings.index(candidate.dealt_by)], request.instances) for candidate in candidates
-    ]
+    return [_load(candidate, by_dealing[dealings.index(candidate.dealt_by)]) for candidate in candidates]
 
 
-def _load(candidate: _Candidate, rows: Sequence[Row], counts: Sequence[int]) -> GroupingLoad:
+def _load(candidate: _Candidate, rows: Sequence[Row]) -> GroupingLoad:
     # Fifo has as many instances as it has files, each with clicks.
     instances = getattr(candidate.grouping, "instances", 1 + max(row["instance_id"] for row in rows))
     of_instance = {row["instance_id"]: row["rows"] for row in rows}

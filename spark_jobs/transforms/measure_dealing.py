@@ -10,18 +10,30 @@ from pyspark.sql import functions as F
 
 from spark_jobs.transforms.groupings import INSTANCE, CustomGrouping, Grouping, SaltedFieldsGrouping, with_instance
 
+#: Keys that can be named in any case, to be split beside the hot ones.
+_BUSIEST = 16
 
-def key_distribution(clicks: DataFrame, key: str, most: int) -> DataFrame:
-    """The ``most`` busiest keys, and one row with ``key_count`` that has all clicks and the number of keys.
 
-    ``key`` is text; null is the key of clicks without one. ``key_count`` is null in the rows of keys.
+def key_distribution(clicks: DataFrame, key: str, instance_counts: Sequence[int]) -> DataFrame:
+    """How the clicks fall on keys, in rows of three kinds; what a kind does not have is null in it.
+
+    ``keys`` is set in one row, with all ``clicks``. ``instances`` and ``bucket`` are set in a row for each number of
+    instances and each bucket, pmod(hash(key), instances), that has clicks. The others are the busiest keys, at least
+    as many as can have more than an even part: ``key`` as text (null: the clicks without one) and ``key_hash``.
     """
-    per_key = clicks.groupBy(F.col(key).cast("string").alias("key")).agg(F.count(F.lit(1)).alias("clicks"))
-    busiest = per_key.orderBy(F.desc("clicks"), "key").limit(most)
-    totals = per_key.agg(F.sum("clicks").alias("clicks"), F.count(F.lit(1)).alias("key_count"))
-    return busiest.select("key", "clicks", F.lit(None).cast("bigint").alias("key_count")).unionAll(
-        totals.select(F.lit(None).cast("string").alias("key"), "clicks", "key_count")
+    per_key = (
+        clicks.groupBy(key)
+        .agg(F.count(F.lit(1)).alias("clicks"))
+        .select(F.col(key).cast("string").alias("key"), F.hash(key).alias("key_hash"), "clicks")
     )
+    busiest = per_key.orderBy(F.desc("clicks"), "key").limit(max(*instance_counts, _BUSIEST))
+    totals = per_key.agg(F.sum("clicks").alias("clicks"), F.count(F.lit(1)).alias("keys"))
+    buckets = (
+        per_key.select("clicks", "key_hash", F.explode(F.array(*map(F.lit, instance_counts))).alias("instances"))
+        .groupBy("instances", F.pmod("key_hash", "instances").alias("bucket"))
+        .agg(F.sum("clicks").alias("clicks"))
+    )
+    return busiest.unionByName(totals, allowMissingColumns=True).unionByName(buckets, allowMissingColumns=True)
 
 
 def loads(clicks: DataFrame, key: str, groupings: Sequence[Grouping]) -> DataFrame:
