@@ -125,10 +125,11 @@ def _hot_key_table(advice: Advice) -> Table:
 
 def _measurement_table(advice: Advice) -> Table:
     table = plain_table("Counting measured: the middle of three runs")
+    table.padding = (0, 1, 0, 0)
     table.add_column("Grouping")
-    for heading in ("Seconds", "Clicks a second", "Speed-up expected", "Speed-up measured"):
-        table.add_column(heading, justify="right")
-    table.add_column("Thousand clicks a second of each instance")
+    for heading in ("Seconds", "Clicks\na second", "Speed-up\nexpected", "Speed-up\nmeasured"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("Thousand a second, by instance")
     for measured in advice.measurements:
         table.add_row(
             as_shown(measured.described),

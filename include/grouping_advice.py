@@ -333,7 +333,8 @@ def _reason(distribution: KeyDistribution, best: GroupingLoad, fields: GroupingL
         if len(split) == 1:
             return f"{first}; salt it by {best.salting.salts}"
         return (
-            f"{first}; salt it and the {len(split) - 1} next, together {distribution.share(split):.0%}, "
+            f"{first}; salt it and the next{f' {len(split) - 1}' if len(split) > 2 else ''}, together "
+            f"{distribution.share(split):.0%}, "
             f"by {best.salting.salts}"
         )
     uneven = (

@@ -273,7 +273,7 @@ def main() -> None:
         help="split keys over N instances (over all where there are fewer); default: the recommended number. "
         "Split are the hot keys; every key where none is hot",
     )
-    parser.add_argument("--measure", action="store_true", help="count the clicks by each, three times, and time it")
+    parser.add_argument("--measure", action="store_true", help="count the clicks by each too, four times, and time it")
     parser.add_argument("--json", action="store_true", help="print JSON, not tables")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the tables and charts to this page too")
     given = parser.parse_args()
