@@ -16,13 +16,16 @@ from include.report import CHART_OPTIONS, as_count, as_svg, render_page
 def render_advice(advice: Advice) -> str:
     """The advice as one HTML page; the same advice gives the same page."""
     by_count = {count: list(loads) for count, loads in groupby(advice.loads, key=lambda load: load.instances)}
+    shown_alike = by_count[advice.recommendation.instances]
     return render_page(
         "advice.html",
         advice=advice,
         distribution=advice.distribution,
         by_count=by_count,
         speed_up_charts={count: _speed_up_chart(count, loads) for count, loads in by_count.items() if count > 1},
-        instance_charts=[(load, _instance_chart(load)) for load in by_count[advice.recommendation.instances]],
+        instance_charts=[
+            (load, _instance_chart(load, max(other.largest for other in shown_alike))) for load in shown_alike
+        ],
         recommendations=[
             (what, recommended(recommendation), recommendation.reason)
             for what, recommendation in (
@@ -64,13 +67,14 @@ def _speed_up_chart(count: int, loads: Sequence[GroupingLoad]) -> Markup:
     return as_svg(chart, "speed-up", f"Expected speed-up over {count} instances by grouping")
 
 
-def _instance_chart(load: GroupingLoad) -> Markup:
-    """A bar per instance."""
+def _instance_chart(load: GroupingLoad, most: int) -> Markup:
+    """A bar per instance; the axis ends at ``most``, so that charts beside each other compare."""
     chart = pygal.Bar(
         **CHART_OPTIONS,
         width=420,
         height=180,
         max_scale=4,
+        range=(0, most),
         x_labels=[str(instance) for instance in range(load.instances)],
         x_labels_major_count=min(load.instances, 16),
         show_minor_x_labels=False,
