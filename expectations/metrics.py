@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from include.buckets import Layout
 from include.grouping_advice import skew, uneven_load_advice
 from include.log_hours import Hour
 
@@ -53,10 +54,10 @@ def log_hour_frame(facts: Facts) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def click_hour_frame(hours: Iterable[Hour], facts: Facts, buckets: Mapping[str, int]) -> pd.DataFrame:
-    """One row per click hour; ``partition`` names it. ``buckets`` are the numbers of buckets by key."""
+def click_hour_frame(hours: Iterable[Hour], facts: Facts, layouts: Mapping[str, Layout]) -> pd.DataFrame:
+    """One row per click hour; ``partition`` names it. ``layouts`` are those of the tables, by key."""
     clicks = _summed(facts["clicks"], _click_hour)
-    counts = {key: _summed(facts[f"by_{key}"], _click_hour) for key in buckets}
+    counts = {key: _summed(facts[f"by_{key}"], _click_hour) for key in layouts}
     rows = []
     for hour in map(str, hours):
         row: dict[str, Any] = {"partition": hour, "clicks": clicks[hour]["clicks"]}
@@ -70,7 +71,9 @@ def click_hour_frame(hours: Iterable[Hour], facts: Facts, buckets: Mapping[str, 
                 f"{key}_keys": count["keys"],
                 f"misplaced_{key}_rows": count["misplaced_rows"],
                 f"bots_above_{key}_clicks": count["bots_above_clicks"],
-                f"{key}_buckets": buckets[key],
+                f"{key}_buckets": layouts[key].buckets,
+                f"{key}_partitioner": layouts[key].partitioner,
+                f"{key}_key_type": layouts[key].key_type,
                 f"top_{key}_share": _share(count["largest_count"], count["clicks"]),
             }
         rows.append(row)

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 import great_expectations.expectations as gxe
 from great_expectations.expectations.expectation import Expectation
 
+from include.buckets import NOT_STATED, PARTITIONER
 from include.counting import counted_tables
 from include.settings import PipelineSettings
 
 CRITICAL, WARNING = "critical", "warning"
+
+_REPARTITION = "Run: python -m spark_jobs.repartition_tables --buckets N; check_co_partitioning says which N."
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ def _always(column: str, smallest: float | None, largest: float | None) -> Expec
 
 def _equal(one: str, other: str) -> Expectation:
     return gxe.ExpectColumnPairValuesToBeEqual(column_A=one, column_B=other)
+
+
+def _one_of(column: str, *values: str) -> Expectation:
+    return gxe.ExpectColumnValuesToBeInSet(column=column, value_set=list(values))
 
 
 def log_hour_checks(settings: PipelineSettings) -> list[Check]:
@@ -117,7 +124,8 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
             "The counts are older than the clicks, or miss some. Aggregate the hour again.",
         ),
     ]
-    for key in counted_tables(settings.counts):
+    tables = counted_tables(settings.counts)
+    for key, table in tables.items():
         checks += [
             Check(
                 _always(f"smallest_{key}_count", 1, None),
@@ -138,6 +146,24 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
                 "Joins that rely on co-partitioning would miss rows. Aggregate the hour again.",
             ),
             Check(
+                _one_of(f"{key}_partitioner", PARTITIONER, NOT_STATED),
+                CRITICAL,
+                f"the buckets per {key} are of partitioner {PARTITIONER}",
+                f"Keys hashed another way are in other buckets. {_REPARTITION}",
+            ),
+            Check(
+                _one_of(f"{key}_partitioner", PARTITIONER),
+                WARNING,
+                f"the table per {key} states its partitioner",
+                f"One made by an earlier version does not. {_REPARTITION}",
+            ),
+            Check(
+                _one_of(f"{key}_key_type", str(table.key_type)),
+                CRITICAL,
+                f"the {key} is stored as {table.key_type}",
+                "A key of another type has another hash. Move the table away and aggregate all hours again.",
+            ),
+            Check(
                 _always(f"bots_above_{key}_clicks", 0, 0),
                 CRITICAL,
                 f"crawlers' clicks per {key} are at most all clicks",
@@ -146,11 +172,15 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
         ]
     checks += [
         Check(
-            _equal("url_buckets", "country_buckets"),
+            _equal("url_buckets", f"{key}_buckets"),
             CRITICAL,
-            "the aggregate tables have the same number of buckets",
-            "Co-partitioned tables share it. See the table property and config/pipeline.toml.",
-        ),
+            f"the tables per url and per {key} have the same number of buckets",
+            f"Co-partitioned tables share it. {_REPARTITION}",
+        )
+        for key in tables
+        if key != "url"
+    ]
+    checks += [
         Check(
             _always("top_url_share", None, settings.max_top_key_share),
             WARNING,

@@ -284,9 +284,9 @@ def render_report(data: ReportData) -> str:
 
 def render_page(template: str, **values: object) -> str:
     """A template with the style sheet of all pages and the policy that allows nothing else."""
-    style_sheet = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
+    style_sheet = page_style("report.css")
     return (
-        _environment()
+        page_environment()
         .get_template(template)
         .render(
             **values,
@@ -507,8 +507,14 @@ def _drawn(node: ElementTree.Element) -> ElementTree.Element | None:
 # Template ---------------------------------------------------------------------------------------------------
 
 
+def page_style(*style_sheets: str) -> str:
+    """These style sheets of our pages, one after the other."""
+    return "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in style_sheets)
+
+
 @cache
-def _environment() -> Environment:
+def page_environment() -> Environment:
+    """What renders our pages: all text is escaped, and what cannot be seen is written out."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from include.buckets import MAX_BUCKETS
 from include.counting import CountKey, CountSettings, counts_by_key
 from include.errors import UsageError
 
@@ -24,7 +25,7 @@ class PipelineSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    buckets: int = Field(4, ge=1, le=4096)
+    buckets: int = Field(4, ge=1, le=MAX_BUCKETS)
     tracking_parameters: tuple[str, ...] = (
         "utm_*",
         "gclid",

@@ -16,6 +16,8 @@ VISITOR_COUNT_STANDARD_ERROR = 1.04 / 2 ** (SKETCH_LG_K / 2)
 
 #: Table property that holds the number of buckets of a co-partitioned table.
 BUCKETS_PROPERTY = "clickmill.buckets"
+#: And the one that says how a key becomes a bucket: see include/buckets.py.
+PARTITIONER_PROPERTY = "clickmill.partitioner"
 
 #: The longest raw text kept of a quarantined line, in characters; file and line lead to the rest.
 MAX_RAW_CHARACTERS = 8192
@@ -66,6 +68,11 @@ class Table:
     def column_names(self) -> list[str]:
         """The columns, in order."""
         return [column.name for column in self.columns]
+
+    @property
+    def key_type(self) -> str | None:
+        """The type of the bucket key's column."""
+        return next((column.type for column in self.columns if column.name == self.bucket_key), None)
 
     @property
     def required_columns(self) -> list[str]:
@@ -244,7 +251,7 @@ GROUPING_METRICS = Table(
         Column(
             "seconds",
             "DOUBLE",
-            "From its first row to its last, to 64 rows; null for few.",
+            "From its first click until all were counted; null without clicks.",
             required=False,
         ),
         Column("rows_per_second", "DOUBLE", "rows / seconds; null without seconds.", required=False),

@@ -18,6 +18,7 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS, GROUPING_METRICS
+from spark_jobs.co_partitioning import co_partitioned_tables, require_co_partitioned
 from spark_jobs.grouping_metrics import GroupingMetrics
 from spark_jobs.io import Lake, click_hours_predicate
 from spark_jobs.shell import run_from_shell
@@ -32,9 +33,11 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     Raises:
         UsageError: if a configured grouping cannot be used on clicks.
         ClickmillError: if a log hour has not been ingested.
+        QualityError: if the aggregate tables are not co-partitioned.
     """
     lake = Lake(spark, settings)
     with lake.locked():
+        require_co_partitioned(lake, co_partitioned_tables(settings))
         touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
         hours = touched.own
         clicks = lake.read_click_hours(CLICKS, hours)

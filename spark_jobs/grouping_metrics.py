@@ -45,7 +45,7 @@ class GroupingMetrics:
         rows: list[tuple[object, ...]] = []
         for instance in range(operator.instances):
             clicks, busiest = load[f"rows_{instance}"] or 0, load[f"busiest_rows_{instance}"] or 0
-            # Fewer rows than lie between two looks at the clock: no time is known.
+            # No clicks, or so few that the clock was looked at once.
             seconds = (load[f"nanoseconds_{instance}"] or 0) / 1e9 or None
             rows.append(
                 (

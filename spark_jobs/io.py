@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,15 @@ from filelock import FileLock
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.buckets import NOT_STATED, PARTITIONER, Layout
 from include.errors import ClickmillError
 from include.landing import LandedHour
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
-from include.tables import BUCKETS_PROPERTY, Table
+from include.tables import AGGREGATES, BUCKETS_PROPERTY, PARTITIONER_PROPERTY, Table
+from spark_jobs.draft import drafted
 from spark_jobs.steps import step
+from spark_jobs.transforms.groupings import ROW_IN_PARTITION
 
 LINES_SCHEMA = "value STRING, log_date DATE, log_hour INT, file STRING, line BIGINT, row_id BIGINT"
 
@@ -32,9 +35,6 @@ _ARROW_TYPES = {
     "DOUBLE": pa.float64(),
     "TIMESTAMP": pa.timestamp("us", tz="UTC"),
 }
-
-# The lower 33 bits of monotonically_increasing_id count the rows of a partition.
-_ROW_IN_PARTITION = 8589934591
 
 
 class Lake:
@@ -87,6 +87,15 @@ class Lake:
                 .save(str(self.path(table)))
             )
 
+    def replace_all(self, table: Table, rows: DataFrame, properties: Mapping[str, str]) -> None:
+        """Replace all rows, which may come from the table itself, and set table properties, in one commit.
+
+        Columns, comments, constraints, partitions and the other properties stay as they are. Hold the lake's lock.
+        """
+        with step(self.spark, f"replace {table.name}"), drafted(self.path(table)) as draft:
+            self.spark.sql(f"ALTER TABLE delta.`{draft}` SET TBLPROPERTIES ({_listed(properties)})")
+            _as_declared(rows, table).write.format("delta").mode("overwrite").save(str(draft))
+
     def append_rows(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         """Add a few rows, made outside Spark, in one commit.
 
@@ -103,7 +112,7 @@ class Lake:
     @contextmanager
     def staged(self, rows: DataFrame, what: str) -> Iterator[DataFrame]:
         """The rows, computed now and kept as Parquet until the end, for several passes that each need few columns."""
-        folder = self.settings.scratch / f"staged-{uuid4()}"
+        folder = self.settings.scratch / f"staged-{what.replace(' ', '-')}-{uuid4()}"
         try:
             with step(self.spark, f"stage {what}"):
                 rows.write.option("compression", "lz4_raw").parquet(str(folder))
@@ -116,17 +125,34 @@ class Lake:
         return self.spark.createDataFrame(list(rows), ", ".join(f"{c.name} {c.type}" for c in table.columns))
 
     def buckets(self, table: Table) -> int:
-        """The number of buckets of a co-partitioned table: its property, or the setting before it is made."""
+        """The number of buckets of a co-partitioned table.
+
+        It is the table's property. A table that is yet to be made gets that of those made before, or the setting.
+        """
         if not self.exists(table):
-            return self.settings.pipeline.buckets
-        detail = self.spark.sql(f"SHOW TBLPROPERTIES delta.`{self.path(table)}` ('{BUCKETS_PROPERTY}')")
-        value = detail.collect()[0]["value"]
-        if not str(value).isdigit():
+            made = next((other for other in AGGREGATES if self.exists(other)), None)
+            return self.buckets(made) if made else self.settings.pipeline.buckets
+        layout = self.layout(table)
+        if layout.buckets is None:
             raise ClickmillError(
-                f"table {table.name} has {BUCKETS_PROPERTY} = {value!r}; expected a whole number above 0; "
-                f"set it with ALTER TABLE delta.`{self.path(table)}` SET TBLPROPERTIES"
+                f"table {table.name} has {BUCKETS_PROPERTY} = {layout.stated_buckets!r}; expected a whole number "
+                "above 0; set it with: python -m spark_jobs.repartition_tables --buckets N"
             )
-        return int(value)
+        return layout.buckets
+
+    def layout(self, table: Table) -> Layout:
+        """What a co-partitioned table says about where its rows are, or will say when it is made."""
+        assert table.bucket_key is not None
+        if not self.exists(table):
+            return Layout(str(self.buckets(table)), PARTITIONER, str(table.key_type))
+        shown = self.spark.sql(f"SHOW TBLPROPERTIES delta.`{self.path(table)}`").collect()
+        properties = {row["key"]: row["value"] for row in shown}
+        key_type = self.read(table).schema[table.bucket_key].dataType
+        return Layout(
+            properties.get(BUCKETS_PROPERTY, NOT_STATED),
+            properties.get(PARTITIONER_PROPERTY, NOT_STATED),
+            key_type.simpleString().upper(),
+        )
 
     @contextmanager
     def locked(self, name: str = "lake") -> Iterator[None]:
@@ -157,12 +183,11 @@ class Lake:
             else {"delta.dataSkippingNumIndexedCols": "0"}
         )
         if table.bucket_key:
-            properties[BUCKETS_PROPERTY] = str(self.settings.pipeline.buckets)
-        listed = ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in properties.items())
+            properties |= {BUCKETS_PROPERTY: str(self.buckets(table)), PARTITIONER_PROPERTY: PARTITIONER}
         partitioned = f"\nPARTITIONED BY ({', '.join(table.partitioned_by)})" if table.partitioned_by else ""
         return (
             f"CREATE TABLE IF NOT EXISTS delta.`{self.path(table)}` (\n  {columns}\n) USING delta"
-            f"{partitioned}\nCOMMENT {_quoted('One row: ' + table.grain)}\nTBLPROPERTIES ({listed})"
+            f"{partitioned}\nCOMMENT {_quoted('One row: ' + table.grain)}\nTBLPROPERTIES ({_listed(properties)})"
         )
 
 
@@ -188,7 +213,7 @@ def read_lines(spark: SparkSession, landed: Sequence[LandedHour], *, skip_damage
         "log_date",
         "log_hour",
         F.col("_metadata.file_name").alias("file"),
-        (F.monotonically_increasing_id().bitwiseAND(F.lit(_ROW_IN_PARTITION)) + 1).alias("line"),
+        (F.monotonically_increasing_id().bitwiseAND(F.lit(ROW_IN_PARTITION)) + 1).alias("line"),
         F.monotonically_increasing_id().alias("row_id"),
     )
 
@@ -211,6 +236,10 @@ def click_hours_predicate(hours: Iterable[Hour]) -> str:
 
 def _as_declared(rows: DataFrame, table: Table) -> DataFrame:
     return rows.select(*(F.col(column.name).cast(column.type) for column in table.columns))
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in properties.items())
 
 
 def _quoted(text: str) -> str:

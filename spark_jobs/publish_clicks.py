@@ -21,6 +21,7 @@ from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS
 from spark_jobs.io import Lake, click_hours_predicate
 from spark_jobs.report_data import read_report_data
 from spark_jobs.shell import run_from_shell
+from spark_jobs.steps import step
 from spark_jobs.touched_hours import TouchedHours, touched_click_hours
 from spark_jobs.transforms.latest_results import latest_results
 
@@ -40,9 +41,9 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         for computed, published in AGGREGATES.items():
             rows = lake.read_click_hours(computed, hours)
             lake.replace(published, rows, click_hours_predicate(hours))
-            export_hours(
-                lake.read_click_hours(published, hours).toArrow(), settings.reports / "exports", published.name, hours
-            )
+            with step(spark, f"export {published.name}"):
+                exported = lake.read_click_hours(published, hours).toArrow()
+            export_hours(exported, settings.reports / "exports", published.name, hours)
         report = write_report(read_report_data(lake, settings), settings.reports)
     return [
         f"log hours {arguments.log_hours}: {len(hours)} click hours published",
@@ -64,13 +65,13 @@ def _counted_since_validated(lake: Lake, touched: TouchedHours) -> list[Hour]:
     hours = {str(hour) for hour in touched.own}
     partitions = hours.union(*touched.log_hours_of.values())
     critical = (F.col("severity") == "critical") & F.col("partition").isin(sorted(partitions))
-    newest = latest_results(lake.read(QUALITY_RESULTS).where(critical)).collect()
+    with step(lake.spark, "find what was validated"):
+        newest = latest_results(lake.read(QUALITY_RESULTS).where(critical)).collect()
     validated_at = {row["partition"]: row["validated_at"] for row in newest}
     counted = lake.read_click_hours(CLICKS_BY_COUNTRY_HOURLY, touched.own).groupBy("click_date", "click_hour")
-    counted_at = {
-        str(Hour.of(row["click_date"], row["click_hour"])): row["counted_at"]
-        for row in counted.agg(F.max("counted_at").alias("counted_at")).collect()
-    }
+    with step(lake.spark, "find when hours were counted"):
+        rows = counted.agg(F.max("counted_at").alias("counted_at")).collect()
+    counted_at = {str(Hour.of(row["click_date"], row["click_hour"])): row["counted_at"] for row in rows}
     reasons = sorted(f"{row['partition']}: expected {row['expectation']}" for row in newest if not row["success"])
     reasons += [f"{hour}: not validated" for hour in sorted(hours - validated_at.keys())]
     if reasons:

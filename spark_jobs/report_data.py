@@ -22,6 +22,7 @@ from include.tables import (
     Table,
 )
 from spark_jobs.io import Lake
+from spark_jobs.steps import step
 from spark_jobs.transforms.latest_results import latest_results
 
 BUSIEST_URLS = 25
@@ -34,10 +35,9 @@ def read_report_data(lake: Lake, settings: Settings) -> ReportData:
     per_hour = published.groupBy("click_date", "click_hour").agg(
         F.sum("click_count").alias("click_count"), F.sum("bot_click_count").alias("bot_click_count")
     )
-    newest = sorted(
-        per_hour.orderBy(F.desc("click_date"), F.desc("click_hour")).limit(settings.pipeline.report_hours).collect(),
-        key=lambda row: (row["click_date"], row["click_hour"]),
-    )
+    limited = per_hour.orderBy(F.desc("click_date"), F.desc("click_hour")).limit(settings.pipeline.report_hours)
+    with step(lake.spark, "read clicks per hour"):
+        newest = sorted(limited.collect(), key=lambda row: (row["click_date"], row["click_hour"]))
     hours = [Hour.of(row["click_date"], row["click_hour"]) for row in newest]
     accounting = _accounting(lake, hours)
     return ReportData(
@@ -72,7 +72,8 @@ def _busiest(lake: Lake, computed: Table, hours: Sequence[Hour], most: int) -> l
         .groupBy(key)
         .agg(F.hll_sketch_estimate(F.hll_union_agg("visitor_sketch")).alias("visitor_count"))
     )
-    rows = busiest.join(visitors, key, "left").orderBy(F.desc("click_count"), key).collect()
+    with step(lake.spark, f"read the busiest {key}"):
+        rows = busiest.join(visitors, key, "left").orderBy(F.desc("click_count"), key).collect()
     return [KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitor_count"] or 0) for row in rows]
 
 
@@ -99,7 +100,8 @@ def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
     if not hours:
         return []
     shown = F.arrays_overlap("click_hours", F.array(*(F.lit(str(hour)) for hour in hours)))
-    rows = lake.read(INGEST_ACCOUNTING).where(shown).orderBy("log_date", "log_hour", "source").collect()
+    with step(lake.spark, "read the accounting"):
+        rows = lake.read(INGEST_ACCOUNTING).where(shown).orderBy("log_date", "log_hour", "source").collect()
     return [
         AccountingRow(
             source=row["source"],
@@ -129,8 +131,10 @@ def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingR
     """The newest outcomes of the shown click hours and log hours, and the Data Docs of the newest run."""
     shown = [*map(str, hours), *(f"{row.source} {row.log_hour}" for row in accounting)]
     latest = latest_results(lake.read(QUALITY_RESULTS).where(F.col("partition").isin(shown)))
-    newest = latest.agg(F.max_by("run_id", "validated_at")).collect()[0][0]
-    failed = latest.where("NOT success").orderBy("partition", "expectation").collect()
+    with step(lake.spark, "read the newest run"):
+        newest = latest.agg(F.max_by("run_id", "validated_at")).collect()[0][0]
+    with step(lake.spark, "read what failed"):
+        failed = latest.where("NOT success").orderBy("partition", "expectation").collect()
     said = {
         severity: [_said(row) for row in failed if row["severity"] == severity] for severity in ("critical", "warning")
     }

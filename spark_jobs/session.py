@@ -36,7 +36,16 @@ def configure(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def spark_session(settings: Settings) -> Iterator[SparkSession]:
-    """A configured session, ended at the end.
+    """A configured session, ended at the end; see ``open_session``."""
+    spark = open_session(settings)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def open_session(settings: Settings) -> SparkSession:
+    """A configured session; ``stop()`` it when done.
 
     Raises:
         UsageError: if no server is known.
@@ -45,16 +54,12 @@ def spark_session(settings: Settings) -> Iterator[SparkSession]:
     remote = os.environ.get("SPARK_REMOTE") or _remote_of(settings)
     _require_answer(remote)
     try:
-        spark = configure(SparkSession.builder.remote(remote).getOrCreate())
+        return configure(SparkSession.builder.remote(remote).getOrCreate())
     except PySparkException as error:
         raise ClickmillError(
             f"the Spark Connect server does not answer ({str(error).splitlines()[0]}); "
             "start it with: .venv/bin/python -m ops.services start"
         ) from error
-    try:
-        yield spark
-    finally:
-        spark.stop()
 
 
 def _require_answer(remote: str) -> None:

@@ -29,9 +29,8 @@ log = logging.getLogger("clickmill")
 #: How long the API may take to know the end of what has ended; it usually takes some ten milliseconds.
 PATIENCE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.03
-_PAGE = 25
-#: More tasks than any stage of ours has: the API gives 20 unless told.
-_ALL_TASKS = 1_000_000
+#: The API gives 20 of a list unless told.
+_ALL = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ class SparkStatus:
         for job in sorted(self._jobs(name), key=lambda job: int(job["jobId"])):
             steps = steps_of(job["jobTags"], self.session_id)
             for stage_id in sorted(job["stageIds"]):
-                for attempt in self._get(f"stages/{stage_id}", absent_is_none=True) or ():
+                for attempt in self._get(f"stages/{stage_id}", details="false", absent_is_none=True) or ():
                     if attempt["status"] == "COMPLETE":
                         found.append(self._stage(attempt, int(job["jobId"]), steps))
         return found
@@ -174,7 +173,7 @@ class SparkStatus:
 
     def _stage(self, attempt: dict[str, Any], job_id: int, steps: tuple[str, ...]) -> Stage:
         stage_id, number = int(attempt["stageId"]), int(attempt["attemptId"])
-        tasks = self._get(f"stages/{stage_id}/{number}/taskList", length=_ALL_TASKS) or ()
+        tasks = self._get(f"stages/{stage_id}/{number}/taskList", length=_ALL) or ()
         return Stage(
             stage_id,
             number,
@@ -191,44 +190,10 @@ class SparkStatus:
     def _executions_of(self, jobs: set[int]) -> set[int]:
         """The ids of the SQL executions that these Spark jobs belong to.
 
-        Spark gives the jobs of an execution, not the execution of a job, and building its whole list takes seconds:
-        so it is read from its end, as far as needed.
+        Spark gives the jobs of an execution, not the execution of a job. Its list of all is quick without their plans.
         """
-        if not jobs:
-            return set()
-        found, missing = set(), set(jobs)
-        end = self._execution_count()
-        while end > 0 and missing:
-            start = max(0, end - _PAGE)
-            page = self._get("sql", details="false", planDescription="false", offset=start, length=end - start) or ()
-            oldest = None
-            for execution in page:
-                its = _job_ids(execution)
-                if missing & its:
-                    found.add(int(execution["id"]))
-                if its:
-                    oldest = min(its) if oldest is None else min(oldest, min(its))
-                missing = missing - its
-            if oldest is not None and missing and oldest < min(missing):
-                break  # What is left are jobs outside of any query.
-            end = start
-        return found
-
-    def _execution_count(self) -> int:
-        """How many SQL executions the list has: the API does not say, so by halving."""
-
-        def has(index: int) -> bool:
-            return bool(self._get("sql", details="false", planDescription="false", offset=index, length=1))
-
-        if not has(0):
-            return 0
-        low, high = 0, 1
-        while has(high):
-            low, high = high, high * 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if has(middle) else (low, middle)
-        return high
+        executions = self._get("sql", details="false", planDescription="false", offset=0, length=_ALL) or ()
+        return {int(execution["id"]) for execution in executions if jobs & _job_ids(execution)}
 
     def _query(self, query_id: int, jobs: dict[int, tuple[str, ...]]) -> Query | None:
         """The execution, when its end and its metrics have arrived; as it is when that takes too long."""

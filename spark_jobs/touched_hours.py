@@ -19,6 +19,7 @@ from include.log_hours import Hour, HourRange
 from include.sources import Source, load_sources
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.io import Lake
+from spark_jobs.steps import step
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,7 @@ def _accounting_around(lake: Lake, log_hours: HourRange) -> dict[str, Row]:
         return {}
     reach = timedelta(hours=1 + max(source.oldest_hours for source in load_sources(lake.settings).values()))
     days = F.col("log_date").between((log_hours.start.start - reach).date(), (log_hours.end.start + reach).date())
-    rows = (
-        lake.read(INGEST_ACCOUNTING)
-        .where(days)
-        .select("source", "log_date", "log_hour", "click_hours", "ingested_at")
-        .collect()
-    )
+    accounting = lake.read(INGEST_ACCOUNTING).where(days)
+    with step(lake.spark, "find touched click hours"):
+        rows = accounting.select("source", "log_date", "log_hour", "click_hours", "ingested_at").collect()
     return {f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}": row for row in rows}

@@ -32,6 +32,7 @@ from include.tables import (
 )
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
 from spark_jobs.shell import run_from_shell
+from spark_jobs.steps import step
 from spark_jobs.touched_hours import touched_click_hours
 from spark_jobs.transforms import measure_quality
 
@@ -51,12 +52,13 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         touched = touched_click_hours(lake, sources, arguments.log_hours)
         click_hours = touched.own
         tables = counted_tables(settings.pipeline.counts)
-        buckets = {key: lake.buckets(table) for key, table in tables.items()}
+        layouts = {key: lake.layout(table) for key, table in tables.items()}
+        buckets = {key: layout.buckets or lake.buckets(tables[key]) for key, layout in layouts.items()}
         facts = _measure(lake, sources, arguments, click_hours, tables, buckets)
     docs = settings.reports / "data_docs" / run_id
     checks = settings.pipeline
     outcomes = judge("log_hours", log_hour_frame(facts), log_hour_checks(checks), docs)
-    outcomes += judge("click_hours", click_hour_frame(click_hours, facts, buckets), click_hour_checks(checks), docs)
+    outcomes += judge("click_hours", click_hour_frame(click_hours, facts, layouts), click_hour_checks(checks), docs)
     outcomes += judge("groupings", grouping_frame(facts), grouping_checks(checks), docs)
     lake.append_rows(QUALITY_RESULTS, [_as_row(outcome, run_id, now) for outcome in outcomes])
     summary = _summary(arguments, outcomes)
@@ -97,7 +99,8 @@ def _measure(
             for key, table in tables.items()
         },
     )
-    return facts_by_subject((row["subject"], row["facts"]) for row in facts.collect())
+    with step(lake.spark, "measure quality"):
+        return facts_by_subject((row["subject"], row["facts"]) for row in facts.collect())
 
 
 def _as_row(outcome: Outcome, run_id: str, now: datetime) -> tuple[object, ...]:

@@ -8,13 +8,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.tables import SKETCH_LG_K
-from spark_jobs.transforms.groupings import INSTANCE, Grouping, with_instance
+from spark_jobs.transforms.groupings import INSTANCE, ROW_IN_PARTITION, Grouping, with_instance
 
 _CLICK_HOUR = ("click_date", "click_hour")
 
-# Each instance looks at the clock at its first row and at every 64th.
-_ROWS_A_LOOK = 64
 _NANOSECONDS = "CAST(reflect('java.lang.System', 'nanoTime') AS BIGINT)"
+_ROWS_A_LOOK = 64
 
 
 def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
@@ -22,29 +21,38 @@ def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataF
 
     ``click_count`` has all clicks that the instance was dealt, ``bot_click_count`` those of crawlers;
     ``visitor_sketch`` the distinct visitors among the others. Clicks without a visitor are counted, but are nobody's;
-    clicks with a null key are counted as one key. ``first_look`` and ``last_look`` at the clock are in nanoseconds
-    from an arbitrary moment, null where no look fell on one of the counted clicks. When the grouping keeps the key
-    whole these are its counts; else they are parts, for ``merge_counts``.
+    clicks with a null key are counted as one key. When the grouping keeps the key whole these are its counts; else
+    they are parts, for ``merge_counts``. ``first_look`` and ``last_look`` at the clock, in nanoseconds from an
+    arbitrary moment, are when the instance began and ended counting, on few of its rows; null on the others.
     """
-    dealt = with_instance(grouping.deal(clicks)).withColumn("looked_at", _look_at_clock())
+    dealt = grouping.deal(clicks)
     human_visitor = F.when(~F.col("is_bot"), F.col("visitor_id"))
     counts = [
         F.count(F.lit(1)).alias("click_count"),
         F.count_if("is_bot").alias("bot_click_count"),
         F.hll_sketch_agg(human_visitor, SKETCH_LG_K).alias("visitor_sketch"),
         F.min("looked_at").alias("first_look"),
-        F.max("looked_at").alias("last_look"),
     ]
     if grouping.keeps_whole([*_CLICK_HOUR, key]):
-        # Without the instance among the grouped columns Spark sees that no row has to move again.
-        return dealt.groupBy(*_CLICK_HOUR, key).agg(F.min(INSTANCE).alias(INSTANCE), *counts)
-    return dealt.groupBy(INSTANCE, *_CLICK_HOUR, key).agg(*counts)
+        # No row moves to be counted: the instance that has a count is the one that was dealt its clicks. Its first
+        # count comes out when its last click is in.
+        counted = dealt.withColumn("looked_at", _at_first_row()).groupBy(*_CLICK_HOUR, key).agg(*counts)
+        return with_instance(counted).withColumn("last_look", _at_first_row())
+    looked_at = with_instance(dealt).withColumn("looked_at", _at_every_64th_row())
+    return looked_at.groupBy(INSTANCE, *_CLICK_HOUR, key).agg(*counts, F.max("looked_at").alias("last_look"))
 
 
-def _look_at_clock() -> Column:
-    """The time now for one row in so many, null else; Spark's own current_timestamp stands still during a query."""
-    is_due = F.monotonically_increasing_id().bitwiseAND(F.lit(_ROWS_A_LOOK - 1)) == 0
-    return F.when(is_due, F.expr(_NANOSECONDS))
+def _at_first_row() -> Column:
+    """The time at the first row of a partition, null else; current_timestamp stands still during a query."""
+    return _now_where(F.monotonically_increasing_id().bitwiseAND(F.lit(ROW_IN_PARTITION)) == 0)
+
+
+def _at_every_64th_row() -> Column:
+    return _now_where(F.monotonically_increasing_id().bitwiseAND(F.lit(_ROWS_A_LOOK - 1)) == 0)
+
+
+def _now_where(condition: Column) -> Column:
+    return F.when(condition, F.expr(_NANOSECONDS))
 
 
 def merge_counts(parts: DataFrame, key: str) -> DataFrame:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.tables import CLICKS, UNKNOWN_COUNTRY, Table
@@ -81,8 +81,34 @@ def count_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
         F.min("click_count").alias("smallest_count"),
         F.max("click_count").alias("largest_count"),
         F.count_if(F.col("bot_click_count") > F.col("click_count")).alias("bots_above_clicks"),
-        F.count_if(~F.col("bucket").eqNullSafe(FieldsGrouping(buckets, (key,)).bucket())).alias("misplaced_rows"),
+        F.count_if(_is_misplaced(key, buckets)).alias("misplaced_rows"),
         F.max("counted_at").cast("string").alias("counted_at"),
+    )
+
+
+def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
+    """One row for a whole aggregate table: in how far its rows' buckets are those of their keys.
+
+    A key with two buckets is counted once for each click hour. ``first_hour`` and ``last_hour`` are the click hours,
+    such as 2026-03-01T05, between which something is wrong; null when all is well.
+    """
+    assert table.bucket_key is not None
+    # -1: a row without a bucket differs from one with a bucket.
+    bucket = F.coalesce("bucket", F.lit(-1))
+    by_key = counts.groupBy(*_CLICK_HOUR, table.bucket_key).agg(
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(_is_misplaced(table.bucket_key, buckets)).alias("misplaced_rows"),
+        (F.min(bucket) != F.max(bucket)).alias("has_two_buckets"),
+    )
+    hour = F.concat(F.col("click_date").cast("string"), F.lit("T"), F.lpad(F.col("click_hour").cast("string"), 2, "0"))
+    # Two different buckets cannot both be the key's.
+    bad_hour = F.when(F.col("misplaced_rows") > 0, hour)
+    return by_key.agg(
+        F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
+        F.coalesce(F.sum("misplaced_rows"), F.lit(0)).alias("misplaced_rows"),
+        F.count_if("has_two_buckets").alias("keys_with_two_buckets"),
+        F.min(bad_hour).alias("first_hour"),
+        F.max(bad_hour).alias("last_hour"),
     )
 
 
@@ -99,3 +125,7 @@ def grouping_facts(metrics: DataFrame) -> DataFrame:
             F.max(F.col("busiest_key_share") * F.col("rows")).cast("bigint").alias("busiest_key_rows"),
         )
     )
+
+
+def _is_misplaced(key: str, buckets: int) -> Column:
+    return ~F.col("bucket").eqNullSafe(FieldsGrouping(buckets, (key,)).bucket())

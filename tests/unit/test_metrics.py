@@ -5,8 +5,10 @@ import math
 from typing import Any
 
 from expectations.metrics import click_hour_frame, facts_by_subject, log_hour_frame
+from include.buckets import NOT_STATED, PARTITIONER, Layout
 from include.log_hours import Hour
 
+LAYOUTS = {"url": Layout("4", PARTITIONER, "STRING"), "country": Layout("8", NOT_STATED, "INT")}
 FIVE, SIX = Hour.parse("2026-03-01T05"), Hour.parse("2026-03-01T06")
 
 
@@ -72,13 +74,15 @@ def test_log_hour_is_put_together_from_its_own_facts() -> None:
 
 
 def test_click_hour_is_put_together_from_all_sources() -> None:
-    five, six = click_hour_frame([FIVE, SIX], FACTS, {"url": 4, "country": 8}).to_dict("records")
+    five, six = click_hour_frame([FIVE, SIX], FACTS, LAYOUTS).to_dict("records")
     assert (five["partition"], five["clicks"], five["clicks_by_url"], five["clicks_by_country"]) == (
         "2026-03-01T05", 104, 104, 103,
     )  # fmt: skip
     assert (five["url_rows"], five["url_keys"], five["smallest_url_count"]) == (3, 2, 4)
     assert (five["misplaced_url_rows"], five["misplaced_country_rows"]) == (0, 1)
     assert (five["url_buckets"], five["country_buckets"], five["top_url_share"]) == (4, 8, 0.75)
+    assert (five["url_partitioner"], five["url_key_type"]) == (PARTITIONER, "STRING")
+    assert (five["country_partitioner"], five["country_key_type"]) == (NOT_STATED, "INT")
     assert (six["clicks"], six["url_rows"], six["top_url_share"]) == (0, 0, 0.0)
     assert math.isnan(six["smallest_url_count"]), "an hour without rows has no smallest count"
 
@@ -86,4 +90,4 @@ def test_click_hour_is_put_together_from_all_sources() -> None:
 def test_nothing_measured_gives_empty_frames() -> None:
     nothing = facts_by_subject([])
     assert log_hour_frame(nothing).empty
-    assert click_hour_frame([], nothing, {"url": 4, "country": 4}).empty
+    assert click_hour_frame([], nothing, LAYOUTS).empty

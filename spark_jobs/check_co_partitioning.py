@@ -1,0 +1,65 @@
+"""Check that the aggregate tables are co-partitioned, on what is stored; say what differs and how to mend it.
+
+They are if their number of buckets, partitioner and key types agree, every stored bucket is what its key says, and no
+key of a click hour has two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from include.errors import QualityError, UsageError
+from include.job_arguments import OneLineParser, exit_with
+from include.settings import Settings
+from include.tables import Table
+from spark_jobs.co_partitioning import co_partitioned_tables, differences
+from spark_jobs.io import Lake
+from spark_jobs.session import spark_session
+
+
+def run(spark: SparkSession, settings: Settings, tables: Sequence[Table]) -> list[str]:
+    """Check the tables; returns a line on each.
+
+    Raises:
+        QualityError: with a line on each difference.
+    """
+    lake = Lake(spark, settings)
+    # Beside another job some tables would be seen before it and some after.
+    with lake.locked():
+        found = differences(lake, tables)
+        made = [table for table in tables if lake.exists(table)]
+        said = [f"{table.name}: {lake.buckets(table)} buckets by {table.bucket_key}" for table in made if not found]
+    if found:
+        raise QualityError("\n  ".join(["not co-partitioned:", *map(str, found)]))
+    missing = [f"{table.name}: not made yet" for table in tables if table not in made]
+    return [f"co-partitioned: {len(made)} tables, every bucket is what its key says", *said, *missing]
+
+
+def chosen_tables(settings: Settings, names: Sequence[str]) -> list[Table]:
+    """The co-partitioned tables of these names; all of them when no name is given.
+
+    Raises:
+        UsageError: if one of them is no such table.
+    """
+    tables = {table.name: table for table in co_partitioned_tables(settings)}
+    for name in names:
+        if name not in tables:
+            raise UsageError(f"no co-partitioned table {name!r}; expected one of {', '.join(tables)}")
+    return [table for name, table in tables.items() if name in names or not names]
+
+
+def main() -> None:
+    """The job from a shell."""
+    parser = OneLineParser(prog="python -m spark_jobs.check_co_partitioning", description=__doc__)
+    parser.add_argument("tables", metavar="TABLE", nargs="*", help="a table; default: all that are co-partitioned")
+    given = parser.parse_args()
+    settings = Settings.from_environment()
+    tables = chosen_tables(settings, given.tables)
+    with spark_session(settings) as spark:
+        print(*run(spark, settings, tables), sep="\n")
+
+
+if __name__ == "__main__":
+    exit_with(main)

@@ -1,0 +1,132 @@
+"""Run jobs on these log hours, and explain what Spark really ran: sub-topologies, shuffles, tasks and where they fall.
+
+The jobs are the pipeline's own, and run as they always do: running them again gives the same tables. What is explained
+is Spark's final plan of each of their queries, under the name that the job gives it, with the rows and bytes that
+crossed each shuffle. Delta's own small queries, on its logs, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from uuid import uuid4
+
+import orjson
+from pyspark.sql import SparkSession
+
+from include.errors import ClickmillError
+from include.job_arguments import JobArguments, exit_with, job_parser
+from include.plan_topology import RanStage, is_internal, read_query
+from include.settings import Settings
+from include.sources import choose_sources
+from include.spark_plan import read_plan
+from include.task_assignment import assign, worker_names
+from include.topology import JobTopology, QueryTopology, as_json, describe
+from include.topology_page import write_page
+from spark_jobs.session import spark_session
+from spark_jobs.spark_status import SparkStatus
+from spark_jobs.steps import SEPARATOR, step
+
+JOBS = ("ingest_clicks", "aggregate_clicks", "validate_clicks", "publish_clicks")
+_SINKS = {"write ": "table ", "append to ": "table ", "stage ": "staged "}
+
+
+def explain(spark: SparkSession, settings: Settings, arguments: JobArguments, jobs: Sequence[str]) -> list[JobTopology]:
+    """Run the jobs, one after the other, and give the topology of each.
+
+    Raises:
+        ClickmillError: if a job fails, or Spark's status API does not say what ran.
+    """
+    status = SparkStatus.of(spark)
+    if status is None:
+        raise ClickmillError("Spark's status API is not there (see the warning above); the topology is read from it")
+    topologies = []
+    for job in jobs:
+        run_id = f"{job} {uuid4().hex[:12]}"
+        with step(spark, run_id):
+            import_module(f"spark_jobs.{job}").run(spark, settings, arguments)
+        topologies.append(JobTopology(job, tuple(topologies_under(run_id, status, settings))))
+    return topologies
+
+
+def topologies_under(name: str, status: SparkStatus, settings: Settings) -> list[QueryTopology]:
+    """The topology of each query that ran under this step, named by the steps inside it.
+
+    Raises:
+        ClickmillError: if Spark's status API stopped answering.
+    """
+    queries, stages = status.queries(name), status.stages(name)
+    if status.problem is not None:
+        raise ClickmillError(f"{name} has run, but not all of its topology is known: {status.problem}")
+    found = []
+    for query in queries:
+        nodes = sorted(query.nodes, key=lambda node: node.node_id)
+        plan = read_plan(query.plan, [(node.name, node.metrics) for node in nodes])
+        if query.description.startswith("Delta: ") or is_internal(plan):
+            continue
+        inner = query.steps[query.steps.index(name) + 1 :]
+        ran = [
+            RanStage(
+                stage.stage_id,
+                len(stage.tasks),
+                sum(task.shuffle_records_written for task in stage.tasks),
+                sum(task.shuffle_bytes_written for task in stage.tasks),
+            )
+            for stage in stages
+            if stage.job_id in query.job_ids
+        ]
+        initial = read_plan(query.plan, initial=True)
+        named = partial(_named, settings)
+        words = SEPARATOR.join(inner) or "a query without a step"
+        found.append(read_query(words, plan, _sink(query.steps[-1]), ran, named, initial))
+    return found
+
+
+def _sink(step_name: str) -> str:
+    """What the step's rows go to: Spark's plan of a write to Delta does not say."""
+    for words, what in _SINKS.items():
+        if step_name.startswith(words):
+            return what + step_name.removeprefix(words)
+    return "the job"
+
+
+def _named(settings: Settings, path: str) -> str:
+    """``table clicks``, ``staged parsed lines`` or ``landing web`` of a path of this home."""
+    of_home = (Path(settings.lake), "table"), (Path(settings.landing), "landing"), (Path(settings.scratch), "staged")
+    for folder, what in of_home:
+        if Path(path).is_relative_to(folder) and Path(path) != folder:
+            name = Path(path).relative_to(folder).parts[0]
+            return f"{what} {name}" if what != "staged" else " ".join(name.split("-")[:-5])
+    return path
+
+
+def main() -> None:
+    """The job from a shell."""
+    parser = job_parser("spark_jobs.explain_topology", __doc__)
+    parser.add_argument("jobs", nargs="+", choices=JOBS, metavar="JOB", help=f"of: {', '.join(JOBS)}")
+    parser.add_argument(
+        "--workers", type=int, default=2, metavar="N", help="workers that the tasks fall on; default: 2"
+    )
+    parser.add_argument("--cores", type=int, default=2, metavar="N", help="cores of each worker; default: 2")
+    parser.add_argument("--json", action="store_true", help="print JSON in place of text")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with pictures too")
+    given = parser.parse_args()
+    arguments = JobArguments.of(given.source, given.start, given.end, given.hour)
+    assign((), worker_names(given.workers), given.cores)
+    settings = Settings.from_environment()
+    choose_sources(settings, arguments.source)
+    with spark_session(settings) as spark:
+        topologies = explain(spark, settings, arguments, given.jobs)
+    if given.json:
+        documents = [as_json(topology, given.workers, given.cores) for topology in topologies]
+        print(orjson.dumps(documents, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode())
+    else:
+        print(*(describe(topology, workers=given.workers, cores=given.cores) for topology in topologies), sep="\n")
+    if given.html:
+        write_page(given.html, topologies, f"log hours {arguments.log_hours}", given.workers, given.cores)
+
+
+if __name__ == "__main__":
+    exit_with(main)

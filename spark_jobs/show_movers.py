@@ -1,0 +1,77 @@
+"""Show the URLs whose published clicks of a day, UTC, changed most against the day before."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date, timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from include.job_arguments import OneLineParser, exit_with
+from include.report import as_printable
+from include.settings import Settings
+from include.tables import CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
+from spark_jobs.co_partitioning import co_partitioned_tables, require_co_partitioned
+from spark_jobs.io import Lake
+from spark_jobs.session import spark_session
+from spark_jobs.steps import step
+from spark_jobs.transforms.groupings import FieldsGrouping
+from spark_jobs.transforms.movers import biggest, clicks_per_url, movers
+
+ONE_DAY = timedelta(days=1)
+
+
+def run(spark: SparkSession, settings: Settings, day: date, most: int = 20) -> list[str]:
+    """The movers, biggest first, one line each after a heading.
+
+    Raises:
+        QualityError: if the tables are not co-partitioned: both days are dealt by their number of buckets.
+    """
+    lake = Lake(spark, settings)
+    require_co_partitioned(lake, co_partitioned_tables(settings))
+    grouping = FieldsGrouping(lake.buckets(CLICKS_BY_URL_HOURLY), ("url",))
+    published = lake.read(PUBLISHED_CLICKS_BY_URL_HOURLY)
+
+    def of(day: date) -> DataFrame:
+        return clicks_per_url(published.where(F.col("click_date") == F.lit(day)), grouping)
+
+    with step(spark, "find movers"):
+        rows = biggest(movers(of(day), of(day - ONE_DAY)), most).collect()
+    if not rows:
+        return [f"no URL has other published clicks on {day} than on {day - ONE_DAY}"]
+    return [
+        f"{'change':>12} {day.isoformat():>12} {(day - ONE_DAY).isoformat():>12}  url",
+        *(
+            f"{row['change']:>+12,} {row['clicks']:>12,} {row['clicks_before']:>12,}  {as_printable(row['url'])}"
+            for row in rows
+        ),
+    ]
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a day, UTC, such as 2026-03-02") from None
+
+
+def _count(text: str) -> int:
+    if text.isascii() and text.isdecimal() and 1 <= int(text) <= 1_000_000:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 to 1000000")
+
+
+def main() -> None:
+    """The job from a shell."""
+    parser = OneLineParser(prog="python -m spark_jobs.show_movers", description=__doc__)
+    parser.add_argument("--day", required=True, type=_day, help="a day, UTC, such as 2026-03-02")
+    parser.add_argument("--top", default=20, type=_count, metavar="COUNT", help="how many URLs; default: 20")
+    given = parser.parse_args()
+    settings = Settings.from_environment()
+    with spark_session(settings) as spark:
+        print(*run(spark, settings, given.day, given.top), sep="\n")
+
+
+if __name__ == "__main__":
+    exit_with(main)
