@@ -103,8 +103,9 @@ def test_loads_are_what_the_dealt_rows_say(clicks: Any) -> None:
         found = measured[number]
         split = sum(len(instances) > 1 for instances in instances_of.values())
         assert sum(one[1] for one in found.values()) == split, grouping.described()
-        # Shuffle sorts by a hash of all columns, and here there are fewer: as many rows, but others.
-        if not isinstance(grouping, ShuffleGrouping | SaltedFieldsGrouping):
+        assert sum(one[0] for one in found.values()) == 1500, grouping.described()
+        # Shuffle and salt go by a hash of all columns, and here there are fewer; range draws its bounds each time.
+        if not isinstance(grouping, ShuffleGrouping | SaltedFieldsGrouping | RangeGrouping):
             assert {instance: one[0] for instance, one in found.items()} == rows, grouping.described()
             assert {instance: one[2] for instance, one in found.items()} == {i: late[i] for i in rows}
     late_rows = [sum(one[2] for one in measured[number].values()) for number in range(len(groupings))]
