@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from include.buckets import Layout
+from include.grouping_advice import skew, uneven_load_advice
 from include.log_hours import Hour
 
 #: Facts by subject, as ``spark_jobs.transforms.measure_quality.together`` gives them.
@@ -86,25 +87,16 @@ def grouping_frame(facts: Facts) -> pd.DataFrame:
             {
                 "partition": f"{fact['operator']} {fact['log_hours']}",
                 "skew": skew(fact["busiest_rows"], fact["clicks"], fact["instances"]),
-                "finding": advice(fact),
+                "finding": uneven_load_advice(
+                    fact["grouping"],
+                    fact["instances"],
+                    fact.get("busiest_key"),
+                    _share(fact["busiest_key_rows"], fact["clicks"]),
+                ),
             }
             for fact in facts["groupings"]
         ]
     )
-
-
-def skew(busiest_rows: int, rows: int, instances: int) -> float:
-    """Rows of the busiest instance over the mean; 1 is even, ``instances`` is all rows on one; 1 without rows."""
-    return busiest_rows * instances / rows if rows else 1.0
-
-
-def advice(fact: Mapping[str, Any]) -> str:
-    """What to do about an uneven load, in a sentence."""
-    share = _share(fact["busiest_key_rows"], fact["clicks"])
-    limit = f"{fact['grouping']}: {fact.get('busiest_key')!r} alone has {share:.0%} of the clicks"
-    if share * fact["instances"] > 1:
-        return f"{limit}, more than an even part: choose salted_fields, or fewer instances"
-    return f"{limit}: many keys happen to share an instance; choose another number of instances"
 
 
 def _summed(facts: Iterable[Mapping[str, Any]], key: Any) -> dict[Any, dict[str, int]]:

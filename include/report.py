@@ -238,14 +238,18 @@ def crop_middle(text: str, length: int, mark: str = "…") -> str:
 def write_report(data: ReportData, folder: Path) -> Path:
     """Replace ``report.html`` in the folder at once: a reader sees the old page or the new one, whole."""
     folder.mkdir(parents=True, exist_ok=True)
-    report = folder / REPORT_FILE
-    fresh = folder / f".{REPORT_FILE}.{uuid4().hex}"
+    return write_page(render_report(data), folder / REPORT_FILE)
+
+
+def write_page(html: str, page: Path) -> Path:
+    """Replace the page at once."""
+    fresh = page.with_name(f".{page.name}.{uuid4().hex}")
     try:
-        fresh.write_text(render_report(data), encoding="utf-8")
-        os.replace(fresh, report)
+        fresh.write_text(html, encoding="utf-8")
+        os.replace(fresh, page)
     finally:
         fresh.unlink(missing_ok=True)
-    return report
+    return page
 
 
 def render_report(data: ReportData) -> str:
@@ -257,13 +261,10 @@ def render_report(data: ReportData) -> str:
     clicks = {Hour.parse(hour.click_hour): hour for hour in data.hours}
     span = _chart_span(clicks)
     countries = busiest_first(data.countries)
-    style_sheet = page_style("report.css")
-    template = page_environment().get_template("report.html")
-    return template.render(
+    return render_page(
+        "report.html",
         data=data,
         generated_at=_in_utc(data.generated_at).strftime("%Y-%m-%d %H:%M UTC"),
-        style_sheet=Markup(style_sheet),
-        style_hash=b64encode(sha256(style_sheet.encode()).digest()).decode(),
         first_hour=min(clicks, default=None),
         last_hour=max(clicks, default=None),
         hours_before_span=sum(hour < span.start for hour in clicks) if span else 0,
@@ -278,6 +279,20 @@ def render_report(data: ReportData) -> str:
         totals_by_source=_totals_by_source(data.accounting),
         notices=_notices(data.accounting),
         loads=_loads_by_operator(data.loads),
+    )
+
+
+def render_page(template: str, **values: object) -> str:
+    """A template with the style sheet of all pages and the policy that allows nothing else."""
+    style_sheet = page_style("report.css")
+    return (
+        page_environment()
+        .get_template(template)
+        .render(
+            **values,
+            style_sheet=Markup(style_sheet),
+            style_hash=b64encode(sha256(style_sheet.encode()).digest()).decode(),
+        )
     )
 
 
@@ -370,7 +385,7 @@ def _hour_chart(
 ) -> Markup:
     labels = _hour_labels(span, max_labels)
     chart = pygal.StackedBar(
-        **_CHART_OPTIONS,
+        **CHART_OPTIONS,
         width=width,
         height=height,
         max_scale=6,
@@ -379,13 +394,13 @@ def _hour_chart(
         show_minor_x_labels=False,
     )
     _add_bars(chart, [(str(hour), clicks.get(hour)) for hour in span])
-    return _as_svg(chart, kind, f"Clicks per hour from {span.start} to {span.end.plus(-1)}, by people and by crawlers")
+    return as_svg(chart, kind, f"Clicks per hour from {span.start} to {span.end.plus(-1)}, by people and by crawlers")
 
 
 def _country_chart(countries: list[KeyCount]) -> Markup:
     upwards = countries[::-1]  # pygal draws from the bottom up
     chart = pygal.HorizontalStackedBar(
-        **_CHART_OPTIONS,
+        **CHART_OPTIONS,
         width=420,
         height=50 + 30 * len(upwards),
         max_scale=4,
@@ -393,7 +408,7 @@ def _country_chart(countries: list[KeyCount]) -> Markup:
         x_labels=[crop_middle(as_printable(country.key), 12) for country in upwards],
     )
     _add_bars(chart, [(country.key, country) for country in upwards])
-    return _as_svg(chart, "countries", f"Clicks of the {len(upwards)} busiest countries, by people and by crawlers")
+    return as_svg(chart, "countries", f"Clicks of the {len(upwards)} busiest countries, by people and by crawlers")
 
 
 def _add_bars(chart: Any, counts: Iterable[tuple[str, HourOfClicks | KeyCount | None]]) -> None:
@@ -427,7 +442,7 @@ def _hour_labels(span: HourRange, max_labels: int) -> list[str]:
     return labels
 
 
-_CHART_OPTIONS = {
+CHART_OPTIONS = {
     # These sizes only make room for the labels; the page's style sheet draws them.
     "style": Style(label_font_size=12, major_label_font_size=12),
     "show_legend": False,
@@ -446,7 +461,7 @@ _SVG_ATTRIBUTES = {"class", "d", "x", "y", "width", "height", "transform", "view
 _LONG_NUMBER = re.compile(r"\d+\.\d+")
 
 
-def _as_svg(chart: Any, kind: str, name: str) -> Markup:
+def as_svg(chart: Any, kind: str, name: str) -> Markup:
     """The chart as inline SVG: only what draws it, without pygal's script, style sheet, comments and ids."""
     svg = _drawn(chart.render_tree())
     assert svg is not None, "pygal's root is an svg element"

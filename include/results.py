@@ -38,26 +38,26 @@ def print_results(console: Console, data: ReportData, report: Path) -> None:
     if data.hours:
         console.print(_key_table("Busiest URLs", "URL", data.urls), "")
         console.print(_key_table("Countries", "Country", data.countries), "")
-        _print_line(
+        print_line(
             console,
             f"* crawlers left out, estimated: standard error {VISITOR_COUNT_STANDARD_ERROR:.1%}",
             "dim",
         )
     else:
-        _print_line(console, "Nothing published yet.")
+        print_line(console, "Nothing published yet.")
     console.print("", _totals_table(data), "")
     _print_verdict(console, data.verdict)
-    _print_line(console, f"Report: {report}")
+    print_line(console, f"Report: {report}")
 
 
 def _key_table(title: str, heading: str, counts: Iterable[KeyCount]) -> Table:
-    table = _table(title)
+    table = plain_table(title)
     table.add_column(heading)
     for name in ("Clicks", "By crawlers", "Visitors*"):
         table.add_column(name, justify="right", no_wrap=True)
     for count in busiest_first(counts)[:MAX_KEYS]:
         table.add_row(
-            _CroppedKey(count.key),
+            CroppedKey(count.key),
             as_count(count.click_count),
             as_count(count.bot_click_count),
             as_count(count.visitor_count),
@@ -67,7 +67,7 @@ def _key_table(title: str, heading: str, counts: Iterable[KeyCount]) -> Table:
 
 def _totals_table(data: ReportData) -> Table:
     totals = AccountingTotals.of(data.accounting)
-    table = _table("Totals", show_header=False)
+    table = plain_table("Totals", show_header=False)
     table.add_column("what", no_wrap=True)
     table.add_column("count", justify="right", no_wrap=True)
     table.add_column("share", no_wrap=True)
@@ -88,14 +88,14 @@ def _print_verdict(console: Console, verdict: Verdict) -> None:
     """One line that says it; warnings that do not stop a run are listed below it."""
     if verdict.has_failed:
         failures = _shortened(verdict.critical_failures)
-        _print_line(console, "FAILED: " + "; ".join(failures) if failures else "FAILED", "bold red")
+        print_line(console, "FAILED: " + "; ".join(failures) if failures else "FAILED", "bold red")
     elif verdict.warnings:
         number = len(verdict.warnings)
-        _print_line(console, f"PASSED with {number} warning{'' if number == 1 else 's'}", "bold yellow")
+        print_line(console, f"PASSED with {number} warning{'' if number == 1 else 's'}", "bold yellow")
     else:
-        _print_line(console, "PASSED", "bold green")
+        print_line(console, "PASSED", "bold green")
     for warning in _shortened(verdict.warnings):
-        _print_line(console, f"  warning: {warning}")
+        print_line(console, f"  warning: {warning}")
 
 
 def _shortened(findings: list[str]) -> list[str]:
@@ -103,7 +103,8 @@ def _shortened(findings: list[str]) -> list[str]:
     return findings[:MAX_FINDINGS] + ([f"and {more} more, all in the report"] if more > 0 else [])
 
 
-def _table(title: str, show_header: bool = True) -> Table:
+def plain_table(title: str, show_header: bool = True) -> Table:
+    """A table as all of them look."""
     return Table(
         title=title,
         title_justify="left",
@@ -115,7 +116,7 @@ def _table(title: str, show_header: bool = True) -> Table:
     )
 
 
-def _print_line(console: Console, text: str, style: str = "") -> None:
+def print_line(console: Console, text: str, style: str = "") -> None:
     """One line, however long: a path that is broken in two can be neither copied nor searched for."""
     console.print(Text(_spelled(text, console.options), style), soft_wrap=True, highlight=False)
 
@@ -126,7 +127,7 @@ def _spelled(text: str, options: ConsoleOptions) -> str:
     return printable.encode("ascii", "backslashreplace").decode("ascii") if options.ascii_only else printable
 
 
-class _CroppedKey:
+class CroppedKey:
     """A URL or country in one line, cropped in the middle to the width that there is."""
 
     def __init__(self, key: str) -> None:

@@ -67,7 +67,7 @@ class Lake:
 
         Clicks are stored in the order in which they arrived: one file for each landed file and log hour.
         """
-        _keep_files_whole(self.spark)
+        keep_files_whole(self.spark)
         rows = self.read_log_hours(table, source, hours)
         return rows.select("*", F.input_file_name().alias("file"), F.monotonically_increasing_id().alias("position"))
 
@@ -200,7 +200,7 @@ def read_lines(spark: SparkSession, landed: Sequence[LandedHour], *, skip_damage
     if not files:
         return spark.createDataFrame([], LINES_SCHEMA)
     source_folder = landed[0].folder.parent.parent
-    _keep_files_whole(spark)
+    keep_files_whole(spark)
     text = (
         spark.read.schema("value STRING, log_date DATE, log_hour INT")
         .option("basePath", str(source_folder))
@@ -218,7 +218,7 @@ def read_lines(spark: SparkSession, landed: Sequence[LandedHour], *, skip_damage
     )
 
 
-def _keep_files_whole(spark: SparkSession) -> None:
+def keep_files_whole(spark: SparkSession) -> None:
     """One file, one partition, whatever their sizes: so that the row's number in the partition is its place."""
     spark.conf.set("spark.sql.files.openCostInBytes", 1 << 50)
     spark.conf.set("spark.sql.files.maxPartitionBytes", 1 << 50)

@@ -83,3 +83,10 @@ def _remote_of(settings: Settings) -> str:
             f"no Spark Connect server is known: {file} is absent and SPARK_REMOTE is not set; "
             "start one with: .venv/bin/python -m ops.services start"
         ) from None
+
+
+def core_count(spark: SparkSession) -> int:
+    """How many tasks this Spark runs at once, unless told otherwise: into so many parts it cuts rows of its own."""
+    from pyspark.sql import functions as F
+
+    return spark.range(4096).select(F.spark_partition_id()).distinct().count()

@@ -1,0 +1,298 @@
+"""Advise on how to deal clicks to parallel instances, from the keys of real clicks.
+
+Deals the clicks of the log hours by each grouping over each number of instances, and shows: clicks of the least and
+the most loaded instance, skew (largest over mean), idle instances, keys on more than one instance (whose counts must
+be merged), clicks out of order (those that an instance handles after a later click of the same key, by clicked_at, in
+the order in which the dealt rows reach it) and the expected speed-up (all clicks over the largest instance's). Names
+the hot keys and recommends a grouping, a number of instances and a salt. Nothing is written but the page asked for.
+
+With --measure the clicks are counted by each of them too, and what that took is shown beside the expectation. With
+--json the same figures are printed as JSON; their names are in include/grouping_advice.py, as_json.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from rich.console import Console
+
+from include.advice_page import render_advice
+from include.advice_results import print_advice
+from include.counting import CountKey, CountSettings
+from include.errors import ClickmillError, UsageError
+from include.grouping_advice import (
+    GROUPINGS,
+    INSTANCE_COUNTS,
+    KEYS,
+    MAX_INSTANCES,
+    Advice,
+    GroupingLoad,
+    KeyClicks,
+    KeyDistribution,
+    Salting,
+    advise,
+    as_json,
+    salting,
+    with_measurements,
+)
+from include.job_arguments import JobArguments, exit_with, job_parser
+from include.report import write_page
+from include.settings import Settings
+from include.sources import choose_sources
+from include.tables import CLICKS
+from spark_jobs.count_measurements import measure_counts
+from spark_jobs.io import Lake, keep_files_whole, log_hours_predicate
+from spark_jobs.session import core_count, spark_session
+from spark_jobs.steps import step
+from spark_jobs.touched_hours import touched_click_hours
+from spark_jobs.transforms.groupings import GlobalGrouping, Grouping, grouping_of
+from spark_jobs.transforms.measure_dealing import key_distribution, loads
+
+_OWN_NUMBER = ("fifo", "global")
+
+
+@dataclass(frozen=True)
+class AdviceRequest:
+    """What advice is asked for; ``salts`` takes the place of the recommended number.
+
+    Raises:
+        UsageError: if it does not fit together.
+    """
+
+    key: CountKey
+    instances: tuple[int, ...] = INSTANCE_COUNTS
+    groupings: tuple[str, ...] = ()
+    expression: str | None = None
+    salts: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.key not in KEYS:
+            raise UsageError(f"--key {self.key}: expected one of {', '.join(KEYS)}")
+        for count in self.instances or (0,):
+            if not 1 <= count <= MAX_INSTANCES:
+                raise UsageError(
+                    f"--instances {count}: expected whole numbers from 1 to {MAX_INSTANCES}, such as 1,2,4"
+                )
+        for name in self.groupings:
+            if name not in GROUPINGS:
+                raise UsageError(f"--groupings {name}: expected some of {', '.join(GROUPINGS)}")
+        if self.groupings and ("custom" in self.groupings) != (self.expression is not None):
+            raise UsageError("--expression belongs to grouping custom, and it needs one")
+        if self.expression is not None and not self.expression.strip():
+            raise UsageError("--expression is empty; expected SQL such as substring(try_parse_url(url, 'PATH'), 2, 1)")
+        if self.salts is not None and not 1 <= self.salts <= max(self.instances):
+            raise UsageError(
+                f"--salt {self.salts}: expected 1 to {max(self.instances)}, the largest number of instances"
+            )
+
+    @property
+    def counts(self) -> list[int]:
+        """The numbers of instances, rising."""
+        return sorted(set(self.instances))
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The groupings, in the order of preference."""
+        if self.groupings:
+            return tuple(name for name in GROUPINGS if name in self.groupings)
+        return tuple(name for name in GROUPINGS if name != "custom" or self.expression is not None)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    name: str
+    grouping: Grouping
+    salting: Salting | None
+
+    @property
+    def dealt_by(self) -> Grouping:
+        """One instance is dealt the same by all."""
+        is_one = getattr(self.grouping, "instances", None) == 1
+        return GlobalGrouping() if is_one else self.grouping
+
+
+def give_advice(
+    spark: SparkSession,
+    settings: Settings,
+    arguments: JobArguments,
+    request: AdviceRequest,
+    *,
+    is_measured: bool = False,
+) -> Advice:
+    """Advice on the clicks of the log hours, from two passes over them; measured by counting them too if asked.
+
+    Raises:
+        UsageError: if the expression cannot be used on clicks.
+        ClickmillError: if a log hour has not been ingested, there are no clicks, or the expression fails on them.
+    """
+    lake = Lake(spark, settings)
+    sources = choose_sources(settings, arguments.source)
+    touched_click_hours(lake, sources, arguments.log_hours)
+    # So that fifo has an instance for each file.
+    keep_files_whole(spark)
+    hours = list(arguments.log_hours)
+    predicate = " OR ".join(f"({log_hours_predicate(source.name, hours)})" for source in sources)
+    clicks = lake.read(CLICKS).where(predicate)
+    if request.expression is not None:
+        _grouping("custom", request, 1, None).require_columns(clicks)
+    with step(spark, "count clicks per key"):
+        rows = key_distribution(clicks, request.key, request.counts).collect()
+    distribution = _distribution(request, rows)
+    if not distribution.clicks:
+        raise ClickmillError(
+            f"no clicks of {arguments.source} in the log hours {arguments.log_hours}: there is nothing to deal; "
+            "name log hours with clicks (ingest_accounting, column accepted)"
+        )
+    candidates = _candidates(request, distribution)
+    with step(spark, "deal clicks"):
+        found = _deal(clicks, request, candidates)
+    advice = advise(distribution, arguments.source, str(arguments.log_hours), found, core_count(spark))
+    if not is_measured:
+        return advice
+    pairs = [
+        (candidate.grouping, load)
+        for candidate, load in zip(candidates, found, strict=True)
+        if load.instances <= MAX_INSTANCES
+    ]
+    pairs.sort(key=lambda pair: advice.loads.index(pair[1]))
+    with step(spark, "measure counts"):
+        return with_measurements(advice, measure_counts(clicks, arguments, distribution, pairs))
+
+
+def _candidates(request: AdviceRequest, distribution: KeyDistribution) -> list[_Candidate]:
+    most = max(request.instances)
+    found = []
+    for count in request.counts:
+        split = salting(distribution, count, most, request.salts)
+        for name in request.chosen:
+            if name not in _OWN_NUMBER:
+                its = split if name == "salted_fields" else None
+                found.append(_Candidate(name, _grouping(name, request, count, its), its))
+    return found + [
+        _Candidate(name, _grouping(name, request, 1, None), None) for name in request.chosen if name in _OWN_NUMBER
+    ]
+
+
+def _grouping(name: str, request: AdviceRequest, instances: int, split: Salting | None) -> Grouping:
+    """The grouping as the configuration would make it."""
+    configured = CountSettings.model_validate(
+        {
+            "grouping": name,
+            "instances": None if name in _OWN_NUMBER else instances,
+            "expression": request.expression if name == "custom" else None,
+            "salts": split.salts if split else None,
+            "hot_keys": split.hot_keys if split else (),
+        }
+    )
+    return grouping_of(configured, request.key, instances)
+
+
+def _distribution(request: AdviceRequest, rows: Sequence[Row]) -> KeyDistribution:
+    (totals,) = (row for row in rows if row["keys"] is not None)
+    of_bucket = {(row["instances"], row["bucket"]): row["clicks"] for row in rows if row["instances"] is not None}
+    busiest = sorted(
+        (KeyClicks(row["key"], row["clicks"], row["key_hash"]) for row in rows if row["key_hash"] is not None),
+        key=lambda busy: (-busy.clicks, busy.key or ""),
+    )
+    by_bucket = {count: tuple(of_bucket.get((count, bucket), 0) for bucket in range(count)) for count in request.counts}
+    return KeyDistribution(request.key, totals["clicks"] or 0, totals["keys"], tuple(busiest), by_bucket)
+
+
+def _deal(clicks: DataFrame, request: AdviceRequest, candidates: Sequence[_Candidate]) -> list[GroupingLoad]:
+    dealings = list(dict.fromkeys(candidate.dealt_by for candidate in candidates))
+    try:
+        rows = loads(clicks, request.key, dealings).collect()
+    except PySparkException as error:
+        if request.expression is None:
+            raise
+        raise ClickmillError(
+            f"grouping custom({request.expression}) fails on these clicks: {str(error).splitlines()[0]}; "
+            "expected a SQL expression that has a value, or null, for every click"
+        ) from error
+    by_dealing: dict[int, list[Row]] = {}
+    for row in rows:
+        by_dealing.setdefault(row["grouping"], []).append(row)
+    return [_load(candidate, by_dealing[dealings.index(candidate.dealt_by)]) for candidate in candidates]
+
+
+def _load(candidate: _Candidate, rows: Sequence[Row]) -> GroupingLoad:
+    # Fifo has as many instances as it has files, each with clicks.
+    instances = getattr(candidate.grouping, "instances", 1 + max(row["instance_id"] for row in rows))
+    of_instance = {row["instance_id"]: row["rows"] for row in rows}
+    return GroupingLoad(
+        grouping=candidate.name,
+        described=candidate.grouping.described(),
+        rows=tuple(of_instance.get(instance, 0) for instance in range(instances)),
+        keys_on_several=sum(row["split_keys"] for row in rows),
+        out_of_order=sum(row["out_of_order"] for row in rows),
+        salting=candidate.salting,
+    )
+
+
+def run(
+    spark: SparkSession,
+    settings: Settings,
+    arguments: JobArguments,
+    *,
+    request: AdviceRequest,
+    is_measured: bool = False,
+) -> list[str]:
+    """The advice as lines of JSON."""
+    advice = give_advice(spark, settings, arguments, request, is_measured=is_measured)
+    return json.dumps(as_json(advice), indent=2).splitlines()
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"--instances {text!r}: expected whole numbers above 0, such as 1,2,4,8,16") from None
+
+
+def _require_writable(page: Path) -> None:
+    if page.is_dir() or not page.absolute().parent.is_dir():
+        raise UsageError(f"--html {page}: expected a file in a folder that is there")
+
+
+def main() -> None:
+    """The job from a shell."""
+    parser = job_parser("spark_jobs.advise_grouping", __doc__)
+    parser.add_argument("--key", required=True, help=f"the key to count by: {', '.join(KEYS)}")
+    parser.add_argument("--instances", default="1,2,4,8,16", metavar="N,N…", help="how many; default: 1,2,4,8,16")
+    parser.add_argument("--groupings", metavar="NAME,…", help=f"some of {', '.join(GROUPINGS)}; default: all")
+    parser.add_argument("--expression", metavar="SQL", help="what grouping custom goes by; without it there is none")
+    parser.add_argument(
+        "--salt",
+        type=int,
+        metavar="N",
+        help="split keys over N instances (over all where there are fewer); default: the recommended number. "
+        "Split are the hot keys; every key where none is hot",
+    )
+    parser.add_argument("--measure", action="store_true", help="count the clicks by each too, four times, and time it")
+    parser.add_argument("--json", action="store_true", help="print JSON, not tables")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the tables and charts to this page too")
+    given = parser.parse_args()
+    arguments = JobArguments.of(given.source, given.start, given.end, given.hour)
+    groupings = tuple(given.groupings.split(",")) if given.groupings is not None else ()
+    request = AdviceRequest(given.key, _counts(given.instances), groupings, given.expression, given.salt)
+    settings = Settings.from_environment()
+    choose_sources(settings, arguments.source)
+    if given.html is not None:
+        _require_writable(given.html)
+    with spark_session(settings) as spark, Console(stderr=True).status("dealing the clicks"):
+        advice = give_advice(spark, settings, arguments, request, is_measured=given.measure)
+    if given.html is not None:
+        write_page(render_advice(advice), given.html)
+    if given.json:
+        print(json.dumps(as_json(advice), indent=2))
+    else:
+        print_advice(Console(), advice, given.html)
+
+
+if __name__ == "__main__":
+    exit_with(main)
