@@ -181,7 +181,7 @@ class RangeGrouping(_Keyed):
 class CustomGrouping(_Dealt):
     """Rows for which a SQL expression has one value go to one instance, chosen by the value's hash.
 
-    Such as ``substring(parse_url(url, 'PATH'), 2, 1)``, the first character of the path.
+    Such as ``substring(try_parse_url(url, 'PATH'), 2, 1)``, the first character of the path.
     """
 
     name: ClassVar[str] = "custom"
