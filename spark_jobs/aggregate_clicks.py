@@ -20,11 +20,11 @@ from include.sources import choose_sources
 from include.tables import CLICKS, GROUPING_METRICS
 from spark_jobs.co_partitioning import co_partitioned_tables, require_co_partitioned
 from spark_jobs.grouping_metrics import GroupingMetrics
-from spark_jobs.io import Lake, click_hours_predicate
+from spark_jobs.io import Lake, click_hours_predicate, keep_files_whole
 from spark_jobs.shell import run_from_shell
 from spark_jobs.touched_hours import touched_click_hours
 from spark_jobs.transforms.count_clicks import count_per_instance, merge_counts, with_visitor_count
-from spark_jobs.transforms.groupings import FieldsGrouping, Grouping, grouping_of
+from spark_jobs.transforms.groupings import FieldsGrouping, FifoGrouping, Grouping, grouping_of
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
@@ -47,6 +47,8 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         }
         for grouping in groupings.values():
             grouping.require_columns(clicks)
+        if any(isinstance(grouping, FifoGrouping) for grouping in groupings.values()):
+            keep_files_whole(spark)
         metrics = GroupingMetrics("aggregate_clicks", arguments)
         for key, grouping in groupings.items():
             _count(lake, clicks, key, grouping, hours, metrics)
