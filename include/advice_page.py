@@ -9,8 +9,10 @@ import pygal
 from markupsafe import Markup
 
 from include.advice_results import named, rates_of, recommended
+from include.charts import CHART_OPTIONS, as_svg
 from include.grouping_advice import Advice, GroupingLoad, as_settings, as_shown, fields_limit, most_instances, name_of
-from include.report import CHART_OPTIONS, as_count, as_svg, render_page
+from include.pages import render_page
+from include.texts import as_count
 
 
 def render_advice(advice: Advice) -> str:

@@ -19,8 +19,8 @@ from include.grouping_advice import (
     most_instances,
     name_of,
 )
-from include.report import as_count, as_share
 from include.results import CroppedKey, plain_table, print_line
+from include.texts import as_count, as_share
 
 
 def print_advice(console: Console, advice: Advice, page: Path | None = None) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from include.counting import CountKey
-from include.report import as_printable, as_share, crop_middle
+from include.texts import as_printable, as_share, crop_middle
 
 KEYS: tuple[CountKey, ...] = get_args(CountKey)
 #: Groupings that advice is given on, the first of those that serve as well is recommended: the ones that keep a key

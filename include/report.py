@@ -6,30 +6,23 @@ rebuilt from an allow list of SVG elements, and the page forbids itself everythi
 
 from __future__ import annotations
 
-import os
-import re
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
-from hashlib import sha256
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import uuid4
-from xml.etree import ElementTree
 
-import pycountry
 import pygal
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from pygal.style import Style
 
+from include.charts import CHART_OPTIONS, as_svg
 from include.log_hours import Hour, HourRange
+from include.pages import render_page, write_page
 from include.tables import QUARANTINE_REASONS, VISITOR_COUNT_STANDARD_ERROR
+from include.texts import MAX_TEXT_CHARACTERS, as_count, as_printable, crop_middle
 
 REPORT_FILE = "report.html"
 MAX_URLS = 25
@@ -39,10 +32,7 @@ MAX_CHART_HOURS = 31 * 24
 #: Countries and log hours beyond these are folded away, not left out; the chart shows the open countries.
 MAX_OPEN_COUNTRIES = 12
 MAX_OPEN_LOG_HOURS = 24
-MAX_TEXT_CHARACTERS = 300
 MAX_LISTED = 8
-
-_TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 @dataclass(frozen=True)
@@ -195,61 +185,9 @@ def busiest_first(counts: Iterable[KeyCount]) -> list[KeyCount]:
     return sorted(counts, key=lambda count: (-count.click_count, count.key))
 
 
-def as_count(number: int) -> str:
-    """``1,234,567``."""
-    return f"{number:,}"
-
-
-def as_share(part: int, whole: int) -> str:
-    """``12.3%``; a part that is neither nothing nor all is never rounded to either. ``n/a`` of nothing."""
-    if not whole:
-        return "n/a"
-    share = f"{part / whole:.1%}"
-    if share == "0.0%" and part > 0:
-        return "<0.1%"
-    if share == "100.0%" and part < whole:
-        return ">99.9%"
-    return share
-
-
-def as_printable(text: str) -> str:
-    """The text with what cannot be seen written out: control characters, direction marks, lone surrogates.
-
-    A terminal or a page would obey some of them: an escape sequence in a URL could clear the screen,
-    a direction mark make ``gpj.exe`` read as ``exe.jpg``.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )
-
-
-def crop_middle(text: str, length: int, mark: str = "…") -> str:
-    """At most ``length`` characters; where some are missing in the middle stands the mark."""
-    if len(text) <= length:
-        return text
-    kept = max(length - len(mark), 0)
-    tail = kept // 2
-    return text[: kept - tail] + mark + text[len(text) - tail :]
-
-
 def write_report(data: ReportData, folder: Path) -> Path:
     """Replace ``report.html`` in the folder at once: a reader sees the old page or the new one, whole."""
-    folder.mkdir(parents=True, exist_ok=True)
     return write_page(render_report(data), folder / REPORT_FILE)
-
-
-def write_page(html: str, page: Path) -> Path:
-    """Replace the page at once."""
-    fresh = page.with_name(f".{page.name}.{uuid4().hex}")
-    try:
-        fresh.write_text(html, encoding="utf-8")
-        os.replace(fresh, page)
-    finally:
-        fresh.unlink(missing_ok=True)
-    return page
 
 
 def render_report(data: ReportData) -> str:
@@ -263,6 +201,10 @@ def render_report(data: ReportData) -> str:
     countries = busiest_first(data.countries)
     return render_page(
         "report.html",
+        QUARANTINE_REASONS=QUARANTINE_REASONS,
+        VISITOR_COUNT_STANDARD_ERROR=VISITOR_COUNT_STANDARD_ERROR,
+        MAX_OPEN_COUNTRIES=MAX_OPEN_COUNTRIES,
+        MAX_OPEN_LOG_HOURS=MAX_OPEN_LOG_HOURS,
         data=data,
         generated_at=_in_utc(data.generated_at).strftime("%Y-%m-%d %H:%M UTC"),
         first_hour=min(clicks, default=None),
@@ -279,20 +221,6 @@ def render_report(data: ReportData) -> str:
         totals_by_source=_totals_by_source(data.accounting),
         notices=_notices(data.accounting),
         loads=_loads_by_operator(data.loads),
-    )
-
-
-def render_page(template: str, **values: object) -> str:
-    """A template with the style sheet of all pages and the policy that allows nothing else."""
-    style_sheet = page_style("report.css")
-    return (
-        page_environment()
-        .get_template(template)
-        .render(
-            **values,
-            style_sheet=Markup(style_sheet),
-            style_hash=b64encode(sha256(style_sheet.encode()).digest()).decode(),
-        )
     )
 
 
@@ -358,9 +286,6 @@ def _notices(rows: Iterable[AccountingRow]) -> list[str]:
 def _listed(names: list[str]) -> str:
     more = len(names) - MAX_LISTED
     return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-# Charts -----------------------------------------------------------------------------------------------------
 
 
 def _chart_span(clicks: Iterable[Hour]) -> HourRange | None:
@@ -440,117 +365,3 @@ def _hour_labels(span: HourRange, max_labels: int) -> list[str]:
         day = f"{hour.start.day} {hour.start:%b}"
         labels.append("" if not is_labelled else day if hour.hour == 0 else f"{hour.start:%H:%M}")
     return labels
-
-
-CHART_OPTIONS = {
-    # These sizes only make room for the labels; the page's style sheet draws them.
-    "style": Style(label_font_size=12, major_label_font_size=12),
-    "show_legend": False,
-    "truncate_label": -1,
-    "margin": 4,
-    "margin_right": 18,
-    "spacing": 8,
-    # No half clicks on the axis.
-    "order_min": 0,
-    "value_formatter": lambda value: f"{value:,.0f}",
-    "x_value_formatter": lambda value: f"{value:,.0f}",
-}
-
-_SVG_ELEMENTS = {"svg", "g", "path", "rect", "text"}
-_SVG_ATTRIBUTES = {"class", "d", "x", "y", "width", "height", "transform", "viewBox"}
-_LONG_NUMBER = re.compile(r"\d+\.\d+")
-
-
-def as_svg(chart: Any, kind: str, name: str) -> Markup:
-    """The chart as inline SVG: only what draws it, without pygal's script, style sheet, comments and ids."""
-    svg = _drawn(chart.render_tree())
-    assert svg is not None, "pygal's root is an svg element"
-    svg.attrib = {
-        "class": f"chart {kind}",
-        "viewBox": svg.attrib["viewBox"],
-        "role": "img",
-        "aria-label": name,
-    }
-    return Markup(ElementTree.tostring(svg, encoding="unicode"))
-
-
-def _drawn(node: ElementTree.Element) -> ElementTree.Element | None:
-    """The node copied by allow list; None if there is nothing to see. A bar's label becomes its tooltip."""
-    if node.tag not in _SVG_ELEMENTS:
-        return None
-    classes = node.get("class", "").split()
-    if {"background", "tooltip"} & set(classes):
-        return None
-    if node.tag == "rect" and min(float(node.get("width", 0)), float(node.get("height", 0))) <= 0:
-        return None
-    copy = ElementTree.Element(
-        node.tag,
-        {
-            name: _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.1f}", value) if name != "class" else value
-            for name, value in node.attrib.items()
-            if name in _SVG_ATTRIBUTES and value
-        },
-    )
-    if node.tag == "text":
-        copy.text = node.text
-        return copy if node.text else None
-    copy.extend(child for child in map(_drawn, node) if child is not None)
-    if node.tag == "g" and not len(copy):
-        return None
-    tip = next((child.text for child in node if child.tag == "desc" and child.get("class") == "label"), None)
-    if tip:
-        title = ElementTree.SubElement(copy, "title")
-        title.text = tip
-    return copy
-
-
-# Template ---------------------------------------------------------------------------------------------------
-
-
-def page_style(*style_sheets: str) -> str:
-    """These style sheets of our pages, one after the other."""
-    return "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in style_sheets)
-
-
-@cache
-def page_environment() -> Environment:
-    """What renders our pages: all text is escaped, and what cannot be seen is written out."""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        # Every text that the template puts out passes here, so none can be forgotten.
-        finalize=lambda value: as_printable(value) if type(value) is str else value,
-    )
-    environment.filters |= {
-        "count": as_count,
-        "size": _as_size,
-        "crop": lambda text: crop_middle(text, MAX_TEXT_CHARACTERS),
-        "country_name": _country_name,
-    }
-    environment.globals |= {
-        "share": as_share,
-        "plural": lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
-        "QUARANTINE_REASONS": QUARANTINE_REASONS,
-        "VISITOR_COUNT_STANDARD_ERROR": VISITOR_COUNT_STANDARD_ERROR,
-        "MAX_OPEN_COUNTRIES": MAX_OPEN_COUNTRIES,
-        "MAX_OPEN_LOG_HOURS": MAX_OPEN_LOG_HOURS,
-    }
-    return environment
-
-
-def _as_size(number: float) -> str:
-    """Bytes in decimal units: ``1.5 GB``."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:,.1f} TB"
-
-
-def _country_name(code: str) -> str:
-    """The country's usual English name; nothing for 'unknown' and what else is no ISO 3166-1 code."""
-    country = pycountry.countries.get(alpha_2=code)
-    return str(getattr(country, "common_name", country.name)) if country else ""

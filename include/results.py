@@ -12,18 +12,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from include.report import (
-    AccountingTotals,
-    KeyCount,
-    ReportData,
-    Verdict,
-    as_count,
-    as_printable,
-    as_share,
-    busiest_first,
-    crop_middle,
-)
+from include.report import AccountingTotals, KeyCount, ReportData, Verdict, busiest_first
 from include.tables import VISITOR_COUNT_STANDARD_ERROR
+from include.texts import as_count, as_printable, as_share, crop_middle
 
 MAX_KEYS = 10
 MAX_FINDINGS = 10

@@ -6,18 +6,11 @@ names of tables) are shown, never trusted: Jinja escapes them, and the page forb
 
 from __future__ import annotations
 
-import os
 import textwrap
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path
-from uuid import uuid4
 
-from markupsafe import Markup
-
-from include.report import page_environment, page_style
+from include.pages import render_page
 from include.topology import (
     Cut,
     JobTopology,
@@ -89,20 +82,8 @@ class _JobView:
     needless: list[str]
 
 
-def write_page(file: Path, topologies: Sequence[JobTopology], of: str, workers: int, cores: int) -> None:
-    """Replace the file at once; ``of`` says what the jobs ran on."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{file.name}.{uuid4().hex}")
-    try:
-        fresh.write_text(render_topology(topologies, of, workers, cores), encoding="utf-8")
-        os.replace(fresh, file)
-    finally:
-        fresh.unlink(missing_ok=True)
-
-
 def render_topology(topologies: Sequence[JobTopology], of: str, workers: int, cores: int) -> str:
-    """The page; the same topologies give the same page."""
-    style = page_style("report.css", "topology.css")
+    """The page; ``of`` says what the jobs ran on. The same topologies give the same page."""
     jobs = [
         _JobView(
             topology,
@@ -119,18 +100,14 @@ def render_topology(topologies: Sequence[JobTopology], of: str, workers: int, co
         for topology in topologies
     ]
     names = ", ".join(topology.job for topology in topologies)
-    return (
-        page_environment()
-        .get_template("topology.html")
-        .render(
-            title=f"Topology of {names}",
-            subtitle=f"What ran on {of}: Spark's final plans, cut at shuffles and broadcasts.",
-            style_sheet=Markup(style),
-            style_hash=b64encode(sha256(style.encode()).digest()).decode(),
-            jobs=jobs,
-            workers=workers,
-            cores=cores,
-        )
+    return render_page(
+        "topology.html",
+        "topology.css",
+        title=f"Topology of {names}",
+        subtitle=f"What ran on {of}: Spark's final plans, cut at shuffles and broadcasts.",
+        jobs=jobs,
+        workers=workers,
+        cores=cores,
     )
 
 

@@ -41,7 +41,7 @@ from include.grouping_advice import (
     with_measurements,
 )
 from include.job_arguments import JobArguments, exit_with, job_parser
-from include.report import write_page
+from include.pages import write_page
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS

@@ -18,13 +18,14 @@ from pyspark.sql import SparkSession
 
 from include.errors import ClickmillError
 from include.job_arguments import JobArguments, exit_with, job_parser
+from include.pages import write_page
 from include.plan_topology import RanStage, is_internal, read_query
 from include.settings import Settings
 from include.sources import choose_sources
 from include.spark_plan import read_plan
 from include.task_assignment import assign, worker_names
 from include.topology import JobTopology, QueryTopology, as_json, describe
-from include.topology_page import write_page
+from include.topology_page import render_topology
 from spark_jobs.session import spark_session
 from spark_jobs.spark_status import SparkStatus
 from spark_jobs.steps import SEPARATOR, step
@@ -125,7 +126,8 @@ def main() -> None:
     else:
         print(*(describe(topology, workers=given.workers, cores=given.cores) for topology in topologies), sep="\n")
     if given.html:
-        write_page(given.html, topologies, f"log hours {arguments.log_hours}", given.workers, given.cores)
+        page = render_topology(topologies, f"log hours {arguments.log_hours}", given.workers, given.cores)
+        write_page(page, given.html)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.job_arguments import OneLineParser, exit_with
-from include.report import as_printable
 from include.settings import Settings
 from include.tables import CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
+from include.texts import as_printable
 from spark_jobs.co_partitioning import co_partitioned_tables, require_co_partitioned
 from spark_jobs.io import Lake
 from spark_jobs.session import spark_session

@@ -105,7 +105,8 @@ class SparkStatus:
     def of(cls, spark: SparkSession) -> SparkStatus | None:
         """The status of this session's application; None, with a warning, where there is none.
 
-        ``CLICKMILL_SPARK_UI`` is the address of Spark's UI (``http://host:4040``) where the session does not know it.
+        ``CLICKMILL_SPARK_UI_URL`` is the address of Spark's UI (``http://host:4040``) where the session
+        does not know it.
         """
         try:
             address, application = _address_of(spark), spark.conf.get("spark.app.id")
@@ -115,7 +116,7 @@ class SparkStatus:
         if address is None:
             log.warning(
                 "no status of Spark: its UI is switched off (spark.ui.enabled, spark.ui.port); "
-                "switch it on, or set CLICKMILL_SPARK_UI to its address, such as http://localhost:4040"
+                "switch it on, or set CLICKMILL_SPARK_UI_URL to its address, such as http://localhost:4040"
             )
             return None
         status = cls(spark, address, application or "")
@@ -246,7 +247,7 @@ class SparkStatus:
 
 
 def _address_of(spark: SparkSession) -> str | None:
-    given = os.environ.get("CLICKMILL_SPARK_UI")
+    given = os.environ.get("CLICKMILL_SPARK_UI_URL")
     if given:
         return given.rstrip("/")
     port = spark.conf.get("spark.ui.port", "")

@@ -121,7 +121,7 @@ def test_without_an_api_there_is_a_warning_and_no_crash(
 
     known = SparkStatus.of(lake.spark)
     assert known is not None
-    monkeypatch.setenv("CLICKMILL_SPARK_UI", address)
+    monkeypatch.setenv("CLICKMILL_SPARK_UI_URL", address)
     with caplog.at_level(logging.WARNING, "clickmill"):
         assert SparkStatus.of(lake.spark) is None
     assert said in caplog.text

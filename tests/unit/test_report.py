@@ -26,13 +26,11 @@ from include.report import (
     KeyCount,
     ReportData,
     Verdict,
-    as_printable,
-    as_share,
-    crop_middle,
     render_report,
     write_report,
 )
 from include.tables import QUARANTINE_REASONS
+from include.texts import as_printable, as_share, crop_middle
 
 HOSTILE = "\"'><script>alert(1)</script><img src=//evil.example/x onerror=alert(1)>{{ 7*7 }}&amp;"
 PASSED = Verdict(passed=True, critical_failures=[], warnings=[])
@@ -489,7 +487,7 @@ def test_a_report_that_fails_leaves_the_one_before(tmp_path: Path, monkeypatch: 
     def fail(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("include.report.os.replace", fail)
+    monkeypatch.setattr("include.pages.os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
         write_report(some_data(title="Second"), tmp_path)
     assert "First" in report.read_text(encoding="utf-8")
