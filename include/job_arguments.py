@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from include.errors import ClickmillError, UsageError
@@ -56,12 +56,6 @@ def job_parser(module: str, description: str | None) -> OneLineParser:
     parser.add_argument("--to", dest="end", metavar="HOUR", help="the log hour after the last one")
     parser.add_argument("--hour", metavar="HOUR", help="one log hour, instead of --from and --to")
     return parser
-
-
-def parse_job_arguments(module: str, description: str | None, argv: Sequence[str] | None = None) -> JobArguments:
-    """The shared arguments and no others."""
-    given = job_parser(module, description).parse_args(argv)
-    return JobArguments.of(given.source, given.start, given.end, given.hour)
 
 
 def exit_with(main: Callable[[], None]) -> None:

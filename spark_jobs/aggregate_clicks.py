@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from include.counting import CountKey, count_table
 from include.job_arguments import JobArguments, exit_with
-from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS, GROUPING_METRICS
@@ -23,7 +22,7 @@ from spark_jobs.grouping_metrics import GroupingMetrics
 from spark_jobs.io import Lake, click_hours_predicate, keep_files_whole
 from spark_jobs.shell import run_from_shell
 from spark_jobs.touched_hours import touched_click_hours
-from spark_jobs.transforms.count_clicks import count_per_instance, merge_counts, with_visitor_count
+from spark_jobs.transforms.count_clicks import complete_counts, count_per_instance
 from spark_jobs.transforms.groupings import FieldsGrouping, FifoGrouping, Grouping, grouping_of
 
 
@@ -41,9 +40,9 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
         hours = touched.own
         clicks = lake.read_click_hours(CLICKS, hours)
+        buckets = {key: lake.buckets(count_table(key)) for key in settings.pipeline.counts}
         groupings = {
-            key: grouping_of(configured, key, lake.buckets(count_table(key)))
-            for key, configured in settings.pipeline.counts.items()
+            key: grouping_of(configured, key, buckets[key]) for key, configured in settings.pipeline.counts.items()
         }
         for grouping in groupings.values():
             grouping.require_columns(clicks)
@@ -51,7 +50,8 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
             keep_files_whole(spark)
         metrics = GroupingMetrics("aggregate_clicks", arguments)
         for key, grouping in groupings.items():
-            _count(lake, clicks, key, grouping, hours, metrics)
+            rows = _count(clicks, key, grouping, FieldsGrouping(buckets[key], (key,)), metrics)
+            lake.replace(count_table(key), rows, click_hours_predicate(hours))
         lake.append_rows(GROUPING_METRICS, metrics.rows())
     listed = f"{hours[0]} to {hours[-1]}" if hours else "none"
     return [
@@ -62,17 +62,14 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
 
 
 def _count(
-    lake: Lake, clicks: DataFrame, key: CountKey, grouping: Grouping, hours: list[Hour], metrics: GroupingMetrics
-) -> None:
-    """One consumer of the clicks: count by its key, and replace the click hours of its table."""
-    table = count_table(key)
+    clicks: DataFrame, key: CountKey, grouping: Grouping, stored: FieldsGrouping, metrics: GroupingMetrics
+) -> DataFrame:
+    """One consumer of the clicks: the rows of its table, dealt as they are stored."""
     parts = metrics.observe(count_per_instance(clicks, key, grouping), f"count_by_{key}", key, grouping)
-    counts = parts if grouping.keeps_whole(table.key) else merge_counts(parts, key)
-    stored = FieldsGrouping(lake.buckets(table), (key,))
+    counts = complete_counts(parts, key, grouping)
     if grouping != stored:
         counts = stored.deal(counts)
-    rows = with_visitor_count(counts).withColumns({"bucket": stored.bucket(), "counted_at": F.lit(datetime.now(UTC))})
-    lake.replace(table, rows, click_hours_predicate(hours))
+    return counts.withColumns({"bucket": stored.bucket(), "counted_at": F.lit(datetime.now(UTC))})
 
 
 if __name__ == "__main__":

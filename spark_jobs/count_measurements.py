@@ -12,7 +12,7 @@ from include.grouping_advice import GroupingLoad, KeyDistribution, Measurement
 from include.job_arguments import JobArguments
 from include.tables import GROUPING_METRICS
 from spark_jobs.grouping_metrics import GroupingMetrics
-from spark_jobs.transforms.count_clicks import count_per_instance, merge_counts, with_visitor_count
+from spark_jobs.transforms.count_clicks import complete_counts, count_per_instance
 from spark_jobs.transforms.groupings import Grouping
 
 #: An odd number, for there to be one in the middle.
@@ -64,8 +64,7 @@ def _count(clicks: DataFrame, key: str, grouping: Grouping, arguments: JobArgume
     metrics = GroupingMetrics("advise_grouping", arguments)
     start = time.perf_counter()
     parts = metrics.observe(count_per_instance(clicks, key, grouping), f"count_by_{key}", key, grouping)
-    counts = parts if grouping.keeps_whole(["click_date", "click_hour", key]) else merge_counts(parts, key)
-    with_visitor_count(counts).write.format("noop").mode("overwrite").save()
+    complete_counts(parts, key, grouping).write.format("noop").mode("overwrite").save()
     seconds = time.perf_counter() - start
     rate = GROUPING_METRICS.column_names.index("rows_per_second")
     return _Run(seconds, tuple(_as_rate(row[rate]) for row in metrics.rows()))

@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from include.counting import CountKey
-from include.job_arguments import JobArguments, exit_with, job_parser
+from include.job_arguments import JobArguments, OneLineParser, exit_with
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS, OUT_OF_ORDER_KEYS
 from spark_jobs.io import Lake, log_hours_predicate
-from spark_jobs.session import spark_session
+from spark_jobs.shell import run_from_shell
 from spark_jobs.transforms.out_of_order import find_out_of_order
 
 _LISTED = 10
@@ -47,17 +47,9 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, key
     return report
 
 
-def main() -> None:
-    """The job from a shell."""
-    parser = job_parser("spark_jobs.find_out_of_order", __doc__)
+def _add_options(parser: OneLineParser) -> None:
     parser.add_argument("--key", default="url", choices=get_args(CountKey), help="the key; default: url")
-    given = parser.parse_args()
-    arguments = JobArguments.of(given.source, given.start, given.end, given.hour)
-    settings = Settings.from_environment()
-    choose_sources(settings, arguments.source)
-    with spark_session(settings) as spark:
-        print(*run(spark, settings, arguments, key=given.key), sep="\n")
 
 
 if __name__ == "__main__":
-    exit_with(main)
+    exit_with(lambda: run_from_shell("spark_jobs.find_out_of_order", __doc__, run, _add_options))

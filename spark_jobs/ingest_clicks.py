@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from include.damage import find_damaged_files
 from include.errors import ClickmillError, MissingLandingError
-from include.job_arguments import JobArguments, exit_with, job_parser
+from include.job_arguments import JobArguments, OneLineParser, exit_with
 from include.landing import LandedHour, look_at
 from include.log_hours import Hour
 from include.settings import Settings
@@ -25,7 +25,7 @@ from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
 from spark_jobs.hour_account import HourAccount, accounts_of
 from spark_jobs.io import Lake, log_hours_predicate, read_lines
 from spark_jobs.lookups import CountryDatabase, crawler_user_agents, look_up_clients
-from spark_jobs.session import spark_session
+from spark_jobs.shell import run_from_shell
 from spark_jobs.steps import step
 from spark_jobs.transforms.account_for_lines import count_out_of_order, count_outcomes
 from spark_jobs.transforms.build_clicks import build_clicks, quarantine
@@ -249,17 +249,9 @@ def _summary(
     ]
 
 
-def main() -> None:
-    """The job from a shell."""
-    parser = job_parser("spark_jobs.ingest_clicks", __doc__)
+def _add_options(parser: OneLineParser) -> None:
     parser.add_argument("--allow-missing", action="store_true", help="count a log hour that never landed as empty")
-    given = parser.parse_args()
-    arguments = JobArguments.of(given.source, given.start, given.end, given.hour)
-    settings = Settings.from_environment()
-    choose_sources(settings, arguments.source)
-    with spark_session(settings) as spark:
-        print(*run(spark, settings, arguments, allow_missing=given.allow_missing), sep="\n")
 
 
 if __name__ == "__main__":
-    exit_with(main)
+    exit_with(lambda: run_from_shell("spark_jobs.ingest_clicks", __doc__, run, _add_options))

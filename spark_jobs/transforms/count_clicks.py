@@ -66,13 +66,12 @@ def merge_counts(parts: DataFrame, key: str) -> DataFrame:
 
 def count_clicks_by(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
     """One row per (click_date, click_hour, key), counted by the grouping's instances and merged where it must be."""
-    parts = count_per_instance(clicks, key, grouping)
+    return complete_counts(count_per_instance(clicks, key, grouping), key, grouping)
+
+
+def complete_counts(parts: DataFrame, key: str, grouping: Grouping) -> DataFrame:
+    """What the grouping's instances counted, merged where it splits keys; ``visitor_count`` is from the sketch."""
     counts = parts if grouping.keeps_whole([*_CLICK_HOUR, key]) else merge_counts(parts, key)
-    return with_visitor_count(counts)
-
-
-def with_visitor_count(counts: DataFrame) -> DataFrame:
-    """``visitor_count`` estimated from ``visitor_sketch``."""
     return counts.withColumn("visitor_count", F.hll_sketch_estimate("visitor_sketch"))
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.groupings import FieldsGrouping
+from spark_jobs.transforms.groupings import FieldsGrouping, require_whole
 
 
 def clicks_per_url(counts: DataFrame, grouping: FieldsGrouping) -> DataFrame:
     """One row per URL of the hourly counts: ``click_count``, dealt by the grouping, whose key is the URL.
 
     The sum is taken where the rows were dealt to, so nothing crosses between instances after that.
+
+    Raises:
+        UsageError: if the grouping puts one URL on several instances.
     """
+    require_whole(grouping, ["url"], "clicks per URL")
     return grouping.deal(counts.select("url", "click_count")).groupBy("url").agg(F.sum("click_count").alias("clicks"))
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from include.errors import ClickmillError, QualityError, UsageError
-from include.job_arguments import JobArguments, exit_with, parse_job_arguments
+from include.job_arguments import JobArguments, exit_with, job_parser
 from include.settings import REPOSITORY, Settings
 
 JOBS = sorted(path.stem for path in (REPOSITORY / "spark_jobs").glob("*.py") if "__main__" in path.read_text())
@@ -42,7 +42,7 @@ def test_hours_are_given_one_way_or_the_other(given: tuple[str | None, str | Non
 
 
 def test_source_is_all_unless_told() -> None:
-    assert parse_job_arguments("x", None, ["--hour", "2026-03-01T05"]).source == "all"
+    assert job_parser("x", None).parse_args(["--hour", "2026-03-01T05"]).source == "all"
 
 
 @pytest.mark.parametrize("error", [ClickmillError("what"), UsageError("what"), QualityError("what")])
