@@ -20,42 +20,64 @@ from expectations.suites import CRITICAL, Check
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether one expectation held for one partition; ``observed`` says what was found where it did not."""
+    """Whether one check held for one partition; ``observed`` says what was found.
 
-    suite: str
+    ``page`` is the name of the Data Docs page; ``source`` is None where the partition is of all sources.
+    ``observed_value``, ``lowest`` and ``highest`` are numbers where the check is on one number; None else.
+    """
+
+    check: Check
     partition: str
-    expectation: str
-    severity: str
+    source: str | None
+    hour: str
+    page: str
     success: bool
-    observed: str | None
-    advice: str
+    observed: str
+    observed_value: float | None
+    lowest: float | None
+    highest: float | None
 
     @property
     def is_critical_failure(self) -> bool:
         """Whether this stops publishing."""
-        return not self.success and self.severity == CRITICAL
+        return not self.success and self.check.severity == CRITICAL
 
 
-def judge(suite_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_folder: Path) -> list[Outcome]:
-    """One outcome per check and row of the frame; Data Docs as ``<docs_folder>/<suite>.html``."""
+def judge(page_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_folder: Path) -> list[Outcome]:
+    """One outcome per check and row of the frame; Data Docs as ``<docs_folder>/<page_name>.html``.
+
+    Beside what is judged the frame has ``partition``, ``source`` and ``hour``.
+    """
     if frame.empty:
         return []
-    result = _validate(suite_name, frame, checks)
+    result = _validate(page_name, frame, checks)
     docs_folder.mkdir(parents=True, exist_ok=True)
-    page = str(DefaultJinjaPageView().render(ValidationResultsPageRenderer().render(result)))  # type: ignore[no-untyped-call]
-    (docs_folder / f"{suite_name}.html").write_text(page, encoding="utf-8")
+    html = str(DefaultJinjaPageView().render(ValidationResultsPageRenderer().render(result)))  # type: ignore[no-untyped-call]
+    page = docs_folder / f"{page_name}.html"
+    page.write_text(html, encoding="utf-8")
     outcomes = []
     for checked in result.results:
         assert checked.expectation_config is not None
         check = checks[checked.expectation_config.meta["check"]]
-        columns = [v for k, v in check.expectation.configuration.kwargs.items() if k.startswith("column")]
+        kwargs = check.expectation.configuration.kwargs
+        columns = [value for name, value in kwargs.items() if name.startswith("column")]
         failed = set(checked.result.get("unexpected_index_list") or ())
         for index, row in frame.iterrows():
             # An expectation that could not be evaluated holds for nothing.
             success = index not in failed and (checked.success or bool(failed))
-            observed = None if success else _observed(row, columns)
             outcomes.append(
-                Outcome(suite_name, row["partition"], check.holds, check.severity, success, observed, check.reason)
+                Outcome(
+                    check,
+                    row["partition"],
+                    row["source"],
+                    row["hour"],
+                    page.name,
+                    success,
+                    _observed(row, columns),
+                    _number(row[columns[0]]) if len(columns) == 1 else None,
+                    _number(kwargs.get("min_value")),
+                    _number(kwargs.get("max_value")),
+                )
             )
     return outcomes
 
@@ -66,10 +88,14 @@ def _observed(row: pd.Series[Any], columns: Sequence[str]) -> str:
     return f"{values}; {row['finding']}" if "finding" in row else values
 
 
-def _validate(suite_name: str, frame: pd.DataFrame, checks: Sequence[Check]) -> ExpectationSuiteValidationResult:
+def _number(value: Any) -> float | None:
+    return None if isinstance(value, str) or pd.isna(value) else float(value)
+
+
+def _validate(page_name: str, frame: pd.DataFrame, checks: Sequence[Check]) -> ExpectationSuiteValidationResult:
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    suite = gx.ExpectationSuite(suite_name)
+    suite = gx.ExpectationSuite(page_name)
     for number, check in enumerate(checks):
         check.expectation.meta = {"check": number}
         check.expectation.severity = FailureSeverity(check.severity)
@@ -77,7 +103,7 @@ def _validate(suite_name: str, frame: pd.DataFrame, checks: Sequence[Check]) -> 
         suite.add_expectation(check.expectation)
     batch = (
         context.data_sources.add_pandas("metrics")
-        .add_dataframe_asset(suite_name)
+        .add_dataframe_asset(page_name)
         .add_batch_definition_whole_dataframe("all")
         .get_batch({"dataframe": frame})
     )

@@ -39,6 +39,8 @@ def log_hour_frame(facts: Facts) -> pd.DataFrame:
         rows.append(
             {
                 "partition": f"{account['source']} {hour}",
+                "source": account["source"],
+                "hour": str(hour),
                 "lines": account["lines"],
                 "accounted_lines": stored + account["duplicates"] + stored_quarantined,
                 "accepted": account["accepted"],
@@ -60,7 +62,7 @@ def click_hour_frame(hours: Iterable[Hour], facts: Facts, layouts: Mapping[str, 
     counts = {key: _summed(facts[f"by_{key}"], _click_hour) for key in layouts}
     rows = []
     for hour in map(str, hours):
-        row: dict[str, Any] = {"partition": hour, "clicks": clicks[hour]["clicks"]}
+        row: dict[str, Any] = {"partition": hour, "source": None, "hour": hour, "clicks": clicks[hour]["clicks"]}
         for key, by_hour in counts.items():
             count = by_hour[hour]
             row |= {
@@ -86,6 +88,8 @@ def grouping_frame(facts: Facts) -> pd.DataFrame:
         [
             {
                 "partition": f"{fact['operator']} {fact['log_hours']}",
+                "source": None,
+                "hour": fact["log_hours"].split()[0],
                 "skew": skew(fact["busiest_rows"], fact["clicks"], fact["instances"]),
                 "finding": uneven_load_advice(
                     fact["grouping"],

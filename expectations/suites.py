@@ -22,8 +22,14 @@ _REPARTITION = "Run: python -m spark_jobs.repartition_tables --buckets N; check_
 
 @dataclass(frozen=True)
 class Check:
-    """One expectation in words: ``holds`` is what it says, ``reason`` why it is there and what to do."""
+    """One expectation in words: ``holds`` is what it says, ``reason`` why it is there and what to do.
 
+    ``name`` is unique in its suite and stays when the wording changes; ``table`` is the one that was looked at.
+    """
+
+    suite: str
+    name: str
+    table: str
     expectation: Expectation
     severity: str
     holds: str
@@ -46,48 +52,72 @@ def log_hour_checks(settings: PipelineSettings) -> list[Check]:
     """What must hold of each source's log hour."""
     return [
         Check(
+            "reconciliation",
+            "lines_add_up",
+            "clicks",
             _equal("lines", "accounted_lines"),
             CRITICAL,
             "lines = clicks stored + duplicates + lines in quarantine",
             "No line vanishes and none is counted twice. Ingest the log hour again.",
         ),
         Check(
+            "reconciliation",
+            "accepted_are_stored",
+            "clicks",
             _equal("accepted", "stored_clicks"),
             CRITICAL,
             "accepted lines = rows in clicks",
             "The accounting and the table were written by different runs. Ingest the log hour again.",
         ),
         Check(
+            "clicks",
+            "no_event_id_twice",
+            "clicks",
             _always("duplicate_event_ids", 0, 0),
             CRITICAL,
             "no event id is accepted twice within the lateness window",
             "A click would be counted twice. Ingest the log hours again, the earlier one first.",
         ),
         Check(
+            "clicks",
+            "no_null_keys",
+            "clicks",
             _always("null_keys", 0, 0),
             CRITICAL,
             "no required column of clicks is null",
             "Rows without time, URL or country fall out of the counts. See the source's field mapping.",
         ),
         Check(
+            "clicks",
+            "known_countries",
+            "clicks",
             _always("invalid_country_codes", 0, 0),
             CRITICAL,
             "every country code is ISO 3166-1 alpha-2 or 'unknown'",
             "Counts per country would have rows that no country has. Ingest the log hour again.",
         ),
         Check(
+            "clicks",
+            "quarantined_share",
+            "quarantined_clicks",
             _always("quarantined_share", None, settings.max_quarantined_share),
             WARNING,
             f"at most {settings.max_quarantined_share:.0%} of the lines are in quarantine",
             "A source may have changed its format. See quarantined_clicks for the reasons.",
         ),
         Check(
+            "clicks",
+            "unknown_country_share",
+            "clicks",
             _always("unknown_country_share", None, settings.max_unknown_country_share),
             WARNING,
             f"at most {settings.max_unknown_country_share:.0%} of the clicks have an unknown country",
             "The country field or the country database may be out of date.",
         ),
         Check(
+            "reconciliation",
+            "hour_is_complete",
+            "ingest_accounting",
             _always("files_not_closed_or_damaged", 0, 0),
             WARNING,
             "the log hour was closed by _SUCCESS, and no file breaks off",
@@ -100,6 +130,9 @@ def grouping_checks(settings: PipelineSettings) -> list[Check]:
     """What should hold of the load of each counting operator's instances."""
     return [
         Check(
+            "load",
+            "skew",
+            "grouping_metrics",
             _always("skew", None, settings.max_skew),
             WARNING,
             f"the busiest instance has at most {settings.max_skew:g} times the mean load",
@@ -112,12 +145,18 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
     """What must hold of each click hour's counts."""
     checks = [
         Check(
+            "reconciliation",
+            "urls_equal_countries",
+            "clicks_by_url_hourly",
             _equal("clicks_by_url", "clicks_by_country"),
             CRITICAL,
             "clicks summed over URLs = clicks summed over countries",
             "Each click has one URL and one country, unknown included. Aggregate the hour again.",
         ),
         Check(
+            "reconciliation",
+            "clicks_equal_urls",
+            "clicks_by_url_hourly",
             _equal("clicks", "clicks_by_url"),
             CRITICAL,
             "rows in clicks = clicks summed over URLs",
@@ -128,42 +167,63 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
     for key, table in tables.items():
         checks += [
             Check(
+                "aggregates",
+                f"{key}_count_positive",
+                table.name,
                 _always(f"smallest_{key}_count", 1, None),
                 CRITICAL,
                 f"every click_count per {key} is at least 1",
                 "A row stands for clicks that happened. Aggregate the hour again.",
             ),
             Check(
+                "aggregates",
+                f"{key}_once",
+                table.name,
                 _equal(f"{key}_rows", f"{key}_keys"),
                 CRITICAL,
                 f"no {key} has two rows in a click hour, so none has two buckets",
                 "Its clicks would be split over rows. Aggregate the hour again.",
             ),
             Check(
+                "layout",
+                f"{key}_buckets_are_hashes",
+                table.name,
                 _always(f"misplaced_{key}_rows", 0, 0),
                 CRITICAL,
                 f"every bucket is what the {key}'s hash says for the table's number of buckets",
                 "Joins that rely on co-partitioning would miss rows. Aggregate the hour again.",
             ),
             Check(
+                "layout",
+                f"{key}_partitioner",
+                table.name,
                 _one_of(f"{key}_partitioner", PARTITIONER, NOT_STATED),
                 CRITICAL,
                 f"the buckets per {key} are of partitioner {PARTITIONER}",
                 f"Keys hashed another way are in other buckets. {_REPARTITION}",
             ),
             Check(
+                "layout",
+                f"{key}_partitioner_stated",
+                table.name,
                 _one_of(f"{key}_partitioner", PARTITIONER),
                 WARNING,
                 f"the table per {key} states its partitioner",
                 f"One made by an earlier version does not. {_REPARTITION}",
             ),
             Check(
+                "layout",
+                f"{key}_type",
+                table.name,
                 _one_of(f"{key}_key_type", str(table.key_type)),
                 CRITICAL,
                 f"the {key} is stored as {table.key_type}",
                 "A key of another type has another hash. Move the table away and aggregate all hours again.",
             ),
             Check(
+                "aggregates",
+                f"{key}_bots_within_clicks",
+                table.name,
                 _always(f"bots_above_{key}_clicks", 0, 0),
                 CRITICAL,
                 f"crawlers' clicks per {key} are at most all clicks",
@@ -172,16 +232,22 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
         ]
     checks += [
         Check(
+            "layout",
+            f"{key}_same_buckets",
+            table.name,
             _equal("url_buckets", f"{key}_buckets"),
             CRITICAL,
             f"the tables per url and per {key} have the same number of buckets",
             f"Co-partitioned tables share it. {_REPARTITION}",
         )
-        for key in tables
+        for key, table in tables.items()
         if key != "url"
     ]
     checks += [
         Check(
+            "aggregates",
+            "top_url_share",
+            "clicks_by_url_hourly",
             _always("top_url_share", None, settings.max_top_key_share),
             WARNING,
             f"no URL has more than {settings.max_top_key_share:.0%} of a click hour's clicks",

@@ -218,18 +218,39 @@ PUBLISHED_CLICKS_BY_COUNTRY_HOURLY = _published(
 
 QUALITY_RESULTS = Table(
     name="quality_results",
-    grain="one run, partition and expectation",
+    grain="one run, partition and check, or one decision on a click hour",
     columns=(
-        Column("run_id", "STRING", "The validation run; Data Docs use the same name."),
-        Column("validated_at", "TIMESTAMP", "When it was judged."),
-        Column("suite", "STRING", "The suite: log_hours, click_hours or groupings."),
+        Column("run_id", "STRING", "The run that found it; Data Docs use the same name."),
+        Column("validated_at", "TIMESTAMP", "When it was judged or decided."),
+        Column(
+            "suite",
+            "STRING",
+            "clicks, aggregates, layout, reconciliation, volume, schema_drift or load; "
+            "publication for what became of a click hour.",
+        ),
         Column("partition", "STRING", "Source and log hour, or click hour, or operator and log hours."),
+        Column("source", "STRING", "The source of a log hour; null for what is of all sources.", required=False),
+        Column("hour", "STRING", "The log hour or click hour, such as 2026-03-01T05; of a range, the first."),
+        Column("checked_table", "STRING", "The table that was looked at."),
+        Column("check_id", "STRING", "Short name of the check, unique in its suite; stays when its wording changes."),
         Column("expectation", "STRING", "What was expected, in words."),
-        Column("severity", "STRING", "critical or warning."),
-        Column("success", "BOOLEAN", "Whether it held."),
-        Column("observed", "STRING", "What was found, where it did not hold; null else.", required=False),
+        Column("severity", "STRING", "critical, warning, or info for what is no check."),
+        Column(
+            "outcome",
+            "STRING",
+            "pass, fail or not_enough_history; of publication: held, published, published_anyway or dropped.",
+        ),
+        Column("observed", "STRING", "What was found, or why it was decided so.", required=False),
+        Column("observed_value", "DOUBLE", "What was found, as a number; null for what is none.", required=False),
+        Column("lowest", "DOUBLE", "The smallest value expected; null for none.", required=False),
+        Column("highest", "DOUBLE", "The largest value expected; null for none.", required=False),
+        Column("advice", "STRING", "Why the check is there, and what to do when it fails.", required=False),
+        Column("examples", "ARRAY<STRING>", "At most 20 of the rows that failed, as text."),
+        Column("actor", "STRING", "The person who decided; null for what a job found.", required=False),
+        Column("duration_seconds", "DOUBLE", "How long the run's measuring and judging took.", required=False),
+        Column("link", "STRING", "The page with details, relative to reports/; null for none.", required=False),
     ),
-    key=("run_id", "suite", "partition", "expectation"),
+    key=("run_id", "suite", "partition", "check_id"),
     statistics=(),
 )
 

@@ -29,6 +29,7 @@ LINES_SCHEMA = "value STRING, log_date DATE, log_hour INT, file STRING, line BIG
 
 _ARROW_TYPES = {
     "STRING": pa.string(),
+    "ARRAY<STRING>": pa.list_(pa.string()),
     "BOOLEAN": pa.bool_(),
     "INT": pa.int32(),
     "BIGINT": pa.int64(),

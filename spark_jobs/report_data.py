@@ -136,7 +136,7 @@ def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingR
     with step(lake.spark, "read the newest run"):
         newest = latest.agg(F.max_by("run_id", "validated_at")).collect()[0][0]
     with step(lake.spark, "read what failed"):
-        failed = latest.where("NOT success").orderBy("partition", "expectation").collect()
+        failed = latest.where("outcome = 'fail'").orderBy("partition", "expectation").collect()
     said = {
         severity: [_said(row) for row in failed if row["severity"] == severity] for severity in ("critical", "warning")
     }

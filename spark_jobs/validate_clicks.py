@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from time import perf_counter
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
@@ -26,11 +27,11 @@ from include.tables import (
     CLICKS,
     GROUPING_METRICS,
     INGEST_ACCOUNTING,
-    QUALITY_RESULTS,
     QUARANTINED_CLICKS,
     Table,
 )
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
+from spark_jobs.quality_log import append_results
 from spark_jobs.shell import run_from_shell
 from spark_jobs.steps import step
 from spark_jobs.touched_hours import touched_click_hours
@@ -47,7 +48,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     sources = choose_sources(settings, arguments.source)
     # Beside another job some tables would be measured before it and some after.
     with lake.locked():
-        now = datetime.now(UTC)
+        now, began = datetime.now(UTC), perf_counter()
         run_id = f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}"
         touched = touched_click_hours(lake, sources, arguments.log_hours)
         click_hours = touched.own
@@ -60,7 +61,8 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     outcomes = judge("log_hours", log_hour_frame(facts), log_hour_checks(checks), docs)
     outcomes += judge("click_hours", click_hour_frame(click_hours, facts, layouts), click_hour_checks(checks), docs)
     outcomes += judge("groupings", grouping_frame(facts), grouping_checks(checks), docs)
-    lake.append_rows(QUALITY_RESULTS, [_as_row(outcome, run_id, now) for outcome in outcomes])
+    seconds = perf_counter() - began
+    append_results(lake, [_as_row(outcome, run_id, now, seconds) for outcome in outcomes])
     summary = _summary(arguments, outcomes)
     if any(outcome.is_critical_failure for outcome in outcomes):
         raise QualityError("; ".join(summary) + f"; Data Docs: {docs}")
@@ -103,17 +105,30 @@ def _measure(
         return facts_by_subject((row["subject"], row["facts"]) for row in facts.collect())
 
 
-def _as_row(outcome: Outcome, run_id: str, now: datetime) -> tuple[object, ...]:
+def _as_row(outcome: Outcome, run_id: str, now: datetime, seconds: float) -> tuple[object, ...]:
     """A row of ``quality_results``, in its columns' order."""
+    check = outcome.check
     return (
         run_id,
         now,
-        outcome.suite,
+        check.suite,
         outcome.partition,
-        outcome.expectation,
-        outcome.severity,
-        outcome.success,
+        outcome.source,
+        outcome.hour,
+        check.table,
+        check.name,
+        check.holds,
+        check.severity,
+        "pass" if outcome.success else "fail",
         outcome.observed,
+        outcome.observed_value,
+        outcome.lowest,
+        outcome.highest,
+        check.reason,
+        [],
+        None,
+        seconds,
+        f"data_docs/{run_id}/{outcome.page}",
     )
 
 
@@ -126,9 +141,9 @@ def _summary(arguments: JobArguments, outcomes: Sequence[Outcome]) -> list[str]:
         f"log hours {arguments.log_hours}: {verdict}; {len(outcomes)} checks of {partitions} partitions, "
         f"{len(critical)} critical failures, {len(failures) - len(critical)} warnings",
         *(
-            f"  {outcome.severity}: {outcome.partition}: expected {outcome.expectation}; found {outcome.observed}. "
-            f"{outcome.advice}"
-            for outcome in sorted(failures, key=lambda outcome: outcome.severity)
+            f"  {check.severity}: {outcome.partition}: expected {check.holds}; found {outcome.observed}. {check.reason}"
+            for outcome in sorted(failures, key=lambda outcome: outcome.check.severity)
+            for check in [outcome.check]
         ),
     ]
 

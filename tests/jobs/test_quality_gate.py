@@ -124,7 +124,7 @@ def _failed_in_last_run(lake: TemporaryLake, severity: str = "critical") -> dict
     newest = max(row["validated_at"] for row in results)
     failed: dict[str, set[str]] = {}
     for row in results:
-        if row["validated_at"] == newest and row["severity"] == severity and not row["success"]:
+        if row["validated_at"] == newest and row["severity"] == severity and row["outcome"] == "fail":
             failed.setdefault(row["partition"], set()).add(row["expectation"])
     return failed
 

@@ -13,11 +13,19 @@ from include.settings import PipelineSettings
 
 SETTINGS = PipelineSettings(max_quarantined_share=0.1, max_unknown_country_share=0.2, max_top_key_share=0.5)
 LOG_HOUR = {
-    "partition": "fine", "lines": 10, "accounted_lines": 10, "accepted": 9, "stored_clicks": 9,
+    "partition": "fine", "source": None, "hour": "2026-03-01T05",
+    "lines": 10, "accounted_lines": 10, "accepted": 9, "stored_clicks": 9,
     "duplicate_event_ids": 0, "null_keys": 0, "invalid_country_codes": 0, "quarantined_share": 0.1,
     "unknown_country_share": 0.2, "files_not_closed_or_damaged": 0,
 }  # fmt: skip
-CLICK_HOUR: dict[str, Any] = {"partition": "fine", "clicks": 9, "clicks_by_url": 9, "clicks_by_country": 9}
+CLICK_HOUR: dict[str, Any] = {
+    "partition": "fine",
+    "source": None,
+    "hour": "2026-03-01T05",
+    "clicks": 9,
+    "clicks_by_url": 9,
+    "clicks_by_country": 9,
+}
 for _key in ("url", "country"):
     CLICK_HOUR |= {
         f"smallest_{_key}_count": 1, f"{_key}_rows": 3, f"{_key}_keys": 3, f"misplaced_{_key}_rows": 0,
@@ -27,7 +35,7 @@ for _key in ("url", "country"):
 
 
 def _failures(outcomes: list[Outcome]) -> set[tuple[str, str]]:
-    return {(outcome.partition, outcome.severity) for outcome in outcomes if not outcome.success}
+    return {(outcome.partition, outcome.check.severity) for outcome in outcomes if not outcome.success}
 
 
 def _judge_with(suite: str, fine: dict[str, Any], wrong: dict[str, Any], docs: Path) -> list[Outcome]:
@@ -55,7 +63,7 @@ def test_log_hour_with_one_fault_fails_one_check(tmp_path: Path, wrong: dict[str
     outcomes = _judge_with("log_hours", LOG_HOUR, wrong, tmp_path)
     (failed,) = [outcome for outcome in outcomes if not outcome.success]
     ((column, value),) = wrong.items()
-    assert (failed.partition, failed.severity) == ("wrong", severity)
+    assert (failed.partition, failed.check.severity) == ("wrong", severity)
     assert failed.is_critical_failure == (severity == "critical")
     assert failed.observed is not None
     assert f"{column} = {value}" in failed.observed
@@ -79,7 +87,7 @@ def test_log_hour_with_one_fault_fails_one_check(tmp_path: Path, wrong: dict[str
 )
 def test_click_hour_with_one_fault_fails_one_check(tmp_path: Path, wrong: dict[str, Any], severity: str) -> None:
     outcomes = _judge_with("click_hours", CLICK_HOUR, wrong, tmp_path)
-    assert [(o.partition, o.severity) for o in outcomes if not o.success] == [("wrong", severity)]
+    assert [(o.partition, o.check.severity) for o in outcomes if not o.success] == [("wrong", severity)]
 
 
 def test_another_partitioner_is_critical(tmp_path: Path) -> None:
