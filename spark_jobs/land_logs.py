@@ -2,12 +2,14 @@
 
 Every line goes to the log hour in which its click happened; one without a readable time goes with the line before it
 (the first ones with the first that has a time), so that it is quarantined there and not lost. Files are gzip, written
-under a hidden name and renamed into place; then _SUCCESS closes the hours. Landing the same file again replaces it.
+under a hidden name and renamed into place; then _SUCCESS closes the hours. Landing a file again replaces what it landed
+before, also when it has grown or was renamed by rotation: a file is known by its first line that has a time.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -36,32 +38,26 @@ def land(source: Source, logs: Path, landing: Path) -> dict[Hour, int]:
         ClickmillError: if it breaks off or no line has a readable time; nothing has been landed then.
     """
     read_hour = hour_reader(source)
-    name = f"{_plain_name(logs)}.gz"
-    with _HourFiles(landing, source.name, name) as files:
-        waiting: list[bytes] = []
-        hour: Hour | None = None
+    first = next((line for line in _lines(logs) if read_hour(line)), None)
+    if first is None:
+        raise ClickmillError(
+            f"no line of {logs} has a time in the format of source {source.name} ({source.format}); "
+            "name the source that fits with --source, or declare it in config/sources.toml"
+        )
+    hour = read_hour(first)
+    assert hour is not None
+    with _HourFiles(landing, source.name, _plain_name(logs), _identity(first)) as files:
         for line in _lines(logs):
             hour = read_hour(line) or hour
-            if hour is None:
-                waiting.append(line)
-                continue
-            for early in waiting:
-                files.write(hour, early)
-            waiting.clear()
             files.write(hour, line)
-        if hour is None:
-            raise ClickmillError(
-                f"no line of {logs} has a time in the format of source {source.name} ({source.format}); "
-                "name the source that fits with --source, or declare it in config/sources.toml"
-            )
         return files.close_hours()
 
 
 class _HourFiles:
     """One unfinished file per log hour; renamed into place all together, or removed."""
 
-    def __init__(self, landing: Path, source: str, name: str) -> None:
-        self._landing, self._source, self._name = landing, source, name
+    def __init__(self, landing: Path, source: str, name: str, identity: str) -> None:
+        self._landing, self._source, self._name, self._identity = landing, source, name, identity
         self._open: OrderedDict[Hour, IO[bytes]] = OrderedDict()
         self._lines: dict[Hour, int] = {}
 
@@ -78,7 +74,7 @@ class _HourFiles:
         """Rename the files into place and close the hours."""
         self._close_all()
         for hour in self._lines:
-            self._unfinished(hour).replace(self._folder(hour) / self._name)
+            self._unfinished(hour).replace(self._landed_before(hour) or self._folder(hour) / self._file_name)
             (self._folder(hour) / SUCCESS).touch()
         return dict(sorted(self._lines.items()))
 
@@ -105,8 +101,21 @@ class _HourFiles:
     def _folder(self, hour: Hour) -> Path:
         return hour_folder(self._landing, self._source, hour)
 
+    @property
+    def _file_name(self) -> str:
+        return f"{self._name}-{self._identity}.gz"
+
+    def _landed_before(self, hour: Hour) -> Path | None:
+        """What the same file landed under the name that it had then."""
+        return next(self._folder(hour).glob(f"*-{self._identity}.gz"), None)
+
     def _unfinished(self, hour: Hour) -> Path:
-        return self._folder(hour) / f".{self._name}.unfinished"
+        return self._folder(hour) / f".{self._file_name}.unfinished"
+
+
+def _identity(first: bytes) -> str:
+    """What stays the same when a log grows, is rotated or compressed, and differs between logs."""
+    return hashlib.sha256(first.rstrip(b"\r\n")).hexdigest()[:12]
 
 
 def _plain_name(logs: Path) -> str:
