@@ -28,7 +28,7 @@ from spark_jobs.lookups import CountryDatabase, crawler_user_agents, look_up_cli
 from spark_jobs.shell import run_from_shell
 from spark_jobs.steps import step
 from spark_jobs.transforms.account_for_lines import count_out_of_order, count_outcomes
-from spark_jobs.transforms.build_clicks import build_clicks, quarantine
+from spark_jobs.transforms.build_clicks import accepted_lines, build_clicks, quarantine
 from spark_jobs.transforms.drop_duplicates import find_duplicates, log_hour_number
 from spark_jobs.transforms.parse_lines import parse_lines
 
@@ -74,10 +74,11 @@ class SourceIngest:
             with step(self.lake.spark, "count clicks out of order"):
                 out_of_order = count_out_of_order(parsed, duplicates).collect()
             accounts = accounts_of(hours, outcomes, out_of_order)
+            changed_later = self._later_hours_changed_by(accepted_lines(parsed, duplicates), accounts, known)
+            self._require_landed(changed_later, known)
             crawlers, clients = self._crawlers(parsed), self._clients(parsed)
             self._replace(QUARANTINED_CLICKS, quarantine(parsed, self.source.name), hours)
             self._replace(CLICKS, build_clicks(parsed, duplicates, crawlers, clients, self.source.name), hours)
-        changed_later = self._later_hours_changed_by(hours, accounts, known)
         again = self.run(changed_later) if changed_later else {}
         touched_again = {hour for account in again.values() for hour in account.click_hours}
         for hour, account in accounts.items():
@@ -187,16 +188,16 @@ class SourceIngest:
         )
 
     def _later_hours_changed_by(
-        self, hours: Sequence[Hour], accounts: Mapping[Hour, HourAccount], known: Mapping[Hour, Row]
+        self, accepted: DataFrame, accounts: Mapping[Hour, HourAccount], known: Mapping[Hour, Row]
     ) -> list[Hour]:
-        """Log hours ingested before, later than these, whose duplicates are others now.
+        """Log hours ingested before, later than those of the accepted lines, whose duplicates are others now.
 
         Either one of their clicks has turned out to be a second arrival, or the first arrival that made one of theirs
         a duplicate may have gone.
         """
         if not self.source.has_event_id:
             return []
-        later = {hour for hour in known if hour > min(hours) and hour not in accounts}
+        later = {hour for hour in known if hour > min(accounts) and hour not in accounts}
         if not later:
             return []
         changed = {
@@ -206,9 +207,7 @@ class SourceIngest:
             if hour not in known or known[hour]["ids_hash"] != account.ids_hash
         }
         lost_first = {hour for hour in later if changed & known[hour]["duplicates_of"].keys()}
-        first = self.lake.read_log_hours(CLICKS, self.source.name, hours).select(
-            "event_id", log_hour_number().alias("first_hour")
-        )
+        first = accepted.select("event_id", log_hour_number().alias("first_hour"))
         second = self.lake.read_log_hours(CLICKS, self.source.name, later).select(
             "event_id", log_hour_number().alias("hour_number")
         )
@@ -217,6 +216,16 @@ class SourceIngest:
         with step(self.lake.spark, "find later duplicates"):
             turned = {Hour.of_number(row[0]) for row in twice.select("hour_number").distinct().collect()}
         return sorted(lost_first | turned)
+
+    def _require_landed(self, changed: Sequence[Hour], known: Mapping[Hour, Row]) -> None:
+        """Refuse, before anything is replaced, when log hours that are to be ingested again have lost their files."""
+        try:
+            self._landed(changed, known)
+        except MissingLandingError as error:
+            raise MissingLandingError(
+                f"{error}; it is to be ingested again, because another log hour now has the first arrival of its "
+                "clicks; nothing has been replaced"
+            ) from None
 
     def _replace(self, table: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:
         self.lake.replace(table, rows, log_hours_predicate(self.source.name, hours))

@@ -8,6 +8,11 @@ from pyspark.sql import functions as F
 from include.tables import CLICKS, QUARANTINED_CLICKS, UNKNOWN_COUNTRY
 
 
+def accepted_lines(parsed: DataFrame, duplicates: DataFrame) -> DataFrame:
+    """The parsed lines that become clicks: well-formed, and the first arrivals of their ids."""
+    return parsed.where("reason IS NULL").join(F.broadcast(duplicates.select("row_id")), "row_id", "left_anti")
+
+
 def build_clicks(
     parsed: DataFrame, duplicates: DataFrame, crawlers: DataFrame, clients: DataFrame | None, source: str
 ) -> DataFrame:
@@ -17,10 +22,8 @@ def build_clicks(
     must be looked up, has one row per ``client_address``, ``user_agent`` and ``click_date`` with ``country_code`` and
     ``visitor_id``; null for sources that log both.
     """
-    accepted = (
-        parsed.where("reason IS NULL")
-        .join(F.broadcast(duplicates.select("row_id")), "row_id", "left_anti")
-        .withColumns({"click_date": F.to_date("clicked_at"), "click_hour": F.hour("clicked_at")})
+    accepted = accepted_lines(parsed, duplicates).withColumns(
+        {"click_date": F.to_date("clicked_at"), "click_hour": F.hour("clicked_at")}
     )
     if clients is not None:
         accepted = _with_client(accepted, clients)

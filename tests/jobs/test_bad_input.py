@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -224,6 +225,17 @@ def test_landing_that_is_gone_is_refused_even_if_missing_is_allowed(lake: Tempor
     folder.rmdir()
     with pytest.raises(MissingLandingError, match="3 lines stay in the lake"):
         lake.run("ingest", f"{DAY}T05", allow_missing=True)
+    assert lake.tables() == before
+
+
+def test_nothing_is_replaced_when_a_later_hour_that_it_changes_has_lost_its_files(lake: TemporaryLake) -> None:
+    folder = lake.land(f"{DAY}T07", {"a.json": click("same", f"{DAY}T07:00:00Z")})
+    lake.run("ingest", f"{DAY}T07")
+    before = lake.tables()
+    shutil.rmtree(folder)
+    lake.land(f"{DAY}T05", {"a.json": click("same", f"{DAY}T05:00:00Z")})
+    with pytest.raises(MissingLandingError, match=f"web {DAY}T07 is gone.*nothing has been replaced"):
+        lake.run("ingest", f"{DAY}T05")
     assert lake.tables() == before
 
 
