@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,18 @@ from great_expectations.expectations.metadata_types import FailureSeverity
 from great_expectations.render.renderer import ValidationResultsPageRenderer
 from great_expectations.render.view import DefaultJinjaPageView
 
-from expectations.suites import CRITICAL, Check
+from expectations.checks import CRITICAL, Check
+
+PASS, FAIL = "pass", "fail"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether one check held for one partition; ``observed`` says what was found.
+    """What one check found of one partition: ``outcome`` is pass, fail, or the check's ``when_null``.
 
-    ``page`` is the name of the Data Docs page; ``source`` is None where the partition is of all sources.
-    ``observed_value``, ``lowest`` and ``highest`` are numbers where the check is on one number; None else.
+    ``observed`` says what was found. ``page`` is the name of the Data Docs page; ``source`` is None where the partition
+    is of all sources. ``observed_value``, ``lowest`` and ``highest`` are numbers where the check is on one number, or
+    on two that must be equal; None else.
     """
 
     check: Check
@@ -31,76 +34,108 @@ class Outcome:
     source: str | None
     hour: str
     page: str
-    success: bool
+    outcome: str
     observed: str
     observed_value: float | None
     lowest: float | None
     highest: float | None
 
     @property
+    def has_failed(self) -> bool:
+        """Whether what was expected did not hold."""
+        return self.outcome == FAIL
+
+    @property
     def is_critical_failure(self) -> bool:
         """Whether this stops publishing."""
-        return not self.success and self.check.severity == CRITICAL
+        return self.has_failed and self.check.severity == CRITICAL
 
 
 def judge(page_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_folder: Path) -> list[Outcome]:
     """One outcome per check and row of the frame; Data Docs as ``<docs_folder>/<page_name>.html``.
 
-    Beside what is judged the frame has ``partition``, ``source`` and ``hour``.
+    Beside what is judged the frame has ``partition``, ``source`` and ``hour``. A row in which a judged value is null
+    has no outcome, unless the check says which.
     """
     if frame.empty:
         return []
+    frame = frame.reset_index(drop=True)
     result = _validate(page_name, frame, checks)
     docs_folder.mkdir(parents=True, exist_ok=True)
     html = str(DefaultJinjaPageView().render(ValidationResultsPageRenderer().render(result)))  # type: ignore[no-untyped-call]
     page = docs_folder / f"{page_name}.html"
     page.write_text(html, encoding="utf-8")
-    outcomes = []
+    rows = frame.to_dict("records")
+    outcomes: list[Outcome] = []
     for checked in result.results:
         assert checked.expectation_config is not None
         check = checks[checked.expectation_config.meta["check"]]
-        kwargs = check.expectation.configuration.kwargs
-        columns = [value for name, value in kwargs.items() if name.startswith("column")]
-        failed = set(checked.result.get("unexpected_index_list") or ())
-        for index, row in frame.iterrows():
-            # An expectation that could not be evaluated holds for nothing.
-            success = index not in failed and (checked.success or bool(failed))
-            outcomes.append(
-                Outcome(
-                    check,
-                    row["partition"],
-                    row["source"],
-                    row["hour"],
-                    page.name,
-                    success,
-                    _observed(row, columns),
-                    _number(row[columns[0]]) if len(columns) == 1 else None,
-                    _number(kwargs.get("min_value")),
-                    _number(kwargs.get("max_value")),
-                )
-            )
+        failed = {rows[index]["partition"] for index in checked.result.get("unexpected_index_list") or ()}
+        # An expectation that could not be evaluated holds for nothing.
+        is_evaluated = bool(checked.success or failed)
+        outcomes += _outcomes(check, rows, failed, is_evaluated, page.name)
     return outcomes
 
 
-def _observed(row: pd.Series[Any], columns: Sequence[str]) -> str:
-    """The values that were judged, and what the frame has to say of them in its column ``finding``, if it has one."""
-    values = ", ".join(f"{name} = {row[name]}" for name in columns)
-    return f"{values}; {row['finding']}" if "finding" in row else values
+def _outcomes(
+    check: Check, rows: Sequence[Mapping[Any, Any]], failed: set[str], is_evaluated: bool, page: str
+) -> Iterator[Outcome]:
+    kwargs = check.expectation.configuration.kwargs
+    columns = [value for name, value in kwargs.items() if name.startswith("column")]
+    for row in rows:
+        values = [row[name] for name in columns]
+        outcome: str | None = PASS if is_evaluated and row["partition"] not in failed else FAIL
+        if is_evaluated and any(map(_is_null, values)):
+            outcome = check.when_null
+        if outcome is None:
+            continue
+        lowest, highest = kwargs.get("min_value"), kwargs.get("max_value")
+        if len(values) == 2:
+            lowest = highest = values[1]
+        yield Outcome(
+            check,
+            row["partition"],
+            row["source"],
+            row["hour"],
+            page,
+            outcome,
+            _observed(check, row, columns),
+            _number(values[0]),
+            _number(lowest),
+            _number(highest),
+        )
+
+
+def _observed(check: Check, row: Mapping[Any, Any], columns: Sequence[str]) -> str:
+    """The values that were judged, and what the frame has to say of them in the check's column of findings."""
+    values = ", ".join(f"{name} = {_shown(row[name])}" for name in columns)
+    finding = row[check.finding] if check.finding else None
+    return values if finding is None or _is_null(finding) or finding == "" else f"{values}; {finding}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float) and not _is_null(value):
+        return f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
+    return "nothing" if _is_null(value) else str(value)
+
+
+def _is_null(value: Any) -> bool:
+    return bool(pd.isna(value))
 
 
 def _number(value: Any) -> float | None:
-    return None if isinstance(value, str) or pd.isna(value) else float(value)
+    return None if isinstance(value, str) or value is None or _is_null(value) else float(value)
 
 
 def _validate(page_name: str, frame: pd.DataFrame, checks: Sequence[Check]) -> ExpectationSuiteValidationResult:
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    suite = gx.ExpectationSuite(page_name)
     for number, check in enumerate(checks):
         check.expectation.meta = {"check": number}
         check.expectation.severity = FailureSeverity(check.severity)
         check.expectation.notes = check.reason
-        suite.add_expectation(check.expectation)
+    # All at once: added one by one, of two that expect the same the second would be left out without a word.
+    suite = gx.ExpectationSuite(page_name, expectations=[check.expectation for check in checks])
     batch = (
         context.data_sources.add_pandas("metrics")
         .add_dataframe_asset(page_name)

@@ -8,16 +8,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from include.buckets import MAX_BUCKETS
+from include.check_settings import THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
 from include.counting import CountKey, CountSettings, counts_by_key
 from include.errors import UsageError
 
 Model = TypeVar("Model", bound=BaseModel)
 REPOSITORY = Path(__file__).resolve().parent.parent
+#: Settings of an earlier version, and the thresholds that they are now.
+FORMER_THRESHOLDS = {
+    "max_top_key_share": "top_url_share",
+    "max_quarantined_share": "quarantined_share",
+    "max_unknown_country_share": "unknown_country_share",
+    "max_skew": "skew",
+}
 
 
 class PipelineSettings(BaseModel):
@@ -39,10 +47,8 @@ class PipelineSettings(BaseModel):
     )
     country_database: Path | None = None
     report_hours: int = Field(168, ge=1)
-    max_top_key_share: float = Field(0.5, gt=0, le=1)
-    max_quarantined_share: float = Field(0.05, ge=0, le=1)
-    max_unknown_country_share: float = Field(0.5, ge=0, le=1)
-    max_skew: float = Field(2.5, ge=1)
+    thresholds: dict[str, Threshold] = Field(default_factory=dict, validate_default=True)
+    checks: tuple[ConfiguredCheck, ...] = ()
     counts: dict[CountKey, CountSettings] = Field(default_factory=dict, validate_default=True)
 
     @field_validator("counts")
@@ -50,6 +56,29 @@ class PipelineSettings(BaseModel):
     def has_url_and_country(cls, counts: dict[CountKey, CountSettings]) -> dict[CountKey, CountSettings]:
         """Counts per URL and per country are always made."""
         return counts_by_key(counts)
+
+    @model_validator(mode="before")
+    @classmethod
+    def has_no_former_names(cls, given: Any) -> Any:
+        """What a setting of an earlier version is called now."""
+        former = [name for name in FORMER_THRESHOLDS if isinstance(given, dict) and name in given]
+        if former:
+            now = ", ".join(f"{FORMER_THRESHOLDS[name]} = {{ warning = {given[name]} }}" for name in former)
+            raise ValueError(f"{', '.join(former)}: now under [thresholds]: {now}")
+        return given
+
+    @field_validator("thresholds")
+    @classmethod
+    def thresholds_are_known(cls, given: dict[str, Threshold]) -> dict[str, Threshold]:
+        """Each names something that is measured; what is left out is as built in."""
+        checked = checked_thresholds(given, THRESHOLDS)
+        return {metric: checked.get(metric, Threshold()).or_of(default) for metric, default in THRESHOLDS.items()}
+
+    @field_validator("checks")
+    @classmethod
+    def checks_have_names_of_their_own(cls, given: tuple[ConfiguredCheck, ...]) -> tuple[ConfiguredCheck, ...]:
+        """A check is known by its name."""
+        return checked_names(given)
 
 
 @dataclass(frozen=True)

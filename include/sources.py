@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
+from include.check_settings import SOURCE_THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
 from include.errors import UsageError
-from include.settings import Settings, read_toml
+from include.settings import PipelineSettings, Settings, read_toml
 
 FieldPath = Annotated[str, StringConstraints(pattern=r"^[^.\s`]+(\.[^.\s`]+)*$")]
 SOURCE_NAME = re.compile(r"^[a-z][a-z0-9_]{0,62}$")
@@ -63,6 +64,29 @@ class Source(BaseModel):
     oldest_hours: int = Field(168, ge=1)
     newest_minutes: int = Field(10, ge=0)
     max_line_bytes: int = Field(65536, ge=256)
+    thresholds: dict[str, Threshold] = Field(default_factory=dict)
+    checks: tuple[ConfiguredCheck, ...] = ()
+
+    @field_validator("thresholds")
+    @classmethod
+    def thresholds_are_known(cls, given: dict[str, Threshold]) -> dict[str, Threshold]:
+        """Each names something that is measured of a source."""
+        return checked_thresholds(given, SOURCE_THRESHOLDS)
+
+    @field_validator("checks")
+    @classmethod
+    def checks_have_names_of_their_own(cls, given: tuple[ConfiguredCheck, ...]) -> tuple[ConfiguredCheck, ...]:
+        """A check is known by its name."""
+        return checked_names(given)
+
+    def threshold(self, metric: str, pipeline: PipelineSettings) -> Threshold:
+        """The bounds of what is measured of the source; a bound left out is that for all sources."""
+        return self.thresholds.get(metric, Threshold()).or_of(pipeline.thresholds[metric])
+
+    def all_checks(self, pipeline: PipelineSettings) -> tuple[ConfiguredCheck, ...]:
+        """The checks in ``config/`` of its log hours: its own, and those for all of other names."""
+        own = {check.name for check in self.checks}
+        return (*(check for check in pipeline.checks if check.name not in own), *self.checks)
 
     @model_validator(mode="after")
     def fits_its_format(self) -> Source:

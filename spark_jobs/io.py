@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from filelock import FileLock
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -38,12 +41,35 @@ _ARROW_TYPES = {
 }
 
 
+#: Of column, operator and value: all must hold.
+Filters = Sequence[tuple[str, str, Any]]
+
+
+@dataclass
+class StoredFiles:
+    """The files of one partition: how many there are, and the names of those that are gone or of another size."""
+
+    number: int = 0
+    lost: list[str] = field(default_factory=list)
+
+    def add(self, file: Path, size: int) -> None:
+        """Count a file that has this size according to Delta's log."""
+        self.number += 1
+        try:
+            is_there = file.stat().st_size == size
+        except FileNotFoundError:
+            is_there = False
+        if not is_there:
+            self.lost.append(file.name)
+
+
 class Lake:
     """The Delta tables under one folder, made as ``include.tables`` declares them when first written."""
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         self.spark = spark
         self.settings = settings
+        self._complete: set[str] = set()
 
     def path(self, table: Table) -> Path:
         """The table's folder."""
@@ -54,10 +80,16 @@ class Lake:
         return (self.path(table) / "_delta_log").is_dir()
 
     def read(self, table: Table) -> DataFrame:
-        """The table as it is now; with its declared columns and no rows when it has not been made."""
+        """The table as it is now; with its declared columns and no rows when it has not been made.
+
+        A column that an earlier version of the table lacks is null.
+        """
         if not self.exists(table):
             return self.spark.createDataFrame([], ", ".join(f"{c.name} {c.type}" for c in table.columns))
-        return self.spark.read.format("delta").load(str(self.path(table)))
+        rows = self.spark.read.format("delta").load(str(self.path(table)))
+        stored = set(rows.columns)
+        absent = [column for column in table.columns if column.name not in stored]
+        return rows.select("*", *(F.lit(None).cast(column.type).alias(column.name) for column in absent))
 
     def read_log_hours(self, table: Table, source: str, hours: Iterable[Hour]) -> DataFrame:
         """The rows of a source's log hours."""
@@ -109,6 +141,42 @@ class Lake:
         arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
         with self.locked(f"append-{table.name}"):
             write_deltalake(self.path(table), pa.Table.from_arrays(arrays, schema=schema), mode="append")
+
+    def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
+        """These columns of the rows that the filters let through, without Spark; none of a table that lacks one."""
+        if not self.exists(table):
+            return []
+        stored = DeltaTable(self.path(table))
+        if not set(columns) <= {field.name for field in stored.schema().fields}:
+            return []
+        rows: list[dict[str, Any]] = stored.to_pyarrow_table(columns=list(columns), filters=list(where)).to_pylist()
+        return rows
+
+    def files(self, table: Table, partitions: Set[tuple[Any, ...]]) -> dict[tuple[Any, ...], StoredFiles]:
+        """What Delta's log says of these partitions' files, and whether the files are there.
+
+        A partition is the values of the table's partition columns, a day as ``2026-03-01``. One without files is left
+        out.
+        """
+        if not self.exists(table) or not partitions:
+            return {}
+        added = pa.table(DeltaTable(self.path(table)).get_add_actions(flatten=True))
+        keys = zip(*(added[f"partition.{name}"].to_pylist() for name in table.partitioned_by), strict=True)
+        found: dict[tuple[Any, ...], StoredFiles] = {}
+        for key, path, size in zip(keys, added["path"].to_pylist(), added["size_bytes"].to_pylist(), strict=True):
+            partition = tuple(value.isoformat() if isinstance(value, date) else value for value in key)
+            if partition in partitions:
+                found.setdefault(partition, StoredFiles()).add(self.path(table) / unquote(path), size)
+        return found
+
+    def columns_of_other_types(self, table: Table) -> dict[str, str]:
+        """The columns that are stored with another type than the declared one, and that type."""
+        stored = {field.name: field.dataType.simpleString().upper() for field in self.read(table).schema.fields}
+        return {
+            column.name: stored[column.name]
+            for column in table.columns
+            if stored[column.name] != column.type.replace(" ", "")
+        }
 
     @contextmanager
     def staged(self, rows: DataFrame, what: str) -> Iterator[DataFrame]:
@@ -168,10 +236,28 @@ class Lake:
             yield
 
     def _make(self, table: Table) -> None:
-        if self.exists(table):
-            return
-        with self.locked(f"make-{table.name}"):
-            self.spark.sql(self._create_statement(table))
+        if not self.exists(table):
+            with self.locked(f"make-{table.name}"):
+                self.spark.sql(self._create_statement(table))
+        elif table.name not in self._complete:
+            with self.locked(f"make-{table.name}"):
+                self._complete_columns(table)
+        self._complete.add(table.name)
+
+    def _complete_columns(self, table: Table) -> None:
+        """Add the declared columns that a table made by an earlier version lacks; null in the rows that it has.
+
+        What that version declared and this one does not stays, and may be null from now on.
+        """
+        stored = DeltaTable(self.path(table)).schema().fields
+        declared = set(table.column_names)
+        absent = [column for column in table.columns if column.name not in {one.name for one in stored}]
+        for former in stored:
+            if former.name not in declared and not former.nullable:
+                self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` ALTER COLUMN `{former.name}` DROP NOT NULL")
+        if absent:
+            added = ", ".join(f"{column.name} {column.type} COMMENT {_quoted(column.comment)}" for column in absent)
+            self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` ADD COLUMNS ({added})")
 
     def _create_statement(self, table: Table) -> str:
         columns = ",\n  ".join(

@@ -29,5 +29,6 @@ def run_from_shell(
     arguments = JobArguments.of(*(given.pop(name) for name in ("source", "start", "end", "hour")))
     settings = Settings.from_environment()
     choose_sources(settings, arguments.source)
+    _ = settings.pipeline
     with spark_session(settings) as spark:
         print(*run(spark, settings, arguments, **given), sep="\n")

@@ -28,11 +28,13 @@ class TouchedHours:
 
     ``own`` are those that belong to these log hours, in order. ``left`` are the others, with the log hour, such as
     ``web 2026-03-01T06``, that each belongs to. ``log_hours_of`` has all log hours that touch each of the own ones.
+    ``absent`` are the log hours, such as ``web 2026-03-01T07``, that have not been ingested.
     """
 
     own: list[Hour]
     left: dict[Hour, str]
     log_hours_of: dict[Hour, set[str]]
+    absent: frozenset[str] = frozenset()
 
     def described_left(self) -> list[str]:
         """A line for each click hour that is left to another run."""
@@ -41,16 +43,18 @@ class TouchedHours:
         ]
 
 
-def touched_click_hours(lake: Lake, sources: Sequence[Source], log_hours: HourRange) -> TouchedHours:
+def touched_click_hours(
+    lake: Lake, sources: Sequence[Source], log_hours: HourRange, *, allow_absent: bool = False
+) -> TouchedHours:
     """The click hours that the sources' log hours touch.
 
     Raises:
-        ClickmillError: if one of the log hours has not been ingested.
+        ClickmillError: if one of the log hours has not been ingested; with ``allow_absent`` if none has been.
     """
     rows = _accounting_around(lake, log_hours)
     asked = {f"{source.name} {hour}" for source in sources for hour in log_hours}
     missing = sorted(asked - rows.keys())
-    if missing:
+    if missing and not (allow_absent and len(missing) < len(asked)):
         name, hour = missing[0].split()
         raise ClickmillError(
             f"{missing[0]} has not been ingested ({len(missing)} of {len(asked)} log hours); "
@@ -61,13 +65,13 @@ def touched_click_hours(lake: Lake, sources: Sequence[Source], log_hours: HourRa
         for click_hour in row["click_hours"]:
             touching.setdefault(click_hour, set()).add(log_hour)
     own, left = [], {}
-    for click_hour in sorted({hour for log_hour in asked for hour in rows[log_hour]["click_hours"]}):
+    for click_hour in sorted({hour for log_hour in asked - set(missing) for hour in rows[log_hour]["click_hours"]}):
         last = max(touching[click_hour], key=lambda log_hour: (rows[log_hour]["ingested_at"], log_hour in asked))
         if last in asked:
             own.append(Hour.parse(click_hour))
         else:
             left[Hour.parse(click_hour)] = last
-    return TouchedHours(own, left, {hour: touching[str(hour)] for hour in own})
+    return TouchedHours(own, left, {hour: touching[str(hour)] for hour in own}, frozenset(missing))
 
 
 def _accounting_around(lake: Lake, log_hours: HourRange) -> dict[str, Row]:

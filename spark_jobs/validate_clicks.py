@@ -6,36 +6,53 @@ it. Every outcome is appended to quality_results, and each run writes Data Docs 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from time import perf_counter
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from expectations.judge import Outcome, judge
-from expectations.metrics import Facts, click_hour_frame, facts_by_subject, grouping_frame, log_hour_frame
+from expectations.metrics import Facts, click_hour_frame, grouping_frame, log_hour_frame
 from expectations.suites import click_hour_checks, grouping_checks, log_hour_checks
+from include.buckets import Layout
 from include.counting import counted_tables
 from include.errors import QualityError
 from include.job_arguments import JobArguments, exit_with
-from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source, choose_sources
-from include.tables import (
-    CLICKS,
-    GROUPING_METRICS,
-    INGEST_ACCOUNTING,
-    QUARANTINED_CLICKS,
-    Table,
-)
-from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
+from include.tables import Table
+from spark_jobs.io import Lake
+from spark_jobs.quality_facts import measure
 from spark_jobs.quality_log import append_results
 from spark_jobs.shell import run_from_shell
-from spark_jobs.steps import step
-from spark_jobs.touched_hours import touched_click_hours
-from spark_jobs.transforms import measure_quality
+from spark_jobs.touched_hours import TouchedHours, touched_click_hours
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What one run found: ``outcomes`` of all checks, and the examples of failing rows by their place in these."""
+
+    run_id: str
+    validated_at: datetime
+    arguments: JobArguments
+    touched: TouchedHours
+    outcomes: list[Outcome]
+    seconds: float
+    data_docs: Path
+
+    @property
+    def critical_failures(self) -> list[Outcome]:
+        """What stops publishing."""
+        return [outcome for outcome in self.outcomes if outcome.is_critical_failure]
+
+    @property
+    def warnings(self) -> list[Outcome]:
+        """What is published all the same."""
+        return [outcome for outcome in self.outcomes if outcome.has_failed and not outcome.is_critical_failure]
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
@@ -44,73 +61,60 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     Raises:
         QualityError: if a critical expectation does not hold; the results are written all the same.
     """
+    validation = validate(spark, settings, arguments)
+    summary = _summary(validation)
+    if validation.critical_failures:
+        raise QualityError("; ".join(summary) + f"; Data Docs: {validation.data_docs}")
+    return [*summary, *validation.touched.described_left(), f"  Data Docs: {validation.data_docs}"]
+
+
+def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -> Validation:
+    """Check the log hours and the click hours they touch, and append what was found to ``quality_results``.
+
+    Raises:
+        ClickmillError: if none of the log hours has been ingested.
+    """
     lake = Lake(spark, settings)
     sources = choose_sources(settings, arguments.source)
     # Beside another job some tables would be measured before it and some after.
     with lake.locked():
         now, began = datetime.now(UTC), perf_counter()
         run_id = f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}"
-        touched = touched_click_hours(lake, sources, arguments.log_hours)
-        click_hours = touched.own
-        tables = counted_tables(settings.pipeline.counts)
-        layouts = {key: lake.layout(table) for key, table in tables.items()}
-        buckets = {key: layout.buckets or lake.buckets(tables[key]) for key, layout in layouts.items()}
-        facts = _measure(lake, sources, arguments, click_hours, tables, buckets)
-    docs = settings.reports / "data_docs" / run_id
-    checks = settings.pipeline
-    outcomes = judge("log_hours", log_hour_frame(facts), log_hour_checks(checks), docs)
-    outcomes += judge("click_hours", click_hour_frame(click_hours, facts, layouts), click_hour_checks(checks), docs)
-    outcomes += judge("groupings", grouping_frame(facts), grouping_checks(checks), docs)
-    seconds = perf_counter() - began
-    append_results(lake, [_as_row(outcome, run_id, now, seconds) for outcome in outcomes])
-    summary = _summary(arguments, outcomes)
-    if any(outcome.is_critical_failure for outcome in outcomes):
-        raise QualityError("; ".join(summary) + f"; Data Docs: {docs}")
-    return [*summary, *touched.described_left(), f"  Data Docs: {docs}"]
+        touched = touched_click_hours(lake, sources, arguments.log_hours, allow_absent=True)
+        layouts = {key: (table, lake.layout(table)) for key, table in counted_tables(settings.pipeline.counts).items()}
+        facts = measure(lake, sources, arguments, touched.own, layouts)
+    data_docs = settings.reports / "data_docs" / run_id
+    outcomes = _judge(settings, sources, arguments, touched, facts, layouts, data_docs)
+    validation = Validation(run_id, now, arguments, touched, outcomes, perf_counter() - began, data_docs)
+    append_results(lake, [_as_row(validation, outcome) for outcome in outcomes])
+    return validation
 
 
-def _measure(
-    lake: Lake,
+def _judge(
+    settings: Settings,
     sources: Sequence[Source],
     arguments: JobArguments,
-    click_hours: Sequence[Hour],
-    tables: dict[str, Table],
-    buckets: dict[str, int],
-) -> Facts:
-    log_hours = list(arguments.log_hours)
-    lateness = max(source.lateness_hours for source in sources)
-    earlier = [log_hours[0].plus(-shift) for shift in range(1, lateness + 1)]
-    of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
-    with_earlier = " OR ".join(f"({log_hours_predicate(source.name, [*earlier, *log_hours])})" for source in sources)
-    clicks = lake.read(CLICKS)
-    # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
-    measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
-    counted = lake.read(GROUPING_METRICS).where(
-        (F.col("source") == arguments.source) & (F.col("log_hours") == str(arguments.log_hours))
-    )
-    facts = measure_quality.together(
-        groupings=measure_quality.grouping_facts(counted),
-        accounting=lake.read(INGEST_ACCOUNTING).where(of_log_hours),
-        clicks=measure_quality.click_facts(measured),
-        quarantined=measure_quality.quarantine_facts(lake.read(QUARANTINED_CLICKS).where(of_log_hours)),
-        duplicate_ids=measure_quality.duplicate_id_facts(clicks.where(with_earlier), lateness).where(
-            F.col("hour_number") >= log_hours[0].number
-        ),
-        **{
-            f"by_{key}": measure_quality.count_facts(lake.read_click_hours(table, click_hours), table, buckets[key])
-            for key, table in tables.items()
-        },
-    )
-    with step(lake.spark, "measure quality"):
-        return facts_by_subject((row["subject"], row["facts"]) for row in facts.collect())
+    touched: TouchedHours,
+    facts: Facts,
+    layouts: Mapping[str, tuple[Table, Layout]],
+    data_docs: Path,
+) -> list[Outcome]:
+    pipeline = settings.pipeline
+    outcomes: list[Outcome] = []
+    for source in sources:
+        frame = log_hour_frame(source, arguments.log_hours, facts, source.all_checks(pipeline))
+        outcomes += judge(f"log_hours_{source.name}", frame, log_hour_checks(pipeline, source), data_docs)
+    frame = click_hour_frame(touched.own, facts, layouts)
+    outcomes += judge("click_hours", frame, click_hour_checks(pipeline), data_docs)
+    return outcomes + judge("groupings", grouping_frame(facts), grouping_checks(pipeline), data_docs)
 
 
-def _as_row(outcome: Outcome, run_id: str, now: datetime, seconds: float) -> tuple[object, ...]:
+def _as_row(validation: Validation, outcome: Outcome) -> tuple[object, ...]:
     """A row of ``quality_results``, in its columns' order."""
     check = outcome.check
     return (
-        run_id,
-        now,
+        validation.run_id,
+        validation.validated_at,
         check.suite,
         outcome.partition,
         outcome.source,
@@ -119,7 +123,7 @@ def _as_row(outcome: Outcome, run_id: str, now: datetime, seconds: float) -> tup
         check.name,
         check.holds,
         check.severity,
-        "pass" if outcome.success else "fail",
+        outcome.outcome,
         outcome.observed,
         outcome.observed_value,
         outcome.lowest,
@@ -127,22 +131,21 @@ def _as_row(outcome: Outcome, run_id: str, now: datetime, seconds: float) -> tup
         check.reason,
         [],
         None,
-        seconds,
-        f"data_docs/{run_id}/{outcome.page}",
+        validation.seconds,
+        f"data_docs/{validation.run_id}/{outcome.page}",
     )
 
 
-def _summary(arguments: JobArguments, outcomes: Sequence[Outcome]) -> list[str]:
-    failures = [outcome for outcome in outcomes if not outcome.success]
-    critical = [outcome for outcome in failures if outcome.is_critical_failure]
-    partitions = len({outcome.partition for outcome in outcomes})
+def _summary(validation: Validation) -> list[str]:
+    critical, warnings = validation.critical_failures, validation.warnings
+    partitions = len({outcome.partition for outcome in validation.outcomes})
     verdict = "FAILED" if critical else "passed"
     return [
-        f"log hours {arguments.log_hours}: {verdict}; {len(outcomes)} checks of {partitions} partitions, "
-        f"{len(critical)} critical failures, {len(failures) - len(critical)} warnings",
+        f"log hours {validation.arguments.log_hours}: {verdict}; {len(validation.outcomes)} checks of {partitions} "
+        f"partitions, {len(critical)} critical failures, {len(warnings)} warnings",
         *(
             f"  {check.severity}: {outcome.partition}: expected {check.holds}; found {outcome.observed}. {check.reason}"
-            for outcome in sorted(failures, key=lambda outcome: outcome.check.severity)
+            for outcome in [*critical, *warnings]
             for check in [outcome.check]
         ),
     ]

@@ -5,15 +5,16 @@ Each function gives a frame of facts; ``together`` makes one frame of several, s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.tables import CLICKS, UNKNOWN_COUNTRY, Table
+from include.check_settings import ConfiguredCheck
+from include.tables import Table
 from spark_jobs.transforms.drop_duplicates import log_hour_number
-from spark_jobs.transforms.groupings import FieldsGrouping
-from spark_jobs.transforms.parse_lines import COUNTRY_CODES
+from spark_jobs.transforms.row_rules import click_rules, configured_rule, count_rules, is_misplaced
 
 _LOG_HOUR = ("source", "log_date", "log_hour")
 _CLICK_HOUR = ("click_date", "click_hour")
@@ -28,16 +29,17 @@ def together(**facts: DataFrame) -> DataFrame:
     return reduce(DataFrame.unionAll, frames)
 
 
-def click_facts(clicks: DataFrame) -> DataFrame:
-    """One row per source, log hour and click hour of the clicks."""
-    lacks_required = reduce(lambda a, b: a | b, (F.col(name).isNull() for name in CLICKS.required_columns))
-    is_known = F.col("country_code").isin([*COUNTRY_CODES, UNKNOWN_COUNTRY])
+def click_facts(clicks: DataFrame, configured: Iterable[ConfiguredCheck] = ()) -> DataFrame:
+    """One row per source, log hour and click hour of the clicks; times in microseconds since 1970.
+
+    Of ``configured`` checks, those of a column have a count each, under the name of what they measure.
+    """
+    rules = click_rules() | {check.measured: configured_rule(check) for check in configured if check.column}
     return clicks.groupBy(*_LOG_HOUR, *_CLICK_HOUR).agg(
         F.count(F.lit(1)).alias("clicks"),
-        F.count_if("is_bot").alias("bot_clicks"),
-        F.count_if(F.col("country_code") == UNKNOWN_COUNTRY).alias("unknown_country_clicks"),
-        F.count_if(~is_known).alias("invalid_country_codes"),
-        F.count_if(lacks_required).alias("null_keys"),
+        *(F.count_if(rule).alias(name) for name, rule in rules.items()),
+        F.unix_micros(F.min("clicked_at")).alias("first_clicked_micros"),
+        F.unix_micros(F.max("clicked_at")).alias("last_clicked_micros"),
     )
 
 
@@ -66,24 +68,37 @@ def duplicate_id_facts(clicks: DataFrame, lateness_hours: int) -> DataFrame:
 
 
 def quarantine_facts(quarantined: DataFrame) -> DataFrame:
-    """One row per source and log hour of the quarantined lines."""
-    return quarantined.groupBy(*_LOG_HOUR).agg(F.count(F.lit(1)).alias("quarantined_lines"))
+    """One row per source, log hour and reason of the quarantined lines."""
+    return quarantined.groupBy(*_LOG_HOUR, "reason").agg(F.count(F.lit(1)).alias("quarantined_lines"))
 
 
 def count_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
-    """One row per click hour of an aggregate table."""
+    """One row per click hour of an aggregate table; times in microseconds since 1970."""
     assert table.bucket_key is not None
     key = table.bucket_key
     return counts.groupBy(*_CLICK_HOUR).agg(
-        F.sum("click_count").alias("clicks"),
-        F.count(F.lit(1)).alias("rows"),
+        *_contents(key),
         F.count_distinct(F.struct(key)).alias("keys"),
         F.min("click_count").alias("smallest_count"),
         F.max("click_count").alias("largest_count"),
-        F.count_if(F.col("bot_click_count") > F.col("click_count")).alias("bots_above_clicks"),
-        F.count_if(_is_misplaced(key, buckets)).alias("misplaced_rows"),
-        F.max("counted_at").cast("string").alias("counted_at"),
+        *(F.count_if(rule).alias(name) for name, rule in count_rules(table, buckets).items()),
+        F.unix_micros(F.max("counted_at")).alias("counted_micros"),
     )
+
+
+def published_facts(published: DataFrame, key: str) -> DataFrame:
+    """One row per click hour of a published table: what must be that of the computed one."""
+    return published.groupBy(*_CLICK_HOUR).agg(*_contents(key))
+
+
+def _contents(key: str) -> list[Column]:
+    # A sum of hashes, each below 2**32: the rows' order is no matter, and a row that comes twice shows.
+    row_hash = F.xxhash64(key, "click_count", "bot_click_count", "visitor_count").bitwiseAND(F.lit(0xFFFFFFFF))
+    return [
+        F.sum("click_count").alias("clicks"),
+        F.count(F.lit(1)).alias("rows"),
+        F.sum(row_hash).alias("rows_hash"),
+    ]
 
 
 def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
@@ -97,7 +112,7 @@ def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
     bucket = F.coalesce("bucket", F.lit(-1))
     by_key = counts.groupBy(*_CLICK_HOUR, table.bucket_key).agg(
         F.count(F.lit(1)).alias("rows"),
-        F.count_if(_is_misplaced(table.bucket_key, buckets)).alias("misplaced_rows"),
+        F.count_if(is_misplaced(table.bucket_key, buckets)).alias("misplaced_rows"),
         (F.min(bucket) != F.max(bucket)).alias("has_two_buckets"),
     )
     hour = F.concat(F.col("click_date").cast("string"), F.lit("T"), F.lpad(F.col("click_hour").cast("string"), 2, "0"))
@@ -125,7 +140,3 @@ def grouping_facts(metrics: DataFrame) -> DataFrame:
             F.max(F.col("busiest_key_share") * F.col("rows")).cast("bigint").alias("busiest_key_rows"),
         )
     )
-
-
-def _is_misplaced(key: str, buckets: int) -> Column:
-    return ~F.col("bucket").eqNullSafe(FieldsGrouping(buckets, (key,)).bucket())

@@ -31,6 +31,8 @@ NO_ID_TWICE = "no event id is accepted twice within the lateness window"
 COUNTRIES_ARE_KNOWN = "every country code is ISO 3166-1 alpha-2 or 'unknown'"
 URLS_ARE_COUNTRIES = "clicks summed over URLs = clicks summed over countries"
 CLICKS_ARE_URLS = "rows in clicks = clicks summed over URLs"
+CLICKS_ARE_COUNTRIES = "rows in clicks = clicks summed over countries"
+VISITORS_ARE_WITHIN = "visitors per url are at most the clicks, but for the estimate's error"
 COUNT_IS_POSITIVE = "every click_count per url is at least 1"
 ONE_ROW_A_URL = "no url has two rows in a click hour, so none has two buckets"
 BUCKET_IS_HASH = "every bucket is what the url's hash says for the table's number of buckets"
@@ -52,7 +54,12 @@ FAULTS: list[tuple[Table, str, set[str], set[str]]] = [
         {URLS_ARE_COUNTRIES, CLICKS_ARE_URLS},
     ),
     # A country's row is gone.
-    (CLICKS_BY_COUNTRY_HOURLY, f"DELETE FROM {{table}} WHERE {OF_CLICK_HOUR} AND {FR}", set(), {URLS_ARE_COUNTRIES}),
+    (
+        CLICKS_BY_COUNTRY_HOURLY,
+        f"DELETE FROM {{table}} WHERE {OF_CLICK_HOUR} AND {FR}",
+        set(),
+        {URLS_ARE_COUNTRIES, CLICKS_ARE_COUNTRIES},
+    ),
     # A bucket is another.
     (
         CLICKS_BY_URL_HOURLY,
@@ -72,7 +79,7 @@ FAULTS: list[tuple[Table, str, set[str], set[str]]] = [
         CLICKS_BY_URL_HOURLY,
         f"UPDATE {{table}} SET click_count = 0 WHERE {OF_CLICK_HOUR} AND {URL_B}",
         set(),
-        {COUNT_IS_POSITIVE, URLS_ARE_COUNTRIES, CLICKS_ARE_URLS},
+        {COUNT_IS_POSITIVE, VISITORS_ARE_WITHIN, URLS_ARE_COUNTRIES, CLICKS_ARE_URLS},
     ),
     # More crawlers than clicks.
     (
@@ -86,7 +93,7 @@ FAULTS: list[tuple[Table, str, set[str], set[str]]] = [
         CLICKS,
         f"INSERT INTO {{table}} SELECT * FROM {{table}} WHERE {OF_LOG_HOUR} AND event_id LIKE '%-0'",
         {NO_ID_TWICE, LINES_ADD_UP, ACCEPTED_ARE_STORED},
-        {CLICKS_ARE_URLS},
+        {CLICKS_ARE_URLS, CLICKS_ARE_COUNTRIES},
     ),
     # A country that is none.
     (

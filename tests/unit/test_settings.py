@@ -29,10 +29,12 @@ def test_home_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 def test_every_wrong_setting_is_in_one_message(settings: Settings) -> None:
-    settings.pipeline_file.write_text('buckets = 0\nreport_hours = "many"\nmax_top_key_share = 2\ncolour = "red"\n')
+    settings.pipeline_file.write_text(
+        'buckets = 0\nreport_hours = "many"\ncolour = "red"\n[thresholds]\ntop_url_share = {warning = 2}\n'
+    )
     with pytest.raises(UsageError) as raised:
         _ = settings.pipeline
-    for part in ("buckets: ", "(got 0)", "report_hours: ", "'many'", "max_top_key_share: ", "colour: "):
+    for part in ("buckets: ", "(got 0)", "report_hours: ", "'many'", "thresholds: ", "colour: "):
         assert part in str(raised.value)
 
 
@@ -50,3 +52,45 @@ def test_absent_visitor_key_says_what_makes_it(settings: Settings) -> None:
     settings.visitor_key_file.unlink()
     with pytest.raises(UsageError, match=f"{settings.visitor_key_file}.*ops.services start"):
         settings.visitor_key()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[thresholds]\ntop_share = {warning = 1}",
+            "unknown threshold 'top_share'; expected one of quarantined_share, ",
+        ),
+        ("[thresholds]\nbot_share = {warning = 1.5}", "bot_share has the bound 1.5; expected a share, 0 to 1"),
+        ("[thresholds]\nbot_share = {}", "bot_share has no bound; expected warning, critical or both"),
+        ("[thresholds]\nbot_share = {warning = 0.5, critical = 0.4}", "critical = 0.4 is below warning = 0.5"),
+        ("max_quarantined_share = 0.1", "now under [thresholds]: quarantined_share = { warning = 0.1 }"),
+        ("[[checks]]\nmetric = 'clicks'", "unknown metric 'clicks'; expected one of lines, accepted, "),
+        ("[[checks]]\nmetric = 'null_share'", "column belongs to the metrics null_share, matching_share"),
+        ("[[checks]]\nmetric = 'null_share'\ncolumn = 'colour'", "unknown column 'colour'; expected one of click_date"),
+        ("[[checks]]\nmetric = 'matching_share'\ncolumn = 'url'", "pattern belongs to the metric matching_share"),
+        ("[[checks]]\nmetric = 'matching_share'\ncolumn = 'url'\npattern = '('", "'(' is no regular expression"),
+        ("[[checks]]\nmetric = 'lines'\nlowest = 2\nhighest = 1", "highest = 1 is below lowest = 2"),
+        ("[[checks]]\nmetric = 'lines'\nseverity = 'fatal'", "Input should be 'critical' or 'warning' (got 'fatal')"),
+    ],
+)
+def test_wrong_thresholds_and_checks_say_what_is_allowed(settings: Settings, text: str, said: str) -> None:
+    bounds = "" if "lowest" in text else "\nhighest = 1"
+    check = f"\nname = 'x'\nreason = 'why'{bounds}" if "[[checks]]" in text else ""
+    settings.pipeline_file.write_text(text + check)
+    with pytest.raises(UsageError) as raised:
+        _ = settings.pipeline
+    assert said in str(raised.value)
+
+
+def test_checks_need_names_of_their_own(settings: Settings) -> None:
+    settings.pipeline_file.write_text(2 * "[[checks]]\nname = 'x'\nmetric = 'lines'\nlowest = 1\nreason = 'why'\n")
+    with pytest.raises(UsageError, match="the check 'x' is there twice"):
+        _ = settings.pipeline
+
+
+def test_bounds_left_out_stay_as_built_in(settings: Settings) -> None:
+    settings.pipeline_file.write_text("[thresholds]\nquarantined_share = {warning = 0.2}\n")
+    quarantined = settings.pipeline.thresholds["quarantined_share"]
+    assert (quarantined.warning, quarantined.critical) == (0.2, 0.5)
+    assert settings.pipeline.thresholds["skew"].warning == 2.5

@@ -1,0 +1,120 @@
+"""All that the checks look at, read for the given hours: from the tables in one pass, and from Delta's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from expectations.metrics import Facts, facts_by_subject
+from include.buckets import Layout
+from include.job_arguments import JobArguments
+from include.log_hours import Hour, HourRange
+from include.sources import Source
+from include.tables import AGGREGATES, CLICKS, GROUPING_METRICS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
+from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
+from spark_jobs.quality_log import published_at
+from spark_jobs.steps import step
+from spark_jobs.transforms import measure_quality
+
+#: For the one query that measures. Adaptive execution would run a Spark job for each of its shuffles, and there is
+#: nothing to adapt to: its results are small. A file that is lost or cut short is told by the checks, in words.
+_MEASURING = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.files.ignoreMissingFiles": "true",
+    "spark.sql.files.ignoreCorruptFiles": "true",
+}
+
+
+def measure(
+    lake: Lake,
+    sources: Sequence[Source],
+    arguments: JobArguments,
+    click_hours: Sequence[Hour],
+    layouts: Mapping[str, tuple[Table, Layout]],
+) -> Facts:
+    """The facts for ``expectations.metrics``, of these log hours and click hours. Hold the lake's lock."""
+    published = published_at(lake, click_hours)
+    with _measuring(lake.spark), step(lake.spark, "measure quality"):
+        rows = measure_quality.together(**_frames(lake, sources, arguments, click_hours, layouts, published)).collect()
+    facts = facts_by_subject((row["subject"], row["facts"]) for row in rows)
+    facts["files"] = list(_file_facts(lake, sources, arguments.log_hours, click_hours, layouts))
+    facts["other_types"] = [
+        {"column": column, "type": stored} for column, stored in lake.columns_of_other_types(CLICKS).items()
+    ]
+    facts["publications"] = [{"hour": str(hour), "published_micros": micros} for hour, micros in published.items()]
+    return facts
+
+
+def _frames(
+    lake: Lake,
+    sources: Sequence[Source],
+    arguments: JobArguments,
+    click_hours: Sequence[Hour],
+    layouts: Mapping[str, tuple[Table, Layout]],
+    published: Mapping[Hour, int],
+) -> dict[str, DataFrame]:
+    log_hours = list(arguments.log_hours)
+    lateness = max(source.lateness_hours for source in sources)
+    earlier = [log_hours[0].plus(-shift) for shift in range(1, lateness + 1)]
+    of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
+    with_earlier = " OR ".join(f"({log_hours_predicate(source.name, [*earlier, *log_hours])})" for source in sources)
+    clicks = lake.read(CLICKS)
+    # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
+    measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
+    counted = lake.read(GROUPING_METRICS).where(
+        (F.col("source") == arguments.source) & (F.col("log_hours") == str(arguments.log_hours))
+    )
+    configured = [check for source in sources for check in source.all_checks(lake.settings.pipeline)]
+    frames = {
+        "groupings": measure_quality.grouping_facts(counted),
+        "accounting": lake.read(INGEST_ACCOUNTING).where(of_log_hours),
+        "clicks": measure_quality.click_facts(measured, configured),
+        "quarantined": measure_quality.quarantine_facts(lake.read(QUARANTINED_CLICKS).where(of_log_hours)),
+        "duplicate_ids": measure_quality.duplicate_id_facts(clicks.where(with_earlier), lateness).where(
+            F.col("hour_number") >= log_hours[0].number
+        ),
+    }
+    for key, (table, layout) in layouts.items():
+        buckets = layout.buckets or lake.buckets(table)
+        frames[f"by_{key}"] = measure_quality.count_facts(lake.read_click_hours(table, click_hours), table, buckets)
+        if table in AGGREGATES and published:
+            rows = lake.read_click_hours(AGGREGATES[table], published)
+            frames[f"published_by_{key}"] = measure_quality.published_facts(rows, str(table.bucket_key))
+    return frames
+
+
+def _file_facts(
+    lake: Lake,
+    sources: Sequence[Source],
+    log_hours: HourRange,
+    click_hours: Sequence[Hour],
+    layouts: Mapping[str, tuple[Table, Layout]],
+) -> Iterator[dict[str, Any]]:
+    """One fact per table and partition: how many files it has, and which of them are lost."""
+    names = {source.name for source in sources}
+    of_click_hours = {(hour.day.isoformat(), hour.hour) for hour in click_hours}
+    of_log_hours = {(name, hour.day.isoformat(), hour.hour) for name in names for hour in log_hours}
+    for table in (CLICKS, QUARANTINED_CLICKS):
+        for partition, stored in lake.files(table, of_log_hours).items():
+            named = dict(zip(("source", "log_date", "log_hour"), partition, strict=True))
+            yield {"table": table.name, **named, "files": stored.number, "lost": stored.lost}
+    for table, _ in layouts.values():
+        for partition, stored in lake.files(table, of_click_hours).items():
+            named = dict(zip(("click_date", "click_hour"), partition, strict=True))
+            yield {"table": table.name, **named, "files": stored.number, "lost": stored.lost}
+
+
+@contextmanager
+def _measuring(spark: SparkSession) -> Iterator[None]:
+    before = {name: str(spark.conf.get(name)) for name in _MEASURING}
+    try:
+        for name, value in _MEASURING.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
