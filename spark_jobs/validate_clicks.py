@@ -1,5 +1,7 @@
 """Check what was ingested and aggregated for the given log hours; fail when a critical expectation does not hold.
 
+The click hours that such a failure touches are held: publish_clicks leaves them at their last good version.
+
 One Spark action measures all that the expectations look at; Great Expectations judges the small frames that come of
 it. Every outcome is appended to quality_results, and each run writes Data Docs under reports/data_docs/.
 """
@@ -9,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import perf_counter
-from uuid import uuid4
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -31,6 +32,7 @@ from include.tables import (
     Table,
 )
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
+from spark_jobs.publication import click_hour_states, hold_failing, new_run_id
 from spark_jobs.quality_log import append_results
 from spark_jobs.shell import run_from_shell
 from spark_jobs.steps import step
@@ -49,7 +51,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     # Beside another job some tables would be measured before it and some after.
     with lake.locked():
         now, began = datetime.now(UTC), perf_counter()
-        run_id = f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}"
+        run_id = new_run_id(now)
         touched = touched_click_hours(lake, sources, arguments.log_hours)
         click_hours = touched.own
         tables = counted_tables(settings.pipeline.counts)
@@ -63,7 +65,9 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     outcomes += judge("groupings", grouping_frame(facts), grouping_checks(checks), docs)
     seconds = perf_counter() - began
     append_results(lake, [_as_row(outcome, run_id, now, seconds) for outcome in outcomes])
-    summary = _summary(arguments, outcomes)
+    with lake.locked():
+        new = hold_failing(lake, run_id, click_hour_states(lake, touched.log_hours_of).values())
+    summary = [*_summary(arguments, outcomes), *(f"  {hour} is held: {state.reasons}" for hour, state in new.items())]
     if any(outcome.is_critical_failure for outcome in outcomes):
         raise QualityError("; ".join(summary) + f"; Data Docs: {docs}")
     return [*summary, *touched.described_left(), f"  Data Docs: {docs}"]
