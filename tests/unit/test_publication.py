@@ -129,7 +129,9 @@ def test_a_log_hour_that_nobody_has_judged_yet_keeps_its_click_hours_back() -> N
     assert state(*FINE, **both).waits_for == f"{HOUR} is left to the run of {LATER}, which has yet to validate it"
     assert state(*FINE, checked(LATER, 2), **both).can_be_published
     ingested_again = {LOG_HOUR: 0.0, LATER: 2.5}
-    assert not state(checked(str(HOUR), 4), checked(LOG_HOUR, 2), checked(LATER, 2), counted=3, **ingested_again).can_be_published
+    assert not state(
+        checked(str(HOUR), 4), checked(LOG_HOUR, 2), checked(LATER, 2), counted=3, **ingested_again
+    ).can_be_published
 
 
 def test_an_event_is_a_row_of_the_table() -> None:
