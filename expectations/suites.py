@@ -107,6 +107,16 @@ def log_hour_checks(settings: PipelineSettings) -> list[Check]:
         ),
         Check(
             "clicks",
+            "most_lines_quarantined",
+            "quarantined_clicks",
+            _always("quarantined_share", None, 0.5),
+            CRITICAL,
+            "at most 50% of the lines are in quarantine",
+            "What is left is no picture of the hour. See quarantined_clicks for the reasons; mend the source and land "
+            "the hour anew.",
+        ),
+        Check(
+            "clicks",
             "unknown_country_share",
             "clicks",
             _always("unknown_country_share", None, settings.max_unknown_country_share),
