@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ from pydantic import BaseModel, ConfigDict
 
 from include.errors import UsageError
 from include.settings import REPOSITORY, read_toml
+
+log = logging.getLogger("clickmill")
 
 
 class _Notifier(BaseModel):
@@ -26,6 +30,20 @@ class _Notifications(BaseModel):
     held: tuple[_Notifier, ...] = ()
 
 
+@dataclass(frozen=True)
+class Tolerant:
+    """Calls a notifier; that it fails is in the log, and keeps nothing from going on."""
+
+    notifier: Any
+
+    def __call__(self, context: Mapping[str, Any]) -> None:
+        """Notify."""
+        try:
+            self.notifier(context)
+        except Exception:
+            log.exception("nobody was told by %s", type(self.notifier).__name__)
+
+
 def held_notifiers(environment: Mapping[str, str] = os.environ) -> list[Any]:
     """One notifier for each ``[[held]]`` of ``CLICKMILL_NOTIFICATIONS`` (default: config/notifications.toml).
 
@@ -33,7 +51,7 @@ def held_notifiers(environment: Mapping[str, str] = os.environ) -> list[Any]:
         UsageError: if the file is wrong, there is no such notifier, or it does not take these arguments.
     """
     file = Path(environment.get("CLICKMILL_NOTIFICATIONS") or REPOSITORY / "config" / "notifications.toml").resolve()
-    return [_made(file, held) for held in read_toml(file, _Notifications).held]
+    return [Tolerant(_made(file, held)) for held in read_toml(file, _Notifications).held]
 
 
 def _made(file: Path, wanted: _Notifier) -> Any:
