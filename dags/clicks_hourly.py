@@ -10,7 +10,11 @@ changes the hour in which it happened, so a run may count and publish earlier cl
 **Backfill:** from the UI (*Trigger → Backfill*), or
 `airflow backfill create --dag-id clicks_hourly --from-date 2026-03-01T00:00 --to-date 2026-03-01T11:00`
 (both ends included). **By hand:** *Trigger*, and fill in `from` and `to`: one run for the whole range.
-Running an hour again gives the same tables; nothing is published that failed a critical check.
+Running an hour again gives the same tables.
+
+**A critical check fails:** `validate_clicks` is red, and not tried again: the fault is in the data. The click hours
+that it touches are held at their last good version, the others are published, and later runs go on. For each new hold
+a run of `held_hours` asks a person what to do. Mended and run again, an hour is published by itself.
 """
 
 from __future__ import annotations
@@ -19,8 +23,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
-from airflow.sdk import DAG, CronPartitionTimetable, Param, chain, task
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG, CronPartitionTimetable, Param, TriggerRule, chain, task
 
+from include import launch
 from include.launch import is_landed, run_job
 from include.settings import Settings
 from include.sources import load_sources
@@ -35,6 +41,16 @@ def spark_task(job: str, **options: object) -> PySparkOperator:
         run_job(job, params, dag_run.partition_key, spark, **options)
 
     return PySparkOperator(task_id=job, python_callable=run, conn_id="spark_default")
+
+
+def validate(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:
+    """The task validate_clicks."""
+    launch.validate(params, dag_run.partition_key, spark, ti)
+
+
+def publish(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> list[dict[str, Any]]:
+    """The task publish_clicks; its result are the runs of held_hours to trigger."""
+    return launch.publish(params, dag_run.partition_key, spark, ti)
 
 
 with DAG(
@@ -78,10 +94,31 @@ with DAG(
         """Wait until the log hours are closed, without holding a worker slot."""
         return is_landed(params, dag_run.partition_key)
 
+    aggregate_clicks = spark_task("aggregate_clicks")
+    validate_clicks = PySparkOperator(task_id="validate_clicks", python_callable=validate, conn_id="spark_default")
+    publish_clicks = PySparkOperator(
+        task_id="publish_clicks",
+        python_callable=publish,
+        conn_id="spark_default",
+        # What validate_clicks found wrong is held; the rest is published all the same.
+        trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
+    )
+    ask_about_held = TriggerDagRunOperator.partial(
+        task_id="ask_about_held",
+        trigger_dag_id="held_hours",
+        logical_date=None,
+        # A later run that touches the hour finds it held still, and has nothing new to ask.
+        skip_when_already_exists=True,
+        map_index_template="{{ task.conf['hour'] }}",
+    ).expand_kwargs(publish_clicks.output)
+
     chain(
         wait_for_landing(),  # type: ignore[call-arg]
         spark_task("ingest_clicks", allow_missing=True),
-        spark_task("aggregate_clicks"),
-        spark_task("validate_clicks"),
-        spark_task("publish_clicks"),
+        aggregate_clicks,
+        validate_clicks,
+        publish_clicks,
+        ask_about_held,
     )
+    # Without counts, nothing to publish: validate_clicks has not been run then either.
+    aggregate_clicks >> publish_clicks

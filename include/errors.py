@@ -20,6 +20,10 @@ class MissingLandingError(ClickmillError):
 
 
 class QualityError(ClickmillError):
-    """A critical check failed: nothing is published; exit code 3."""
+    """A critical check failed: what it touches is held; exit code 3."""
 
     exit_code = 3
+
+
+class NotHeldError(ClickmillError):
+    """A person decided on a click hour that is not held."""

@@ -9,13 +9,21 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
-from include.errors import QualityError, UsageError
+from include.errors import NotHeldError, QualityError, UsageError
 from include.job_arguments import JobArguments
 from include.landing import is_ready
+from include.log_hours import Hour
+from include.publication import approval_run_id
 from include.settings import Settings
 from include.sources import choose_sources
 
 log = logging.getLogger("clickmill")
+
+#: The key under which validate_clicks leaves word.
+JUDGED = "judged"
+#: What can be answered when a click hour is held, and the decision that it is; none for the last.
+ANSWERS = {"Publish anyway": "publish", "Drop": "drop"}
+KEEP = "Keep held"
 
 
 def arguments_of_run(params: Mapping[str, Any], partition_key: str | None) -> JobArguments:
@@ -59,8 +67,82 @@ def run_job(job: str, params: Mapping[str, Any], partition_key: str | None, spar
     settings = Settings.from_environment()
     import_module("spark_jobs.session").configure(spark)
     with _final_errors():
-        for line in module.run(spark, settings, arguments_of_run(params, partition_key), **options):
-            log.info(line)
+        lines = module.run(spark, settings, arguments_of_run(params, partition_key), **options)
+    _log_lines(lines, settings)
+
+
+def validate(params: Mapping[str, Any], partition_key: str | None, spark: Any, task_instance: Any) -> None:
+    """Run validate_clicks, and leave word for ``publish`` that it came to a judgement, good or bad.
+
+    Raises:
+        AirflowFailException: if a critical check failed, or the arguments are wrong.
+    """
+    from airflow.sdk.exceptions import AirflowFailException
+
+    try:
+        run_job("validate_clicks", params, partition_key, spark)
+    except AirflowFailException as error:
+        if isinstance(error.__cause__, QualityError):
+            task_instance.xcom_push(key=JUDGED, value=True)
+        raise
+    task_instance.xcom_push(key=JUDGED, value=True)
+
+
+def publish(
+    params: Mapping[str, Any], partition_key: str | None, spark: Any, task_instance: Any
+) -> list[dict[str, Any]]:
+    """Run publish_clicks; returns, for each click hour that is held, the run of held_hours that asks about it.
+
+    Raises:
+        AirflowFailException: if validate_clicks failed without a judgement, or a click hour was never validated.
+    """
+    from airflow.sdk.exceptions import AirflowFailException
+
+    if not task_instance.xcom_pull(task_ids="validate_clicks", key=JUDGED):
+        raise AirflowFailException("validate_clicks failed before it could judge; see its log, and clear it")
+    publish_clicks = import_module("spark_jobs.publish_clicks")
+    settings = Settings.from_environment()
+    import_module("spark_jobs.session").configure(spark)
+    with _final_errors():
+        published = publish_clicks.publish(spark, settings, arguments_of_run(params, partition_key))
+    _log_lines(published.lines, settings)
+    return [
+        {
+            "trigger_run_id": approval_run_id(state.hour, state.event),
+            "conf": {"hour": str(state.hour), "reasons": [failure.said for failure in state.failures]},
+        }
+        for state in published.held
+        if state.event
+    ]
+
+
+def decide(hour: str, answer: Mapping[str, Any], spark: Any) -> None:
+    """Do what a person answered when asked about a held click hour; who it was goes on record.
+
+    Raises:
+        AirflowSkipException: if it is to stay held, or is not held any more.
+        AirflowFailException: if no reason is given.
+    """
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    (chosen,) = answer["chosen_options"]
+    if chosen not in ANSWERS:
+        raise AirflowSkipException(f"{hour} stays held")
+    decide_held = import_module("spark_jobs.decide_held")
+    settings = Settings.from_environment()
+    import_module("spark_jobs.session").configure(spark)
+    by, because = answer["responded_by_user"]["name"], (answer["params_input"] or {}).get("reason") or ""
+    try:
+        with _final_errors():
+            decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because)
+            _log_lines(decide_held.run(spark, settings, decision), settings)
+    except NotHeldError as error:
+        raise AirflowSkipException(f"nothing to decide: {error}") from error
+
+
+def _log_lines(lines: list[str], settings: Settings) -> None:
+    for line in lines:
+        log.info(line)
     log.info("report: %s", (settings.reports / "report.html").as_uri())
 
 

@@ -131,6 +131,8 @@ class AccountingTotals:
 class Verdict:
     """What the quality checks said. ``data_docs`` is a link relative to the report's folder.
 
+    ``held`` are the click hours that wait for a person, each with the reasons.
+
     Raises:
         ValueError: if ``data_docs`` leads elsewhere.
     """
@@ -139,6 +141,7 @@ class Verdict:
     critical_failures: list[str]
     warnings: list[str]
     data_docs: str | None = None
+    held: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.data_docs is not None and not _is_relative(self.data_docs):
@@ -148,7 +151,7 @@ class Verdict:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a critical check failed; what failed is not published."""
+        """Whether a critical check failed for what is shown; it is not published unless a person said so."""
         return not self.passed or bool(self.critical_failures)
 
 

@@ -76,8 +76,13 @@ def _totals_table(data: ReportData) -> Table:
 
 
 def _print_verdict(console: Console, verdict: Verdict) -> None:
-    """One line that says it; warnings that do not stop a run are listed below it."""
-    if verdict.has_failed:
+    """One line that says it; what is held, and warnings, which stop nothing, are listed below it."""
+    if verdict.held:
+        number = len(verdict.held)
+        print_line(console, f"HELD: {number} click hour{'' if number == 1 else 's'}, until you decide", "bold red")
+        for held in _shortened(verdict.held):
+            print_line(console, f"  held: {held}")
+    elif verdict.has_failed:
         failures = _shortened(verdict.critical_failures)
         print_line(console, "FAILED: " + "; ".join(failures) if failures else "FAILED", "bold red")
     elif verdict.warnings:

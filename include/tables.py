@@ -245,7 +245,11 @@ QUALITY_RESULTS = Table(
         Column("lowest", "DOUBLE", "The smallest value expected; null for none.", required=False),
         Column("highest", "DOUBLE", "The largest value expected; null for none.", required=False),
         Column("advice", "STRING", "Why the check is there, and what to do when it fails.", required=False),
-        Column("examples", "ARRAY<STRING>", "At most 20 of the rows that failed, as text."),
+        Column(
+            "examples",
+            "ARRAY<STRING>",
+            "At most 20 of the rows that failed, as text; of publication, of the failed checks.",
+        ),
         Column("actor", "STRING", "The person who decided; null for what a job found.", required=False),
         Column("duration_seconds", "DOUBLE", "How long the run's measuring and judging took.", required=False),
         Column("link", "STRING", "The page with details, relative to reports/; null for none.", required=False),

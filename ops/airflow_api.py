@@ -21,6 +21,7 @@ PAGE = 100
 PATIENCE_SECONDS = 30
 MOST_MESSAGE_LINES = 6
 CLICKS_HOURLY = "clicks_hourly"
+HELD_HOURS = "held_hours"
 
 
 class ApiError(OpsError):
@@ -217,6 +218,30 @@ class AirflowApi:
             TaskTry(run_id, task["task_id"], task["state"] or "waiting", task["try_number"], task["map_index"])
             for task in self._pages(path, "task_instances", order_by="start_date", state=state)
         ]
+
+    def runs_with_failed(self, dag_id: str, task_id: str, run_ids: Sequence[str]) -> set[str]:
+        """Return those of the runs in which this task failed, whatever became of the run."""
+        found: set[str] = set()
+        for start in range(0, len(run_ids), PAGE):
+            body = {
+                "dag_ids": [dag_id],
+                "dag_run_ids": list(run_ids[start : start + PAGE]),
+                "task_ids": [task_id],
+                "state": ["failed"],
+                "page_limit": PAGE,
+            }
+            answer = self.call("POST", "/api/v2/dags/~/dagRuns/~/taskInstances/list", body)
+            found |= {str(task["dag_run_id"]) for task in answer["task_instances"]}
+        return found
+
+    def open_questions(self) -> dict[str, str]:
+        """Return the click hours that held_hours asks about, each with the page where to answer, oldest first."""
+        questions = {}
+        path = f"/api/v2/dags/{HELD_HOURS}/dagRuns"
+        for run in self._pages(path, "dag_runs", order_by="id", state=["queued", "running"]):
+            page = f"/dags/{HELD_HOURS}/runs/{urllib.parse.quote(run['dag_run_id'])}/tasks/ask/required_actions"
+            questions[str((run["conf"] or {}).get("hour"))] = self._services.airflow_url + page
+        return questions
 
     def log(self, dag_id: str, task: TaskTry) -> list[dict[str, Any] | str]:
         """Return the structured log of a task's last try."""

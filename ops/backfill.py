@@ -16,6 +16,8 @@ from ops.airflow_api import AirflowApi, ApiError, HourRun, TaskTry, error_messag
 
 POLL_SECONDS = 0.5
 LOG_LINES_SHOWN = 12
+# The task that is red in a run that is done, when a critical check failed.
+VALIDATE = "validate_clicks"
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,15 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the hours that were asked for."""
+    """What became of the hours that were asked for.
+
+    ``held`` are those that succeeded but for a critical check: what it touches is held, the rest is published.
+    """
 
     already_done: int
     succeeded: int
     failures: list[Failure]
+    held: list[HourRun]
 
 
 def contiguous(hours: Iterable[Hour]) -> list[HourRange]:
@@ -223,7 +229,7 @@ def run_hours(
     backfills: list[int] = []
     told: set[tuple[str, str, int]] = set()
     if not total:
-        return Outcome(already_done, 0, [])
+        return Outcome(already_done, 0, [], [])
     with display:
         while True:
             # The next range starts when the runs before it have ended.
@@ -245,4 +251,7 @@ def run_hours(
                     break
             time.sleep(max(POLL_SECONDS, total / 200))
     failed = [run for run in ended.values() if run.state == "failed"]
-    return Outcome(already_done, len(ended) - len(failed), _failures(api, dag_id, failed))
+    succeeded = [run for run in ended.values() if run.state != "failed"]
+    red = api.runs_with_failed(dag_id, VALIDATE, [run.run_id for run in succeeded])
+    held = sorted((run for run in succeeded if run.run_id in red), key=lambda run: run.log_hour)
+    return Outcome(already_done, len(succeeded), _failures(api, dag_id, failed), held)

@@ -23,7 +23,7 @@ from include.log_hours import Hour, HourRange
 from include.report import REPORT_FILE
 from include.settings import Settings
 from include.sources import load_sources
-from ops.airflow_api import CLICKS_HOURLY, AirflowApi
+from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi, HourRun
 from ops.backfill import Failure, choose_display, contiguous, run_hours
 from ops.bootstrap import REPOSITORY
 from ops.home import Home, OpsError, find_home
@@ -34,6 +34,10 @@ SAMPLE_START = Hour.parse("2026-03-01T00")
 SAMPLE_HOURS = 12
 SAMPLE_CLICKS = 20_000
 SAMPLE_SEED = 7
+# A release that renames a field: to a few of the shop's servers at first, which is a warning, then to most of them,
+# which holds the hour. So that a new user sees what reviewing looks like.
+SAMPLE_BROKEN = {Hour.parse("2026-03-01T05"): 0.1, Hour.parse("2026-03-01T08"): 0.7}
+SAMPLE_HELD = frozenset({Hour.parse("2026-03-01T08")})
 MOST_HOURS = 24 * 31
 # Spark's one server works for all of them; more at once only wait for each other on a small machine.
 HOURS_AT_ONCE = 2
@@ -161,6 +165,7 @@ def _make_samples(home: Home, arguments: RunArguments, console: Console) -> list
             sys.executable, "-m", "samples", "--landing", str(home.landing), "--source", SAMPLE_SOURCE,
             "--from", str(missing.start), "--hours", str(len(missing)),
             "--clicks-per-hour", str(arguments.clicks_per_hour), "--seed", str(SAMPLE_SEED),
+            *(f"--broken={hour}={share}" for hour, share in SAMPLE_BROKEN.items() if hour in missing),
         ]  # fmt: skip
         makers.append(subprocess.Popen(command, cwd=REPOSITORY))
     return makers
@@ -197,6 +202,24 @@ def print_failures(failures: Sequence[Failure], services: Services, console: Con
         console.print(f"… and {len(failures) - MOST_FAILURES_SHOWN} more: {services.airflow_url}")
 
 
+def print_held(
+    runs: Sequence[HourRun], questions: Mapping[str, str], services: Services, is_sample: bool, console: Console
+) -> None:
+    """Show for which log hours a critical check failed, and where a person decides on the hours held for it."""
+    if not runs and not questions:
+        return
+    console.rule("[red]held[/red]", align="left")
+    for run in runs:
+        planted = " (planted, to show what that looks like)" if is_sample and run.log_hour in SAMPLE_HELD else ""
+        line = f"{run.source} {run.log_hour}: a critical check failed{planted}; what it touches stays as it was before"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for hour, page in questions.items():
+        console.print(f"decide on {hour}: {page}", markup=False, highlight=False, soft_wrap=True)
+    if not questions:
+        console.print(f"decided already, or no longer held: {services.airflow_url}/dags/{HELD_HOURS}", highlight=False)
+    console.print("or mend it, land it anew and run it again: README, Held hours", highlight=False)
+
+
 def print_addresses(services: Services, home: Home, console: Console) -> None:
     """Show where everything is, and how to go on by hand."""
     report = home.reports / REPORT_FILE
@@ -215,6 +238,12 @@ def print_addresses(services: Services, home: Home, console: Console) -> None:
     for name, value in rows:
         # Plain lines, not a table: an address must stay whole, to be clicked or copied.
         console.print(f"{name:17} {value}", markup=False, highlight=False, soft_wrap=True)
+
+
+def exit_code_of_held(runs: Sequence[HourRun], is_sample: bool) -> int:
+    """Return 3 if a critical check failed, but not for the fault that is planted in the sample."""
+    expected = SAMPLE_HELD if is_sample else frozenset[Hour]()
+    return 3 if {run.log_hour for run in runs} - expected else 0
 
 
 def _show_results(environment: Mapping[str, str]) -> int:
@@ -246,15 +275,17 @@ def run(arguments: RunArguments, console: Console) -> int:
     else:
         hours = _land_logs(home, arguments, environment)
     failures: list[Failure] = []
+    held: list[HourRun] = []
+    api = AirflowApi(services)
     if hours:
-        api = AirflowApi(services)
-        api.wait_for_dag(CLICKS_HOURLY)
+        for dag_id in (CLICKS_HOURLY, HELD_HOURS):
+            api.wait_for_dag(dag_id)
         api.unpause(CLICKS_HOURLY)
         outcome = run_hours(
             api, CLICKS_HOURLY, hours, arguments.source,
             again=not arguments.is_sample, at_once=HOURS_AT_ONCE, display=choose_display(console),
         )  # fmt: skip
-        failures = outcome.failures
+        failures, held = outcome.failures, outcome.held
         skipped = f"; {outcome.already_done} had been before" if outcome.already_done else ""
         console.print(
             f"{outcome.succeeded} hours of {arguments.source} done{skipped}, {time.monotonic() - began:.0f} s in all",
@@ -264,8 +295,10 @@ def run(arguments: RunArguments, console: Console) -> int:
     else:
         console.print(f"{arguments.logs} brought no new log hours")
     code = _show_results(environment) if not failures else 1
+    if hours:
+        print_held(held, api.open_questions(), services, arguments.is_sample, console)
     print_addresses(services, home, console)
-    return 1 if failures else code
+    return 1 if failures else code or exit_code_of_held(held, arguments.is_sample)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -213,6 +213,9 @@ AIRFLOW_DEFAULTS = {
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
     # How long a finished task waits for the next to be scheduled, at worst (default 1 s).
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.25",
+    # Runs that it looks at each time (default 20), a backfill's after all others: those that wait for a person (see
+    # dags/held_hours.py) must not keep it from looking at the rest.
+    "AIRFLOW__SCHEDULER__MAX_DAGRUNS_PER_LOOP_TO_SCHEDULE": "200",
     # Tasks of a scheduler that was killed are run again within a minute, not after five.
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "30",
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",

@@ -66,6 +66,7 @@ def _parse(argv: Sequence[str] | None) -> SampleArguments:
         compression=given.compression,
         files_per_hour=given.files_per_hour,
         is_clean=given.clean,
+        broken=dict(given.broken or ()),
     )
     truth = given.truth or given.landing.resolve().parent / f"{spec.source}_truth.json"
     if truth.is_dir():
@@ -101,7 +102,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--files-per-hour", type=int, default=defaults.files_per_hour, help="default: %(default)s")
     parser.add_argument("--truth", type=Path, metavar="FILE", help="default: SOURCE_truth.json beside the landing zone")
     parser.add_argument("--clean", action="store_true", help="no malformed lines, duplicates or late clicks")
+    parser.add_argument(
+        "--broken",
+        type=_broken,
+        action="append",
+        metavar="HOUR=SHARE",
+        help="a log hour in which a release goes wrong, and that share of the clicks has no url; may be given again",
+    )
     return parser
+
+
+def _broken(text: str) -> tuple[Hour, float]:
+    hour, _, share = text.partition("=")
+    try:
+        return Hour.parse(hour), float(share)
+    except (UsageError, ValueError):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected an hour and a share, such as 2026-03-01T08=0.7") from None
 
 
 @contextmanager

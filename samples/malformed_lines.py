@@ -69,6 +69,11 @@ DAMAGES: tuple[tuple[str, Damage], ...] = (
 )
 
 
+def rename_url(line: str) -> str:
+    """A fine line as a front end writes it whose new release calls the field ``url`` otherwise."""
+    return line.replace('"url":', '"page_url":', 1)
+
+
 def make_line_too_long(line: str) -> str:
     """A fine line whose referrer makes it longer than any source takes: well over ``MAX_LINE_BYTES``."""
     return orjson.dumps({**orjson.loads(line), "referrer": "https://www.example.org/" + "x" * MAX_LINE_BYTES}).decode()

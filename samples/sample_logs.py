@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
@@ -23,7 +23,7 @@ from include.log_hours import Hour, HourRange
 from include.sources import SOURCE_NAME
 from samples import catalog
 from samples.draw_clicks import ClickFormat, Clicks, ClickSource
-from samples.malformed_lines import DAMAGES, make_line_too_long
+from samples.malformed_lines import DAMAGES, make_line_too_long, rename_url
 from samples.truth import MILLISECONDS_PER_HOUR, Flags, Integers, LogHourTruth, Truth, TruthCounter
 
 Compression = Literal["mixed", "gzip", "zstd", "none"]
@@ -54,6 +54,8 @@ class SampleSpec:
     """What to write: ``hours`` log hours from ``start`` on, over a whole day ``clicks_per_hour`` on average.
 
     A clean sample has no malformed lines, duplicates or late clicks. Duplicates come on top of the clicks.
+    ``broken`` has log hours in which a share of the clicks is written without ``url``, as by a release that went wrong,
+    and so are all late ones: such a log hour has clicks of its own click hour only.
 
     Raises:
         UsageError: naming every wrong value at once.
@@ -67,6 +69,7 @@ class SampleSpec:
     compression: Compression = "mixed"
     files_per_hour: int = 3
     is_clean: bool = False
+    broken: Mapping[Hour, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         numbers = {
@@ -84,6 +87,11 @@ class SampleSpec:
             wrong.append(f"source {self.source!r}: expected lower case letters, digits and _, a letter first")
         if self.compression not in get_args(Compression):
             wrong.append(f"compression {self.compression!r}: expected one of {', '.join(get_args(Compression))}")
+        wrong += [
+            f"broken {log_hour}={share:g}: expected a log hour of the sample, and a share above 0 and up to 1"
+            for log_hour, share in self.broken.items()
+            if not (self.start <= log_hour < self.start.plus(self.hours) and 0 < share <= 1)
+        ]
         # 1970 and 2100 are what the sample's impossible clicks are dated.
         if not FIRST_YEAR <= self.start.start.year <= LAST_YEAR - self.hours // 8760:
             wrong.append(f"start {self.start}: expected hours within {FIRST_YEAR} to {LAST_YEAR}")
@@ -144,11 +152,15 @@ class _Malformed:
 
 @dataclass(frozen=True)
 class _Arrived:
-    """A log hour's well-formed lines, file by file in the order of their lines, and its malformed ones."""
+    """A log hour's clicks, file by file in the order of their lines, and its malformed lines.
+
+    Broken clicks are written without ``url``; those that are neither broken nor accepted are duplicates.
+    """
 
     log_hour: Hour
     clicks: Clicks
     is_accepted: Flags
+    is_broken: Flags
     file: Integers
     malformed: list[_Malformed]
 
@@ -186,14 +198,16 @@ class _Sample:
         hour_start = hour_number(log_hour) * MILLISECONDS_PER_HOUR
         happened = self._source.draw(rng, _draw_volume(rng, spec.clicks_per_hour, log_hour.hour), hour_start)
         pending = self._pending.pop(index, _Pending())
-        accepted = np.concatenate([self._delay(rng, index, happened), *pending.late])
+        accepted, broken = self._break(rng, log_hour, self._delay(rng, index, happened), pending.late)
         first, again = self._send_again(rng, index, accepted)
-        clicks = np.concatenate([accepted, again, *pending.sent_again])
+        clicks = np.concatenate([accepted, again, *pending.sent_again, broken])
         file = _deal_to_files(rng, len(clicks), spec.files_per_hour, first, len(accepted))
         order = _order_lines(rng, clicks["clicked_at"], file, hour_start, first, len(accepted))
         is_accepted = np.arange(len(clicks)) < len(accepted)
+        is_broken = np.arange(len(clicks)) >= len(clicks) - len(broken)
         self._count(accepted)
-        return _Arrived(log_hour, clicks[order], is_accepted[order], file[order], self._damage(rng, index, hour_start))
+        malformed = self._damage(rng, index, hour_start)
+        return _Arrived(log_hour, clicks[order], is_accepted[order], is_broken[order], file[order], malformed)
 
     def _delay(self, rng: np.random.Generator, index: int, happened: Clicks) -> Clicks:
         """Those that arrive in time; the late ones are kept for the log hours in which they arrive."""
@@ -205,6 +219,16 @@ class _Sample:
             if index + hours < self._spec.hours:
                 self._pending[index + hours].late.append(happened[delay == hours])
         return np.asarray(happened[delay == 0])
+
+    def _break(
+        self, rng: np.random.Generator, log_hour: Hour, in_time: Clicks, late: list[Clicks]
+    ) -> tuple[Clicks, Clicks]:
+        """Those that arrive as they should, and those that the log hour's fault breaks."""
+        share = self._spec.broken.get(log_hour)
+        if share is None:
+            return np.concatenate([in_time, *late]), in_time[:0]
+        is_broken = rng.random(len(in_time)) < share
+        return in_time[~is_broken], np.concatenate([in_time[is_broken], *late])
 
     def _send_again(self, rng: np.random.Generator, index: int, accepted: Clicks) -> tuple[Integers, Clicks]:
         """What is sent again in the same log hour: the indexes of the first arrivals, and their copies."""
@@ -306,22 +330,29 @@ def _write_hour(spec: SampleSpec, landing: Path, click_format: ClickFormat, arri
     bounds = np.searchsorted(arrived.file, np.arange(spec.files_per_hour + 1)).tolist()
     for number, name in enumerate(spec.file_names(arrived.log_hour)):
         of_file = slice(bounds[number], bounds[number + 1])
-        out_of_order += count_out_of_order(arrived.clicks["clicked_at"][of_file], arrived.is_accepted[of_file])
+        is_broken = arrived.is_broken[of_file]
+        clicked_at, is_accepted = arrived.clicks["clicked_at"][of_file], arrived.is_accepted[of_file]
+        out_of_order += count_out_of_order(clicked_at[~is_broken], is_accepted[~is_broken])
         lines = click_format.lines(arrived.clicks[of_file])
+        for broken in np.flatnonzero(is_broken).tolist():
+            lines[broken] = rename_url(lines[broken])
         for malformed in arrived.malformed:
             if malformed.file == number:
                 lines.insert(int(malformed.place * (len(lines) + 1)), malformed.text)
         _put(folder, name, _compress(lines, spec.codec(arrived.log_hour, number)))
     (folder / SUCCESS).touch()
     hour_start = hour_number(arrived.log_hour) * MILLISECONDS_PER_HOUR
-    accepted = int(arrived.is_accepted.sum())
+    accepted, broken = int(arrived.is_accepted.sum()), int(arrived.is_broken.sum())
+    quarantined = Counter(malformed.reason for malformed in arrived.malformed)
+    if broken:
+        quarantined["missing_url"] += broken
     return LogHourTruth(
         lines=len(arrived.clicks) + len(arrived.malformed),
         accepted=accepted,
-        duplicates=len(arrived.clicks) - accepted,
+        duplicates=len(arrived.clicks) - accepted - broken,
         late=int((arrived.clicks["clicked_at"][arrived.is_accepted] < hour_start).sum()),
         out_of_order=out_of_order,
-        quarantined=dict(sorted(Counter(malformed.reason for malformed in arrived.malformed).items())),
+        quarantined=dict(sorted(quarantined.items())),
         files=spec.files_per_hour,
     )
 

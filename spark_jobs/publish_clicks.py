@@ -1,87 +1,112 @@
 """Publish the validated click hours that the given log hours touch: tables, files and the report.
 
-A click hour is published when it was validated since it was counted, and neither it nor a log hour that touches it
-failed a critical check. Replaces exactly these click hours in the published tables, exports them as Parquet and CSV
-under reports/exports/, and renders reports/report.html anew.
+A click hour is published when it was validated since it was counted, and so were the log hours that touch it since
+they were ingested. If one of them failed a critical check the click hour is held: it stays as it was last published,
+until the checks pass or a person decides (see decide_held); the others are published all the same. Replaces exactly
+these click hours in the published tables, exports them as Parquet and CSV under reports/exports/, and renders
+reports/report.html anew.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from include.errors import QualityError
-from include.exports import export_hours
 from include.job_arguments import JobArguments, exit_with
-from include.log_hours import Hour
+from include.publication import PUBLISHED, ClickHourState, event_row
 from include.report import write_report
 from include.settings import Settings
 from include.sources import choose_sources
-from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS
-from spark_jobs.io import Lake, click_hours_predicate
+from spark_jobs.io import Lake
+from spark_jobs.publication import click_hour_states, hold_failing, new_run_id, publish_hours
+from spark_jobs.quality_log import append_results
 from spark_jobs.report_data import read_report_data
 from spark_jobs.shell import run_from_shell
-from spark_jobs.steps import step
-from spark_jobs.touched_hours import TouchedHours, touched_click_hours
-from spark_jobs.transforms.latest_results import latest_results
+from spark_jobs.touched_hours import touched_click_hours
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was done: a few lines on it, and the click hours that are held."""
+
+    lines: list[str]
+    held: list[ClickHourState]
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
-    """Publish the touched click hours; returns a few lines on what was done.
+    """Publish the touched click hours that may be; returns a few lines on what was done.
 
     Raises:
-        QualityError: if one of them was not validated, or failed a critical check; then none is published.
+        QualityError: if one of them was never validated; then none is published.
+    """
+    return publish(spark, settings, arguments).lines
+
+
+def publish(spark: SparkSession, settings: Settings, arguments: JobArguments) -> Published:
+    """As ``run``, and says which of the touched click hours are held.
+
+    Raises:
+        QualityError: if one of them was never validated; then none is published.
     """
     lake = Lake(spark, settings)
     # Between the look at the results and the writing, no hour may be counted again.
     with lake.locked():
         touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
-        counted_since = _counted_since_validated(lake, touched)
-        hours = [hour for hour in touched.own if hour not in counted_since]
-        for computed, published in AGGREGATES.items():
-            rows = lake.read_click_hours(computed, hours)
-            lake.replace(published, rows, click_hours_predicate(hours))
-            with step(spark, f"export {published.name}"):
-                exported = lake.read_click_hours(published, hours).toArrow()
-            export_hours(exported, settings.reports / "exports", published.name, hours)
-        report = write_report(read_report_data(lake, settings), settings.reports)
-    return [
-        f"log hours {arguments.log_hours}: {len(hours)} click hours published",
-        *touched.described_left(),
-        *(
-            f"  {hour} was counted again since it was validated: the run that did so publishes it"
-            for hour in counted_since
-        ),
-        f"  report: {report}",
-    ]
-
-
-def _counted_since_validated(lake: Lake, touched: TouchedHours) -> list[Hour]:
-    """The own click hours that another run over the same log hours has counted since they were validated.
-
-    Raises:
-        QualityError: if one was never validated, or it or a log hour that touches it failed a critical check.
-    """
-    hours = {str(hour) for hour in touched.own}
-    partitions = hours.union(*touched.log_hours_of.values())
-    critical = (F.col("severity") == "critical") & F.col("partition").isin(sorted(partitions))
-    with step(lake.spark, "find what was validated"):
-        newest = latest_results(lake.read(QUALITY_RESULTS).where(critical)).collect()
-    validated_at = {row["partition"]: row["validated_at"] for row in newest}
-    counted = lake.read_click_hours(CLICKS_BY_COUNTRY_HOURLY, touched.own).groupBy("click_date", "click_hour")
-    with step(lake.spark, "find when hours were counted"):
-        rows = counted.agg(F.max("counted_at").alias("counted_at")).collect()
-    counted_at = {str(Hour.of(row["click_date"], row["click_hour"])): row["counted_at"] for row in rows}
-    reasons = sorted(f"{row['partition']}: expected {row['expectation']}" for row in newest if row["outcome"] != "pass")
-    reasons += [f"{hour}: not validated" for hour in sorted(hours - validated_at.keys())]
-    if reasons:
-        raise QualityError(
-            f"nothing is published: {'; '.join(reasons)}; mend it, and run ingest_clicks, aggregate_clicks and "
-            "validate_clicks again for these hours"
+        states = click_hour_states(lake, touched.log_hours_of)
+        _require_validated([states[hour] for hour in touched.own])
+        now = datetime.now(UTC)
+        run_id = new_run_id(now)
+        # Said again if validate_clicks was killed before it could say so.
+        states |= hold_failing(lake, run_id, states.values())
+        hours = [hour for hour, state in states.items() if state.can_be_published]
+        # First what is said, then what is done: killed in between, nothing is published that is not on record, and
+        # the same job run again does it.
+        append_results(
+            lake,
+            [
+                event_row(run_id, now, hour, PUBLISHED, "no critical check failed")
+                for hour in hours
+                if not states[hour].is_decided
+            ],
         )
-    return [
-        hour for hour in touched.own if str(hour) in counted_at and counted_at[str(hour)] >= validated_at[str(hour)]
-    ]
+        if hours:
+            publish_hours(lake, hours)
+        report = write_report(read_report_data(lake, settings), settings.reports)
+    held = [state for state in states.values() if state.is_held]
+    return Published(
+        [
+            f"log hours {arguments.log_hours}: {len(hours)} click hours published"
+            + (f", {len(held)} held at their last good version" if held else ""),
+            *(line for state in states.values() for line in _said(state)),
+            f"  report: {report}",
+        ],
+        held,
+    )
+
+
+def _require_validated(states: list[ClickHourState]) -> None:
+    missing = [str(state.hour) for state in states if not state.was_validated]
+    if missing:
+        raise QualityError(
+            f"nothing is published: {', '.join(missing)}: not validated; run validate_clicks for these hours, and "
+            "ingest_clicks and aggregate_clicks before it where they have not been run"
+        )
+
+
+def _said(state: ClickHourState) -> list[str]:
+    """Why a click hour is not published, or though a check failed; nothing for one that is as it should be."""
+    if state.is_held:
+        return [
+            f"  {state.hour} is held; to decide: python -m spark_jobs.decide_held --hour {state.hour} --help",
+            *(f"    {failure.said}" for failure in state.failures),
+        ]
+    if state.is_decided and state.event:
+        what = "not published: dropped" if state.is_dropped else "published anyway"
+        return [f"  {state.hour} is {what} by {state.event.actor}: {state.event.because}"]
+    return [f"  {state.waits_for}"] if state.waits_for else []
 
 
 if __name__ == "__main__":

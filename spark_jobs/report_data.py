@@ -9,6 +9,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from include.log_hours import Hour
+from include.publication import SUITE
 from include.report import AccountingRow, HourOfClicks, InstanceLoad, KeyCount, ReportData, Verdict
 from include.settings import Settings
 from include.tables import (
@@ -22,6 +23,7 @@ from include.tables import (
     Table,
 )
 from spark_jobs.io import Lake
+from spark_jobs.publication import held_hours
 from spark_jobs.steps import step
 from spark_jobs.transforms.latest_results import latest_results
 
@@ -132,7 +134,8 @@ def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
 def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingRow]) -> Verdict:
     """The newest outcomes of the shown click hours and log hours, and the Data Docs of the newest run."""
     shown = [*map(str, hours), *(f"{row.source} {row.log_hour}" for row in accounting)]
-    latest = latest_results(lake.read(QUALITY_RESULTS).where(F.col("partition").isin(shown)))
+    judged = lake.read(QUALITY_RESULTS).where(F.col("partition").isin(shown) & (F.col("suite") != SUITE))
+    latest = latest_results(judged)
     with step(lake.spark, "read the newest run"):
         newest = latest.agg(F.max_by("run_id", "validated_at")).collect()[0][0]
     with step(lake.spark, "read what failed"):
@@ -145,6 +148,7 @@ def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingR
         critical_failures=said["critical"],
         warnings=said["warning"],
         data_docs=f"data_docs/{newest}/click_hours.html" if newest else None,
+        held=[f"{hour}: {'; '.join(reasons)}" for hour, reasons in held_hours(lake).items()],
     )
 
 

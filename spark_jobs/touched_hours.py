@@ -7,9 +7,9 @@ judge a click hour in between nor publish what nobody has checked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Row
 from pyspark.sql import functions as F
@@ -27,13 +27,14 @@ class TouchedHours:
     """The click hours that log hours touch, or touched in earlier runs.
 
     ``own`` are those that belong to these log hours, in order. ``left`` are the others, with the log hour, such as
-    ``web 2026-03-01T06``, that each belongs to. ``log_hours_of`` has all log hours that touch each of the own ones.
-    ``absent`` are the log hours, such as ``web 2026-03-01T07``, that have not been ingested.
+    ``web 2026-03-01T06``, that each belongs to. ``log_hours_of`` has, of both, all log hours that touch them, with
+    the moment each was ingested. ``absent`` are the log hours, such as ``web 2026-03-01T07``, that have not been
+    ingested.
     """
 
     own: list[Hour]
     left: dict[Hour, str]
-    log_hours_of: dict[Hour, set[str]]
+    log_hours_of: dict[Hour, dict[str, datetime]]
     absent: frozenset[str] = frozenset()
 
     def described_left(self) -> list[str]:
@@ -60,18 +61,29 @@ def touched_click_hours(
             f"{missing[0]} has not been ingested ({len(missing)} of {len(asked)} log hours); "
             f"run: python -m spark_jobs.ingest_clicks --source {name} --hour {hour}"
         )
-    touching: dict[str, set[str]] = {}
+    touching = _touching(rows)
+    own, left = [], {}
+    ingested = asked - set(missing)
+    for click_hour in sorted({Hour.parse(hour) for log_hour in ingested for hour in rows[log_hour]["click_hours"]}):
+        last = max(touching[click_hour].items(), key=lambda of: (of[1], of[0] in asked))[0]
+        if last in asked:
+            own.append(click_hour)
+        else:
+            left[click_hour] = last
+    return TouchedHours(own, left, {hour: touching[hour] for hour in [*own, *left]}, frozenset(missing))
+
+
+def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[str, datetime]:
+    """The log hours that touch a click hour, such as ``web 2026-03-01T06``, each with the moment it was ingested."""
+    return _touching(_accounting_around(lake, HourRange.single(click_hour))).get(click_hour, {})
+
+
+def _touching(rows: Mapping[str, Row]) -> dict[Hour, dict[str, datetime]]:
+    touching: dict[Hour, dict[str, datetime]] = {}
     for log_hour, row in rows.items():
         for click_hour in row["click_hours"]:
-            touching.setdefault(click_hour, set()).add(log_hour)
-    own, left = [], {}
-    for click_hour in sorted({hour for log_hour in asked - set(missing) for hour in rows[log_hour]["click_hours"]}):
-        last = max(touching[click_hour], key=lambda log_hour: (rows[log_hour]["ingested_at"], log_hour in asked))
-        if last in asked:
-            own.append(Hour.parse(click_hour))
-        else:
-            left[Hour.parse(click_hour)] = last
-    return TouchedHours(own, left, {hour: touching[str(hour)] for hour in own}, frozenset(missing))
+            touching.setdefault(Hour.parse(click_hour), {})[log_hour] = row["ingested_at"].astimezone(UTC)
+    return touching
 
 
 def _accounting_around(lake: Lake, log_hours: HourRange) -> dict[str, Row]:

@@ -1,5 +1,7 @@
 """Check what was ingested and aggregated for the given log hours; fail when a critical expectation does not hold.
 
+The click hours that such a failure touches are held: publish_clicks leaves them at their last good version.
+
 One Spark action measures all that the expectations look at; Great Expectations judges the small frames that come of
 it. Every outcome is appended to quality_results, and each run writes Data Docs under reports/data_docs/.
 """
@@ -7,11 +9,10 @@ it. Every outcome is appended to quality_results, and each run writes Data Docs 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
@@ -22,10 +23,12 @@ from include.buckets import Layout
 from include.counting import counted_tables
 from include.errors import QualityError
 from include.job_arguments import JobArguments, exit_with
+from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.tables import Table
 from spark_jobs.io import Lake
+from spark_jobs.publication import ClickHourState, click_hour_states, hold_failing, new_run_id
 from spark_jobs.quality_facts import measure
 from spark_jobs.quality_log import append_results
 from spark_jobs.shell import run_from_shell
@@ -43,6 +46,7 @@ class Validation:
     outcomes: list[Outcome]
     seconds: float
     data_docs: Path
+    newly_held: Mapping[Hour, ClickHourState] = field(default_factory=dict)
 
     @property
     def critical_failures(self) -> list[Outcome]:
@@ -79,7 +83,7 @@ def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -
     # Beside another job some tables would be measured before it and some after.
     with lake.locked():
         now, began = datetime.now(UTC), perf_counter()
-        run_id = f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}"
+        run_id = new_run_id(now)
         touched = touched_click_hours(lake, sources, arguments.log_hours, allow_absent=True)
         layouts = {key: (table, lake.layout(table)) for key, table in counted_tables(settings.pipeline.counts).items()}
         facts = measure(lake, sources, arguments, touched.own, layouts)
@@ -87,7 +91,9 @@ def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -
     outcomes = _judge(settings, sources, arguments, touched, facts, layouts, data_docs)
     validation = Validation(run_id, now, arguments, touched, outcomes, perf_counter() - began, data_docs)
     append_results(lake, [_as_row(validation, outcome) for outcome in outcomes])
-    return validation
+    with lake.locked():
+        held = hold_failing(lake, run_id, click_hour_states(lake, touched.log_hours_of).values())
+    return replace(validation, newly_held=held)
 
 
 def _judge(
@@ -148,6 +154,7 @@ def _summary(validation: Validation) -> list[str]:
             for outcome in [*critical, *warnings]
             for check in [outcome.check]
         ),
+        *(f"  {hour} is held: {state.reasons}" for hour, state in validation.newly_held.items()),
     ]
 
 

@@ -23,16 +23,28 @@ if TYPE_CHECKING:
 
     from ops.services import Services
 
+NOTIFICATIONS = """
+[[held]]
+notifier = "plugins.webhook.WebhookNotifier"
+connection = "held_webhook"
+[held.payload]
+hour = "{{ params.hour }}"
+text = "{{ params.reasons | join('; ') }}"
+page = "{{ task.generate_link_to_ui(task_instance=ti) }}"
+"""
+
 
 @pytest.fixture(scope="session")
 def services() -> Iterator[Services]:
-    """Real services of a home of their own."""
+    """Real services of a home of their own; they tell the connection held_webhook of new holds."""
     from ops.services import start, stop
 
     # Not under tmp_path: its long name leaves no room for a socket's path.
     home = Path(tempfile.mkdtemp(prefix="cm-"))
+    notifications = home / "notifications.toml"
+    notifications.write_text(NOTIFICATIONS, encoding="utf-8")
     try:
-        yield start(home)
+        yield start(home, os.environ | {"CLICKMILL_NOTIFICATIONS": str(notifications)})
     finally:
         stop(home)
         shutil.rmtree(home, ignore_errors=True)

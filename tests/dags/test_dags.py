@@ -9,11 +9,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from airflow.sdk import DAG
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import DAG, TriggerRule
+from airflow.sdk.exceptions import ParamValidationError
 
 from include.errors import UsageError
 from include.launch import arguments_of_run
 from include.settings import REPOSITORY
+from ops.services import AIRFLOW_DEFAULTS
 
 DAG_FILES = sorted((REPOSITORY / "dags").glob("*.py"))
 SLOW = ("pyspark", "great_expectations", "delta", "pandas", "pygal", "matplotlib")
@@ -35,6 +38,12 @@ def dags_of(file: Path) -> list[DAG]:
 @pytest.fixture(scope="module")
 def clicks_hourly() -> DAG:
     (dag,) = dags_of(REPOSITORY / "dags" / "clicks_hourly.py")
+    return dag
+
+
+@pytest.fixture(scope="module")
+def held_hours() -> DAG:
+    (dag,) = dags_of(REPOSITORY / "dags" / "held_hours.py")
     return dag
 
 
@@ -67,9 +76,47 @@ def test_parsing_a_dag_imports_nothing_slow(file: Path) -> None:
 
 def test_the_hourly_tasks_run_in_order_and_reach_spark_through_one_connection(clicks_hourly: DAG) -> None:
     order = ["wait_for_landing", "ingest_clicks", "aggregate_clicks", "validate_clicks", "publish_clicks"]
-    assert [task.task_id for task in clicks_hourly.topological_sort()] == order
+    assert [task.task_id for task in clicks_hourly.topological_sort()] == [*order, "ask_about_held"]
     assert {clicks_hourly.get_task(name).conn_id for name in order[1:]} == {"spark_default"}
     assert clicks_hourly.get_task("wait_for_landing").mode == "reschedule"
+
+
+def test_what_is_not_held_is_published_though_validation_is_red_but_never_without_counts(clicks_hourly: DAG) -> None:
+    publish = clicks_hourly.get_task("publish_clicks")
+    assert publish.upstream_task_ids == {"aggregate_clicks", "validate_clicks"}
+    assert publish.trigger_rule == TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
+
+
+def test_each_hold_is_asked_about_once_by_a_run_of_its_own(clicks_hourly: DAG, held_hours: DAG) -> None:
+    ask = clicks_hourly.get_task("ask_about_held").partial_kwargs
+    assert (ask["trigger_dag_id"], ask["skip_when_already_exists"]) == (held_hours.dag_id, True)
+    # Two of them within one moment would be one run otherwise.
+    assert ask["logical_date"] is None
+
+
+def test_a_question_waits_without_a_worker_and_is_open_as_soon_as_it_is_asked(held_hours: DAG) -> None:
+    assert [task.task_id for task in held_hours.topological_sort()] == ["ask", "decide_held"]
+    ask = held_hours.get_task("ask")
+    assert isinstance(ask, HITLOperator)
+    assert ask.options == ["Publish anyway", "Drop", "Keep held"]
+    assert (ask.response_timeout, ask.defaults, ask.execution_timeout) == (None, None, None), "nobody answers by itself"
+    assert held_hours.is_paused_upon_creation is False
+
+
+def test_waiting_questions_leave_room_for_the_runs_of_clicks_hourly(held_hours: DAG, clicks_hourly: DAG) -> None:
+    """The scheduler looks at so many runs a time, and at a backfill's only after all others."""
+    examined = int(AIRFLOW_DEFAULTS["AIRFLOW__SCHEDULER__MAX_DAGRUNS_PER_LOOP_TO_SCHEDULE"])
+    assert held_hours.max_active_runs + 10 * clicks_hourly.max_active_runs <= examined
+
+
+@pytest.mark.parametrize("hour", ["2026-03-01T05", "2026-03-01T5", "x", "2026-03-01T05:00"])
+def test_a_question_is_about_an_hour(held_hours: DAG, hour: str) -> None:
+    param = held_hours.params.get_param("hour")
+    if hour == "2026-03-01T05":
+        assert param.resolve(hour) == hour
+    else:
+        with pytest.raises(ParamValidationError):
+            param.resolve(hour)
 
 
 def test_the_form_offers_the_declared_sources(clicks_hourly: DAG) -> None:

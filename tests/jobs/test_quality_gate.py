@@ -1,4 +1,4 @@
-"""A planted fault makes exactly the right critical check fail, and then nothing is published."""
+"""A planted fault makes exactly the right critical check fail, and then what it touches is not published."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _land(lake: TemporaryLake, hour: str = HOUR) -> None:
 
 def _failed_in_last_run(lake: TemporaryLake, severity: str = "critical") -> dict[str, set[str]]:
     """What failed, by partition."""
-    results = lake.rows(QUALITY_RESULTS, without=())
+    results = [row for row in lake.rows(QUALITY_RESULTS, without=()) if row["suite"] != "publication"]
     newest = max(row["validated_at"] for row in results)
     failed: dict[str, set[str]] = {}
     for row in results:
@@ -140,7 +140,7 @@ def _published(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
     return {table.name: lake.rows(table) for table in PUBLISHED}
 
 
-def test_planted_faults_are_found_and_nothing_is_published_until_they_are_mended(lake: TemporaryLake) -> None:
+def test_planted_faults_are_found_and_not_published_until_they_are_mended(lake: TemporaryLake) -> None:
     for hour in HOURS:
         _land(lake, hour)
     lake.run_all(HOURS[0], END)
@@ -165,8 +165,8 @@ def test_planted_faults_are_found_and_nothing_is_published_until_they_are_mended
         for expectation in failed:
             assert f"{partition}: expected {expectation}; found " in str(raised.value)
 
-    with pytest.raises(QualityError, match=f"nothing is published: .*{HOURS[0]}: expected"):
-        lake.run("publish", HOURS[0], END)
+    said = lake.run("publish", HOURS[0], END)
+    assert f"1 click hours published, {len(FAULTS)} held at their last good version" in said[0]
     assert _published(lake) == published
 
     for job in ("ingest", "aggregate", "validate", "publish"):

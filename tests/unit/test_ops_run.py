@@ -13,6 +13,7 @@ from rich.console import Console
 from include.landing import SUCCESS, hour_folder
 from include.log_hours import Hour, HourRange
 from ops import backfill
+from ops import run as run_module
 from ops.airflow_api import ApiError, HourRun, TaskTry, error_message, readable_log
 from ops.backfill import Lines, contiguous, run_hours, split_hours
 from ops.home import Home, OpsError
@@ -21,9 +22,11 @@ from ops.run import (
     SAMPLE_HOURS,
     RunArguments,
     closed_hours,
+    exit_code_of_held,
     missing_sample_hours,
     parse_arguments,
     print_failures,
+    print_held,
 )
 from ops.services import Services
 
@@ -192,6 +195,7 @@ class FakeAirflow:
     def __init__(self, runs: Sequence[HourRun] = (), failing: Sequence[Hour] = (), busy: int = 0) -> None:
         self.all = list(runs)
         self.failing = set(failing)
+        self.holding: set[Hour] = set()
         self.busy = busy
         self.asked: list[tuple[str, str, bool]] = []
         self.open: list[int] = []
@@ -229,6 +233,10 @@ class FakeAirflow:
     def tasks(self, dag_id: str, run_id: str, state: str | None = None) -> list[TaskTry]:
         return [TaskTry(run_id, "ingest_clicks", "failed", 2, -1)] if state == "failed" else []
 
+    def runs_with_failed(self, dag_id: str, task_id: str, run_ids: Sequence[str]) -> set[str]:
+        assert (dag_id, task_id) == ("clicks_hourly", "validate_clicks")
+        return {run.run_id for run in self.all if run.run_id in run_ids and run.log_hour in self.holding}
+
     def log(self, dag_id: str, task: TaskTry) -> list[dict[str, Any] | str]:
         return [{"event": f"log of {task.run_id}"}]
 
@@ -262,7 +270,7 @@ def test_hours_are_backfilled_range_by_range_and_each_backfill_is_closed(console
 def test_hours_that_succeeded_are_not_run_again(console: Console) -> None:
     api = FakeAirflow([run_of(0, "success"), run_of(1, "success")])
 
-    assert run_all(api, [0, 1], console) == backfill.Outcome(2, 0, [])
+    assert run_all(api, [0, 1], console) == backfill.Outcome(2, 0, [], [])
     assert api.asked == []
     assert printed(console) == ""
 
@@ -298,6 +306,51 @@ def test_failed_hour_is_reported_with_its_task_and_log_and_the_others_go_on(cons
     assert [(str(f.run.log_hour), f.task and f.task.task_id, f.lines) for f in outcome.failures] == [
         ("2026-03-01T01", "ingest_clicks", ["log of run-1"])
     ]
+
+
+def test_an_hour_that_is_held_is_told_from_one_that_failed(console: Console) -> None:
+    api = FakeAirflow(failing=[hour(1)])
+    api.holding = {hour(1), hour(2)}
+
+    outcome = run_all(api, [0, 1, 2], console)
+
+    assert (outcome.succeeded, [str(run.log_hour) for run in outcome.held]) == (2, ["2026-03-01T02"])
+    assert [str(failure.run.log_hour) for failure in outcome.failures] == ["2026-03-01T01"]
+
+
+def test_a_held_hour_is_exit_code_3_unless_it_was_planted() -> None:
+    planted, other = run_of(8, "success"), run_of(7, "success")
+
+    assert exit_code_of_held([], is_sample=True) == 0
+    assert exit_code_of_held([planted], is_sample=True) == 0
+    assert exit_code_of_held([planted, other], is_sample=True) == 3
+    assert exit_code_of_held([planted], is_sample=False) == 3
+
+
+def test_what_is_held_is_shown_with_the_page_where_to_decide(tmp_path: Path, console: Console) -> None:
+    services = Services(tmp_path, 8081, 15003, 4041, "admin", "pass-word", "to-ken")
+    page = "http://localhost:8081/dags/held_hours/runs/x/tasks/ask/required_actions"
+
+    print_held([run_of(8, "success")], {"2026-03-01T08": page}, services, True, console)
+    print_held([run_of(9, "success")], {}, services, True, console)
+
+    lines = printed(console).splitlines()
+    assert any("web 2026-03-01T08: a critical check failed (planted" in line for line in lines)
+    assert f"decide on 2026-03-01T08: {page}" in lines
+    assert any(line.startswith("web 2026-03-01T09: a critical check failed;") for line in lines)
+    assert any("decided already, or no longer held" in line for line in lines)
+    print_held([], {}, services, True, console)
+    assert printed(console).splitlines() == lines
+
+
+def test_sample_hours_are_broken_where_they_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, commands = Home(tmp_path), []
+    monkeypatch.setattr(run_module.subprocess, "Popen", lambda command, cwd: commands.append(command))
+    close(home, "web", *range(7))
+
+    run_module._make_samples(home, parse_arguments([], {}), Console(file=io.StringIO()))
+    (command,) = commands
+    assert [part for part in command if part.startswith("--broken")] == ["--broken=2026-03-01T08=0.7"]
 
 
 def test_other_refusals_of_airflow_are_not_waited_out(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,8 @@ SMALL = SampleSpec(start=Hour.parse("2026-03-01T10"), hours=2, clicks_per_hour=1
 # Over midnight, with all of the lateness, and with more files than some hours have lines to fill evenly.
 LONG = SampleSpec(start=Hour.parse("2026-02-28T19"), hours=9, clicks_per_hour=400, files_per_hour=4, seed=3)
 BRIEF = SampleSpec(start=Hour.parse("2026-03-01T00"), hours=12, clicks_per_hour=2000)
+# A canary first, then everybody.
+BROKEN = replace(LONG, broken={LONG.start.plus(2): 0.1, LONG.start.plus(4): 0.7})
 REASONS = {
     "not_json", "not_utf8", "blank", "missing_event_id", "missing_time", "bad_time", "time_out_of_range",
     "missing_url", "bad_url", "line_too_long",
@@ -200,6 +202,7 @@ def brief(tmp_path_factory: pytest.TempPathFactory) -> Reading:
         pytest.param(LONG, id="nine hours over midnight"),
         pytest.param(replace(LONG, is_clean=True, compression="gzip"), id="clean"),
         pytest.param(replace(SMALL, clicks_per_hour=1, hours=3, compression="none"), id="hardly any clicks"),
+        pytest.param(BROKEN, id="a release that goes wrong"),
     ],
 )
 def test_truth_is_what_a_plain_reading_of_the_files_finds(spec: SampleSpec, tmp_path: Path) -> None:
@@ -224,7 +227,7 @@ def test_truth_in_memory_says_what_its_file_says(tmp_path: Path) -> None:
         assert in_memory == written[name]
 
 
-@pytest.mark.parametrize("spec", [SMALL, LONG, BRIEF])
+@pytest.mark.parametrize("spec", [SMALL, LONG, BRIEF, BROKEN])
 def test_every_line_is_accepted_duplicate_or_quarantined(spec: SampleSpec, tmp_path: Path) -> None:
     truth = make_sample(spec, tmp_path)
     for hour in truth.log_hours.values():
@@ -312,6 +315,27 @@ def test_clean_sample_has_nothing_wrong_but_order(tmp_path: Path) -> None:
         assert (hour.duplicates, hour.late, hour.quarantined) == (0, 0, {})
         assert hour.lines == hour.accepted > 0
         assert hour.out_of_order > 0
+
+
+def test_a_broken_log_hour_has_clicks_of_its_own_hour_only_and_few_of_them(tmp_path: Path) -> None:
+    truth = make_sample(BROKEN, tmp_path)
+    for log_hour, share in BROKEN.broken.items():
+        of_hour = truth.log_hours[str(log_hour)]
+        assert share - 0.06 < of_hour.quarantined["missing_url"] / of_hour.lines < share + 0.12
+        assert (of_hour.late, of_hour.accepted > 0) == (0, True)
+    broken = [json.loads(line) for line in read_sample(tmp_path).raw["missing_url"] if b"page_url" in line]
+    assert {record["page_url"][:4].lower() for record in broken} == {"http"}
+    assert sum(of.quarantined.get("missing_url", 0) for of in truth.log_hours.values()) >= len(broken) > 0
+
+
+def test_broken_log_hours_leave_the_ones_before_as_they_are(tmp_path: Path) -> None:
+    make_sample(LONG, tmp_path / "fine")
+    make_sample(BROKEN, tmp_path / "broken")
+    fine, broken = digests(tmp_path / "fine"), digests(tmp_path / "broken")
+    assert fine.keys() == broken.keys()
+    changed = {re.findall(r"log_hour=(\d+)", name)[0] for name in fine if fine[name] != broken[name]}
+    assert not changed & {"19", "20"}
+    assert {f"{hour.hour:02d}" for hour in BROKEN.broken} <= changed
 
 
 def test_shares_are_those_of_real_logs(brief: Reading) -> None:
@@ -561,6 +585,8 @@ BAD_ARGUMENTS = [
     pytest.param({"--clicks-per-hour": "-1"}, "clicks_per_hour -1: expected 1 to", id="clicks"),
     pytest.param({"--files-per-hour": "0"}, "files_per_hour 0: expected 1 to", id="files"),
     pytest.param({"--seed": "-3"}, "seed -3: expected 0 to", id="seed"),
+    pytest.param({"--broken": "2026-03-01T08"}, "expected an hour and a share, such as", id="broken without a share"),
+    pytest.param({"--broken": "2026-02-01T08=0.5"}, "broken 2026-02-01T08=0.5: expected a log hour of", id="broken"),
     pytest.param({"--from": "2026-03-01"}, "not an hour: '2026-03-01'; expected UTC such as 2026-03-01T05", id="from"),
     pytest.param({"--from": "1970-06-01T00"}, "start 1970-06-01T00: expected hours within 1971", id="year"),
     pytest.param({"--source": "Web/.."}, "source 'Web/..': expected lower case letters", id="source"),

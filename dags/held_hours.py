@@ -1,0 +1,86 @@
+"""# Held click hours
+
+**Arrives:** a click hour that `clicks_hourly` holds because a critical check failed, and why.
+**Leaves:** a person's decision on it, done and on record in `quality_results`.
+
+Each run is one hold. `ask` waits for an answer, as long as it takes and without holding a worker: *Required actions*
+in Airflow's UI. `decide_held` then does it:
+
+- **Publish anyway:** the counts that failed are published, this once. Counted again, the hour is judged anew.
+- **Drop:** the counts that failed are not published; what was published before stays.
+- **Keep held:** nothing is done. To decide later, clear `ask`, or trigger this DAG by hand with the hour.
+
+To lift a hold by mending: land the log hour anew, and run it again in `clicks_hourly` (*Clear*, or *Backfill*). When
+the checks pass it is published, and whoever answers here is told that there is nothing left to decide.
+
+**Backfill:** none; there is a run for each hold.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import DAG, Param
+
+from include import launch
+from include.notifications import held_notifiers
+
+#: More questions at once would be more than a person answers, and the scheduler looks at each every time.
+MOST_OPEN_QUESTIONS = 128
+
+
+def decide(params: dict[str, Any], ti: Any, spark: Any = None) -> None:
+    """The task decide_held."""
+    launch.decide(params["hour"], ti.xcom_pull(task_ids="ask"), spark)
+
+
+with DAG(
+    dag_id="held_hours",
+    doc_md=__doc__,
+    description="A person decides what becomes of a click hour that failed a critical check",
+    schedule=None,
+    start_date=datetime(2015, 1, 1, tzinfo=UTC),
+    catchup=False,
+    is_paused_upon_creation=False,
+    max_active_runs=MOST_OPEN_QUESTIONS,
+    tags=["clickmill"],
+    default_args={
+        "owner": "clickmill",
+        "retries": 3,
+        "retry_delay": timedelta(seconds=30),
+        "retry_exponential_backoff": True,
+        "max_retry_delay": timedelta(minutes=10),
+    },
+    params={
+        "hour": Param(
+            type="string",
+            pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}$",
+            title="click hour, UTC",
+            description="The held click hour, such as 2026-03-01T05.",
+        ),
+        "reasons": Param([], type="array", description="Why it is held; for whoever is asked."),
+    },
+) as dag:
+    ask = HITLOperator(
+        task_id="ask",
+        subject="Click hour {{ params.hour }} is held",
+        # As code, since what was found may have a log's text in it.
+        body="""\
+{% for reason in params.reasons %}
+    {{ reason | replace('\\n', ' ') }}
+{% endfor %}
+
+It stays as it was last published until you decide, or it is mended and run again.
+""",
+        options=[*launch.ANSWERS, launch.KEEP],
+        params={
+            "reason": Param(
+                "", type="string", title="Reason", description="Why; kept on record. Needed unless it is kept held."
+            )
+        },
+        notifiers=held_notifiers(),
+    )
+    ask >> PySparkOperator(task_id="decide_held", python_callable=decide, conn_id="spark_default")

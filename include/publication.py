@@ -1,0 +1,238 @@
+"""What becomes of a click hour: held and why, published, or decided by a person. Rules over ``quality_results``' rows.
+
+A click hour is held while the newest validation of it, or of a log hour with clicks for it, has a critical failure,
+and no person has decided on these very counts. Everything here is a function of the rows and of two kinds of moments:
+when its log hours were ingested, and when it was counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from include.log_hours import Hour
+from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
+
+SUITE = "publication"
+HELD, PUBLISHED, PUBLISHED_ANYWAY, DROPPED = "held", "published", "published_anyway", "dropped"
+#: What a person can decide on a held click hour, and the event that it makes.
+DECISIONS = {"publish": PUBLISHED_ANYWAY, "drop": DROPPED}
+
+#: What each event says is true from then on.
+MEANING = {
+    HELD: "published as it was before, until the checks pass or a person decides",
+    PUBLISHED: "published as it was counted; no critical check failed",
+    PUBLISHED_ANYWAY: "published as it was counted though critical checks failed, because a person said so",
+    DROPPED: "published as it was before, because a person dropped the new counts",
+}
+
+#: The columns of ``quality_results`` that the rules read.
+COLUMNS = (
+    "run_id", "validated_at", "suite", "partition", "check_id", "expectation", "severity", "outcome", "observed",
+    "examples", "actor",
+)  # fmt: skip
+MAX_EXAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Event:
+    """What became of a click hour; ``because`` are the reasons of a hold, or the person's words.
+
+    ``examples`` are the failed checks in full, with what was found, at most 20.
+    """
+
+    run_id: str
+    at: datetime
+    outcome: str
+    because: str
+    actor: str | None = None
+    examples: tuple[str, ...] = ()
+
+
+def _event(row: Mapping[str, Any]) -> Event:
+    return Event(
+        row["run_id"],
+        row["validated_at"],
+        row["outcome"],
+        row["observed"] or "",
+        row["actor"],
+        tuple(row["examples"] or ()),
+    )
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A critical check that failed for a log hour or click hour; ``said`` is for people."""
+
+    partition: str
+    check_id: str
+    said: str
+
+    @property
+    def reason(self) -> str:
+        """What stays the same when the check fails again with other numbers."""
+        return f"{self.partition}: {self.check_id}"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What ``quality_results`` says.
+
+    By partition, when it was last validated and what failed critically then; by click hour, its newest event.
+    """
+
+    validated_at: Mapping[str, datetime]
+    failures: Mapping[str, tuple[Failure, ...]]
+    events: Mapping[str, Event]
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Findings:
+        """From rows of ``quality_results``, whole runs of them, in any order."""
+        newest_run: dict[tuple[str, str], tuple[datetime, str]] = {}
+        validated_at: dict[str, datetime] = {}
+        events: dict[str, Event] = {}
+        rows = list(rows)
+        for row in rows:
+            partition, at = row["partition"], row["validated_at"]
+            if row["suite"] == SUITE:
+                if partition not in events or at >= events[partition].at:
+                    events[partition] = _event(row)
+                continue
+            run = (at, row["run_id"])
+            key = (row["suite"], partition)
+            newest_run[key] = max(run, newest_run.get(key, run))
+            validated_at[partition] = max(at, validated_at.get(partition, at))
+        failures: dict[str, list[Failure]] = {}
+        for row in rows:
+            key = (row["suite"], row["partition"])
+            is_newest = row["suite"] != SUITE and newest_run[key] == (row["validated_at"], row["run_id"])
+            if is_newest and row["severity"] == "critical" and row["outcome"] == "fail":
+                said = f"{row['partition']}: expected {row['expectation']}; found {row['observed']}"
+                failures.setdefault(row["partition"], []).append(Failure(row["partition"], row["check_id"], said))
+        by_reason = {
+            partition: tuple(sorted(failed, key=lambda failure: failure.reason))
+            for partition, failed in failures.items()
+        }
+        return cls(validated_at, by_reason, events)
+
+
+@dataclass(frozen=True)
+class ClickHourState:
+    """Whether a click hour may be published as it is counted now.
+
+    ``failures`` are the critical ones of the click hour and of the log hours that touch it. ``waits_for`` says what
+    is yet to be done before anything can be said of these counts; None if nothing. ``event`` is the newest one, None
+    if there is none; ``is_decided``: it is a person's decision on these very counts.
+    """
+
+    hour: Hour
+    was_validated: bool
+    waits_for: str | None
+    failures: tuple[Failure, ...]
+    event: Event | None
+    is_decided: bool
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a critical check failed and no person has decided."""
+        return bool(self.failures) and not self.is_decided
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether a person said that these counts are not to be published."""
+        return self.is_decided and self.event is not None and self.event.outcome == DROPPED
+
+    @property
+    def can_be_published(self) -> bool:
+        """Whether nothing speaks against publishing these counts."""
+        return self.waits_for is None and not self.is_held and not self.is_dropped
+
+    @property
+    def reasons(self) -> str:
+        """Why it is held, the same text for the same failures; empty for none."""
+        return "; ".join(failure.reason for failure in self.failures)
+
+    @property
+    def is_newly_held(self) -> bool:
+        """Whether it is held, and its newest event does not say so, or says other reasons."""
+        told = self.event is not None and self.event.outcome == HELD and self.event.because == self.reasons
+        return self.is_held and not told
+
+
+def click_hour_state(
+    hour: Hour, log_hours: Mapping[str, datetime], counted_at: datetime | None, findings: Findings
+) -> ClickHourState:
+    """The state of a click hour.
+
+    ``log_hours`` are those that touch it, such as ``web 2026-03-01T05``, with the moment each was ingested;
+    ``counted_at`` is None when it has no clicks.
+    """
+    partitions = (str(hour), *sorted(log_hours))
+    event = findings.events.get(str(hour))
+    changed_at = max([*log_hours.values(), *([counted_at] if counted_at else [])])
+    return ClickHourState(
+        hour=hour,
+        was_validated=str(hour) in findings.validated_at,
+        waits_for=_waits_for(hour, log_hours, counted_at, findings.validated_at),
+        failures=tuple(failure for partition in partitions for failure in findings.failures.get(partition, ())),
+        event=event,
+        is_decided=event is not None and event.outcome in DECISIONS.values() and event.at > changed_at,
+    )
+
+
+def _waits_for(
+    hour: Hour, log_hours: Mapping[str, datetime], counted_at: datetime | None, validated_at: Mapping[str, datetime]
+) -> str | None:
+    for log_hour, ingested_at in sorted(log_hours.items()):
+        if counted_at and ingested_at > counted_at:
+            return f"{hour} is left to the run of {log_hour}, which was ingested later"
+    if str(hour) not in validated_at:
+        return f"{hour} has not been validated"
+    if counted_at and counted_at >= validated_at[str(hour)]:
+        return f"{hour} was counted again since it was validated: the run that did so publishes it"
+    for log_hour, ingested_at in sorted(log_hours.items()):
+        if log_hour not in validated_at or validated_at[log_hour] <= ingested_at:
+            return f"{hour} is left to the run of {log_hour}, which has yet to validate it"
+    return None
+
+
+def event_row(
+    run_id: str,
+    at: datetime,
+    hour: Hour,
+    outcome: str,
+    because: str,
+    *,
+    examples: Iterable[str] = (),
+    actor: str | None = None,
+) -> tuple[object, ...]:
+    """A row of ``quality_results`` that says what became of a click hour, in its columns' order."""
+    return (
+        run_id,
+        at,
+        SUITE,
+        str(hour),
+        None,
+        str(hour),
+        PUBLISHED_CLICKS_BY_URL_HOURLY.name,
+        outcome,
+        MEANING[outcome],
+        "info",
+        outcome,
+        because,
+        None,
+        None,
+        None,
+        None,
+        list(examples)[:MAX_EXAMPLES],
+        actor,
+        None,
+        None,
+    )
+
+
+def approval_run_id(hour: Hour, event: Event) -> str:
+    """The DAG run of ``held_hours`` that asks about this hold: one for each, however often it is asked for."""
+    return f"{hour}_{event.run_id}"

@@ -1,0 +1,49 @@
+"""Tell a web address that something happened, by one POST of JSON."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook, BaseNotifier
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+TIMEOUT_SECONDS = 10
+
+
+class WebhookNotifier(BaseNotifier):
+    """Sends ``payload`` as JSON to the address that an Airflow connection has as its host.
+
+    The address is a connection's because who knows it can post to it: chat programs put their secret there. A
+    password of the connection is sent as a bearer token. The payload's texts are templates, as a task's are.
+
+    Raises:
+        ValueError: when it notifies, if the connection's host is no http or https address.
+    """
+
+    template_fields = ("payload",)
+
+    def __init__(self, connection: str, payload: Mapping[str, Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.connection = connection
+        self.payload = dict(payload)
+
+    def notify(self, context: Context) -> None:
+        """Send it; an answer other than 2xx, or none within ten seconds, is an error."""
+        connection = BaseHook.get_connection(self.connection)
+        address = connection.host or ""
+        if not address.startswith(("http://", "https://")):
+            raise ValueError(
+                f"connection {self.connection} has not an address as its host; expected "
+                f'AIRFLOW_CONN_{self.connection.upper()}=\'{{"conn_type": "http", "host": "https://…"}}\''
+            )
+        headers = {"Content-Type": "application/json"}
+        if connection.password:
+            headers["Authorization"] = f"Bearer {connection.password}"
+        request = urllib.request.Request(address, json.dumps(self.payload).encode(), headers, method="POST")
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS):
+            pass

@@ -1,0 +1,141 @@
+"""Decide on a held click hour: publish it as it is counted, or drop the new counts and keep what is published.
+
+The decision is for the counts that there are now. When the hour is counted again it is judged anew: held again if a
+critical check fails still, published if none does. Who decided, when and why is kept in quality_results.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from include.errors import ClickmillError, NotHeldError, UsageError
+from include.job_arguments import OneLineParser, exit_with
+from include.log_hours import Hour
+from include.publication import DECISIONS, HELD, ClickHourState, event_row
+from include.report import write_report
+from include.settings import Settings
+from spark_jobs.io import Lake
+from spark_jobs.publication import click_hour_states, new_run_id, publish_hours
+from spark_jobs.quality_log import append_results
+from spark_jobs.report_data import read_report_data
+from spark_jobs.session import spark_session
+from spark_jobs.touched_hours import log_hours_touching
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a person decided on a click hour, and why.
+
+    Raises:
+        UsageError: if it is no decision, or nobody or no reason is named.
+    """
+
+    click_hour: Hour
+    decision: str
+    by: str
+    because: str
+
+    def __post_init__(self) -> None:
+        if self.decision not in DECISIONS:
+            raise UsageError(f"decision {self.decision!r}: expected {' or '.join(DECISIONS)}")
+        for name, text in (("by", self.by), ("because", self.because)):
+            if not text.strip():
+                raise UsageError(f"no {name} given: expected who decides and why, as it is kept on record")
+
+    @property
+    def outcome(self) -> str:
+        """The event that it makes."""
+        return DECISIONS[self.decision]
+
+
+def run(spark: SparkSession, settings: Settings, decision: Decision) -> list[str]:
+    """Put the decision on record, and publish or not; returns a few lines on what was done.
+
+    The same decision a second time finishes what the first one may have left undone, and is not recorded again.
+
+    Raises:
+        NotHeldError: if the click hour is not held.
+        ClickmillError: if the click hour is being counted or validated anew.
+    """
+    lake = Lake(spark, settings)
+    hour = decision.click_hour
+    with lake.locked():
+        log_hours = log_hours_touching(lake, hour)
+        if not log_hours:
+            raise NotHeldError(f"{hour} is not held: no log hour has clicks of it")
+        state = click_hour_states(lake, {hour: log_hours})[hour]
+        is_made = state.is_decided and state.event is not None and state.event.outcome == decision.outcome
+        if not is_made:
+            _require_held(state)
+            now = datetime.now(UTC)
+            # First what is said, then what is done: see publish_clicks.
+            append_results(
+                lake,
+                [
+                    event_row(
+                        new_run_id(now),
+                        now,
+                        hour,
+                        decision.outcome,
+                        decision.because.strip(),
+                        examples=[failure.said for failure in state.failures],
+                        actor=decision.by.strip(),
+                    )
+                ],
+            )
+        if decision.decision == "publish":
+            publish_hours(lake, [hour])
+        report = write_report(read_report_data(lake, settings), settings.reports)
+    what = "published anyway" if decision.decision == "publish" else "dropped; what was published before stays"
+    before = f" (as {state.event.actor} had decided)" if is_made and state.event else f" by {decision.by.strip()}"
+    return [f"{hour}: {what}{before}", *(f"  {failure.said}" for failure in state.failures), f"  report: {report}"]
+
+
+def _require_held(state: ClickHourState) -> None:
+    if not state.is_held:
+        raise NotHeldError(f"{state.hour} is not held: {_became(state)}")
+    if state.waits_for:
+        raise ClickmillError(f"{state.waits_for}; decide when that is done")
+
+
+def _became(state: ClickHourState) -> str:
+    event = state.event
+    if event is None:
+        return "no critical check failed"
+    if event.outcome == HELD:
+        return "no critical check fails any more; publish_clicks publishes it"
+    by = f" by {event.actor}: {event.because}" if event.actor else ""
+    return f"{event.outcome.replace('_', ' ')} at {event.at:%Y-%m-%d %H:%M} UTC{by}"
+
+
+def _parse(argv: list[str] | None = None) -> Decision:
+    parser = OneLineParser(
+        prog="python -m spark_jobs.decide_held",
+        description=__doc__,
+        epilog="hours are UTC. exit codes: 0 done, 1 failed, or the hour is not held, 2 wrong arguments",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--hour", required=True, metavar="HOUR", help="the click hour, such as 2026-03-01T05")
+    parser.add_argument(
+        "--decision", required=True, choices=DECISIONS, help="publish it anyway, or drop the new counts"
+    )
+    parser.add_argument("--by", required=True, metavar="NAME", help="who decides")
+    parser.add_argument("--because", required=True, metavar="TEXT", help="why")
+    given = parser.parse_args(argv)
+    return Decision(Hour.parse(given.hour), given.decision, given.by, given.because)
+
+
+def main() -> None:
+    """The job from a shell."""
+    decision = _parse()
+    settings = Settings.from_environment()
+    with spark_session(settings) as spark:
+        print(*run(spark, settings, decision), sep="\n")
+
+
+if __name__ == "__main__":
+    exit_with(main)

@@ -1,0 +1,78 @@
+"""Hold, decide on and publish click hours: the rules of ``include.publication`` on a real lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pyarrow.compute as pc
+
+from include.exports import export_hours
+from include.log_hours import Hour
+from include.publication import COLUMNS, HELD, SUITE, ClickHourState, Findings, click_hour_state, event_row
+from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS
+from spark_jobs.io import Lake, click_hours_predicate
+from spark_jobs.quality_log import append_results
+from spark_jobs.steps import step
+
+
+def new_run_id(now: datetime) -> str:
+    """A name for one run of a job, in the order of time."""
+    return f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}"
+
+
+def click_hour_states(lake: Lake, touching: Mapping[Hour, Mapping[str, datetime]]) -> dict[Hour, ClickHourState]:
+    """The states of click hours, each given with the log hours that touch it and when those were ingested.
+
+    Hold the lake's lock from here on until what depends on it is written.
+    """
+    partitions = {str(hour) for hour in touching}.union(*touching.values())
+    findings = Findings.of(
+        lake.stored_rows(QUALITY_RESULTS, COLUMNS, pc.field("partition").isin(sorted(partitions))).to_pylist()
+    )
+    counted_at = _counted_at(lake, touching)
+    return {
+        hour: click_hour_state(hour, log_hours, counted_at.get(hour), findings)
+        for hour, log_hours in sorted(touching.items())
+    }
+
+
+def hold_failing(lake: Lake, run_id: str, states: Iterable[ClickHourState]) -> dict[Hour, ClickHourState]:
+    """Say of those that are held, and were not before or for other reasons, that they are; return these."""
+    new = {state.hour: state for state in states if state.is_newly_held}
+    if new:
+        now = datetime.now(UTC)
+        append_results(
+            lake,
+            [
+                event_row(run_id, now, hour, HELD, state.reasons, examples=[failure.said for failure in state.failures])
+                for hour, state in new.items()
+            ],
+        )
+    return new
+
+
+def held_hours(lake: Lake) -> dict[Hour, tuple[str, ...]]:
+    """All click hours whose newest event is a hold, in order, each with the failed checks."""
+    events = Findings.of(lake.stored_rows(QUALITY_RESULTS, COLUMNS, pc.field("suite") == SUITE).to_pylist()).events
+    held = {Hour.parse(hour): event.examples for hour, event in events.items() if event.outcome == HELD}
+    return dict(sorted(held.items()))
+
+
+def publish_hours(lake: Lake, hours: Sequence[Hour]) -> None:
+    """Replace these click hours in the published tables, and in the exports, by what is counted now."""
+    for computed, published in AGGREGATES.items():
+        rows = lake.read_click_hours(computed, hours)
+        lake.replace(published, rows, click_hours_predicate(hours))
+        with step(lake.spark, f"export {published.name}"):
+            exported = lake.read_click_hours(published, hours).toArrow()
+        export_hours(exported, lake.settings.reports / "exports", published.name, hours)
+
+
+def _counted_at(lake: Lake, hours: Iterable[Hour]) -> dict[Hour, datetime]:
+    """When each click hour was counted; without those that have no clicks."""
+    days = pc.field("click_date").isin(sorted({hour.day for hour in hours}))
+    stored = lake.stored_rows(CLICKS_BY_COUNTRY_HOURLY, ("click_date", "click_hour", "counted_at"), days)
+    newest = stored.group_by(["click_date", "click_hour"]).aggregate([("counted_at", "max")]).to_pylist()
+    return {Hour.of(row["click_date"], row["click_hour"]): row["counted_at_max"] for row in newest}

@@ -1,0 +1,188 @@
+"""A held hour through a real Airflow: asked about once, answered by a person, published, and on record."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from include.log_hours import Hour
+from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi, ApiError
+from ops.backfill import Outcome, run_hours
+from ops.services import Services
+from samples.sample_logs import SampleSpec, make_sample
+from samples.truth import Truth
+from tests.end_to_end.silent_display import Silent
+from tests.web_receiver import receiver
+
+BROKEN = Hour.parse("2026-04-01T09")
+SPEC = SampleSpec(start=BROKEN.plus(-1), hours=3, clicks_per_hour=600, seed=5, broken={BROKEN: 0.7})
+HOURS = list(SPEC.log_hours)
+TIMEOUT = 420.0
+
+
+@pytest.fixture(scope="module")
+def api(services: Services) -> AirflowApi:
+    api = AirflowApi(services)
+    for dag_id in (CLICKS_HOURLY, HELD_HOURS):
+        api.wait_for_dag(dag_id)
+    api.unpause(CLICKS_HOURLY)
+    return api
+
+
+@pytest.fixture(scope="module")
+def told(api: AirflowApi) -> Iterator[list[Any]]:
+    """What the webhook has been told."""
+    with receiver() as (address, received):
+        body = {"connection_id": "held_webhook", "conn_type": "http", "host": address}
+        api.call("POST", "/api/v2/connections", body)
+        yield received
+
+
+@pytest.fixture(scope="module")
+def truth(services: Services) -> Truth:
+    return make_sample(SPEC, services.home / "landing")
+
+
+@pytest.fixture(scope="module")
+def held(api: AirflowApi, truth: Truth, told: list[Any]) -> Outcome:
+    """The hours, run two at a time, one of them held."""
+    return run(api)
+
+
+def run(api: AirflowApi) -> Outcome:
+    return run_hours(api, CLICKS_HOURLY, HOURS, "web", again=True, at_once=2, display=Silent())
+
+
+def rows(services: Services, table: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = DeltaTable(str(services.home / "lake" / table)).to_pyarrow_table().to_pylist()
+    return found
+
+
+def published(services: Services) -> dict[str, Counter[str]]:
+    """Published clicks of these click hours, by URL."""
+    counts: dict[str, Counter[str]] = {}
+    for row in rows(services, "published_clicks_by_url_hourly"):
+        hour = Hour.of(row["click_date"], row["click_hour"])
+        if hour in SPEC.log_hours:
+            counts.setdefault(str(hour), Counter())[row["url"]] += row["click_count"]
+    return counts
+
+
+def true_counts(truth: Truth) -> dict[str, Counter[str]]:
+    return {
+        hour: Counter({url: of.clicks for url, of in urls.items()})
+        for hour, urls in truth.clicks_by_url.items()
+        if Hour.parse(hour) in SPEC.log_hours
+    }
+
+
+def events(services: Services) -> list[tuple[str, str | None]]:
+    """What became of the held hour, and who said so, oldest first."""
+    of_hour = [
+        row
+        for row in rows(services, "quality_results")
+        if (row["suite"], row["partition"]) == ("publication", str(BROKEN))
+    ]
+    return [(row["outcome"], row["actor"]) for row in sorted(of_hour, key=lambda row: row["validated_at"])]
+
+
+def wait_until(done: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + TIMEOUT
+    while not (found := done()):
+        assert time.monotonic() < deadline, f"not within {TIMEOUT:.0f} s: {what}"
+        time.sleep(0.5)
+    return found
+
+
+def question(api: AirflowApi) -> str:
+    """The run of held_hours that waits for an answer, when it does."""
+    (page,) = [page for hour, page in api.open_questions().items() if hour == str(BROKEN)]
+    run_id = page.split("/runs/")[1].split("/")[0]
+    path = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}/taskInstances/ask"
+    wait_until(lambda: api.call("GET", path)["state"] == "awaiting_input", "the question is open")
+    return run_id
+
+
+def answer(api: AirflowApi, run_id: str, chosen: str, reason: str) -> dict[str, str]:
+    """Answer as Airflow's page does; the states of the run's tasks in the end."""
+    path = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}"
+    api.call(
+        "PATCH",
+        f"{path}/taskInstances/ask/-1/hitlDetails",
+        {"chosen_options": [chosen], "params_input": {"reason": reason}},
+    )
+    wait_until(lambda: api.call("GET", path)["state"] in ("success", "failed"), "the decision is done")
+    return {task.task_id: task.state for task in api.tasks(HELD_HOURS, run_id)}
+
+
+def test_one_hour_is_held_and_the_others_are_published(
+    api: AirflowApi, services: Services, truth: Truth, held: Outcome
+) -> None:
+    assert not held.failures
+    assert [run.log_hour for run in held.held] == [BROKEN]
+    assert published(services) == {hour: of for hour, of in true_counts(truth).items() if hour != str(BROKEN)}
+    assert events(services) == [("held", None)]
+    (red,) = [task for task in api.tasks(CLICKS_HOURLY, held.held[0].run_id, state="failed")]
+    assert (red.task_id, red.try_number) == ("validate_clicks", 1)
+
+
+def test_the_question_says_why_and_one_message_is_sent(
+    api: AirflowApi, services: Services, held: Outcome, told: list[Any]
+) -> None:
+    run_id = question(api)
+    detail = api.call("GET", f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails")
+    assert detail["subject"] == f"Click hour {BROKEN} is held"
+    assert f"web {BROKEN}: expected" in detail["body"]
+    ((_, message),) = told
+    assert message["hour"] == str(BROKEN)
+    assert f"web {BROKEN}: expected" in message["text"]
+    assert message["page"].startswith(
+        f"{services.airflow_url}/dags/held_hours/runs/{run_id}/tasks/ask/required_actions"
+    )
+
+
+def test_the_same_failure_again_asks_and_tells_nothing_new(
+    api: AirflowApi, services: Services, held: Outcome, told: list[Any]
+) -> None:
+    run_id = question(api)
+    again = run(api)
+    assert not again.failures
+    assert [run.log_hour for run in again.held] == [BROKEN]
+    assert question(api) == run_id
+    assert len(told) == 1
+    assert events(services) == [("held", None)]
+
+
+def test_a_person_publishes_it_anyway_and_is_on_record(
+    api: AirflowApi, services: Services, truth: Truth, held: Outcome
+) -> None:
+    run_id = question(api)
+    with pytest.raises(ApiError, match="400"):
+        answer(api, run_id, "Publish and be damned", "no such option")
+    states = answer(api, run_id, "Publish anyway", "the shop says that is all")
+    assert states == {"ask": "success", "decide_held": "success"}
+    assert published(services) == true_counts(truth)
+    assert events(services) == [("held", None), ("published_anyway", services.airflow_user)]
+    assert str(BROKEN) not in api.open_questions()
+
+
+def test_mended_and_run_again_it_lifts_itself_and_there_is_nothing_left_to_decide(
+    api: AirflowApi, services: Services, held: Outcome, told: list[Any]
+) -> None:
+    # Counted again it is judged anew: a new hold, a new question, a new message.
+    assert [run.log_hour for run in run(api).held] == [BROKEN]
+    run_id = question(api)
+    assert len(told) == 2
+    mended = make_sample(replace(SPEC, broken={}), services.home / "landing")
+    assert run(api).held == []
+    assert published(services) == true_counts(mended)
+    assert answer(api, run_id, "Drop", "too late")["decide_held"] == "skipped"
+    assert published(services) == true_counts(mended)
+    assert [outcome for outcome, _ in events(services)][:3] == ["held", "published_anyway", "held"]
+    assert {outcome for outcome, _ in events(services)[3:]} == {"published"}

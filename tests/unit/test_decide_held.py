@@ -1,0 +1,149 @@
+"""What can be decided, from a shell and in Airflow."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from include import launch
+from include.errors import NotHeldError, QualityError
+from include.job_arguments import exit_with
+from include.log_hours import Hour
+from spark_jobs import decide_held
+
+RIGHT = {"--hour": "2026-03-01T05", "--decision": "publish", "--by": "Ada", "--because": "seen"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"--hour": "2026-03-01"}, "not an hour: '2026-03-01'"),
+        ({"--decision": "keep"}, "invalid choice: 'keep'"),
+        ({"--by": " "}, "no by given"),
+        ({"--because": ""}, "no because given"),
+        ({"--because": None}, "required: --because"),
+    ],
+)
+def test_wrong_arguments_are_one_line_and_exit_code_2(
+    wrong: dict[str, str | None], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [f"{name}={value}" for name, value in (RIGHT | wrong).items() if value is not None]
+    monkeypatch.setattr(sys, "argv", ["decide_held", *given])
+    monkeypatch.setattr(decide_held, "spark_session", lambda settings: pytest.fail("asked for a session"))
+    with pytest.raises(SystemExit) as ended:
+        exit_with(decide_held.main)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.fixture
+def decisions(monkeypatch: pytest.MonkeyPatch) -> list[decide_held.Decision]:
+    """What the task hands to the job, in place of doing it."""
+    made: list[decide_held.Decision] = []
+
+    def run(spark: Any, settings: Any, decision: decide_held.Decision) -> list[str]:
+        made.append(decision)
+        return ["done"]
+
+    monkeypatch.setattr(decide_held, "run", run)
+    monkeypatch.setitem(sys.modules, "spark_jobs.session", SimpleNamespace(configure=lambda spark: spark))  # type: ignore[arg-type]
+    return made
+
+
+def answer(chosen: str, reason: str | None = "seen") -> dict[str, Any]:
+    return {
+        "chosen_options": [chosen],
+        "params_input": {} if reason is None else {"reason": reason},
+        "responded_by_user": {"id": "7", "name": "ada"},
+        "responded_at": datetime(2026, 3, 1, tzinfo=UTC),
+    }
+
+
+def test_an_answer_becomes_the_decision_of_who_gave_it(decisions: list[decide_held.Decision]) -> None:
+    launch.decide("2026-03-01T05", answer("Publish anyway"), None)
+    launch.decide("2026-03-01T05", answer("Drop", "no"), None)
+    hour = Hour.parse("2026-03-01T05")
+    assert decisions == [
+        decide_held.Decision(hour, "publish", "ada", "seen"),
+        decide_held.Decision(hour, "drop", "ada", "no"),
+    ]
+
+
+def test_keeping_an_hour_held_does_nothing_and_needs_no_reason(decisions: list[decide_held.Decision]) -> None:
+    with pytest.raises(AirflowSkipException, match="2026-03-01T05 stays held"):
+        launch.decide("2026-03-01T05", answer("Keep held", None), None)
+    assert decisions == []
+
+
+@pytest.mark.parametrize("reason", [None, "", "  "])
+def test_a_decision_without_a_reason_is_not_made(reason: str | None, decisions: list[decide_held.Decision]) -> None:
+    with pytest.raises(AirflowFailException, match="no because given"):
+        launch.decide("2026-03-01T05", answer("Publish anyway", reason), None)
+    assert decisions == []
+
+
+def test_an_hour_that_was_lifted_meanwhile_ends_the_question(
+    decisions: list[decide_held.Decision], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: Any) -> list[str]:
+        raise NotHeldError("2026-03-01T05 is not held: published at noon")
+
+    monkeypatch.setattr(decide_held, "run", run)
+    with pytest.raises(AirflowSkipException, match=r"nothing to decide: .*published at noon"):
+        launch.decide("2026-03-01T05", answer("Drop"), None)
+
+
+class FakeTask:
+    """A task instance as far as its XComs go."""
+
+    def __init__(self) -> None:
+        self.pushed: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+    def xcom_pull(self, task_ids: str, key: str) -> Any:
+        assert task_ids == "validate_clicks"
+        return self.pushed.get(key)
+
+
+@pytest.mark.parametrize(
+    ("raised", "judged"),
+    [(None, True), (QualityError("bad lines"), True), (RuntimeError("Spark is gone"), False)],
+)
+def test_publishing_waits_for_a_judgement_good_or_bad(
+    raised: Exception | None, judged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: Any) -> list[str]:
+        if raised:
+            raised.__cause__ = None
+            raise raised
+        return []
+
+    jobs = {
+        "validate_clicks": {"run": run},
+        "publish_clicks": {"publish": lambda *_: SimpleNamespace(lines=[], held=[])},
+    }
+    for name, functions in jobs.items():
+        module = ModuleType(name)
+        vars(module).update(functions)
+        monkeypatch.setitem(sys.modules, f"spark_jobs.{name}", module)
+    monkeypatch.setitem(sys.modules, "spark_jobs.session", SimpleNamespace(configure=lambda spark: spark))  # type: ignore[arg-type]
+    task, params = FakeTask(), {"source": "web"}
+    if raised is None:
+        launch.validate(params, "2026-03-01T05", None, task)
+    else:
+        with pytest.raises(AirflowFailException if judged else RuntimeError):
+            launch.validate(params, "2026-03-01T05", None, task)
+    if judged:
+        assert launch.publish(params, "2026-03-01T05", None, task) == []
+    else:
+        with pytest.raises(AirflowFailException, match="failed before it could judge"):
+            launch.publish(params, "2026-03-01T05", None, task)
