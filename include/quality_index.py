@@ -202,7 +202,9 @@ def catch_up(settings: Settings) -> None:
 def open_index(settings: Settings) -> Iterator[QualityIndex]:
     """The index as of now, to read; caught up first, and made when there is none."""
     catch_up(settings)
-    with closing(sqlite3.connect(f"{settings.quality_index.as_uri()}?mode=ro", uri=True)) as connection:
+    address = f"{settings.quality_index.as_uri()}?mode=ro"
+    # A web server opens it in one of its threads, reads in another and closes it in a third, one after the other.
+    with closing(sqlite3.connect(address, uri=True, check_same_thread=False)) as connection:
         # All of a page's queries see one state of the index.
         connection.execute("BEGIN")
         yield QualityIndex(connection)
@@ -334,9 +336,9 @@ class QualityIndex:
         return (Event(*row) for row in rows)
 
     def _result(self, row: Sequence[Any]) -> Result:
-        examples = row[_EXAMPLES]
-        read = tuple(json.loads(examples)) if examples else ()
-        return Result(*row[:_EXAMPLES], read, *row[_EXAMPLES + 1 :])
+        values = list(row)
+        values[_EXAMPLES] = tuple(json.loads(row[_EXAMPLES] or "[]"))
+        return Result(*values)
 
     def _one(self, query: str) -> Sequence[Any]:
         row: Sequence[Any] = self._connection.execute(query).fetchone()
