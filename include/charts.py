@@ -9,6 +9,8 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 from pygal.style import Style
 
+from include.texts import as_printable
+
 CHART_OPTIONS = {
     # These sizes only make room for the labels; the page's style sheet draws them.
     "style": Style(label_font_size=12, major_label_font_size=12),
@@ -23,8 +25,8 @@ CHART_OPTIONS = {
     "x_value_formatter": lambda value: f"{value:,.0f}",
 }
 
-_SVG_ELEMENTS = {"svg", "g", "path", "rect", "text"}
-_SVG_ATTRIBUTES = {"class", "d", "x", "y", "width", "height", "transform", "viewBox"}
+_SVG_ELEMENTS = {"svg", "g", "path", "rect", "circle", "text"}
+_SVG_ATTRIBUTES = {"class", "d", "x", "y", "cx", "cy", "r", "width", "height", "transform", "viewBox"}
 _LONG_NUMBER = re.compile(r"\d+\.\d+")
 
 
@@ -36,7 +38,7 @@ def as_svg(chart: Any, kind: str, name: str) -> Markup:
         "class": f"chart {kind}",
         "viewBox": svg.attrib["viewBox"],
         "role": "img",
-        "aria-label": name,
+        "aria-label": as_printable(name),
     }
     return Markup(ElementTree.tostring(svg, encoding="unicode"))
 
@@ -59,7 +61,7 @@ def _drawn(node: ElementTree.Element) -> ElementTree.Element | None:
         },
     )
     if node.tag == "text":
-        copy.text = node.text
+        copy.text = as_printable(node.text or "")
         return copy if node.text else None
     copy.extend(child for child in map(_drawn, node) if child is not None)
     if node.tag == "g" and not len(copy):
@@ -67,5 +69,5 @@ def _drawn(node: ElementTree.Element) -> ElementTree.Element | None:
     tip = next((child.text for child in node if child.tag == "desc" and child.get("class") == "label"), None)
     if tip:
         title = ElementTree.SubElement(copy, "title")
-        title.text = tip
+        title.text = as_printable(tip)
     return copy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -20,18 +21,27 @@ _TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 def render_page(template: str, *more_style_sheets: str, **values: object) -> str:
     """A template with our style sheet, more of them after it, and the policy that allows nothing else."""
-    style_sheet = "".join(
-        (_TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", *more_style_sheets)
+    style_sheet = _style_sheet(more_style_sheets)
+    policy = f"default-src 'none'; style-src {_source_of(style_sheet)}; base-uri 'none'; form-action 'none'"
+    return _environment().get_template(template).render(**values, style_sheet=Markup(style_sheet), policy=policy)
+
+
+def render_served_page(template: str, script: str, *more_style_sheets: str, **values: object) -> tuple[str, str]:
+    """A page for a server to send, and the Content-Security-Policy to send with it.
+
+    The policy allows the page its own style sheet, this one script by its hash, forms and frames of its own origin.
+    """
+    style_sheet, script_text = _style_sheet(more_style_sheets), (_TEMPLATES / script).read_text(encoding="utf-8")
+    policy = (
+        f"default-src 'none'; style-src {_source_of(style_sheet)}; script-src {_source_of(script_text)}; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
     )
-    return (
+    page = (
         _environment()
         .get_template(template)
-        .render(
-            **values,
-            style_sheet=Markup(style_sheet),
-            style_hash=b64encode(sha256(style_sheet.encode()).digest()).decode(),
-        )
+        .render(**values, style_sheet=Markup(style_sheet), script=Markup(script_text), policy=None)
     )
+    return page, policy
 
 
 def write_page(html: str, page: Path) -> Path:
@@ -44,6 +54,15 @@ def write_page(html: str, page: Path) -> Path:
     finally:
         fresh.unlink(missing_ok=True)
     return page
+
+
+def _style_sheet(more: Sequence[str]) -> str:
+    return "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", *more))
+
+
+def _source_of(text: str) -> str:
+    """How a Content-Security-Policy names this very text."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 @cache

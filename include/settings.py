@@ -115,6 +115,11 @@ class Settings:
         return self.home / "reports"
 
     @property
+    def quality_index(self) -> Path:
+        """What the pages on data quality read; made from ``quality_results`` by include/quality_index.py."""
+        return self.home / "quality_index.sqlite"
+
+    @property
     def locks(self) -> Path:
         """Lock files of the jobs that must not run beside themselves."""
         return self.home / "run" / "locks"

@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "expectations": {"expectations", "include"},
     "spark_jobs": {"spark_jobs", "expectations", "include"},
     "samples": {"samples", "include"},
+    "plugins": {"plugins", "include"},
 }
 #: Packages that these may not import at all, wherever in the file.
 NEVER = {
@@ -29,6 +30,7 @@ NEVER = {
     "samples": {"pyspark", "delta", "airflow", "great_expectations", "pandas"},
     "ops": {"pyspark", "delta", "great_expectations"},
     "spark_jobs": {"airflow"},
+    "plugins": {"pyspark", "delta", "great_expectations", "pandas"},
 }
 #: What a DAG file and a command's --help need not wait for.
 SLOW = {"pyspark", "great_expectations", "pandas", "pyarrow", "numpy", "delta", "deltalake", "airflow"}
@@ -97,6 +99,20 @@ def _modules_loaded_by(module: str) -> set[str]:
     code = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
+
+
+def test_the_plugin_that_every_task_reads_imports_next_to_nothing() -> None:
+    """Airflow reads the top of the plugins folder in each task; what is below is for the API server."""
+    (file,) = (REPOSITORY / "plugins").glob("*.py")
+    assert _packages(file, at_module_level=True) <= {
+        "__future__",
+        "airflow",
+        "collections",
+        "functools",
+        "typing",
+        "urllib",
+    }
+    assert "data_quality/" in (REPOSITORY / "plugins" / ".airflowignore").read_text(encoding="utf-8").splitlines()
 
 
 def test_what_dags_import_is_quick() -> None:

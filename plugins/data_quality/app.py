@@ -1,0 +1,236 @@
+"""The pages on data quality as a FastAPI app inside Airflow's API server, behind its login and permissions.
+
+A plugin's app is open to anyone unless it asks: here every route does, also those that do not exist. Who may read the
+runs of clicks_hourly may read what became of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import filelock
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import requires_access_dag, requires_access_view
+from airflow.models.dagrun import DagRun
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from include import quality_pages
+from include.errors import UsageError
+from include.launch import arguments_of_run
+from include.log_hours import Hour, HourRange
+from include.quality_index import QualityIndex, open_index
+from include.quality_pages import Filters, Links
+from include.quarantine_samples import read_quarantine
+from include.settings import Settings
+
+log = logging.getLogger("clickmill.data_quality")
+
+CLICKS_HOURLY = "clicks_hourly"
+MOST_RUNS = 3
+Page = tuple[str, str]
+
+may_see_airflow = requires_access_view(AccessView.WEBSITE)
+may_read_clicks_hourly = requires_access_dag("GET", DagAccessEntity.RUN, CLICKS_HOURLY)
+#: Of the DAG that the query names.
+may_read_the_run = requires_access_dag("GET", DagAccessEntity.RUN)
+
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    # Of what is no page; pages bring their own.
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'self'",
+}
+#: Great Expectations' pages are another's: no script runs, no other host is asked, no form or cookie works in them.
+DOCS_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
+
+
+def read_index(request: Request) -> Iterator[QualityIndex]:
+    """The index of the home that the app shows, as of this request."""
+    with open_index(_settings(request)) as index:
+        yield index
+
+
+Index = Annotated[QualityIndex, Depends(read_index)]
+router = APIRouter()
+
+
+@router.get("/")
+def overview(
+    request: Request, index: Index, first: str = "", last: str = "", source: str = "", table: str = ""
+) -> Response:
+    """What needs attention, and the grid of hours."""
+    return _answer(quality_pages.render_overview(index, Filters.of(first, last, source, table), _links(request)))
+
+
+@router.get("/hours/{hour}")
+def one_hour(request: Request, index: Index, session: SessionDep, hour: str, source: str = "") -> Response:
+    """An hour, as log hour and as click hour."""
+    at = Hour.parse(hour)
+    page = quality_pages.render_hour(
+        index,
+        str(at),
+        _links(request),
+        source=source or None,
+        quarantine=read_quarantine(_settings(request), at, source or None),
+        runs=_runs_of(session, at),
+    )
+    if page is None:
+        raise HTTPException(404, f"Nothing is known of {at}: no run has validated it yet.")
+    return _answer(page)
+
+
+@router.get("/metric")
+def metric(
+    request: Request,
+    index: Index,
+    suite: str,
+    check: str,
+    series: str = "",
+    days: Annotated[int, Query(ge=1, le=max(quality_pages.METRIC_DAYS))] = quality_pages.METRIC_DAYS[0],
+) -> Response:
+    """The history of a check's values."""
+    page = quality_pages.render_metric(index, suite, check, series, days, _links(request))
+    if page is None:
+        raise HTTPException(404, f"There is no result of the check {check} of {suite} {series}".rstrip() + ".")
+    return _answer(page)
+
+
+@router.get("/run", dependencies=[Depends(may_read_the_run)])
+def run(request: Request, session: SessionDep, dag_id: str, run_id: str) -> Response:
+    """The tab of a DAG run: leads to the page of its partition."""
+    found = session.scalar(select(DagRun).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id))
+    if found is None:
+        raise HTTPException(404, f"Airflow has no run {run_id} of {dag_id}.")
+    links, hours = _links(request), _hours_of(found)
+    if hours is None:
+        sentence = f"The run {run_id} of {dag_id} has no partition that Clickmill knows."
+        return _answer(quality_pages.render_message(links, "This run is of no hour", sentence))
+    if len(hours) == 1:
+        return RedirectResponse(links.hour(str(hours.start)), 303)
+    return RedirectResponse(links.days(hours), 303)
+
+
+@router.get("/docs/{path:path}")
+def data_docs(request: Request, path: str) -> Response:
+    """A page of Great Expectations."""
+    page = inside(_settings(request).reports / "data_docs", path)
+    if page is None or page.suffix != ".html":
+        raise HTTPException(404, "There is no such page of Data Docs; those of old runs may have been removed.")
+    return FileResponse(page, media_type="text/html", headers={"Content-Security-Policy": DOCS_POLICY})
+
+
+@router.api_route("/{path:path}", methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def nothing(path: str) -> Response:
+    """All else is not there, which only those who are let in are told."""
+    raise HTTPException(404, "There is no such page.")
+
+
+def make_app(settings: Settings) -> FastAPI:
+    """The pages of this home."""
+    app = FastAPI(
+        title="Clickmill data quality",
+        dependencies=[Depends(may_see_airflow), Depends(may_read_clicks_hourly)],
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    app.state.settings = settings
+    app.include_router(router)
+    app.middleware("http")(_harden)
+    app.add_exception_handler(StarletteHTTPException, _refused)
+    for wrong in (UsageError, RequestValidationError):
+        app.add_exception_handler(wrong, _wrong)
+    for unreadable in (sqlite3.Error, filelock.Timeout):
+        app.add_exception_handler(unreadable, _unreadable)
+    return app
+
+
+async def _harden(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+    response = await call_next(request)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, StarletteHTTPException)
+    titles = {401: "Not logged in", 403: "Not for you to see", 404: "Not found"}
+    sentence = "Log in to Airflow, then load this page again." if error.status_code == 401 else str(error.detail)
+    title = titles.get(error.status_code, "That did not work")
+    return _answer(quality_pages.render_message(_links(request), title, sentence), error.status_code)
+
+
+def _wrong(request: Request, error: Exception) -> Response:
+    if isinstance(error, RequestValidationError):
+        sentences = [f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" for wrong in error.errors()]
+    else:
+        sentences = [str(error)]
+    return _answer(quality_pages.render_message(_links(request), "That cannot be shown", *sentences), 400)
+
+
+def _unreadable(request: Request, error: Exception) -> Response:
+    log.error("the index cannot be read", exc_info=error)
+    page = quality_pages.render_message(
+        _links(request),
+        "The index cannot be read",
+        f"{_settings(request).quality_index} could not be read or brought up to quality_results; the API "
+        "server's log says why. Load the page again; if that does not help, remove that file: it is made anew.",
+    )
+    return _answer(page, 503)
+
+
+def inside(folder: Path, path: str) -> Path | None:
+    """The file of that relative path; None if it is none, or is outside of the folder once links are followed."""
+    try:
+        root = folder.resolve(strict=True)
+        file = (root / path).resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):  # absent or too long a name, a loop of links, a null byte
+        return None
+    return file if file.is_relative_to(root) and file.is_file() else None
+
+
+def _answer(page: Page, status: int = 200) -> HTMLResponse:
+    html, policy = page
+    return HTMLResponse(html, status, {"Content-Security-Policy": policy})
+
+
+def _settings(request: Request) -> Settings:
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+def _links(request: Request) -> Links:
+    pages = str(request.scope.get("root_path", ""))
+    return Links(pages, pages.rpartition("/")[0])
+
+
+def _hours_of(run: DagRun) -> HourRange | None:
+    """The log hours of a run: its partition, or what was asked for by hand; None of neither."""
+    asked = {"source": "all", "from": None, "to": None} | (run.conf or {})
+    try:
+        return arguments_of_run(asked, run.partition_key).log_hours
+    except UsageError:
+        return None
+
+
+def _runs_of(session: Session, hour: Hour) -> Sequence[quality_pages.DagRun]:
+    """The newest runs of clicks_hourly over this log hour's partition."""
+    found = session.scalars(
+        select(DagRun)
+        .where(DagRun.dag_id == CLICKS_HOURLY, DagRun.partition_key == str(hour))
+        .order_by(DagRun.run_after.desc(), DagRun.id.desc())
+        .limit(MOST_RUNS)
+    )
+    return [quality_pages.DagRun(run.dag_id, run.run_id, str(run.state)) for run in found]
