@@ -24,11 +24,12 @@ from include.counting import counted_tables
 from include.errors import QualityError
 from include.job_arguments import JobArguments, exit_with
 from include.log_hours import Hour
+from include.publication import ClickHourState
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.tables import Table
 from spark_jobs.io import Lake
-from spark_jobs.publication import ClickHourState, click_hour_states, hold_failing, new_run_id
+from spark_jobs.publication import click_hour_states, hold_failing, new_run_id
 from spark_jobs.quality_facts import measure
 from spark_jobs.quality_log import append_results
 from spark_jobs.shell import run_from_shell
