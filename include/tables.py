@@ -255,7 +255,7 @@ QUALITY_RESULTS = Table(
         Column("link", "STRING", "The page with details, relative to reports/; null for none.", required=False),
     ),
     key=("run_id", "suite", "partition", "check_id"),
-    statistics=(),
+    statistics=("hour",),
 )
 
 GROUPING_METRICS = Table(

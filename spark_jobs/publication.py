@@ -28,9 +28,10 @@ def click_hour_states(lake: Lake, touching: Mapping[Hour, Mapping[str, datetime]
     Hold the lake's lock from here on until what depends on it is written.
     """
     partitions = {str(hour) for hour in touching}.union(*touching.values())
-    findings = Findings.of(
-        lake.stored_rows(QUALITY_RESULTS, COLUMNS, pc.field("partition").isin(sorted(partitions))).to_pylist()
-    )
+    # By hour too: of it Delta knows what is in which file, so that old files are not opened.
+    hours = {partition.split()[-1] for partition in partitions}
+    of_these = pc.field("hour").isin(sorted(hours)) & pc.field("partition").isin(sorted(partitions))
+    findings = Findings.of(lake.stored_rows(QUALITY_RESULTS, COLUMNS, of_these).to_pylist())
     counted_at = _counted_at(lake, touching)
     return {
         hour: click_hour_state(hour, log_hours, counted_at.get(hour), findings)
@@ -53,9 +54,10 @@ def hold_failing(lake: Lake, run_id: str, states: Iterable[ClickHourState]) -> d
     return new
 
 
-def held_hours(lake: Lake) -> dict[Hour, tuple[str, ...]]:
-    """All click hours whose newest event is a hold, in order, each with the failed checks."""
-    events = Findings.of(lake.stored_rows(QUALITY_RESULTS, COLUMNS, pc.field("suite") == SUITE).to_pylist()).events
+def held_hours(lake: Lake, since: Hour) -> dict[Hour, tuple[str, ...]]:
+    """The click hours from there on whose newest event is a hold, in order, each with the failed checks."""
+    of_these = (pc.field("hour") >= str(since)) & (pc.field("suite") == SUITE)
+    events = Findings.of(lake.stored_rows(QUALITY_RESULTS, COLUMNS, of_these).to_pylist()).events
     held = {Hour.parse(hour): event.examples for hour, event in events.items() if event.outcome == HELD}
     return dict(sorted(held.items()))
 

@@ -29,6 +29,7 @@ from spark_jobs.transforms.latest_results import latest_results
 
 BUSIEST_URLS = 25
 ALL_COUNTRIES = 300
+EARLIEST = Hour.parse("1970-01-01T00")
 
 
 def read_report_data(lake: Lake, settings: Settings) -> ReportData:
@@ -148,7 +149,7 @@ def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingR
         critical_failures=said["critical"],
         warnings=said["warning"],
         data_docs=f"data_docs/{newest}/click_hours.html" if newest else None,
-        held=[f"{hour}: {'; '.join(reasons)}" for hour, reasons in held_hours(lake).items()],
+        held=[f"{hour}: {'; '.join(reasons)}" for hour, reasons in held_hours(lake, hours[0] if hours else EARLIEST).items()],
     )
 
 

@@ -401,11 +401,14 @@ def test_load_of_each_instance_is_shown_with_its_skew() -> None:
         (Verdict(False, ["a"], []), "Failed: 1 critical check"),
         (Verdict(False, [], []), "Failed"),
         (Verdict(True, ["a"], []), "Failed: 1 critical check"),
+        (Verdict(False, ["a"], ["b"], held=["c", "d"]), "Held: 2 click hours"),
     ],
 )
 def test_verdict_is_said_in_words(verdict: Verdict, heading: str) -> None:
     page = Page(render_report(some_data(verdict=verdict)))
     assert ("h2", heading) in page.texts
+    for said in (*verdict.critical_failures, *verdict.warnings, *verdict.held):
+        assert any(tag == "li" and text.endswith(said) for tag, text in page.texts)
 
 
 def test_data_docs_are_the_only_link() -> None:

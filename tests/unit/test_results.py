@@ -76,11 +76,19 @@ def test_the_ten_busiest_are_shown() -> None:
             Verdict(False, list("abcdefghijkl"), []),
             ["FAILED: a; b; c; d; e; f; g; h; i; j; and 2 more, all in the report"],
         ),
+        (
+            Verdict(False, ["a"], ["w"], held=["05: a"]),
+            ["HELD: 1 click hour, until you decide", "  held: 05: a", "  warning: w"],
+        ),
+        (
+            Verdict(True, [], [], held=["05: a", "06: b"]),
+            ["HELD: 2 click hours, until you decide", "  held: 05: a", "  held: 06: b"],
+        ),
     ],
 )
 def test_verdict_is_one_line(verdict: Verdict, expected: list[str]) -> None:
     lines = printed(replace(DATA, verdict=verdict))
-    first = next(number for number, line in enumerate(lines) if line.startswith(("PASSED", "FAILED")))
+    first = next(number for number, line in enumerate(lines) if line.startswith(("PASSED", "FAILED", "HELD")))
     assert lines[first:] == [*expected, f"Report: {REPORT}"]
 
 
