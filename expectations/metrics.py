@@ -225,7 +225,7 @@ def grouping_frame(facts: Facts) -> pd.DataFrame:
                     fact["grouping"],
                     fact["instances"],
                     fact.get("busiest_key"),
-                    _share(fact["busiest_key_rows"], fact["clicks"]),
+                    _share(fact["busiest_key_rows"], fact["clicks"]) or 0.0,
                 ),
             }
             for fact in facts["groupings"]
@@ -266,8 +266,9 @@ def _click_hour(fact: Mapping[str, Any]) -> str | None:
     return f"{fact['click_date']}T{fact['click_hour']:02d}"
 
 
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
+def _share(part: int, whole: int) -> float | None:
+    """Of nothing there is no share, and nothing to judge."""
+    return part / whole if whole else None
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -18,7 +18,8 @@ def _quarantined_share(reason: str) -> str:
 #: Shares of the lines that are in quarantine, by reason: the metric and the reason.
 QUARANTINED_SHARES = {_quarantined_share(reason): reason for reason in QUARANTINE_REASONS}
 
-#: What a source's log hour has been measured by, and what the number is. Shares are 0 to 1, and 0 of nothing.
+#: What a source's log hour has been measured by, and what the number is. Shares are 0 to 1; of nothing
+#: there is none, and nothing to judge.
 LOG_HOUR_METRICS = {
     "lines": "lines of the log hour",
     "accepted": "accepted clicks",

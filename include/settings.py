@@ -47,6 +47,8 @@ class PipelineSettings(BaseModel):
     )
     country_database: Path | None = None
     report_hours: int = Field(168, ge=1)
+    quality_results_days: int = Field(400, ge=1)
+    data_docs_days: int = Field(90, ge=1)
     thresholds: dict[str, Threshold] = Field(default_factory=dict, validate_default=True)
     checks: tuple[ConfiguredCheck, ...] = ()
     counts: dict[CountKey, CountSettings] = Field(default_factory=dict, validate_default=True)

@@ -154,6 +154,21 @@ class Lake:
         rows: list[dict[str, Any]] = stored.to_pyarrow_table(columns=list(columns), filters=list(where)).to_pylist()
         return rows
 
+    def file_count(self, table: Table) -> int:
+        """How many files the table has now."""
+        return len(DeltaTable(self.path(table)).file_uris()) if self.exists(table) else 0
+
+    def compact(self, table: Table, leave_out: str) -> None:
+        """Write a table of ``append_rows`` as few files, without the rows for which the predicate is true.
+
+        Readers that have begun keep the files that they see for a week.
+        """
+        with self.locked(f"append-{table.name}"):
+            stored = DeltaTable(self.path(table))
+            stored.delete(leave_out)
+            stored.optimize.compact()
+            stored.vacuum(dry_run=False)
+
     def files(self, table: Table, partitions: Set[tuple[Any, ...]]) -> dict[tuple[Any, ...], StoredFiles]:
         """What Delta's log says of these partitions' files, and whether the files are there.
 

@@ -20,8 +20,8 @@ from spark_jobs.quality_log import published_at
 from spark_jobs.steps import step
 from spark_jobs.transforms import measure_quality
 
-#: For the one query that measures. Adaptive execution would run a Spark job for each of its shuffles, and there is
-#: nothing to adapt to: its results are small. A file that is lost or cut short is told by the checks, in words.
+#: For queries that measure. Adaptive execution would run a Spark job for each of its shuffles, and there is
+#: nothing to adapt to: their results are small. A file that is lost or cut short is told by the checks, in words.
 _MEASURING = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.files.ignoreMissingFiles": "true",
@@ -38,7 +38,7 @@ def measure(
 ) -> Facts:
     """The facts for ``expectations.metrics``, of these log hours and click hours. Hold the lake's lock."""
     published = published_at(lake, click_hours)
-    with _measuring(lake.spark), step(lake.spark, "measure quality"):
+    with measuring(lake.spark), step(lake.spark, "measure quality"):
         rows = measure_quality.together(**_frames(lake, sources, arguments, click_hours, layouts, published)).collect()
     facts = facts_by_subject((row["subject"], row["facts"]) for row in rows)
     facts["files"] = list(_file_facts(lake, sources, arguments.log_hours, click_hours, layouts))
@@ -109,7 +109,8 @@ def _file_facts(
 
 
 @contextmanager
-def _measuring(spark: SparkSession) -> Iterator[None]:
+def measuring(spark: SparkSession) -> Iterator[None]:
+    """Settings for queries that look for faults, and give small results."""
     before = {name: str(spark.conf.get(name)) for name in _MEASURING}
     try:
         for name, value in _MEASURING.items():

@@ -1,20 +1,28 @@
-"""The one way by which rows get into ``quality_results``, and what its publication events say."""
+"""How rows get into ``quality_results`` and leave it again, and what its publication events say."""
 
 from __future__ import annotations
 
 import logging
+import re
+import shutil
 import sqlite3
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import filelock
 
 from include import quality_index
 from include.log_hours import Hour
+from include.settings import Settings
 from include.tables import QUALITY_RESULTS
 from spark_jobs.io import Lake
 
 log = logging.getLogger("clickmill")
+#: Each run adds a file; when there are so many they are made one, and what is too old is left out.
+MOST_FILES = 100
+_RUN_ID = re.compile(r"^(\d{8}T\d{6})-[0-9a-f]{8}$")
 
 
 def append_results(lake: Lake, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -43,3 +51,23 @@ def published_at(lake: Lake, click_hours: Iterable[Hour]) -> dict[Hour, int]:
             micros = int(moment.timestamp()) * 1_000_000 + moment.microsecond
             published[hour] = max(micros, published.get(hour, micros))
     return published
+
+
+def remove_old_results(lake: Lake, settings: Settings, now: datetime) -> None:
+    """Remove outcomes and Data Docs that are older than the settings say.
+
+    Data Docs go at once, a folder for each run. Rows go when the table has so many files that it is written anew.
+    Publication events stay: the newest one is the state of its click hour.
+    """
+    pipeline = settings.pipeline
+    _remove_data_docs(settings.reports / "data_docs", now - timedelta(days=pipeline.data_docs_days))
+    if lake.file_count(QUALITY_RESULTS) > MOST_FILES:
+        too_old = f"{now - timedelta(days=pipeline.quality_results_days):%Y-%m-%dT%H:%M:%SZ}"
+        lake.compact(QUALITY_RESULTS, f"suite <> 'publication' AND validated_at < TIMESTAMP '{too_old}'")
+
+
+def _remove_data_docs(folder: Path, before: datetime) -> None:
+    for run in folder.iterdir() if folder.is_dir() else ():
+        named = _RUN_ID.match(run.name)
+        if named and datetime.strptime(named[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) < before:
+            shutil.rmtree(run, ignore_errors=True)

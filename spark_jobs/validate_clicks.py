@@ -1,9 +1,10 @@
-"""Check what was ingested and aggregated for the given log hours; fail when a critical expectation does not hold.
+"""Check what was ingested and aggregated for the given log hours; exit with 3 when a critical check does not hold.
 
 The click hours that such a failure touches are held: publish_clicks leaves them at their last good version.
 
 One Spark action measures all that the expectations look at; Great Expectations judges the small frames that come of
-it. Every outcome is appended to quality_results, and each run writes Data Docs under reports/data_docs/.
+it. Every outcome is appended to quality_results, with examples of the rows that failed, and each run writes Data Docs
+under reports/data_docs/. Results and pages that are older than config/pipeline.toml says are removed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
+import orjson
 from pyspark.sql import SparkSession
+from rich.console import Console
 
 from expectations.judge import Outcome, judge
 from expectations.metrics import Facts, click_hour_frame, grouping_frame, log_hour_frame
@@ -22,7 +25,7 @@ from expectations.suites import click_hour_checks, grouping_checks, log_hour_che
 from include.buckets import Layout
 from include.counting import counted_tables
 from include.errors import QualityError
-from include.job_arguments import JobArguments, exit_with
+from include.job_arguments import JobArguments, exit_with, job_parser
 from include.log_hours import Hour
 from include.publication import ClickHourState
 from include.settings import Settings
@@ -30,21 +33,27 @@ from include.sources import Source, choose_sources
 from include.tables import Table
 from spark_jobs.io import Lake
 from spark_jobs.publication import click_hour_states, hold_failing, new_run_id
+from spark_jobs.quality_examples import Place, find_examples, place_of
 from spark_jobs.quality_facts import measure
-from spark_jobs.quality_log import append_results
-from spark_jobs.shell import run_from_shell
+from spark_jobs.quality_log import append_results, remove_old_results
+from spark_jobs.session import spark_session
 from spark_jobs.touched_hours import TouchedHours, touched_click_hours
+from spark_jobs.validation_summary import as_json, print_validation
+
+#: A task's log, and an error, name so many failures; all are in ``quality_results``.
+MOST_FAILURES = 200
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What one run found: ``outcomes`` of all checks, and the examples of failing rows by their place in these."""
+    """What one run found: the ``outcomes`` of all checks, and ``examples`` of the rows behind those that failed."""
 
     run_id: str
     validated_at: datetime
     arguments: JobArguments
     touched: TouchedHours
     outcomes: list[Outcome]
+    examples: Mapping[Place, list[str]]
     seconds: float
     data_docs: Path
     newly_held: Mapping[Hour, ClickHourState] = field(default_factory=dict)
@@ -58,6 +67,10 @@ class Validation:
     def warnings(self) -> list[Outcome]:
         """What is published all the same."""
         return [outcome for outcome in self.outcomes if outcome.has_failed and not outcome.is_critical_failure]
+
+    def examples_of(self, outcome: Outcome) -> list[str]:
+        """At most 20 rows, as text, that are to blame for a failure."""
+        return self.examples.get(place_of(outcome), []) if outcome.has_failed else []
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
@@ -90,10 +103,13 @@ def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -
         facts = measure(lake, sources, arguments, touched.own, layouts)
     data_docs = settings.reports / "data_docs" / run_id
     outcomes = _judge(settings, sources, arguments, touched, facts, layouts, data_docs)
-    validation = Validation(run_id, now, arguments, touched, outcomes, perf_counter() - began, data_docs)
+    examples = find_examples(lake, sources, outcomes, layouts)
+    seconds = perf_counter() - began
+    validation = Validation(run_id, now, arguments, touched, outcomes, examples, seconds, data_docs)
     append_results(lake, [_as_row(validation, outcome) for outcome in outcomes])
     with lake.locked():
         held = hold_failing(lake, run_id, click_hour_states(lake, touched.log_hours_of).values())
+    remove_old_results(lake, settings, now)
     return replace(validation, newly_held=held)
 
 
@@ -136,7 +152,7 @@ def _as_row(validation: Validation, outcome: Outcome) -> tuple[object, ...]:
         outcome.lowest,
         outcome.highest,
         check.reason,
-        [],
+        validation.examples_of(outcome),
         None,
         validation.seconds,
         f"data_docs/{validation.run_id}/{outcome.page}",
@@ -145,6 +161,7 @@ def _as_row(validation: Validation, outcome: Outcome) -> tuple[object, ...]:
 
 def _summary(validation: Validation) -> list[str]:
     critical, warnings = validation.critical_failures, validation.warnings
+    failures = [*critical, *warnings]
     partitions = len({outcome.partition for outcome in validation.outcomes})
     verdict = "FAILED" if critical else "passed"
     return [
@@ -152,12 +169,36 @@ def _summary(validation: Validation) -> list[str]:
         f"partitions, {len(critical)} critical failures, {len(warnings)} warnings",
         *(
             f"  {check.severity}: {outcome.partition}: expected {check.holds}; found {outcome.observed}. {check.reason}"
-            for outcome in [*critical, *warnings]
+            for outcome in failures[:MOST_FAILURES]
             for check in [outcome.check]
         ),
+        *([f"  and {len(failures) - MOST_FAILURES} more"] if len(failures) > MOST_FAILURES else []),
         *(f"  {hour} is held: {state.reasons}" for hour, state in validation.newly_held.items()),
     ]
 
 
+def main() -> None:
+    """The job from a shell: a summary in the terminal, or JSON.
+
+    Raises:
+        QualityError: if a critical expectation does not hold.
+    """
+    parser = job_parser("spark_jobs.validate_clicks", __doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON in place of text")
+    given = parser.parse_args()
+    arguments = JobArguments.of(given.source, given.start, given.end, given.hour)
+    settings = Settings.from_environment()
+    choose_sources(settings, arguments.source)
+    _ = settings.pipeline
+    with spark_session(settings) as spark:
+        validation = validate(spark, settings, arguments)
+    if given.json:
+        print(orjson.dumps(as_json(validation), option=orjson.OPT_INDENT_2).decode())
+    else:
+        print_validation(Console(), validation)
+    if validation.critical_failures:
+        raise QualityError(f"{len(validation.critical_failures)} critical checks, as shown")
+
+
 if __name__ == "__main__":
-    exit_with(lambda: run_from_shell("spark_jobs.validate_clicks", __doc__, run))
+    exit_with(main)

@@ -104,7 +104,7 @@ def _rows(source: Source) -> list[Check]:
 
 
 def _shares(settings: PipelineSettings, source: Source) -> list[Check]:
-    def share(metric: str, table: str, of_what: str, reason: str, rows: str) -> list[Check]:
+    def share(metric: str, table: str, of_what: str, reason: str) -> list[Check]:
         return at_most(
             source.threshold(metric, settings),
             _SUITE,
@@ -113,7 +113,7 @@ def _shares(settings: PipelineSettings, source: Source) -> list[Check]:
             metric,
             lambda bound: f"at most {percent(bound)} of {of_what}",
             reason,
-            rows,
+            _ROWS_OF[metric],
         )
 
     checks = [
@@ -122,35 +122,30 @@ def _shares(settings: PipelineSettings, source: Source) -> list[Check]:
             _QUARANTINED,
             "the lines are in quarantine",
             "A source may have changed its format. See quarantined_clicks for the reasons.",
-            "quarantined",
         ),
         *share(
             "late_share",
             _CLICKS,
             "the clicks are of an earlier hour",
             "The uploader may be behind, or a clock wrong. The hours in which they happened are counted again.",
-            "late",
         ),
         *share(
             "unknown_country_share",
             _CLICKS,
             "the clicks have an unknown country",
             "The country field or the country database may be out of date.",
-            "unknown_country",
         ),
         *share(
             "bot_share",
             _CLICKS,
             "the clicks are by crawlers",
             "They count as clicks, and apart in bot_click_count. A crawler may be out of bounds; see the user agents.",
-            "bots",
         ),
         *share(
             "invalid_status_share",
             _CLICKS,
             "the clicks have a status that is no HTTP status (100 to 599)",
             "The status field may be mapped to another field. Clicks without a status are fine.",
-            "invalid_statuses",
         ),
     ]
     for metric, reason in QUARANTINED_SHARES.items():
@@ -159,9 +154,19 @@ def _shares(settings: PipelineSettings, source: Source) -> list[Check]:
             _QUARANTINED,
             f"the lines are in quarantine as {reason}",
             f"{reason}: {QUARANTINE_REASONS[reason]}. See the lines in quarantined_clicks, and the source's settings.",
-            f"quarantined_{reason}",
         )
     return checks
+
+
+#: The rule that rows counted by a metric break.
+_ROWS_OF = {
+    "quarantined_share": "quarantined",
+    **{metric: f"quarantined_{reason}" for metric, reason in QUARANTINED_SHARES.items()},
+    "late_share": "late",
+    "unknown_country_share": "unknown_country",
+    "bot_share": "bots",
+    "invalid_status_share": "invalid_statuses",
+}
 
 
 def _configured(check: ConfiguredCheck) -> Check:
@@ -178,4 +183,12 @@ def _configured(check: ConfiguredCheck) -> Check:
         check.severity,
         f"{check.measured} is {' and '.join(bounds)}",
         check.reason,
+        _rows_of(check),
     )
+
+
+def _rows_of(check: ConfiguredCheck) -> str | None:
+    """The rows to blame where one bound is to be broken: those that are counted, or those that are not."""
+    if check.lowest is None:
+        return check.measured if check.column else _ROWS_OF.get(check.metric)
+    return f"not {check.measured}" if check.column and check.highest is None else None

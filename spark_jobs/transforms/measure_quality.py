@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from include.check_settings import ConfiguredCheck
 from include.tables import Table
 from spark_jobs.transforms.drop_duplicates import log_hour_number
-from spark_jobs.transforms.row_rules import click_rules, configured_rule, count_rules, is_misplaced
+from spark_jobs.transforms.row_rules import click_rules, configured_rules, count_rules, is_misplaced
 
 _LOG_HOUR = ("source", "log_date", "log_hour")
 _CLICK_HOUR = ("click_date", "click_hour")
@@ -34,7 +34,9 @@ def click_facts(clicks: DataFrame, configured: Iterable[ConfiguredCheck] = ()) -
 
     Of ``configured`` checks, those of a column have a count each, under the name of what they measure.
     """
-    rules = click_rules() | {check.measured: configured_rule(check) for check in configured if check.column}
+    asked = list(configured)
+    of_columns = configured_rules(asked)
+    rules = click_rules() | {check.measured: of_columns[check.measured] for check in asked if check.column}
     return clicks.groupBy(*_LOG_HOUR, *_CLICK_HOUR).agg(
         F.count(F.lit(1)).alias("clicks"),
         *(F.count_if(rule).alias(name) for name, rule in rules.items()),

@@ -5,6 +5,7 @@ The same rules count such rows in the one pass over all (``measure_quality``) an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 
 from pyspark.sql import Column
@@ -49,11 +50,15 @@ def click_time_rules() -> dict[str, Column]:
     }
 
 
-def configured_rule(check: ConfiguredCheck) -> Column:
-    """The clicks that a check of a column counts."""
-    assert check.column is not None
-    column = F.col(check.column)
-    return column.isNull() if check.pattern is None else column.cast("string").rlike(check.pattern)
+def configured_rules(checks: Iterable[ConfiguredCheck]) -> dict[str, Column]:
+    """The clicks that checks of a column count, by what they measure; and under ``not …`` the others."""
+    rules: dict[str, Column] = {}
+    for check in checks:
+        if check.column is not None:
+            column = F.col(check.column)
+            rule = column.isNull() if check.pattern is None else column.cast("string").rlike(check.pattern)
+            rules |= {check.measured: rule, f"not {check.measured}": ~F.coalesce(rule, F.lit(False))}
+    return rules
 
 
 def quarantine_rules() -> dict[str, Column]:

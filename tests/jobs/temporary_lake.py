@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from include.job_arguments import JobArguments
 from include.landing import SUCCESS, hour_folder
 from include.log_hours import Hour
 from include.settings import Settings
-from include.tables import TABLES, Table
+from include.tables import QUALITY_RESULTS, TABLES, Table
 
 #: When a row was written is no part of what it says.
 WRITTEN_AT = frozenset({"ingested_at", "counted_at", "validated_at"})
@@ -97,6 +98,20 @@ class TemporaryLake:
         """Ingest, aggregate, validate and publish."""
         for job in ("ingest", "aggregate", "validate", "publish"):
             self.run(job, start, end, source=source)
+
+    def say_published(self, hour: Hour) -> None:
+        """Append the event that a click hour was published now."""
+        from spark_jobs.io import Lake
+        from spark_jobs.quality_log import append_results
+
+        values: dict[str, Any] = {
+            "run_id": "test", "validated_at": datetime.now(UTC), "suite": "publication", "partition": str(hour),
+            "hour": str(hour), "checked_table": "", "check_id": "published", "expectation": "", "severity": "info",
+            "outcome": "published", "examples": [],
+        }  # fmt: skip
+        append_results(
+            Lake(self.spark, self.settings), [tuple(values.get(name) for name in QUALITY_RESULTS.column_names)]
+        )
 
     def rows(self, table: Table, without: Iterable[str] = WRITTEN_AT) -> list[dict[str, Any]]:
         """The rows as plain values, in order; none when the table has not been made."""
