@@ -38,7 +38,7 @@ import psutil
 from supervisor.xmlrpc import SupervisorTransport
 
 from ops.bootstrap import REPOSITORY, SetupError, find_java
-from ops.home import Home, OpsError, Secrets, find_home, load_secrets
+from ops.home import Home, OpsError, Secrets, find_home, first_start, load_secrets
 from ops.ports import PortChooser, private_temp_folder
 
 SPARK = "spark-connect"
@@ -216,6 +216,7 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
         MARK: str(home.path),
         "CLICKMILL_HOME": str(home.path),
         "CLICKMILL_REPOSITORY": str(REPOSITORY),
+        "CLICKMILL_SCHEDULE_START": first_start(home),
         "CLICKMILL_PYTHON": sys.executable,
         "CLICKMILL_SUPERVISOR_SOCKET": str(socket_path(home)),
         "CLICKMILL_SPARK_PORT": str(ports.spark),
