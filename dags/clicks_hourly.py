@@ -6,6 +6,7 @@
 Each run is one partition: a log hour, UTC, such as `2026-03-01T05`. It starts when the hour is over, waits for
 `_SUCCESS` (at most the source's grace time), and then ingests, aggregates, validates and publishes. A late click
 changes the hour in which it happened, so a run may count and publish earlier click hours again.
+The first scheduled run is that of the hour in which the services were first started; hours before it are backfills.
 
 **Backfill:** from the UI (*Trigger → Backfill*), or
 `airflow backfill create --dag-id clicks_hourly --from-date 2026-03-01T00:00 --to-date 2026-03-01T11:00`
@@ -19,7 +20,7 @@ a run of `held_hours` asks a person what to do. Mended and run again, an hour is
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
@@ -31,7 +32,8 @@ from include.launch import is_landed, run_job
 from include.settings import Settings
 from include.sources import load_sources
 
-SOURCES = ["all", *load_sources(Settings.from_environment())]
+SETTINGS = Settings.from_environment()
+SOURCES = ["all", *load_sources(SETTINGS)]
 
 
 def spark_task(job: str, **options: object) -> PySparkOperator:
@@ -59,7 +61,7 @@ with DAG(
     description="Click logs to validated, published counts per URL and per country",
     # The run at the hour's end is the run of that hour.
     schedule=CronPartitionTimetable("0 * * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%dT%H"),
-    start_date=datetime(2015, 1, 1, tzinfo=UTC),
+    start_date=SETTINGS.schedule_start,
     catchup=False,
     max_active_runs=4,
     tags=["clickmill"],

@@ -6,6 +6,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -90,15 +91,22 @@ class Settings:
     home: Path
     sources_file: Path
     pipeline_file: Path
+    #: From when on the DAGs' runs are scheduled; runs of earlier hours are asked for.
+    schedule_start: datetime = datetime(2015, 1, 1, tzinfo=UTC)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """From ``CLICKMILL_HOME`` (default: ``var`` beside the code), ``_SOURCES`` and ``_PIPELINE``."""
+        """From ``CLICKMILL_HOME`` (default: ``var`` beside the code), ``_SOURCES`` and ``_PIPELINE``.
+
+        ``CLICKMILL_SCHEDULE_START`` is set by the services.
+        """
         config = REPOSITORY / "config"
+        start = environment.get("CLICKMILL_SCHEDULE_START")
         return cls(
             home=Path(environment.get("CLICKMILL_HOME") or REPOSITORY / "var").resolve(),
             sources_file=Path(environment.get("CLICKMILL_SOURCES") or config / "sources.toml").resolve(),
             pipeline_file=Path(environment.get("CLICKMILL_PIPELINE") or config / "pipeline.toml").resolve(),
+            schedule_start=datetime.fromisoformat(start) if start else cls.schedule_start,
         )
 
     @property

@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ops.bootstrap import REPOSITORY
@@ -120,6 +121,17 @@ def _keep_secret(path: Path, make: Callable[[], str]) -> str:
     if not secret:
         raise OpsError(f"the secret file {path} is empty: expected one line; delete it to have a new one made")
     return secret
+
+
+def first_start(home: Home) -> str:
+    """Return when the home's services were started for the first time, in ISO 8601: now, if they never were.
+
+    The caller holds the home's lock.
+    """
+    file = home.airflow / "first_start"
+    if not file.exists():
+        file.write_text(datetime.now(UTC).isoformat() + "\n", encoding="utf-8")
+    return file.read_text(encoding="utf-8").strip()
 
 
 def _fernet_key() -> str:

@@ -57,7 +57,7 @@ def peak_mebibytes(services: Services) -> float:
     """Largest resident memory of the Spark server since its start."""
     for process in psutil.process_iter(["cmdline"]):
         command = " ".join(process.info["cmdline"] or ())
-        if "SparkConnectServer" in command and str(services.home) in command:
+        if "org.apache.spark.deploy.SparkSubmit" in command and str(services.home) in command:
             status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
             (peak,) = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
             return int(peak) / 1024

@@ -8,10 +8,13 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import pendulum
 import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, TriggerRule
 from airflow.sdk.exceptions import ParamValidationError
+from airflow.serialization.serialized_objects import DagSerialization
+from airflow.timetables.base import DagRunInfo
 
 from include.errors import UsageError
 from include.launch import arguments_of_run
@@ -117,6 +120,20 @@ def test_a_question_is_about_an_hour(held_hours: DAG, hour: str) -> None:
     else:
         with pytest.raises(ParamValidationError):
             param.resolve(hour)
+
+
+def test_the_first_scheduled_run_is_that_of_the_hour_of_the_first_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLICKMILL_SCHEDULE_START", "2126-03-01T05:20:00+00:00")
+    (parsed,) = dags_of(REPOSITORY / "dags" / "clicks_hourly.py")
+    dag = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(parsed))
+    march = pendulum.datetime(2026, 3, 1)
+    backfilled = DagRunInfo(run_after=march, partition_date=march, partition_key="2026-03-01T00", data_interval=None)
+
+    for last in (None, backfilled):
+        following = dag.next_dagrun_info(last_automated_run_info=last)
+        assert following is not None, "Airflow's log says why"
+        assert following.partition_key == "2126-03-01T05"
+        assert following.run_after == pendulum.datetime(2126, 3, 1, 6)
 
 
 def test_the_form_offers_the_declared_sources(clicks_hourly: DAG) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from ops import clean
 from ops.bootstrap import REPOSITORY
-from ops.home import Home, OpsError, find_home, load_secrets
+from ops.home import Home, OpsError, find_home, first_start, load_secrets
 
 
 @pytest.fixture
@@ -84,6 +85,14 @@ def test_empty_secret_is_an_error_that_names_the_file(home: Home) -> None:
 
     with pytest.raises(OpsError, match=r"visitor_key is empty: expected one line; delete it"):
         load_secrets(home)
+
+
+def test_first_start_stays_the_first(home: Home) -> None:
+    before = datetime.now(UTC)
+    first = first_start(home)
+
+    assert before <= datetime.fromisoformat(first) <= datetime.now(UTC)
+    assert first_start(home) == first
 
 
 def test_home_is_the_argument_else_the_variable_else_var_in_the_repository(tmp_path: Path) -> None:

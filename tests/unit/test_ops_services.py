@@ -22,6 +22,7 @@ from ops.services import (
     AIRFLOW,
     LONGEST_SOCKET_PATH,
     MARK,
+    PRELOADED,
     SPARK,
     TRIGGERER,
     Ports,
@@ -190,6 +191,23 @@ def test_shell_can_change_what_is_a_matter_of_taste_and_not_what_clickmill_depen
     assert environment["AIRFLOW__API__HOST"] == "127.0.0.1"
     assert environment["AIRFLOW_HOME"] == str(home.airflow)
     assert environment["PYTHONPATH"] == str(REPOSITORY)
+
+
+def test_what_tasks_import_slowly_is_in_the_process_that_they_are_forked_from() -> None:
+    slow = {"airflow", "deltalake", "great_expectations", "numpy", "pandas", "pyarrow", "pygal", "pyspark"}
+    code = f"""
+import importlib, sys
+for module in {PRELOADED}:
+    importlib.import_module(module)
+before = {{name.partition(".")[0] for name in sys.modules}}
+for job in ("ingest_clicks", "aggregate_clicks", "validate_clicks", "publish_clicks"):
+    importlib.import_module("spark_jobs." + job)
+print(*before, "then", *{{name.partition(".")[0] for name in sys.modules}} - before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    before, _, then = done.stdout.partition(" then ")
+    assert not slow & set(then.split()), "name them in PRELOADED"
+    assert not {"dags", "expectations", "include", "spark_jobs"} & set(before.split()), "changes would not hold"
 
 
 def test_shell_that_talks_to_another_spark_does_not_lead_the_server_there(home: Home, keys: Secrets) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ def test_environment_says_where_everything_is(tmp_path: Path) -> None:
     )
     assert (settings.home, settings.lake, settings.landing) == (tmp_path, tmp_path / "lake", tmp_path / "landing")
     assert (settings.sources_file, settings.pipeline_file) == (Path("/etc/s.toml"), Path("/etc/p.toml"))
+
+
+def test_runs_are_scheduled_from_the_first_start_of_the_services() -> None:
+    settings = Settings.from_environment({"CLICKMILL_SCHEDULE_START": "2026-11-21T15:31:07.123456+00:00"})
+    assert settings.schedule_start == datetime(2026, 11, 21, 15, 31, 7, 123456, tzinfo=UTC)
+    assert Settings.from_environment({}).schedule_start.utcoffset() is not None
 
 
 @pytest.mark.parametrize("environment", [{}, {"CLICKMILL_HOME": "", "CLICKMILL_SOURCES": ""}])

@@ -1,0 +1,46 @@
+"""A task is a session of its own: what one made Spark compile must serve the next."""
+
+from __future__ import annotations
+
+import json
+import random
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_jobs.spark_status import SparkStatus
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def compiled_classes(spark: SparkSession) -> int:
+    """How often this Spark has compiled generated code, from the metrics beside its UI."""
+    status = SparkStatus.of(spark)
+    assert status is not None
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"{status.address}/metrics/json", timeout=10) as answer:
+        histograms = json.load(answer)["histograms"]
+    return sum(
+        int(found["count"]) for name, found in histograms.items() if name.endswith("CodeGenerator.compilationTime")
+    )
+
+
+def test_a_session_compiles_nothing_that_another_has(spark: SparkSession, spark_remote: str) -> None:
+    # A whole number is part of the code, so that nobody has compiled this before.
+    number = random.randrange(1 << 40)
+
+    def ask(session: SparkSession) -> int:
+        before = compiled_classes(session)
+        session.range(100).where(f"id % 7 + {number} = {number}").selectExpr(f"id + {number}").collect()
+        return compiled_classes(session) - before
+
+    assert ask(spark) > 0
+    second = type(spark).builder.remote(spark_remote).create()
+    try:
+        assert ask(second) == 0
+    finally:
+        second.stop()
