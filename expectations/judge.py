@@ -26,7 +26,7 @@ class Outcome:
 
     ``observed`` says what was found. ``page`` is the name of the Data Docs page; ``source`` is None where the partition
     is of all sources. ``observed_value``, ``lowest`` and ``highest`` are numbers where the check is on one number, or
-    on two that must be equal; None else.
+    on two that must be equal; None else. ``examples`` are of what was found, where it is no rows.
     """
 
     check: Check
@@ -39,6 +39,7 @@ class Outcome:
     observed_value: float | None
     lowest: float | None
     highest: float | None
+    examples: tuple[str, ...] = ()
 
     @property
     def has_failed(self) -> bool:

@@ -17,6 +17,7 @@ from include.buckets import MAX_BUCKETS
 from include.check_settings import THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
 from include.counting import CountKey, CountSettings, counts_by_key
 from include.errors import UsageError
+from include.history import SchemaDriftSettings, VolumeSettings
 
 Model = TypeVar("Model", bound=BaseModel)
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -52,6 +53,8 @@ class PipelineSettings(BaseModel):
     data_docs_days: int = Field(90, ge=1)
     thresholds: dict[str, Threshold] = Field(default_factory=dict, validate_default=True)
     checks: tuple[ConfiguredCheck, ...] = ()
+    volume: VolumeSettings = VolumeSettings()
+    schema_drift: SchemaDriftSettings = SchemaDriftSettings()
     counts: dict[CountKey, CountSettings] = Field(default_factory=dict, validate_default=True)
 
     @field_validator("counts")

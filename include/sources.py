@@ -66,6 +66,7 @@ class Source(BaseModel):
     max_line_bytes: int = Field(65536, ge=256)
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     checks: tuple[ConfiguredCheck, ...] = ()
+    unwatched_fields: tuple[FieldPath, ...] = ()
 
     @field_validator("thresholds")
     @classmethod
@@ -90,11 +91,13 @@ class Source(BaseModel):
 
     @model_validator(mode="after")
     def fits_its_format(self) -> Source:
-        """JSON needs a field mapping, access logs a base URL, and neither takes the other's."""
+        """JSON needs a field mapping, access logs a base URL, and neither takes the other's settings."""
         if (self.format == "json") != (self.fields is not None):
             raise ValueError("[fields] belongs to a json source, and a json source needs it")
         if (self.format == "json") == (self.base_url is not None):
             raise ValueError("base_url belongs to a combined or common source, and such a source needs it")
+        if self.unwatched_fields and self.fields is None:
+            raise ValueError("unwatched_fields belongs to a json source: lines of an access log have no fields")
         return self
 
     @property

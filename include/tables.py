@@ -152,6 +152,19 @@ INGEST_ACCOUNTING = Table(
         Column("damaged_files", "ARRAY<STRING>", "Files that broke off; their lines before the damage count."),
         Column("is_closed", "BOOLEAN", "Whether _SUCCESS was there; false: ingested after the grace time."),
         Column("click_hours", "ARRAY<STRING>", "Click hours this log hour touches or, in earlier runs, touched."),
+        Column(
+            "sampled_lines",
+            "BIGINT",
+            "JSON lines whose fields were looked at: the first 100 of each file and every 100th; "
+            "null for access logs, and before it was measured.",
+            required=False,
+        ),
+        Column(
+            "sampled_fields",
+            "ARRAY<STRUCT<path: STRING, type: STRING, lines: BIGINT, example: STRING>>",
+            "Their fields, by dotted path and JSON type, with the lines that have it and one value; null as above.",
+            required=False,
+        ),
         Column("ingested_at", "TIMESTAMP", "When this row was written."),
     ),
     key=_BY_LOG_HOUR,

@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from pyspark.sql import Row
 
+from include.json_fields import SampledFields
 from include.landing import LandedHour
 from include.log_hours import Hour
+from include.sources import Source
 
 
 @dataclass
@@ -26,6 +29,8 @@ class HourAccount:
     first_clicked_at: datetime | None = None
     last_clicked_at: datetime | None = None
     ids_hash: int = 0
+    sampled_lines: int | None = None
+    sampled_fields: list[tuple[Any, ...]] | None = None
 
     @property
     def lines(self) -> int:
@@ -40,6 +45,14 @@ class HourAccount:
         self.first_clicked_at = min(filter(None, (self.first_clicked_at, row["first_clicked_at"])))
         self.last_clicked_at = max(filter(None, (self.last_clicked_at, row["last_clicked_at"])))
         self.ids_hash ^= row["ids_hash"] or 0
+
+    def add_fields(self, sampled: SampledFields, source: Source) -> None:
+        """Keep what was found in the sampled lines of a JSON source."""
+        assert source.fields is not None
+        self.sampled_lines = sampled.lines
+        # Client addresses are kept in no table of good lines, so not as an example either.
+        addresses = [source.fields.client_address] if source.fields.client_address else []
+        self.sampled_fields = sampled.as_rows(left_out=source.unwatched_fields, without_example=addresses)
 
     def as_row(self, source: str, landed: LandedHour, damaged: frozenset[str], now: datetime) -> tuple[object, ...]:
         """A row of ``ingest_accounting``, in its columns' order."""
@@ -63,6 +76,8 @@ class HourAccount:
             sorted(file.name for file in landed.files if str(file) in damaged),
             landed.is_closed,
             sorted(self.click_hours),
+            self.sampled_lines,
+            self.sampled_fields,
             now,
         )
 

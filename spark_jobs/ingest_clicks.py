@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from include.damage import find_damaged_files
 from include.errors import ClickmillError, MissingLandingError
 from include.job_arguments import JobArguments, OneLineParser, exit_with
+from include.json_fields import sampled_fields
 from include.landing import LandedHour, look_at
 from include.log_hours import Hour
 from include.settings import Settings
@@ -31,6 +32,7 @@ from spark_jobs.transforms.account_for_lines import count_out_of_order, count_ou
 from spark_jobs.transforms.build_clicks import accepted_lines, build_clicks, quarantine
 from spark_jobs.transforms.drop_duplicates import find_duplicates, log_hour_number
 from spark_jobs.transforms.parse_lines import parse_lines
+from spark_jobs.transforms.sample_lines import line_shapes
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, allow_missing: bool = False) -> list[str]:
@@ -76,6 +78,7 @@ class SourceIngest:
             accounts = accounts_of(hours, outcomes, out_of_order)
             changed_later = self._later_hours_changed_by(accepted_lines(parsed, duplicates), accounts, known)
             self._require_landed(changed_later, known)
+            self._add_fields(parsed, accounts)
             crawlers, clients = self._crawlers(parsed), self._clients(parsed)
             self._replace(QUARANTINED_CLICKS, quarantine(parsed, self.source.name), hours)
             self._replace(CLICKS, build_clicks(parsed, duplicates, crawlers, clients, self.source.name), hours)
@@ -161,6 +164,18 @@ class SourceIngest:
             "event_id", log_hour_number().alias("hour_number"), "file", "line", "row_id"
         )
         return find_duplicates(arrivals, before, self.source.lateness_hours)
+
+    def _add_fields(self, parsed: DataFrame, accounts: Mapping[Hour, HourAccount]) -> None:
+        """What fields the sampled lines of a JSON source have."""
+        if self.source.fields is None:
+            return
+        with step(self.lake.spark, "sample fields"):
+            rows = line_shapes(parsed).collect()
+        shapes: dict[Hour, list[tuple[str, int]]] = {hour: [] for hour in accounts}
+        for row in rows:
+            shapes[Hour.of_number(row["log_hour_number"])].append((row["example"], row["lines"]))
+        for hour, account in accounts.items():
+            account.add_fields(sampled_fields(shapes[hour]), self.source)
 
     def _crawlers(self, parsed: DataFrame) -> DataFrame:
         with step(self.lake.spark, "find user agents"):

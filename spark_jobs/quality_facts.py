@@ -15,6 +15,7 @@ from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.sources import Source
 from include.tables import AGGREGATES, CLICKS, GROUPING_METRICS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
+from spark_jobs.history import history_facts
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
 from spark_jobs.quality_log import published_at
 from spark_jobs.steps import step
@@ -77,6 +78,7 @@ def _frames(
         "duplicate_ids": measure_quality.duplicate_id_facts(clicks.where(with_earlier), lateness).where(
             F.col("hour_number") >= log_hours[0].number
         ),
+        **history_facts(lake, arguments.log_hours, click_hours),
     }
     for key, (table, layout) in layouts.items():
         buckets = layout.buckets or lake.buckets(table)

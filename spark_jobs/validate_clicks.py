@@ -19,6 +19,7 @@ import orjson
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from expectations.history import judge_history
 from expectations.judge import Outcome, judge
 from expectations.metrics import Facts, click_hour_frame, grouping_frame, log_hour_frame
 from expectations.suites import click_hour_checks, grouping_checks, log_hour_checks
@@ -69,8 +70,10 @@ class Validation:
         return [outcome for outcome in self.outcomes if outcome.has_failed and not outcome.is_critical_failure]
 
     def examples_of(self, outcome: Outcome) -> list[str]:
-        """At most 20 rows, as text, that are to blame for a failure."""
-        return self.examples.get(place_of(outcome), []) if outcome.has_failed else []
+        """At most 20 rows or fields, as text, that are to blame for a failure."""
+        if not outcome.has_failed:
+            return []
+        return list(outcome.examples) or self.examples.get(place_of(outcome), [])
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
@@ -129,7 +132,8 @@ def _judge(
         outcomes += judge(f"log_hours_{source.name}", frame, log_hour_checks(pipeline, source), data_docs)
     frame = click_hour_frame(touched.own, facts, layouts)
     outcomes += judge("click_hours", frame, click_hour_checks(pipeline), data_docs)
-    return outcomes + judge("groupings", grouping_frame(facts), grouping_checks(pipeline), data_docs)
+    outcomes += judge("groupings", grouping_frame(facts), grouping_checks(pipeline), data_docs)
+    return outcomes + judge_history(sources, arguments.log_hours, touched.own, facts, pipeline, data_docs)
 
 
 def _as_row(validation: Validation, outcome: Outcome) -> tuple[object, ...]:

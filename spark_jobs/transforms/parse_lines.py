@@ -12,6 +12,7 @@ from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, UNKNOWN_COUNTRY
 from spark_jobs.transforms.drop_duplicates import log_hour_number
 from spark_jobs.transforms.normalize_url import is_normal_url, normalize_url
+from spark_jobs.transforms.sample_lines import is_sampled
 
 COUNTRY_CODES = sorted(country.alpha_2 for country in pycountry.countries)
 
@@ -53,7 +54,8 @@ def parse_lines(lines: DataFrame, source: Source, tracking_parameters: tuple[str
     ``include.tables.QUARANTINE_REASONS`` else; ``raw`` is the text of quarantined lines
     only, ``clicked_at`` and ``url`` those of clicks. ``country_code`` is
     the mapped country, 'unknown' when missing or not ISO 3166-1 alpha-2, and null when the source maps none;
-    ``client_address`` is for looking up country and visitor, and is not kept in any table.
+    ``client_address`` is for looking up country and visitor, and is not kept in any table. ``sampled`` is the line
+    itself where it is a JSON object and one of the few whose fields are looked at; null else.
     """
     fields_of = _json_fields if source.fields else _access_log_fields
     with_fields, fields = fields_of(lines.withColumn("value", _without_marks()), source)
@@ -102,7 +104,13 @@ def parse_lines(lines: DataFrame, source: Source, tracking_parameters: tuple[str
         "referrer",
         "user_agent",
         "status",
+        _sampled(source).alias("sampled"),
     )
+
+
+def _sampled(source: Source) -> Column:
+    # Lines of an access log have no fields that could change.
+    return F.when(F.col("is_formed") & is_sampled(), F.col("value")) if source.fields else F.lit(None).cast("string")
 
 
 def _reason(source: Source, unformed_reason: str) -> Column:

@@ -1,0 +1,166 @@
+"""Suite ``volume``: an hour's numbers against those of the same hour of the days before.
+
+Clicks and visitors of a click hour are of all sources; lines and the quarantined share are of one source's log hour, so
+that a source that falls silent shows beside a busier one. Hours in which nothing landed are no history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from expectations.checks import CRITICAL, WARNING, Check, between
+from expectations.findings import NOT_ENOUGH_HISTORY, Finding, Findings, Partition
+from expectations.metrics import Facts
+from include.history import VolumeSettings, same_hour_before, usual_range
+from include.log_hours import Hour
+from include.tables import CLICKS_BY_COUNTRY_HOURLY, INGEST_ACCOUNTING, Table
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that has a usual value, where it is read, and what to think of when it has another.
+
+    Of a share, only too much is a fault.
+    """
+
+    name: str
+    table: Table
+    reason: str
+    is_share: bool = False
+
+
+CLICKS = Metric(
+    "clicks",
+    CLICKS_BY_COUNTRY_HOURLY,
+    "Half of them: a source or its uploader stopped. Twice as many: files landed twice, a crawler, a campaign. See the "
+    "check 'lines' of each source; if the clicks are real, nothing is to be done.",
+)
+VISITORS = Metric(
+    "visitors",
+    CLICKS_BY_COUNTRY_HOURLY,
+    "Beside the usual clicks: what visitors are told by, the source's field or client address and user agent, may have "
+    "changed.",
+)
+LINES = Metric(
+    "lines",
+    INGEST_ACCOUNTING,
+    "Files may be missing, or there twice. See the log hour's folder in the landing zone, and the source's uploader.",
+)
+QUARANTINED_SHARE = Metric(
+    "quarantined_share",
+    INGEST_ACCOUNTING,
+    "The source may have changed its format. See quarantined_clicks for the reasons, schema_drift for its fields.",
+    is_share=True,
+)
+
+
+@dataclass(frozen=True)
+class _Number:
+    """What a metric is in a partition, of how many, and what it was in other hours."""
+
+    metric: Metric
+    partition: Partition
+    value: float
+    of: int
+    by_hour: Mapping[Hour, float]
+
+
+def volume_checks(settings: VolumeSettings) -> list[Check]:
+    """A warning for each metric and, where the settings say so, a critical check."""
+    return [
+        Check(
+            "volume",
+            name,
+            metric.table.name,
+            between(name, None if metric.is_share else -deviations, deviations),
+            severity,
+            f"{metric.name.replace('_', ' ')} {'at most' if metric.is_share else 'within'} {deviations:g} deviations "
+            f"{'above' if metric.is_share else 'of'} the median of the same hour of the last {settings.days} days",
+            metric.reason,
+            when_null=NOT_ENOUGH_HISTORY,
+        )
+        for metric in (CLICKS, VISITORS, LINES, QUARANTINED_SHARE)
+        for name, severity, deviations in _bounds(metric, settings)
+    ]
+
+
+def volume_findings(
+    click_hours: Iterable[Hour],
+    log_hours: Iterable[Hour],
+    sources: Iterable[str],
+    facts: Facts,
+    settings: VolumeSettings,
+) -> Findings:
+    """What each metric is in these hours, and what it usually is."""
+    numbers = [*_of_click_hours(click_hours, facts), *_of_log_hours(log_hours, sources, facts)]
+    return {
+        (number.partition, name): _finding(number, deviations, settings)
+        for number in numbers
+        for name, _, deviations in _bounds(number.metric, settings)
+    }
+
+
+def _bounds(metric: Metric, settings: VolumeSettings) -> Iterator[tuple[str, str, float]]:
+    """The name of each check of the metric, its severity, and the deviations that it allows."""
+    yield metric.name, WARNING, settings.warning_deviations
+    if settings.critical_deviations is not None:
+        yield f"{metric.name}_critical", CRITICAL, settings.critical_deviations
+
+
+def _of_click_hours(click_hours: Iterable[Hour], facts: Facts) -> Iterator[_Number]:
+    accounts = [(Hour.parse(fact["hour"]), fact["has_landed"]) for fact in facts["accounting_history"]]
+    # Before its own log hour is ingested, a click hour has but the clicks of fast clocks: nothing to judge, or to
+    # judge by.
+    ingested, landed = {hour for hour, _ in accounts}, {hour for hour, has_landed in accounts if has_landed}
+    for metric in (CLICKS, VISITORS):
+        counted = {Hour.parse(fact["hour"]): fact[metric.name] for fact in facts["click_history"]}
+        by_hour = {hour: counted.get(hour, 0) for hour in landed}
+        for hour in ingested.intersection(click_hours):
+            clicks = counted.get(hour, 0)
+            yield _Number(metric, Partition(hour), clicks, clicks, by_hour)
+
+
+def _of_log_hours(log_hours: Iterable[Hour], sources: Iterable[str], facts: Facts) -> Iterator[_Number]:
+    accounts = {(fact["source"], Hour.parse(fact["hour"])): fact for fact in facts["accounting_history"]}
+    hours = list(log_hours)
+    for source in sources:
+        landed = {hour: fact for (of, hour), fact in accounts.items() if of == source and fact["has_landed"]}
+        lines = {hour: fact["lines"] for hour, fact in landed.items()}
+        shares = {hour: fact["quarantined"] / fact["lines"] for hour, fact in landed.items() if fact["lines"]}
+        for hour in hours:
+            if (source, hour) in accounts:
+                count = accounts[source, hour]["lines"]
+                yield _Number(LINES, Partition(hour, source), count, count, lines)
+                if count:
+                    yield _Number(QUARANTINED_SHARE, Partition(hour, source), shares[hour], count, shares)
+
+
+def _finding(number: _Number, deviations: float, settings: VolumeSettings) -> Finding:
+    metric, value = number.metric, number.value
+    days = [hour for hour in same_hour_before(number.partition.hour, settings.days) if hour in number.by_hour]
+    history = ", ".join(f"{hour.start:%-d %b} {_said(metric, number.by_hour[hour])}" for hour in days)
+    now = f"{metric.name} = {_said(metric, value)}"
+    if len(days) < settings.min_points:
+        told = f"{now}; {len(days)} of the {settings.min_points} days that a median needs"
+        return Finding(None, f"{told}; {history}" if days else told, value)
+    if metric.is_share:
+        # So many lines are as good as none, as a share of few lines too.
+        least = max(settings.smallest_share_deviation, settings.smallest_count_deviation / number.of)
+        usual = usual_range([number.by_hour[hour] for hour in days], 0, least)
+    else:
+        counts = [number.by_hour[hour] for hour in days]
+        usual = usual_range(counts, settings.smallest_deviation, settings.smallest_count_deviation)
+    lowest, highest = usual.bounds(deviations)
+    bounds = f"{'at most' if metric.is_share else f'{_said(metric, lowest)} to'} {_said(metric, highest)}"
+    return Finding(
+        judged=usual.distance(value),
+        observed=f"{now}; median of {len(days)} days {_said(metric, usual.median)}, expected {bounds}; {history}",
+        value=value,
+        lowest=None if metric.is_share else lowest,
+        highest=highest,
+    )
+
+
+def _said(metric: Metric, value: float) -> str:
+    return f"{value:.2%}" if metric.is_share else f"{value:,.0f}"
