@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from filelock import FileLock
 
@@ -420,12 +421,12 @@ def _bring_up(table: Path, index: Path, stamp: str | None) -> None:
             raise
 
 
-def _data_files(table: Path) -> dict[str, str]:
+def _data_files(table: Path) -> dict[str, Path]:
     """The table's data files as they are now: as Delta names them, and where each is."""
     from deltalake import DeltaTable
 
-    delta = DeltaTable(table)
-    return dict(zip(delta.get_add_actions()["path"].to_pylist(), delta.file_uris(), strict=True))
+    # Delta's log escapes names as URLs do.
+    return {name: table / unquote(name) for name in DeltaTable(table).get_add_actions()["path"].to_pylist()}
 
 
 def _known_files(connection: sqlite3.Connection) -> set[str] | None:
@@ -449,14 +450,14 @@ def _remove(index: Path) -> None:
         index.with_name(index.name + suffix).unlink(missing_ok=True)
 
 
-def _add(connection: sqlite3.Connection, files: Mapping[str, str]) -> None:
+def _add(connection: sqlite3.Connection, files: Mapping[str, Path]) -> None:
     """Take in the rows of these files."""
     if not files:
         return
     import pyarrow.dataset as ds
 
     writer = _Writer(connection)
-    rows = ds.dataset(list(files.values()), format="parquet")
+    rows = ds.dataset([str(path) for path in files.values()], format="parquet")
     for batch in rows.to_batches(columns=QUALITY_RESULTS.column_names, batch_size=_ROWS_AT_ONCE):
         writer.add(batch.to_pylist())
     connection.executemany("INSERT INTO file VALUES (?)", [(name,) for name in files])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from include.log_hours import Hour
@@ -33,7 +32,6 @@ class Quarantine:
 def read_quarantine(settings: Settings, hour: Hour, source: str | None = None) -> list[Quarantine]:
     """By source; only those with rejected lines. Reads the files of that log hour, and of ``raw`` a few rows."""
     import pyarrow.compute as pc
-    import pyarrow.dataset as ds
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
@@ -42,29 +40,27 @@ def read_quarantine(settings: Settings, hour: Hour, source: str | None = None) -
     except TableNotFoundError:
         return []
     of_hour = [("log_date", "=", hour.day.isoformat()), ("log_hour", "=", str(hour.hour))]
-    names = sorted({str(partition["source"]) for partition in table.partitions(of_hour)})
+    names = sorted({str(partition["source"]) for partition in table.partitions(file_pruning_predicate=of_hour)})
     found = []
     for name in names if source is None else [name for name in names if name == source]:
-        rows = ds.dataset(table.file_uris([("source", "=", name), *of_hour]), format="parquet")
-        counted: Counter[str] = Counter()
-        for batch in rows.to_batches(columns=["reason"]):
-            for counts in pc.value_counts(batch["reason"]).to_pylist():
-                counted[counts["values"]] += counts["counts"]
+        rows = table.to_pyarrow_dataset(file_pruning_predicate=[("source", "=", name), *of_hour])
+        reasons = rows.to_table(columns=["reason"])["reason"]
+        counts = sorted(
+            ((count["values"], count["counts"]) for count in pc.value_counts(reasons).to_pylist()),
+            key=lambda count: (-count[1], count[0]),
+        )
+        # Of the raw lines, which may be long, only those that are shown are read.
+        places = {reason: pc.indices_nonzero(pc.equal(reasons, reason))[:SAMPLES_PER_REASON] for reason, _ in counts}
         found.append(
             Quarantine(
                 name,
-                dict(counted.most_common()),
+                dict(counts),
                 {
                     reason: [
                         QuarantinedLine(**row)
-                        for row in rows.head(
-                            SAMPLES_PER_REASON,
-                            columns=["file", "line", "raw"],
-                            filter=ds.field("reason") == reason,
-                            batch_size=1024,
-                        ).to_pylist()
+                        for row in rows.take(of_reason, columns=["file", "line", "raw"]).to_pylist()
                     ]
-                    for reason in counted
+                    for reason, of_reason in places.items()
                 },
             )
         )

@@ -21,7 +21,6 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from include import quality_pages
@@ -63,7 +62,19 @@ def read_index(request: Request) -> Iterator[QualityIndex]:
         yield index
 
 
+def runs_of_hour(session: SessionDep, hour: str) -> Sequence[quality_pages.DagRun]:
+    """The newest runs of clicks_hourly over this log hour's partition."""
+    found = session.scalars(
+        select(DagRun)
+        .where(DagRun.dag_id == CLICKS_HOURLY, DagRun.partition_key == str(Hour.parse(hour)))
+        .order_by(DagRun.run_after.desc(), DagRun.id.desc())
+        .limit(MOST_RUNS)
+    )
+    return [quality_pages.DagRun(run.dag_id, run.run_id, str(run.state)) for run in found]
+
+
 Index = Annotated[QualityIndex, Depends(read_index)]
+Runs = Annotated[Sequence[quality_pages.DagRun], Depends(runs_of_hour)]
 router = APIRouter()
 
 
@@ -76,7 +87,7 @@ def overview(
 
 
 @router.get("/hours/{hour}")
-def one_hour(request: Request, index: Index, session: SessionDep, hour: str, source: str = "") -> Response:
+def one_hour(request: Request, index: Index, runs: Runs, hour: str, source: str = "") -> Response:
     """An hour, as log hour and as click hour."""
     at = Hour.parse(hour)
     page = quality_pages.render_hour(
@@ -85,7 +96,7 @@ def one_hour(request: Request, index: Index, session: SessionDep, hour: str, sou
         _links(request),
         source=source or None,
         quarantine=read_quarantine(_settings(request), at, source or None),
-        runs=_runs_of(session, at),
+        runs=runs,
     )
     if page is None:
         raise HTTPException(404, f"Nothing is known of {at}: no run has validated it yet.")
@@ -223,14 +234,3 @@ def _hours_of(run: DagRun) -> HourRange | None:
         return arguments_of_run(asked, run.partition_key).log_hours
     except UsageError:
         return None
-
-
-def _runs_of(session: Session, hour: Hour) -> Sequence[quality_pages.DagRun]:
-    """The newest runs of clicks_hourly over this log hour's partition."""
-    found = session.scalars(
-        select(DagRun)
-        .where(DagRun.dag_id == CLICKS_HOURLY, DagRun.partition_key == str(hour))
-        .order_by(DagRun.run_after.desc(), DagRun.id.desc())
-        .limit(MOST_RUNS)
-    )
-    return [quality_pages.DagRun(run.dag_id, run.run_id, str(run.state)) for run in found]

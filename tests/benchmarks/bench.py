@@ -1,7 +1,8 @@
-"""Measure Clickmill on this machine: against DuckDB, over 4 and 24 log hours, and one small hour through the DAG.
+"""Measure Clickmill on this machine: against DuckDB, over 4 and 24 log hours, one small hour through the DAG, pages.
 
 Everything that is compared runs in one go, in turn, several rounds; medians and ratios are what to quote.
-Sizes: ``BENCH_CLICKS`` (2,000,000), ``BENCH_ROUNDS`` (5); ``BENCH_ONLY`` names parts: duckdb, memory, dag.
+Sizes: ``BENCH_CLICKS`` (2,000,000), ``BENCH_ROUNDS`` (5); ``BENCH_ONLY`` names parts: duckdb, memory, dag,
+pages.
 """
 
 from __future__ import annotations
@@ -148,10 +149,59 @@ def small_hour(services: Services, rounds: int) -> None:
     )
 
 
+def pages(home: Path, rounds: int) -> None:
+    """The pages on data quality over 10,000 validated partitions, from the request to the answer's last byte."""
+    from starlette.testclient import TestClient
+
+    from include import quality_index
+    from plugins.data_quality import app as pages_app
+    from tests.quality_rows import append, validated_hours
+
+    settings = replace(Settings.from_environment({}), home=home)
+    first, hours = Hour.parse("2026-01-01T00"), 2500
+    *runs, newest = validated_hours(first, hours)  # four partitions an hour: two sources, the click hour, an operator
+    for run in runs:
+        append(settings.lake, run)
+    rows = sum(map(len, runs))
+    anew = seconds(lambda: quality_index.catch_up(settings))
+    append(settings.lake, newest)
+    by_one = seconds(lambda: quality_index.catch_up(settings))
+    size = settings.quality_index.stat().st_size / 1e6
+    console.print(
+        f"index of {rows:,} rows in {len(runs):,} commits: made anew in {anew:.1f} s, {size:.0f} MB; ", end=""
+    )
+    console.print(f"one more commit {1000 * by_one:.0f} ms")
+
+    app = pages_app.make_app(settings)
+    for guard in (pages_app.may_see_airflow, pages_app.may_read_clicks_hourly):
+        app.dependency_overrides[guard] = lambda: None
+    app.dependency_overrides[pages_app.runs_of_hour] = lambda: []
+    client, last = TestClient(app), first.plus(hours - 1)
+    table = Table(title=f"Pages over {4 * hours:,} validated partitions: milliseconds, {rounds} rounds in turn")
+    for heading in ("", "median", "smallest", "largest", "kB"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    asked = {
+        "overview, 3 days": "/",
+        "overview, 31 days": f"/?first={last.plus(-30 * 24).day}&last={last.day}",
+        "overview, 31 days of a source and a table": f"/?first={last.plus(-30 * 24).day}&source=web&table=clicks",
+        "an hour, with 7 days of each metric": f"/hours/{last}",
+        "a metric, 92 days": "/metric?suite=clicks&check=quarantined_share&series=web&days=92",
+    }
+    times: dict[str, list[float]] = {name: [] for name in asked}
+    sizes = {name: len(client.get(path).content) for name, path in asked.items()}  # warms up
+    for _ in range(rounds):
+        for name, path in asked.items():
+            times[name].append(1000 * seconds(lambda: client.get(path).raise_for_status()))  # noqa: B023 - called at once
+    for name, took in times.items():
+        numbers = (statistics.median(took), min(took), max(took), sizes[name] / 1000)
+        table.add_row(name, *(f"{number:.0f}" for number in numbers))
+    console.print(table)
+
+
 def main() -> None:
     """Run the parts and print their tables."""
     clicks, rounds = int(os.environ.get("BENCH_CLICKS", "2000000")), int(os.environ.get("BENCH_ROUNDS", "5"))
-    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,memory").split(",")
+    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,memory,pages").split(",")
     cores, gibibytes = psutil.cpu_count(), psutil.virtual_memory().total / 2**30
     console.print(f"{cores} cores, {gibibytes:.0f} GiB, Python {platform.python_version()}")
     home = Path(tempfile.mkdtemp(prefix="cm-bench-"))
@@ -167,6 +217,8 @@ def main() -> None:
                 stop(home)
         if "memory" in parts:
             memory(home)
+        if "pages" in parts:
+            pages(home / "pages", rounds)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

@@ -141,6 +141,12 @@ def test_rows_that_were_pruned_from_the_table_leave_the_index(settings: Settings
         assert [str(hour) for hour in cast(Any, index.span())] == [HOUR, HOUR]
 
 
+def test_a_home_may_have_any_name(settings: Settings, tmp_path: Path) -> None:
+    odd = Settings(tmp_path / "a home, with ü & 100", settings.sources_file, settings.pipeline_file)
+    append(odd.lake, [Row()])
+    assert counts_of(odd) == {("clicks", HOUR): Counts(passed=1)}
+
+
 def test_a_removed_table_leaves_an_empty_index(settings: Settings) -> None:
     append(settings.lake, [Row()])
     catch_up(settings)
