@@ -17,9 +17,9 @@ from include.log_hours import Hour
 from include.sources import Source
 from include.tables import CLICKS, QUARANTINED_CLICKS, Table
 
-#: Facts by subject, as ``spark_jobs.transforms.measure_quality.together`` gives them, and those from Delta's log:
-#: ``files``, one for each table and partition; ``other_types``, one for each column; ``publications``, one for each
-#: click hour that was published.
+#: Facts by subject: those that ``spark_jobs.transforms.measure_quality.together`` gives, and those of
+#: ``spark_jobs/quality_facts.py``: ``accounting`` and ``groupings``; ``files``, one for each table and partition;
+#: ``other_types``, one for each column; ``publications``, one for each click hour that was published.
 Facts = Mapping[str, Sequence[Mapping[str, Any]]]
 
 _HOUR_MICROS, _MINUTE_MICROS = 3_600_000_000, 60_000_000
@@ -210,6 +210,24 @@ def _published(key: str, count: _Group, published: _Group, published_micros: int
         f"published_{key}_differs": int(contents[0] != contents[1]),
         f"published_{key}": f"published {said[0]}, computed {said[1]}",
     }
+
+
+def grouping_facts(metrics: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """One fact per operator from the ``grouping_metrics`` of one run: the load of its instances."""
+    facts: list[Mapping[str, Any]] = []
+    for instances in _grouped(metrics, lambda row: row["operator"]).values():
+        rows = instances.facts
+        busiest = max(rows, key=lambda row: row["busiest_key_share"] * row["rows"])
+        facts.append(
+            {name: rows[0][name] for name in ("operator", "log_hours", "grouping", "instances")}
+            | {
+                "clicks": instances.sum("rows"),
+                "busiest_rows": max(instances.values("rows")),
+                "busiest_key": busiest["busiest_key"],
+                "busiest_key_rows": round(busiest["busiest_key_share"] * busiest["rows"]),
+            }
+        )
+    return facts
 
 
 def grouping_frame(facts: Facts) -> pd.DataFrame:

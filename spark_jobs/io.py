@@ -142,17 +142,24 @@ class Lake:
         columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
         with self.locked(f"append-{table.name}"):
-            write_deltalake(self.path(table), pa.Table.from_arrays(arrays, schema=schema), mode="append")
+            # Merged by name: a table of an earlier version may have more columns, which are null from now on.
+            appended = pa.Table.from_arrays(arrays, schema=schema)
+            write_deltalake(self.path(table), appended, mode="append", schema_mode="merge")
 
     def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
-        """These columns of the rows that the filters let through, without Spark; none of a table that lacks one."""
+        """These columns of the few rows that the filters let through, without Spark and its jobs.
+
+        A column that an earlier version of the table lacks is null, and a filter on it lets nothing through.
+        """
         if not self.exists(table):
             return []
         stored = DeltaTable(self.path(table))
-        if not set(columns) <= {field.name for field in stored.schema().fields}:
+        known = {one.name for one in stored.schema().fields}
+        if not {name for name, _, _ in where} <= known:
             return []
-        rows: list[dict[str, Any]] = stored.to_pyarrow_table(columns=list(columns), filters=list(where)).to_pylist()
-        return rows
+        there = [name for name in columns if name in known]
+        rows = stored.to_pyarrow_table(columns=there, filters=list(where)).to_pylist()
+        return [{name: row.get(name) for name in columns} for row in rows]
 
     def file_count(self, table: Table) -> int:
         """How many files the table has now."""

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from expectations.metrics import Facts, facts_by_subject
+from expectations.metrics import Facts, facts_by_subject, grouping_facts
 from include.buckets import Layout
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.sources import Source
-from include.tables import AGGREGATES, CLICKS, GROUPING_METRICS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
+from include.tables import AGGREGATES, CLICKS, GROUPING_METRICS, QUARANTINED_CLICKS, Table
 from spark_jobs.history import history_facts
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
 from spark_jobs.quality_log import published_at
 from spark_jobs.steps import step
+from spark_jobs.touched_hours import TouchedHours
 from spark_jobs.transforms import measure_quality
 
 #: For queries that measure. Adaptive execution would run a Spark job for each of its shuffles, and there is
@@ -34,14 +36,17 @@ def measure(
     lake: Lake,
     sources: Sequence[Source],
     arguments: JobArguments,
-    click_hours: Sequence[Hour],
+    touched: TouchedHours,
     layouts: Mapping[str, tuple[Table, Layout]],
 ) -> Facts:
-    """The facts for ``expectations.metrics``, of these log hours and click hours. Hold the lake's lock."""
+    """The facts for ``expectations.metrics``, of these log hours and the click hours they own. Hold the lake's lock."""
+    click_hours = touched.own
     published = published_at(lake, click_hours)
     with measuring(lake.spark), step(lake.spark, "measure quality"):
         rows = measure_quality.together(**_frames(lake, sources, arguments, click_hours, layouts, published)).collect()
     facts = facts_by_subject((row["subject"], row["facts"]) for row in rows)
+    facts["accounting"] = [account | {"log_date": account["log_date"].isoformat()} for account in touched.accounts]
+    facts["groupings"] = grouping_facts(_newest_metrics(lake, arguments))
     facts["files"] = list(_file_facts(lake, sources, arguments.log_hours, click_hours, layouts))
     facts["other_types"] = [
         {"column": column, "type": stored} for column, stored in lake.columns_of_other_types(CLICKS).items()
@@ -66,13 +71,8 @@ def _frames(
     clicks = lake.read(CLICKS)
     # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
     measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
-    counted = lake.read(GROUPING_METRICS).where(
-        (F.col("source") == arguments.source) & (F.col("log_hours") == str(arguments.log_hours))
-    )
     configured = [check for source in sources for check in source.all_checks(lake.settings.pipeline)]
     frames = {
-        "groupings": measure_quality.grouping_facts(counted),
-        "accounting": lake.read(INGEST_ACCOUNTING).where(of_log_hours),
         "clicks": measure_quality.click_facts(measured, configured),
         "quarantined": measure_quality.quarantine_facts(lake.read(QUARANTINED_CLICKS).where(of_log_hours)),
         "duplicate_ids": measure_quality.duplicate_id_facts(clicks.where(with_earlier), lateness).where(
@@ -87,6 +87,16 @@ def _frames(
             rows = lake.read_click_hours(AGGREGATES[table], published)
             frames[f"published_by_{key}"] = measure_quality.published_facts(rows, str(table.bucket_key))
     return frames
+
+
+def _newest_metrics(lake: Lake, arguments: JobArguments) -> list[dict[str, Any]]:
+    """The load of each operator's instances in the newest run over these log hours."""
+    asked = [("source", "=", arguments.source), ("log_hours", "=", str(arguments.log_hours))]
+    rows = lake.read_rows(GROUPING_METRICS, GROUPING_METRICS.column_names, asked)
+    newest: dict[str, datetime] = {}
+    for row in rows:
+        newest[row["operator"]] = max(row["measured_at"], newest.get(row["operator"], row["measured_at"]))
+    return [row for row in rows if row["measured_at"] == newest[row["operator"]]]
 
 
 def _file_facts(

@@ -15,6 +15,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -164,6 +165,15 @@ class SparkStatus:
                         found.append(self._stage(attempt, int(job["jobId"]), steps))
         return found
 
+    def job_times(self, name: str) -> list[tuple[datetime, datetime]]:
+        """Beginning and end of each Spark job that ran under this step, Delta's own included."""
+        self.settle()
+        return [
+            (_moment(job["submissionTime"]), _moment(job["completionTime"]))
+            for job in self._jobs(name)
+            if "completionTime" in job
+        ]
+
     def queries(self, name: str) -> list[Query]:
         """The SQL executions that ran Spark jobs under this step, oldest first, with their final plans."""
         self.settle()
@@ -255,6 +265,10 @@ def _address_of(spark: SparkSession) -> str | None:
         return None
     host = spark.conf.get("spark.driver.host", "") or "127.0.0.1"
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fGMT").replace(tzinfo=UTC)
 
 
 def _job_ids(execution: dict[str, Any]) -> set[int]:

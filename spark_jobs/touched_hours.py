@@ -10,16 +10,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-
-from pyspark.sql import Row
-from pyspark.sql import functions as F
+from typing import Any
 
 from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
 from include.sources import Source, load_sources
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.io import Lake
-from spark_jobs.steps import step
+
+_COLUMNS = (
+    *INGEST_ACCOUNTING.key,
+    "lines",
+    "accepted",
+    "duplicates",
+    "out_of_order",
+    "files",
+    "bytes",
+    "damaged_files",
+    "is_closed",
+    "click_hours",
+    "ingested_at",
+)
 
 
 @dataclass(frozen=True)
@@ -28,14 +39,15 @@ class TouchedHours:
 
     ``own`` are those that belong to these log hours, in order. ``left`` are the others, with the log hour, such as
     ``web 2026-03-01T06``, that each belongs to. ``log_hours_of`` has, of both, all log hours that touch them, with
-    the moment each was ingested. ``absent`` are the log hours, such as ``web 2026-03-01T07``, that have not been
-    ingested.
+    the moment each was ingested. ``absent`` are those, such as ``web 2026-03-01T07``, that have not been ingested;
+    ``accounts`` has the accounting of the others.
     """
 
     own: list[Hour]
     left: dict[Hour, str]
     log_hours_of: dict[Hour, dict[str, datetime]]
-    absent: frozenset[str] = frozenset()
+    absent: frozenset[str]
+    accounts: list[dict[str, Any]]
 
     def described_left(self) -> list[str]:
         """A line for each click hour that is left to another run."""
@@ -70,7 +82,8 @@ def touched_click_hours(
             own.append(click_hour)
         else:
             left[click_hour] = last
-    return TouchedHours(own, left, {hour: touching[hour] for hour in [*own, *left]}, frozenset(missing))
+    accounts = [rows[log_hour] for log_hour in sorted(ingested)]
+    return TouchedHours(own, left, {hour: touching[hour] for hour in [*own, *left]}, frozenset(missing), accounts)
 
 
 def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[str, datetime]:
@@ -78,7 +91,7 @@ def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[str, datetime]:
     return _touching(_accounting_around(lake, HourRange.single(click_hour))).get(click_hour, {})
 
 
-def _touching(rows: Mapping[str, Row]) -> dict[Hour, dict[str, datetime]]:
+def _touching(rows: Mapping[str, Mapping[str, Any]]) -> dict[Hour, dict[str, datetime]]:
     touching: dict[Hour, dict[str, datetime]] = {}
     for log_hour, row in rows.items():
         for click_hour in row["click_hours"]:
@@ -86,13 +99,9 @@ def _touching(rows: Mapping[str, Row]) -> dict[Hour, dict[str, datetime]]:
     return touching
 
 
-def _accounting_around(lake: Lake, log_hours: HourRange) -> dict[str, Row]:
+def _accounting_around(lake: Lake, log_hours: HourRange) -> dict[str, dict[str, Any]]:
     """All sources' accounting, by log hour, as far as it can touch a click hour that these log hours touch."""
-    if not lake.exists(INGEST_ACCOUNTING):
-        return {}
     reach = timedelta(hours=1 + max(source.oldest_hours for source in load_sources(lake.settings).values()))
-    days = F.col("log_date").between((log_hours.start.start - reach).date(), (log_hours.end.start + reach).date())
-    accounting = lake.read(INGEST_ACCOUNTING).where(days)
-    with step(lake.spark, "find touched click hours"):
-        rows = accounting.select("source", "log_date", "log_hour", "click_hours", "ingested_at").collect()
+    first, last = (log_hours.start.start - reach).date(), (log_hours.end.start + reach).date()
+    rows = lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, [("log_date", ">=", first), ("log_date", "<=", last)])
     return {f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}": row for row in rows}

@@ -103,7 +103,7 @@ def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -
         run_id = new_run_id(now)
         touched = touched_click_hours(lake, sources, arguments.log_hours, allow_absent=True)
         layouts = {key: (table, lake.layout(table)) for key, table in counted_tables(settings.pipeline.counts).items()}
-        facts = measure(lake, sources, arguments, touched.own, layouts)
+        facts = measure(lake, sources, arguments, touched, layouts)
     data_docs = settings.reports / "data_docs" / run_id
     outcomes = _judge(settings, sources, arguments, touched, facts, layouts, data_docs)
     examples = find_examples(lake, sources, outcomes, layouts)
@@ -201,7 +201,8 @@ def main() -> None:
     else:
         print_validation(Console(), validation)
     if validation.critical_failures:
-        raise QualityError(f"{len(validation.critical_failures)} critical checks, as shown")
+        number = len(validation.critical_failures)
+        raise QualityError(f"{number} critical check failures, as shown; the hours are not published")
 
 
 if __name__ == "__main__":

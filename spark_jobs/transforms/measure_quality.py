@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from include.check_settings import ConfiguredCheck
@@ -50,20 +50,11 @@ def duplicate_id_facts(clicks: DataFrame, lateness_hours: int) -> DataFrame:
     ids = clicks.where("event_id IS NOT NULL").select(
         "source", F.xxhash64("event_id").alias("id_hash"), log_hour_number().alias("hour_number")
     )
-    # Only ids that come twice are looked at hour by hour.
-    twice = ids.groupBy("source", "id_hash").agg(F.count(F.lit(1)).alias("times")).where("times > 1")
-    hours = (
-        ids.join(twice, ["source", "id_hash"])
-        .groupBy("source", "id_hash")
-        .agg(F.sort_array(F.collect_list("hour_number")).alias("hours"))
-    )
-    positions = F.filter(
-        F.sequence(F.lit(1), F.size("hours") - 1),
-        lambda i: F.get("hours", i) - F.get("hours", i - 1) <= lateness_hours,
-    )
-    again = F.transform(positions, lambda i: F.get("hours", i))
+    arrivals = Window.partitionBy("source", "id_hash").orderBy("hour_number")
+    since = F.col("hour_number") - F.lag("hour_number").over(arrivals)
     return (
-        hours.select("source", F.explode(again).alias("hour_number"))
+        ids.withColumn("hours_since", since)
+        .where(F.col("hours_since") <= lateness_hours)
         .groupBy("source", "hour_number")
         .agg(F.count(F.lit(1)).alias("duplicate_event_ids"))
     )
@@ -126,19 +117,4 @@ def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
         F.count_if("has_two_buckets").alias("keys_with_two_buckets"),
         F.min(bad_hour).alias("first_hour"),
         F.max(bad_hour).alias("last_hour"),
-    )
-
-
-def grouping_facts(metrics: DataFrame) -> DataFrame:
-    """One row per operator: the load of its instances in the newest run, from ``grouping_metrics``."""
-    newest = metrics.groupBy("operator").agg(F.max_by("run_id", "measured_at").alias("run_id"))
-    return (
-        metrics.join(F.broadcast(newest), ["operator", "run_id"])
-        .groupBy("operator", "log_hours", "grouping", "instances")
-        .agg(
-            F.sum("rows").alias("clicks"),
-            F.max("rows").alias("busiest_rows"),
-            F.max_by("busiest_key", F.col("busiest_key_share") * F.col("rows")).alias("busiest_key"),
-            F.max(F.col("busiest_key_share") * F.col("rows")).cast("bigint").alias("busiest_key_rows"),
-        )
     )

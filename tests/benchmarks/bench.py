@@ -1,7 +1,7 @@
 """Measure Clickmill on this machine: against DuckDB, over 4 and 24 log hours, one small hour through the DAG, pages.
 
 Everything that is compared runs in one go, in turn, several rounds; medians and ratios are what to quote.
-Sizes: ``BENCH_CLICKS`` (2,000,000), ``BENCH_ROUNDS`` (5); ``BENCH_ONLY`` names parts: duckdb, memory, dag,
+Sizes: ``BENCH_CLICKS`` (2,000,000), ``BENCH_ROUNDS`` (5); ``BENCH_ONLY`` names parts: duckdb, memory, dag, quality,
 pages.
 """
 
@@ -106,6 +106,41 @@ def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> 
     spark.stop()
 
 
+def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
+    """Validate 4 log hours: Spark jobs, the time that Spark worked, and all of it."""
+    from pyspark.sql import SparkSession
+
+    from spark_jobs import aggregate_clicks, ingest_clicks, validate_clicks
+    from spark_jobs.session import configure
+    from spark_jobs.spark_status import SparkStatus
+    from spark_jobs.steps import step
+
+    settings = replace(Settings.from_environment({}), home=home / "quality")
+    lines = make_landing(settings.landing, 4, clicks)
+    arguments = JobArguments("web", HourRange(START, START.plus(4)))
+    os.environ["CLICKMILL_SPARK_UI_URL"] = services.spark_ui_url
+    spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
+    status = SparkStatus.of(spark)
+    assert status is not None
+    ingest_clicks.run(spark, settings, arguments)
+    aggregate_clicks.run(spark, settings, arguments)
+    jobs, worked, whole = [], [], []
+    for turn in range(rounds + 1):
+        with step(spark, f"round {turn}"):
+            took = seconds(lambda: validate_clicks.run(spark, settings, arguments))
+        times = status.job_times(f"round {turn}")
+        jobs.append(len(times))
+        worked.append((max(end for _, end in times) - min(start for start, _ in times)).total_seconds())
+        whole.append(took)
+    console.print(
+        f"validate {lines:,} clicks, 4 log hours: {jobs[0]} Spark jobs when the tables have just been written, then "
+        f"{', '.join(map(str, jobs[1:]))}; from the first job's start to the last one's end median "
+        f"{statistics.median(worked[1:]):.1f} s ({min(worked[1:]):.1f} to {max(worked[1:]):.1f}), with judging, pages "
+        f"and writing {statistics.median(whole[1:]):.1f} s ({rounds} rounds)"
+    )
+    spark.stop()
+
+
 def memory(home: Path) -> None:
     """Peak memory of a fresh server over 4 and over 24 log hours of the same size."""
     from pyspark.sql import SparkSession
@@ -201,18 +236,20 @@ def pages(home: Path, rounds: int) -> None:
 def main() -> None:
     """Run the parts and print their tables."""
     clicks, rounds = int(os.environ.get("BENCH_CLICKS", "2000000")), int(os.environ.get("BENCH_ROUNDS", "5"))
-    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,memory,pages").split(",")
+    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,quality,memory,pages").split(",")
     cores, gibibytes = psutil.cpu_count(), psutil.virtual_memory().total / 2**30
     console.print(f"{cores} cores, {gibibytes:.0f} GiB, Python {platform.python_version()}")
     home = Path(tempfile.mkdtemp(prefix="cm-bench-"))
     try:
-        if "duckdb" in parts or "dag" in parts:
+        if {"duckdb", "dag", "quality"} & set(parts):
             services = start(home)
             try:
                 if "dag" in parts:
                     small_hour(services, rounds)
                 if "duckdb" in parts:
                     against_duckdb(home, services, clicks, rounds)
+                if "quality" in parts:
+                    quality(home, services, clicks, rounds)
             finally:
                 stop(home)
         if "memory" in parts:

@@ -20,6 +20,7 @@ from include.settings import REPOSITORY, PipelineSettings
 from include.sources import JsonFields, Source
 from include.table_docs import fill_blocks
 from include.tables import (
+    AGGREGATES,
     BUCKETS_PROPERTY,
     CLICKS,
     CLICKS_BY_COUNTRY_HOURLY,
@@ -181,10 +182,7 @@ def _nullable(table: Table, column: str, where: str) -> Callable[[TemporaryLake,
 
 
 def _file(lake: TemporaryLake, table: Table, hour: Hour) -> Path:
-    day, number = table.partitioned_by[-2:]
-    folders = [(name, "=", str(value)) for name, value in ((day, hour.day), (number, hour.hour))]
-    uris = [uri for uri in _stored(lake, table).file_uris(partition_filters=folders)]
-    return Path(sorted(uris)[0])
+    return Path(sorted(_stored(lake, table).file_uris(file_pruning_predicate=_of_hour(table, hour)))[0])
 
 
 def _lose_file(table: Table) -> Callable[[TemporaryLake, Hour], None]:
@@ -211,16 +209,15 @@ def _scatter(table: Table) -> Callable[[TemporaryLake, Hour], None]:
     return plant
 
 
-def _publish_and(
-    computed: Table, published: Table, plant_in: Callable[[TemporaryLake, Hour], None]
-) -> Callable[[TemporaryLake, Hour], None]:
-    """Publish one table's hour, say so, and plant the fault after that."""
+def _publish_and(plant_in: Callable[[TemporaryLake, Hour], None]) -> Callable[[TemporaryLake, Hour], None]:
+    """Publish the hour, say so, and plant the fault after that."""
 
     def plant(lake: TemporaryLake, hour: Hour) -> None:
         from spark_jobs.io import Lake, click_hours_predicate
 
         stored = Lake(lake.spark, lake.settings)
-        stored.replace(published, stored.read_click_hours(computed, [hour]), click_hours_predicate([hour]))
+        for computed, published in AGGREGATES.items():
+            stored.replace(published, stored.read_click_hours(computed, [hour]), click_hours_predicate([hour]))
         lake.say_published(hour)
         plant_in(lake, hour)
 
@@ -263,10 +260,12 @@ def set_property(table: Table, name: str, value: str | None) -> Callable[[Tempor
 
 
 def _retype(table: Table, column: str, kind: pa.DataType) -> Callable[[TemporaryLake, Hour], None]:
-    """Write the whole table anew with a column of another type."""
+    """Write the table anew, with a column of another type and this hour's rows alone."""
 
     def plant(lake: TemporaryLake, hour: Hour) -> None:
-        stored = _stored(lake, table).to_pyarrow_table()
+        day, number = table.partitioned_by[-2:]
+        of_hour = [(day, "=", hour.day), (number, "=", hour.hour)]
+        stored = _stored(lake, table).to_pyarrow_table(filters=of_hour)
         place = stored.column_names.index(column)
         other = stored.set_column(place, column, stored[column].cast(kind))
         write_deltalake(
@@ -355,7 +354,7 @@ def _of_counts(key: str, table: Table, published: Table, one: str) -> list[Fault
             "critical",
             f"reconciliation.published_{key}_equals_computed",
             "published 8 rows with 65 clicks, computed 8 rows with 64 clicks",
-            plant=_publish_and(table, published, _change(published, one, click_count="click_count + 1")),
+            plant=_publish_and(_change(published, one, click_count="click_count + 1")),
         ),
     ]
 

@@ -140,5 +140,6 @@ class TemporaryLake:
 
 
 def _plain(value: Any, table: Table, name: str) -> Any:
-    declared = next(column.type for column in table.columns if column.name == name)
+    # A table of an earlier version has columns that are declared no more.
+    declared = next((column.type for column in table.columns if column.name == name), "")
     return dict(sorted(value)) if declared.startswith("MAP") else value

@@ -92,7 +92,7 @@ def test_metrics_say_what_each_instance_counted(lake: TemporaryLake) -> None:
 
 
 def test_a_skew_above_the_limit_is_a_warning_with_advice(lake: TemporaryLake) -> None:
-    _configure(lake, "max_skew = 1.1\n")
+    _configure(lake, "[thresholds]\nskew = { warning = 1.1 }\n")
     _land(lake)
     lake.run_all(HOUR)
     found = [row for row in lake.rows(QUALITY_RESULTS) if row["suite"] == "load"]

@@ -100,3 +100,58 @@ def test_shipped_configuration_is_valid() -> None:
     assert shipped.sources_file == REPOSITORY / "config" / "sources.toml"
     assert [source.name for source in choose_sources(shipped, "all")] == ["web"]
     assert shipped.pipeline.buckets >= 1
+
+
+def test_a_source_has_bounds_and_checks_of_its_own(settings: Settings) -> None:
+    settings.pipeline_file.write_text(
+        "[thresholds]\nlate_share = {warning = 0.1, critical = 0.9}\n"
+        "[[checks]]\nname = 'x'\nmetric = 'lines'\nlowest = 1\nreason = 'for all'\n"
+        "[[checks]]\nname = 'y'\nmetric = 'lines'\nlowest = 2\nreason = 'for all'\n"
+    )
+    sources = load_sources(
+        _write(
+            settings,
+            """
+            [sources.a]
+            format = "common"
+            base_url = "http://a"
+            thresholds.late_share = { critical = 0.4 }
+            [[sources.a.checks]]
+            name = "x"
+            metric = "null_share"
+            column = "referrer"
+            highest = 0.25
+            reason = "of its own"
+            [sources.b]
+            format = "common"
+            base_url = "http://b"
+            """,
+        )
+    )
+    late = {name: source.threshold("late_share", settings.pipeline) for name, source in sources.items()}
+    assert (late["a"].warning, late["a"].critical) == (0.1, 0.4)
+    assert (late["b"].warning, late["b"].critical) == (0.1, 0.9)
+    checks = {name: source.all_checks(settings.pipeline) for name, source in sources.items()}
+    assert [(check.name, check.reason) for check in checks["a"]] == [("y", "for all"), ("x", "of its own")]
+    assert [check.name for check in checks["b"]] == ["x", "y"]
+    assert checks["a"][1].measured == "null_share(referrer)"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("thresholds.skew = {warning = 3}", "sources.a.thresholds: Value error, unknown threshold 'skew'"),
+        (
+            "checks = [{name = 'x', metric = 'nulls', highest = 1, reason = 'r'}]",
+            "unknown metric 'nulls'; expected one of",
+        ),
+        (
+            "checks = [{name = 'x', metric = 'null_share', column = 'c', highest = 1, reason = 'r'}]",
+            "unknown column 'c'",
+        ),
+    ],
+)
+def test_unknown_thresholds_and_checks_of_a_source_are_named(settings: Settings, text: str, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        load_sources(_write(settings, f"[sources.a]\nformat = 'common'\nbase_url = 'http://a'\n{text}\n"))
+    assert said in str(raised.value)

@@ -1,0 +1,90 @@
+"""A lake whose tables were made by an earlier version is read and written like any other."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from include.log_hours import Hour
+from include.tables import GROUPING_METRICS, OUT_OF_ORDER_KEYS, QUALITY_RESULTS
+from tests.jobs.temporary_lake import TemporaryLake, click
+
+pytestmark = pytest.mark.spark
+
+HOUR = Hour.parse("2026-03-01T05")
+FORMER_RESULTS = """
+    CREATE TABLE delta.`{path}` (
+      run_id STRING NOT NULL, validated_at TIMESTAMP NOT NULL, suite STRING NOT NULL, partition STRING NOT NULL,
+      expectation STRING NOT NULL, severity STRING NOT NULL, success BOOLEAN NOT NULL, observed STRING
+    ) USING delta TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '0')
+"""
+FORMER_RESULT = """
+    INSERT INTO delta.`{path}` VALUES
+      ('old', TIMESTAMP'2026-03-01 06:00:00', 'click_hours', '2026-03-01T05', 'it was fine', 'critical', false, 'not')
+"""
+
+
+def _with_former_results(lake: TemporaryLake) -> None:
+    path = lake.settings.lake / QUALITY_RESULTS.name
+    for statement in (FORMER_RESULTS, FORMER_RESULT):
+        lake.spark.sql(statement.format(path=path)).collect()
+
+
+def test_results_of_an_earlier_version_are_read_with_nulls_and_hold_nothing(lake: TemporaryLake) -> None:
+    from spark_jobs.io import Lake
+    from spark_jobs.quality_log import published_at
+    from spark_jobs.transforms.latest_results import latest_results
+
+    _with_former_results(lake)
+    stored = Lake(lake.spark, lake.settings)
+    (row,) = stored.read(QUALITY_RESULTS).collect()
+    assert set(QUALITY_RESULTS.column_names) <= set(row.asDict())
+    assert (row["run_id"], row["outcome"], row["examples"]) == ("old", None, None)
+    assert latest_results(stored.read(QUALITY_RESULTS)).collect() == []
+    assert published_at(stored, [HOUR]) == {}
+
+
+def test_missing_columns_are_added_by_the_first_write(lake: TemporaryLake) -> None:
+    _with_former_results(lake)
+    lake.land(str(HOUR), {"a.json": click("a", f"{HOUR}:00:00Z")})
+    lake.run_all(str(HOUR))
+    rows = lake.rows(QUALITY_RESULTS)
+    assert {row["outcome"] for row in rows if row["run_id"] != "old"} == {"pass", "fail"}
+    assert [row["outcome"] for row in rows if row["run_id"] == "old"] == [None]
+    (described,) = lake.spark.sql(
+        f"SELECT comment FROM (DESCRIBE delta.`{lake.settings.lake / QUALITY_RESULTS.name}`) WHERE col_name = 'outcome'"
+    ).collect()
+    assert described["comment"].startswith("pass, fail")
+    commits = lake.commits(QUALITY_RESULTS)
+    lake.run("validate", str(HOUR))
+    assert lake.commits(QUALITY_RESULTS) == commits + 1
+
+
+def test_a_partitioned_table_gets_its_missing_column_too(lake: TemporaryLake) -> None:
+    from spark_jobs.io import Lake, log_hours_predicate
+
+    path = lake.settings.lake / OUT_OF_ORDER_KEYS.name
+    columns = ", ".join(
+        f"{column.name} {column.type}" for column in OUT_OF_ORDER_KEYS.columns if column.name != "largest_delay"
+    )
+    partitions = ", ".join(OUT_OF_ORDER_KEYS.partitioned_by)
+    lake.spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta PARTITIONED BY ({partitions})").collect()
+    stored = Lake(lake.spark, lake.settings)
+    row = ("web", date(2026, 3, 1), 5, "url", "http://shop.test/", 9, 2, 1.5)
+    predicate = log_hours_predicate("web", [HOUR])
+    stored.replace(OUT_OF_ORDER_KEYS, stored.rows(OUT_OF_ORDER_KEYS, [row]), predicate)
+    assert [row["largest_delay"] for row in lake.rows(OUT_OF_ORDER_KEYS)] == [1.5]
+
+
+def test_rows_are_appended_by_name(lake: TemporaryLake) -> None:
+    """A column that was added stands last in the table, wherever it is declared."""
+    from spark_jobs.io import Lake
+
+    path = lake.settings.lake / GROUPING_METRICS.name
+    columns = ", ".join(f"{column.name} {column.type}" for column in GROUPING_METRICS.columns if column.name != "job")
+    lake.spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta").collect()
+    row = ("r", datetime.now(UTC), "a job", "op", "web", "h", "g", 1, 0, 5, 1, None, None, "k", 0.5)
+    Lake(lake.spark, lake.settings).append_rows(GROUPING_METRICS, [row])
+    (stored,) = lake.rows(GROUPING_METRICS)
+    assert (stored["job"], stored["operator"], stored["rows"], stored["busiest_key"]) == ("a job", "op", 5, "k")
