@@ -242,30 +242,24 @@ class QualityIndex:
         self, hours: HourRange, *, source: str | None = None, table: str | None = None
     ) -> dict[tuple[str, str], Counts]:
         """By suite and hour, the newest verdicts of the partitions that pass the filters, summed."""
-        filters = "".join(
-            f" AND {column} = ?" for column, value in (("source", source), ("checked_table", table)) if value
-        )
+        filters, values = _filters(source, table)
         rows = self._connection.execute(
             "SELECT suite, hour, sum(passed), sum(undecided), sum(warnings), sum(failures) FROM verdict "
             f"INDEXED BY verdict_by_hour WHERE newest AND hour >= ? AND hour < ?{filters} GROUP BY hour, suite",
-            (str(hours.start), str(hours.end), *(value for value in (source, table) if value)),
+            (str(hours.start), str(hours.end), *values),
         )
         return {(suite, hour): Counts(*counts) for suite, hour, *counts in rows}
 
-    def bad_hours(
-        self, *, failing: bool, limit: int, source: str | None = None, table: str | None = None
-    ) -> tuple[int, list[tuple[str, Counts]]]:
-        """How many hours fail (or else only warn), of all there are, and the newest of them."""
-        filters = "".join(
-            f" AND {column} = ?" for column, value in (("source", source), ("checked_table", table)) if value
-        )
+    def bad_hours(self, *, source: str | None = None, table: str | None = None) -> list[tuple[str, Counts]]:
+        """Every hour, newest first, that fails or warns, with the verdicts that do so, summed."""
+        filters, values = _filters(source, table)
         rows = self._connection.execute(
             "SELECT hour, sum(passed), sum(undecided), sum(warnings), sum(failures) FROM verdict "
-            f"INDEXED BY verdict_bad WHERE newest AND failures + warnings > 0{filters} GROUP BY hour "
-            f"HAVING sum(failures) {'>' if failing else '='} 0 ORDER BY hour DESC",
-            tuple(value for value in (source, table) if value),
-        ).fetchall()
-        return len(rows), [(hour, Counts(*counts)) for hour, *counts in rows[:limit]]
+            f"INDEXED BY verdict_bad WHERE newest AND failures + warnings > 0{filters} "
+            "GROUP BY hour ORDER BY hour DESC",
+            values,
+        )
+        return [(hour, Counts(*counts)) for hour, *counts in rows]
 
     def publications(self, hours: HourRange) -> dict[str, Event]:
         """The newest event of each of these click hours that has one."""
@@ -350,6 +344,12 @@ class QualityIndex:
             f"SELECT DISTINCT {column} FROM verdict WHERE newest AND {column} IS NOT NULL ORDER BY 1"
         )
         return [value for (value,) in rows]
+
+
+def _filters(source: str | None, table: str | None) -> tuple[str, list[str]]:
+    """A condition on verdicts, to go on a WHERE, and its values."""
+    asked = {column: value for column, value in (("source", source), ("checked_table", table)) if value is not None}
+    return "".join(f" AND {column} = ?" for column in asked), list(asked.values())
 
 
 _RESULTS = """

@@ -190,9 +190,11 @@ def render_overview(index: QualityIndex, filters: Filters, links: Links) -> tupl
     suites = [suite for suite in index.suites() if any(suite == seen for seen, _ in counts)]
     days = _grid(hours, span, suites, counts, events)
     held = index.held()
-    failing_count, failing = index.bad_hours(failing=True, limit=MOST_LISTED, source=source, table=table)
-    warned_count, warned = index.bad_hours(failing=False, limit=MOST_LISTED, source=source, table=table)
+    # An hour is listed once.
     held_hours = {event.hour for event in held}
+    bad = [of_hour for of_hour in index.bad_hours(source=source, table=table) if of_hour[0] not in held_hours]
+    failing = [hour for hour, found in bad if found.failures]
+    warned = [(hour, found) for hour, found in bad if not found.failures]
     return _render(
         "quality_overview.html",
         links,
@@ -206,11 +208,10 @@ def render_overview(index: QualityIndex, filters: Filters, links: Links) -> tupl
         days=days,
         held_count=len(held),
         held=[_held(index, event) for event in held[:MOST_LISTED]],
-        # A held hour is listed once.
-        failing_count=failing_count - sum(1 for hour, _ in failing if hour in held_hours),
-        failing=[_failing(index, hour) for hour, _ in failing if hour not in held_hours],
-        warned_count=warned_count,
-        warned=warned,
+        failing_count=len(failing),
+        failing=[_failing(index, hour) for hour in failing[:MOST_LISTED]],
+        warned_count=len(warned),
+        warned=warned[:MOST_LISTED],
         missing=_missing(days),
         earlier=_shifted(filters, hours, -1) if span[0] < hours.start else None,
         later=_shifted(filters, hours, 1) if hours.end <= span[1] else None,

@@ -21,19 +21,66 @@ _ARROW = {
     "DOUBLE": pa.float64(),
     "TIMESTAMP": pa.timestamp("us", tz="UTC"),
 }
-#: Suite, check, table, severity, what holds, whether of a source; a mean and a deviation where it is a number.
-CHECKS: tuple[tuple[str, str, str, str, str, bool, float | None, float], ...] = (
-    ("reconciliation", "lines_add_up", "clicks", "critical", "lines = clicks + duplicates + quarantine", True, None, 0),
-    ("clicks", "no_event_id_twice", "clicks", "critical", "no event id is accepted twice", True, 0, 0),
-    ("clicks", "quarantined_share", "quarantined_clicks", "warning", "few lines are quarantined", True, 0.02, 0.004),
-    ("clicks", "unknown_country_share", "clicks", "warning", "most countries are known", True, 0.1, 0.02),
-    ("volume", "clicks", "clicks", "warning", "about as many clicks as on other days", True, 20000, 900),
-    ("schema_drift", "no_new_fields", "clicks", "warning", "no field is new", True, None, 0),
-    ("reconciliation", "urls_equal_countries", "clicks_by_url_hourly", "critical", "URLs = countries", False, None, 0),
-    ("aggregates", "top_url_share", "clicks_by_url_hourly", "warning", "no URL has most clicks", False, 0.2, 0.02),
-    ("layout", "url_same_buckets", "clicks_by_url_hourly", "critical", "same buckets", False, None, 0),
-    ("load", "skew", "grouping_metrics", "warning", "instances count about alike", False, 1.4, 0.2),
-)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A check that is made up; with a ``mean`` it is on a number, which deviates by so much."""
+
+    suite: str
+    name: str
+    table: str
+    severity: str
+    holds: str
+    reason: str
+    of_source: bool = True
+    mean: float | None = None
+    deviation: float = 0.0
+
+
+CHECKS = (
+    Checked(
+        "reconciliation", "lines_add_up", "clicks", "critical", "lines = clicks + duplicates + lines in quarantine",
+        "No line vanishes and none is counted twice. Ingest the log hour again.",
+    ),
+    Checked(
+        "clicks", "no_event_id_twice", "clicks", "critical", "no event id is accepted twice within the lateness window",
+        "A click would be counted twice. Ingest the log hours again, the earlier one first.", mean=0.0,
+    ),
+    Checked(
+        "clicks", "quarantined_share", "quarantined_clicks", "warning", "at most 3.6% of the lines are quarantined",
+        "A source that changes its format shows here first. Look at the reasons.", mean=0.02, deviation=0.004,
+    ),
+    Checked(
+        "clicks", "unknown_country_share", "clicks", "warning", "at most 18% of the clicks are of no known country",
+        "The country database may be old. Name a newer one in config/pipeline.toml.", mean=0.1, deviation=0.02,
+    ),
+    Checked(
+        "volume", "clicks", "clicks", "warning", "about as many clicks as at this hour of previous days",
+        "Files may be missing, or the site is down. Ask the source.", mean=20_000, deviation=900,
+    ),
+    Checked(
+        "schema_drift", "no_new_fields", "clicks", "warning", "no field that was never seen before",
+        "The source has changed. Map the field in config/sources.toml, or leave it.",
+    ),
+    Checked(
+        "reconciliation", "urls_equal_countries", "clicks_by_url_hourly", "critical",
+        "clicks summed over URLs = clicks summed over countries",
+        "One of the tables is older than the other. Run aggregate_clicks again.", of_source=False,
+    ),
+    Checked(
+        "aggregates", "top_url_share", "clicks_by_url_hourly", "warning", "no URL has more than 28% of the clicks",
+        "A crawler that hides, or a broken page that reloads itself.", of_source=False, mean=0.2, deviation=0.02,
+    ),
+    Checked(
+        "layout", "url_same_buckets", "clicks_by_url_hourly", "critical", "every stored bucket is what its key says",
+        "Tables that are not co-partitioned join wrongly. Run repartition_tables.", of_source=False,
+    ),
+    Checked(
+        "load", "skew", "grouping_metrics", "warning", "the busiest instance has at most 2.2 times the mean",
+        "Cores idle. Ask advise_grouping for a better grouping.", of_source=False, mean=1.4, deviation=0.2,
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -92,24 +139,24 @@ def _validated(hour: Hour, sources: Sequence[str], chance: random.Random) -> lis
     at = hour.end + timedelta(minutes=chance.randint(4, 20))
     run_id = f"{at:%Y%m%dT%H%M%S}-{chance.getrandbits(32):08x}"
     rows, reasons = [], []
-    for suite, check, table, severity, holds, of_source, mean, deviation in CHECKS:
-        for source in sources if of_source else (None,):
-            partition = f"count_by_url {hour}" if suite == "load" else f"{source} {hour}" if source else str(hour)
-            fails = chance.random() < (0.004 if severity == "critical" else 0.02)
+    for check in CHECKS:
+        for source in sources if check.of_source else (None,):
+            partition = f"count_by_url {hour}" if check.suite == "load" else f"{source} {hour}" if source else str(hour)
+            fails = chance.random() < (0.001 if check.severity == "critical" else 0.01)
+            mean, deviation = check.mean, check.deviation
             value = None if mean is None else mean + (chance.gauss(0, 1) + (8 if fails else 0)) * deviation
             if mean == 0:
                 value = float(fails * chance.randint(1, 40))
-            if fails and severity == "critical":
-                reasons.append(f"{suite}: {partition}: expected {holds}")
+            observed = "found 12 and 12" if value is None else f"{check.name} = {value:,.4g}"
+            if fails and check.severity == "critical":
+                reasons.append(f"{partition}: expected {check.holds}; found {observed}")
             rows.append(
                 Row(
-                    run_id, at, suite, partition, source, str(hour), table, check, holds, severity,
-                    "fail" if fails else "pass",
-                    f"{check} = {value:.4g}" if value is not None else "found 12 where 12 were expected",
-                    value,
-                    None if mean is None else max(0, mean - 4 * deviation),
+                    run_id, at, check.suite, partition, source, str(hour), check.table, check.name, check.holds,
+                    check.severity, "fail" if fails else "pass", observed, value,
+                    None if mean is None else max(0.0, mean - 4 * deviation),
                     None if mean is None else mean + 4 * deviation,
-                    f"Why {check} is looked at. Run the log hour again.",
+                    check.reason,
                     [f"https://example.com/{number}" for number in range(3)] if fails else [],
                     None, 2.0, f"data_docs/{run_id}/log_hours.html",
                 )

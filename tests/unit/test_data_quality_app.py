@@ -187,6 +187,24 @@ def test_the_overview_lists_what_is_held_before_the_grid(client: TestClient, set
     assert "2026-03-01T01 to 2026-03-01T04" in text
 
 
+def test_every_bad_hour_is_listed_once_held_before_failing_before_warning(
+    client: TestClient, settings: Settings
+) -> None:
+    hours = [f"2026-03-01T{number:02d}" for number in range(24)]
+    for number, hour in enumerate(hours):
+        severity = "warning" if number >= 22 else "critical"
+        failed = Row(hour=hour, partition=f"web {hour}", outcome="fail", severity=severity)
+        append(settings.lake, [failed, event(hour, "held" if number < 15 else "published", "why")])
+    text = client.get("").text
+    assert "15 click hours held" in text
+    assert "7 hours with critical failures" in text
+    assert "2 hours with warnings only" in text
+    listed = re.findall(r'class="concern (\w+)">\s*<h3><a href="[^"]*/hours/([^"]*)"', text)
+    # At most twelve of a kind, newest first.
+    assert listed == [("held", hour) for hour in hours[14:2:-1]] + [("fail", hour) for hour in hours[21:14:-1]]
+    assert "and 3 earlier held hours" in text
+
+
 def test_filters_keep_their_choice_and_change_the_grid(client: TestClient, settings: Settings) -> None:
     append(
         settings.lake, [Row(outcome="fail"), Row(source="shop", partition=f"shop {HOUR}", suite="volume", check_id="v")]

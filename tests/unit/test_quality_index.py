@@ -53,7 +53,7 @@ def test_an_empty_lake_has_an_empty_index(settings: Settings) -> None:
     with open_index(settings) as index:
         assert index.span() is None
         assert index.held() == []
-        assert index.bad_hours(failing=True, limit=5) == (0, [])
+        assert index.bad_hours() == []
         assert (index.sources(), index.tables(), index.suites()) == ([], [], [])
 
 
@@ -186,10 +186,9 @@ def test_filters_leave_out_other_sources_and_tables(settings: Settings) -> None:
     assert counts_of(settings, source="shop") == {("clicks", HOUR): Counts(passed=1)}
     assert counts_of(settings, table="quarantined_clicks") == {("clicks", HOUR): Counts(warnings=1)}
     with open_index(settings) as index:
-        assert index.bad_hours(failing=True, limit=5) == (1, [(HOUR, Counts(0, 0, 1, 1))])
-        assert index.bad_hours(failing=True, limit=5, source="shop") == (0, [])
-        # An hour that fails is not listed again for its warnings.
-        assert index.bad_hours(failing=False, limit=5) == (0, [])
+        assert index.bad_hours() == [(HOUR, Counts(0, 0, 1, 1))]
+        assert index.bad_hours(table="quarantined_clicks") == [(HOUR, Counts(0, 0, 1, 0))]
+        assert index.bad_hours(source="shop") == []
 
 
 def test_a_history_has_the_values_and_bounds_of_its_own_series_in_order(settings: Settings) -> None:
