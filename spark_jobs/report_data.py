@@ -149,7 +149,10 @@ def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingR
         critical_failures=said["critical"],
         warnings=said["warning"],
         data_docs=f"data_docs/{newest}/click_hours.html" if newest else None,
-        held=[f"{hour}: {'; '.join(reasons)}" for hour, reasons in held_hours(lake, hours[0] if hours else EARLIEST).items()],
+        held=[
+            f"{hour}: {'; '.join(reasons)}"
+            for hour, reasons in held_hours(lake, hours[0] if hours else EARLIEST).items()
+        ],
     )
 
 
