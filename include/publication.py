@@ -123,13 +123,15 @@ class ClickHourState:
     """Whether a click hour may be published as it is counted now.
 
     ``failures`` are the critical ones of the click hour and of the log hours that touch it. ``waits_for`` says what
-    is yet to be done before anything can be said of these counts; None if nothing. ``event`` is the newest one, None
-    if there is none; ``is_decided``: it is a person's decision on these very counts.
+    is yet to be done before anything can be said of these counts; None if nothing. ``ingested_again`` are the log hours
+    that touch it and were ingested since they were validated, such as ``web 2026-03-01T06``. ``event`` is the newest
+    one, None if there is none; ``is_decided``: it is a person's decision on these very counts.
     """
 
     hour: Hour
     was_validated: bool
     waits_for: str | None
+    ingested_again: frozenset[str]
     failures: tuple[Failure, ...]
     event: Event | None
     is_decided: bool
@@ -176,6 +178,11 @@ def click_hour_state(
         hour=hour,
         was_validated=str(hour) in findings.validated_at,
         waits_for=_waits_for(hour, log_hours, counted_at, findings.validated_at),
+        ingested_again=frozenset(
+            log_hour
+            for log_hour, ingested_at in log_hours.items()
+            if log_hour in findings.validated_at and findings.validated_at[log_hour] <= ingested_at
+        ),
         failures=tuple(failure for partition in partitions for failure in findings.failures.get(partition, ())),
         event=event,
         is_decided=event is not None and event.outcome in DECISIONS.values() and event.at > changed_at,

@@ -9,7 +9,8 @@ from uuid import uuid4
 import pyarrow.compute as pc
 
 from include.exports import export_hours
-from include.log_hours import Hour
+from include.job_arguments import JobArguments
+from include.log_hours import Hour, HourRange
 from include.publication import COLUMNS, HELD, SUITE, ClickHourState, Findings, click_hour_state, event_row
 from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS
 from spark_jobs.io import Lake, click_hours_predicate
@@ -37,6 +38,17 @@ def click_hour_states(lake: Lake, touching: Mapping[Hour, Mapping[str, datetime]
         hour: click_hour_state(hour, log_hours, counted_at.get(hour), findings)
         for hour, log_hours in sorted(touching.items())
     }
+
+
+def arguments_for(log_hours: Iterable[str]) -> list[JobArguments]:
+    """These log hours, such as ``web 2026-03-01T06``, as ranges without gaps, each of one source."""
+    found: list[JobArguments] = []
+    for source, hour in sorted((name, Hour.parse(hour)) for name, hour in (text.split() for text in log_hours)):
+        if found and found[-1].source == source and found[-1].log_hours.end == hour:
+            found[-1] = JobArguments(source, HourRange(found[-1].log_hours.start, hour.plus(1)))
+        else:
+            found.append(JobArguments(source, HourRange.single(hour)))
+    return found
 
 
 def hold_failing(lake: Lake, run_id: str, states: Iterable[ClickHourState]) -> dict[Hour, ClickHourState]:

@@ -33,7 +33,7 @@ from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.tables import Table
 from spark_jobs.io import Lake
-from spark_jobs.publication import click_hour_states, hold_failing, new_run_id
+from spark_jobs.publication import arguments_for, click_hour_states, hold_failing, new_run_id
 from spark_jobs.quality_examples import Place, find_examples, place_of
 from spark_jobs.quality_facts import measure
 from spark_jobs.quality_log import append_results, remove_old_results
@@ -111,7 +111,12 @@ def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -
     validation = Validation(run_id, now, arguments, touched, outcomes, examples, seconds, data_docs)
     append_results(lake, [_as_row(validation, outcome) for outcome in outcomes])
     with lake.locked():
-        held = hold_failing(lake, run_id, click_hour_states(lake, touched.log_hours_of).values())
+        states = click_hour_states(lake, touched.log_hours_of)
+        held = hold_failing(lake, run_id, states.values())
+    # Ingesting a log hour may ingest later ones again, whose duplicates are others now. Their clicks are in the counts.
+    asked = {f"{source.name} {hour}" for source in sources for hour in arguments.log_hours}
+    for others in arguments_for({again for hour in touched.own for again in states[hour].ingested_again} - asked):
+        validate(spark, settings, others)
     remove_old_results(lake, settings, now)
     return replace(validation, newly_held=held)
 

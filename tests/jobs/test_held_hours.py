@@ -197,6 +197,19 @@ def test_clicks_that_nobody_has_judged_do_not_slip_through_a_run_beside(lake: Te
     assert events(lake) == ["published", "held"]
 
 
+def test_a_log_hour_that_another_run_ingested_again_is_judged_by_that_run(lake: TemporaryLake) -> None:
+    """An earlier log hour comes later, and has the first arrival of a click that the other one has counted."""
+    same = click("same", f"{NEXT}:00:00Z", "http://shop.test/same")
+    lake.land(NEXT, {"a.json": same + click("other", f"{NEXT}:30:00Z")})
+    lake.run_all(NEXT)
+    assert published(lake) == {NEXT: 2}
+    lake.land(HOUR, {"a.json": same + click("first", f"{HOUR}:30:00Z")})
+    lake.run_all(HOUR)
+    assert lake.accounting()[NEXT]["accepted"] == 1
+    assert published(lake) == {HOUR: 1, NEXT: 2}
+    assert events(lake, NEXT) == ["published", "published"]
+
+
 def test_killed_between_the_word_and_the_deed_a_decision_is_finished_by_running_it_again(
     lake: TemporaryLake, killed_when_recorded: Callable[..., None]
 ) -> None:

@@ -21,6 +21,7 @@ from include.publication import (
     event_row,
 )
 from include.tables import QUALITY_RESULTS
+from spark_jobs.publication import arguments_for
 
 HOUR = Hour.parse("2026-03-01T05")
 LOG_HOUR = f"web {HOUR}"
@@ -132,6 +133,20 @@ def test_a_log_hour_that_nobody_has_judged_yet_keeps_its_click_hours_back() -> N
     assert not state(
         checked(str(HOUR), 4), checked(LOG_HOUR, 2), checked(LATER, 2), counted=3, **ingested_again
     ).can_be_published
+
+
+def test_a_log_hour_that_was_validated_and_ingested_again_is_to_be_validated_again() -> None:
+    rows = (*FINE, checked(LATER, 2))
+    assert state(*rows, **{LOG_HOUR: 0, LATER: 0.5}).ingested_again == set()
+    assert state(*rows, **{LOG_HOUR: 0, LATER: 3}).ingested_again == {LATER}
+    # One that was never validated is another run's.
+    assert state(*FINE, **{LOG_HOUR: 0, LATER: 3}).ingested_again == set()
+    ranges = arguments_for({LATER, LOG_HOUR, f"access {HOUR}", f"web {HOUR.plus(3)}"})
+    assert [f"{of.source} {of.log_hours}" for of in ranges] == [
+        f"access {HOUR}",
+        f"web {HOUR}..{HOUR.plus(2)}",
+        f"web {HOUR.plus(3)}",
+    ]
 
 
 def test_an_event_is_a_row_of_the_table() -> None:
