@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NOTIFICATIONS = """
 [[held]]
-notifier = "plugins.webhook.WebhookNotifier"
+notifier = "plugins.notifiers.webhook.WebhookNotifier"
 connection = "held_webhook"
 [held.payload]
 hour = "{{ params.hour }}"

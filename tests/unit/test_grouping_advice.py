@@ -156,10 +156,10 @@ def test_warning_says_what_to_do() -> None:
             "clicks": 800, "busiest_rows": 317, "busiest_key": HOSTILE, "busiest_key_rows": 248}  # fmt: skip
     (row,) = grouping_frame({"groupings": [fact]}).to_dict("records")
     assert row["skew"] == pytest.approx(3.17)
-    assert row["finding"].endswith(
+    assert row["uneven_load"].endswith(
         "alone has 31% of the clicks: above 3 instances fields grouping cannot help; salt it by 4"
     )
-    assert "\x1b" not in row["finding"]
+    assert "\x1b" not in row["uneven_load"]
     assert "choose another number of instances" in uneven_load_advice("fields(url) over 8", 8, "a", 0.1)
 
 

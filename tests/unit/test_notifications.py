@@ -12,12 +12,12 @@ from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 from include.errors import UsageError
 from include.notifications import held_notifiers
 from include.settings import REPOSITORY
-from plugins.webhook import WebhookNotifier
+from plugins.notifiers.webhook import WebhookNotifier
 from tests.web_receiver import receiver
 
 WEBHOOK = """
 [[held]]
-notifier = "plugins.webhook.WebhookNotifier"
+notifier = "plugins.notifiers.webhook.WebhookNotifier"
 connection = "held_webhook"
 [held.payload]
 text = "{{ params.hour }} is held: {{ params.reasons | join('; ') }}"
@@ -85,10 +85,10 @@ def test_the_examples_in_the_file_are_notifiers_of_what_is_installed(tmp_path: P
     ("text", "message"),
     [
         ('[[held]]\nnotifier = "nowhere.Notifier"', "nowhere.Notifier.*No module named 'nowhere'"),
-        ('[[held]]\nnotifier = "plugins.webhook.Nobody"', "plugins.webhook.Nobody.*no attribute"),
+        ('[[held]]\nnotifier = "plugins.notifiers.webhook.Nobody"', "plugins.notifiers.webhook.Nobody.*no attribute"),
         ('[[held]]\nnotifier = "pathlib.Path"', r"pathlib\.Path.*no BaseNotifier"),
         ('[[held]]\nnotifier = "NoModule"', "NoModule"),
-        ('[[held]]\nnotifier = "plugins.webhook.WebhookNotifier"\nurl = "x"', "missing 2 required .*'connection'"),
+        ('[[held]]\nnotifier = "plugins.notifiers.webhook.WebhookNotifier"\nurl = "x"', "missing 2 required .*'connection'"),
         ('[[held]]\nto = "x"', r"held\.0\.notifier: Field required"),
         ("[[failed]]", "failed: Extra inputs are not permitted"),
     ],
