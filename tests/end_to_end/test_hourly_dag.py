@@ -105,6 +105,9 @@ def test_the_accounting_is_the_true_one(services: Services, truth: Truth, backfi
 def test_every_task_says_what_it_did_and_links_the_report(api: AirflowApi, backfilled: Outcome) -> None:
     run = next(run for run in api.runs(DAG_ID, HOURS[:1]) if run.state == "success")
     for task in api.tasks(DAG_ID, run.run_id):
+        if task.task_id == "ask_about_held":
+            assert task.state == "skipped"
+            continue
         log = str(api.log(DAG_ID, task))
         if task.task_id == "wait_for_landing":
             assert "waiting for _SUCCESS of: nothing" in log
