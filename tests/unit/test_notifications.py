@@ -88,7 +88,10 @@ def test_the_examples_in_the_file_are_notifiers_of_what_is_installed(tmp_path: P
         ('[[held]]\nnotifier = "plugins.notifiers.webhook.Nobody"', "plugins.notifiers.webhook.Nobody.*no attribute"),
         ('[[held]]\nnotifier = "pathlib.Path"', r"pathlib\.Path.*no BaseNotifier"),
         ('[[held]]\nnotifier = "NoModule"', "NoModule"),
-        ('[[held]]\nnotifier = "plugins.notifiers.webhook.WebhookNotifier"\nurl = "x"', "missing 2 required .*'connection'"),
+        (
+            '[[held]]\nnotifier = "plugins.notifiers.webhook.WebhookNotifier"\nurl = "x"',
+            "missing 2 required .*'connection'",
+        ),
         ('[[held]]\nto = "x"', r"held\.0\.notifier: Field required"),
         ("[[failed]]", "failed: Extra inputs are not permitted"),
     ],
