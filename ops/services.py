@@ -1,7 +1,8 @@
 """The services of one home: Spark Connect and Airflow, under supervisord, on loopback only.
 
 From Python: `start(home)`, `stop(home)`, `status(home)`. From a shell: `python -m ops.services start`,
-`stop`, `status`, and for jobs run by hand `eval "$(python -m ops.services env)"`.
+`stop`, `status`, and for jobs run by hand `eval "$(python -m ops.services env)"`. In a container, or under
+systemd, `run` starts them and stays; `health` says whether all are well.
 
 Steps of a start: choose ports, write the settings, start supervisord (Spark starts at once), migrate
 Airflow's database meanwhile, start Airflow's programs, wait until all answer.
@@ -13,11 +14,13 @@ import argparse
 import fcntl
 import hashlib
 import http.client
+import ipaddress
 import json
 import os
 import re
 import shlex
 import shutil
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -50,6 +53,8 @@ MARK = "CLICKMILL_SERVICES_OF"
 # A Unix socket's path holds 104 bytes on macOS and 108 on Linux; supervisord appends its pid at first.
 LONGEST_SOCKET_PATH = 90
 LOCAL_NAMES = "localhost,127.0.0.1,::1"
+# How often `run` looks whether supervisord still keeps the services up.
+WATCH_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,25 @@ def socket_path(home: Home) -> Path:
     return private_temp_folder() / name
 
 
-def airflow_settings(home: Home, ports: Ports, keys: Secrets) -> dict[str, str]:
+def listen_address(environment: Mapping[str, str]) -> str:
+    """Return the address on which Airflow and Spark's UI listen; Spark Connect stays on loopback.
+
+    Raises:
+        OpsError: exit 2, when CLICKMILL_LISTEN holds no IP address.
+    """
+    address = environment.get("CLICKMILL_LISTEN", "").strip() or "127.0.0.1"
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        raise OpsError(
+            f"CLICKMILL_LISTEN={address!r}: expected an IP address, 127.0.0.1 (this machine only, the default) "
+            "or 0.0.0.0 (in a container)",
+            2,
+        ) from None
+    return address
+
+
+def airflow_settings(home: Home, ports: Ports, keys: Secrets, address: str) -> dict[str, str]:
     """Airflow's settings that Clickmill depends on; no shell variable overrides these."""
     connection = {
         "conn_type": "spark_connect",
@@ -167,7 +190,7 @@ def airflow_settings(home: Home, ports: Ports, keys: Secrets) -> dict[str, str]:
         "AIRFLOW__CORE__FERNET_KEY": keys.airflow_fernet_key,
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(keys.airflow_passwords_file),
-        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__HOST": address,
         "AIRFLOW__API__PORT": str(ports.airflow),
         "AIRFLOW__API__BASE_URL": f"http://localhost:{ports.airflow}",
         "AIRFLOW__API__SECRET_KEY": keys.airflow_secret_key,
@@ -211,7 +234,8 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
         environment[name] = ",".join(filter(None, (environment.get(name), LOCAL_NAMES)))
     for name, value in AIRFLOW_DEFAULTS.items():
         environment.setdefault(name, value)
-    environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    address = listen_address(base)
+    environment.setdefault("SPARK_LOCAL_IP", address)
     return environment | {
         MARK: str(home.path),
         "CLICKMILL_HOME": str(home.path),
@@ -239,7 +263,7 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
         "LC_ALL": "C.UTF-8",
         # Airflow renames its processes; without this the new name overwrites MARK as well.
         "SPT_NOENV": "1",
-        **airflow_settings(home, ports, keys),
+        **airflow_settings(home, ports, keys, address),
     }
 
 
@@ -379,7 +403,8 @@ def _begin_migration(home: Home, environment: Mapping[str, str]) -> subprocess.P
     """Start `airflow db migrate` unless this version has done it for this database."""
     stamp = home.airflow / "migrated"
     own = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" not in environment
-    if own and not (home.airflow / "airflow.db").exists():
+    # Only the home's own database is as old as its stamp: a server's may have been emptied meanwhile.
+    if not own or not (home.airflow / "airflow.db").exists():
         stamp.unlink(missing_ok=True)
     if stamp.exists() and stamp.read_text(encoding="utf-8") == _migration_stamp(home, environment):
         return None
@@ -441,6 +466,25 @@ def _unhealthy(health: Mapping[str, Any], parts: Sequence[str], since: datetime)
     return waiting
 
 
+def _missing(ports: Ports, programs: Sequence[str], since: datetime, begun: bool = True) -> dict[str, str]:
+    """Return each service that does not answer, or has not reported since `since`, with what it did not do.
+
+    Args:
+        begun: whether Airflow's programs have been started; before, none of them is asked.
+    """
+    missing: dict[str, str] = {}
+    if not _answers(ports.spark):
+        missing[SPARK] = f"did not answer on port {ports.spark}"
+    health = _airflow_health(ports.airflow) if begun else {}
+    if not health:
+        missing["airflow-api-server"] = f"did not answer on port {ports.airflow}"
+        return missing
+    parts = [name for name in programs if name not in (SPARK, "airflow-api-server")]
+    for part in _unhealthy(health, [name.removeprefix("airflow-").replace("-", "_") for name in parts], since):
+        missing[f"airflow-{part.replace('_', '-')}"] = "sent no heartbeat"
+    return missing
+
+
 def _wait_until_healthy(
     home: Home,
     ports: Ports,
@@ -451,8 +495,6 @@ def _wait_until_healthy(
 ) -> None:
     """Wait for every service; raise as soon as one of them has died."""
     supervisor = Supervisor(home)
-    parts = [name.removeprefix("airflow-").replace("-", "_") for name in programs if name != SPARK]
-    parts.remove("api_server")
     pids: dict[str, int] = {}
     waiting: dict[str, str] = {}
     while time.monotonic() < deadline:
@@ -463,15 +505,7 @@ def _wait_until_healthy(
             died = found.state in ("BACKOFF", "EXITED", "FATAL", "STOPPED", "UNKNOWN")
             if died or (found.pid and pids.setdefault(found.name, found.pid) != found.pid):
                 raise _failure(home, found.name, f"ended while starting (supervisord says {found.state})")
-        waiting = {}
-        if not _answers(ports.spark):
-            waiting[SPARK] = f"did not answer on port {ports.spark}"
-        health = _airflow_health(ports.airflow) if begun else {}
-        if not health:
-            waiting["airflow-api-server"] = f"did not answer on port {ports.airflow}"
-        else:
-            for part in _unhealthy(health, parts, since):
-                waiting[f"airflow-{part.replace('_', '-')}"] = "sent no heartbeat"
+        waiting = _missing(ports, programs, since, begun)
         if not waiting:
             return
         time.sleep(0.2)
@@ -680,6 +714,13 @@ def status(home: Path | str | None = None) -> list[ServiceState]:
     return supervisor.states() if place.run.is_dir() and supervisor.is_up() else []
 
 
+def _running_ports(home: Home) -> Ports:
+    ports = _read_ports(home)
+    if ports is None or not Supervisor(home).is_up():
+        raise OpsError(f"no services run for {home.path}; run: make run, or .venv/bin/python -m ops.services start")
+    return ports
+
+
 def running_services(home: Path | str | None = None) -> Services:
     """Return where the running services are.
 
@@ -687,10 +728,55 @@ def running_services(home: Path | str | None = None) -> Services:
         OpsError: when they do not run.
     """
     place = find_home(home)
-    ports = _read_ports(place)
-    if ports is None or not Supervisor(place).is_up():
-        raise OpsError(f"no services run for {place.path}; run: make run, or .venv/bin/python -m ops.services start")
-    return _services(place, ports, load_secrets(place))
+    return _services(place, _running_ports(place), load_secrets(place))
+
+
+def unwell(home: Path | str | None = None, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return each service that does not do its work, with what is wrong; {} when all are well.
+
+    Raises:
+        OpsError: when no services run.
+    """
+    ports = _running_ports(find_home(home))
+    # Airflow itself calls a part unhealthy whose last heartbeat is too old.
+    long_ago = datetime.min.replace(tzinfo=UTC)
+    return _missing(ports, _programs(os.environ if environment is None else environment), long_ago)
+
+
+# --- run in the foreground ------------------------------------------------------------------------
+
+
+def _watch(home: Home) -> None:
+    """Return only by raising: when supervisord is gone, or has given a service up."""
+    supervisor = Supervisor(home)
+    while True:
+        time.sleep(WATCH_SECONDS)
+        try:
+            lost = [found.name for found in supervisor.states() if found.state == "FATAL"]
+        except (OSError, http.client.HTTPException, xmlrpc.client.Error):
+            raise OpsError(f"supervisord has ended; see {home.logs / 'supervisord.log'}") from None
+        if lost:
+            raise _failure(home, lost[0], "ended again and again")
+
+
+def run(home: Path | str | None = None) -> None:
+    """Start the services, stay as long as supervisord keeps all of them up, then end them.
+
+    For a container's main process, and for systemd: both start anew what ends.
+
+    Raises:
+        KeyboardInterrupt: when told to end, by SIGTERM as by SIGINT; the services have been ended.
+        OpsError: when they do not start, or one of them does not stay up.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    services = start(home)
+    try:
+        # Without the password: a container engine keeps what is printed here.
+        print(f"services are up: Airflow {services.airflow_url}, home {services.home}", flush=True)
+        _watch(Home(services.home))
+    finally:
+        print("ending the services", flush=True)
+        stop(services.home)
 
 
 # --- command line ---------------------------------------------------------------------------------
@@ -706,7 +792,7 @@ def _print_addresses(services: Services) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Start, stop or show the services from the command line."""
     parser = argparse.ArgumentParser(prog="ops.services", description=str(__doc__).partition("\n")[0])
-    parser.add_argument("action", choices=("start", "stop", "status", "env"))
+    parser.add_argument("action", choices=("start", "stop", "status", "env", "run", "health"))
     parser.add_argument("--home", help="CLICKMILL_HOME; default: the variable, else var/ in the repository")
     options = parser.parse_args(arguments)
     try:
@@ -715,6 +801,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             services = start(options.home)
             print(f"services are up after {time.monotonic() - began:.1f} s")
             _print_addresses(services)
+        elif options.action == "run":
+            run(options.home)
+        elif options.action == "health":
+            missing = unwell(options.home)
+            for name, what in missing.items():
+                print(f"{name} {what}")
+            return 1 if missing else 0
         elif options.action == "stop":
             print("services stopped" if stop(options.home) else "no services ran")
         elif options.action == "env":
@@ -733,7 +826,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         print("services: interrupted; what was started has been ended", file=sys.stderr)
-        return 130
+        return 0 if options.action == "run" else 130
     return 0
 
 

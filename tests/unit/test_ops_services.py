@@ -6,6 +6,7 @@ import configparser
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from ops.services import (
     TRIGGERER,
     Ports,
     Services,
+    ServiceState,
     last_lines,
     marked_processes,
     render_settings,
@@ -128,6 +130,23 @@ def test_airflow_answers_on_loopback_only_and_its_addresses_follow_the_port(home
     assert environment["AIRFLOW__API__PORT"] == "8081"
     assert environment["AIRFLOW__API__BASE_URL"] == "http://localhost:8081"
     assert environment["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://localhost:8081/execution/"
+
+
+def test_airflow_and_sparks_ui_listen_where_they_are_told_and_spark_connect_stays_on_loopback(
+    home: Home, keys: Secrets
+) -> None:
+    environment = environment_of(home, keys, CLICKMILL_LISTEN="0.0.0.0")
+
+    assert environment["AIRFLOW__API__HOST"] == environment["SPARK_LOCAL_IP"] == "0.0.0.0"
+    assert rendered_spark_settings(environment)["spark.connect.grpc.binding.address"] == "127.0.0.1"
+    assert environment["AIRFLOW__API__BASE_URL"] == "http://localhost:8081"
+
+
+def test_address_to_listen_on_must_be_one(home: Home, keys: Secrets) -> None:
+    with pytest.raises(OpsError, match=r"CLICKMILL_LISTEN='everywhere': expected an IP address") as error:
+        environment_of(home, keys, CLICKMILL_LISTEN="everywhere")
+
+    assert error.value.exit_code == 2
 
 
 def test_connection_to_spark_has_the_port_the_token_and_the_only_host_that_takes_a_token(
@@ -334,6 +353,21 @@ def test_heartbeat_of_an_earlier_start_does_not_count() -> None:
     assert services._unhealthy({}, ["scheduler"], since) == ["scheduler"]
 
 
+@pytest.mark.parametrize(("database", "migrations"), [("", 0), ("postgresql+psycopg2://airflow@/airflow", 1)])
+def test_only_the_homes_own_database_is_trusted_to_be_as_it_was_left(
+    home: Home, monkeypatch: pytest.MonkeyPatch, database: str, migrations: int
+) -> None:
+    environment = {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database} if database else {}
+    (home.airflow / "airflow.db").touch()
+    (home.airflow / "migrated").write_text(services._migration_stamp(home, environment))
+    started: list[list[str]] = []
+    monkeypatch.setattr(services.subprocess, "Popen", lambda command, **options: started.append(command))
+
+    services._begin_migration(home, environment)
+
+    assert [command[1:] for command in started] == [["-m", "airflow", "db", "migrate"]] * migrations
+
+
 def test_failure_shows_the_service_the_end_of_its_log_and_where_it_is(home: Home) -> None:
     (home.logs / "spark-connect.out").write_text("".join(f"line {n}\n" for n in range(100)))
 
@@ -359,6 +393,113 @@ def test_last_lines_of_a_long_or_absent_file(tmp_path: Path) -> None:
 def test_start_timeout_must_be_seconds(value: str) -> None:
     with pytest.raises(OpsError, match=r"CLICKMILL_START_TIMEOUT=.*: expected seconds"):
         start_timeout({"CLICKMILL_START_TIMEOUT": value})
+
+
+@pytest.mark.parametrize(
+    ("spark", "scheduler", "missing"),
+    [
+        (True, "healthy", {}),
+        (False, "healthy", {SPARK: "did not answer on port 15003"}),
+        (True, "unhealthy", {"airflow-scheduler": "sent no heartbeat"}),
+        (True, "", {"airflow-api-server": "did not answer on port 8081"}),
+    ],
+)
+def test_health_names_each_service_that_does_not_do_its_work(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    spark: bool, scheduler: str, missing: dict[str, str],
+) -> None:  # fmt: skip
+    beat = datetime.now(UTC).isoformat()
+    report = {
+        part: {"status": status, f"latest_{part}_heartbeat": beat}
+        for part, status in {"scheduler": scheduler, "dag_processor": "healthy", "triggerer": "healthy"}.items()
+    }
+    monkeypatch.setattr(services, "_running_ports", lambda place: PORTS)
+    monkeypatch.setattr(services, "_answers", lambda port: spark)
+    monkeypatch.setattr(services, "_airflow_health", lambda port: report if scheduler else {})
+    monkeypatch.setenv("CLICKMILL_TRIGGERER", "1")
+
+    assert services.main(["health"]) == bool(missing)
+
+    assert capsys.readouterr().out.splitlines() == [f"{name} {what}" for name, what in missing.items()]
+
+
+def test_health_of_services_that_do_not_run_is_an_error(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert services.main(["health", "--home", str(home.path)]) == 1
+
+    assert "no services run for" in capsys.readouterr().err
+
+
+# --- in the foreground ----------------------------------------------------------------------------
+
+
+class FakeSupervisor:
+    """A supervisord whose services are all in one state; none answers when there is no state."""
+
+    def __init__(self, state: str | None) -> None:
+        self._state = state
+
+    def __call__(self, home: Home) -> FakeSupervisor:
+        return self
+
+    def states(self) -> list[ServiceState]:
+        if self._state is None:
+            raise ConnectionRefusedError
+        return [ServiceState(SPARK, self._state, 1)]
+
+
+@pytest.fixture
+def ended(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    """Services in the foreground that need not be started; the homes whose services were ended."""
+    ended: list[Path] = []
+    running = Services(home.path, 8081, 15003, 4041, "admin", "pass-word", "to-ken")
+    monkeypatch.setattr(services, "start", lambda place: running)
+    monkeypatch.setattr(services, "stop", ended.append)
+    monkeypatch.setattr(services, "WATCH_SECONDS", 0.01)
+    handler = signal.getsignal(signal.SIGTERM)
+    yield ended
+    signal.signal(signal.SIGTERM, handler)
+
+
+def test_run_stays_until_it_is_told_to_end_and_then_ends_the_services(
+    home: Home, ended: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looks: list[str] = []
+
+    class Told(FakeSupervisor):
+        def states(self) -> list[ServiceState]:
+            looks.append("")
+            if len(looks) == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return super().states()
+
+    monkeypatch.setattr(services, "Supervisor", Told("RUNNING"))
+
+    assert services.main(["run"]) == 0
+
+    assert len(looks) == 3
+    assert ended == [home.path]
+    printed = capsys.readouterr()
+    assert "http://localhost:8081" in printed.out
+    assert "pass-word" not in printed.out + printed.err
+
+
+@pytest.mark.parametrize(
+    ("state", "message"), [("FATAL", "spark-connect ended again and again"), (None, "supervisord has ended")]
+)
+def test_run_fails_when_the_services_do_not_stay_up(
+    home: Home,
+    ended: list[Path],
+    state: str | None,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(services, "Supervisor", FakeSupervisor(state))
+
+    assert services.main(["run"]) == 1
+
+    assert message in capsys.readouterr().err
+    assert ended == [home.path]
 
 
 def test_start_timeout_is_taken_from_the_shell() -> None:

@@ -1,0 +1,31 @@
+# Clickmill in one image: what `make setup` installs, on Debian's Python and Java. docker-compose.yml runs it.
+# Versions are said once: Python packages in requirements.txt, JARs in jars.lock, each with its checked sum.
+# Behind mirrors: an image of Debian 12 that knows them (apt, pip.conf, certificates, CLICKMILL_IVY_SETTINGS).
+ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim
+FROM ${BASE_IMAGE}
+
+RUN apt-get update \
+    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+        openjdk-17-jre-headless python3 python3-venv \
+    && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /opt/clickmill
+# The slow part needs the lock files only: a change of the code does not do it again.
+COPY requirements.txt requirements-uv.txt jars.lock ./
+COPY ops/__init__.py ops/bootstrap.py ops/
+RUN PIP_NO_CACHE_DIR=1 UV_NO_CACHE=1 python3 -m ops.bootstrap
+
+# What .dockerignore lets in. Compiled now: later nobody may write here.
+COPY . .
+RUN .venv/bin/python -m compileall -q -x '/\.venv/' .
+
+# Its own user, that owns the state and nothing else. A folder of the host that is mounted as the state
+# should belong to the same number.
+ARG CLICKMILL_UID=1000
+RUN useradd --uid "$CLICKMILL_UID" --user-group --home-dir /var/lib/clickmill --create-home --skel /dev/null clickmill
+USER clickmill
+
+ENV PATH=/opt/clickmill/.venv/bin:$PATH \
+    CLICKMILL_HOME=/var/lib/clickmill \
+    AIRFLOW_HOME=/var/lib/clickmill/airflow
+CMD ["python", "-m", "ops.services", "run"]

@@ -1,0 +1,159 @@
+"""docker-compose.yml, the Dockerfile and .dockerignore, read as text: that they work is seen in tests/end_to_end."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+
+from ops.bootstrap import JAVA_VERSIONS, REPOSITORY, UV_LOCK
+
+COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
+REQUIREMENTS = (REPOSITORY / "requirements.txt").read_text()
+
+
+def instructions(name: str) -> list[str]:
+    """The Dockerfile's instructions of one kind, without comments, each on one line."""
+    lines = [line for line in DOCKERFILE.splitlines() if not line.lstrip().startswith("#")]
+    joined = "\n".join(lines).replace("\\\n", " ").splitlines()
+    return [line.removeprefix(f"{name} ").strip() for line in joined if line.startswith(f"{name} ")]
+
+
+def image_environment() -> dict[str, str]:
+    return dict(pair.split("=", 1) for line in instructions("ENV") for pair in line.split())
+
+
+def mounts(service: str) -> dict[str, str]:
+    """What is mounted where, of a service: path in the container -> name or folder; the mode is left out."""
+    found = {}
+    for volume in SERVICES[service]["volumes"]:
+        source, target = re.fullmatch(r"(\$\{.*?\}|[^:]*):([^:]*)(?::ro)?", volume).groups()  # type: ignore[union-attr]
+        found[target] = source
+    return found
+
+
+def test_ports_are_published_on_loopback_only_and_are_the_same_inside_and_outside() -> None:
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+
+    assert published
+    for name, ports in published.items():
+        for port in ports:
+            found = re.fullmatch(r"127\.0\.0\.1:(\$\{(\w+):-\d+\}):(\$\{\w+:-\d+\})", port)
+            assert found, f"{name} publishes {port}: expected 127.0.0.1:${{VARIABLE:-port}}:${{VARIABLE:-port}}"
+            assert found[1] == found[3] == SERVICES[name]["environment"][found[2]]
+    assert not any("network_mode" in service for name, service in SERVICES.items() if name != "postgres")
+
+
+def test_database_has_no_network() -> None:
+    assert SERVICES["postgres"]["network_mode"] == "none"
+    assert "ports" not in SERVICES["postgres"]
+
+
+def test_database_is_reached_through_the_shared_socket_by_drivers_that_are_locked() -> None:
+    address = SERVICES["clickmill"]["environment"]["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
+    folder = parse_qs(urlsplit(address).query)["host"][0]
+
+    assert urlsplit(address).password is None
+    assert urlsplit(address).username == SERVICES["postgres"]["environment"]["POSTGRES_USER"]
+    assert mounts("clickmill")[folder] == mounts("postgres")["/var/run/postgresql"]
+    # Airflow puts asyncpg in the place of the driver that the address names, for its other engine.
+    assert urlsplit(address).scheme == "postgresql+psycopg2"
+    for package in ("psycopg2-binary", "asyncpg"):
+        assert re.search(rf"^{package}==\d", REQUIREMENTS, re.MULTILINE), f"{package} is not in requirements.txt"
+
+
+def test_images_of_others_are_pinned_and_our_own_is_built_here() -> None:
+    for name, service in SERVICES.items():
+        if "build" in service:
+            assert "image" not in service
+        else:
+            assert re.search(r":\d+\.\d+[\w.-]*$", service["image"]), f"{name}: {service['image']} has no full version"
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["clickmill"]
+
+
+def test_no_secret_is_in_the_files() -> None:
+    for name, service in SERVICES.items():
+        for variable, value in service.get("environment", {}).items():
+            if re.search("PASSWORD|SECRET|TOKEN|KEY", variable):
+                assert variable.endswith("_FILE"), f"{name}: {variable}={value}"
+    assert not re.search(r"(?i)(password|secret|token|fernet)\w*=", DOCKERFILE)
+
+
+def test_every_service_comes_back_is_watched_and_has_time_to_end() -> None:
+    for service in SERVICES.values():
+        assert service["restart"] == "unless-stopped"
+        assert service["healthcheck"]["test"][0] == "CMD"
+        assert service["stop_grace_period"] == "1m"
+
+
+def test_clickmill_runs_without_root_and_without_privileges() -> None:
+    service = SERVICES["clickmill"]
+
+    assert instructions("USER") == ["clickmill"]
+    assert DOCKERFILE.index("\nUSER ") > DOCKERFILE.rindex("\nRUN ")
+    assert "user" not in service
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["read_only"] is True
+
+
+def test_state_and_configuration_are_mounted_where_the_image_looks_for_them() -> None:
+    code = instructions("WORKDIR")[0]
+    state = image_environment()["CLICKMILL_HOME"]
+
+    assert mounts("clickmill")[state] == "${CLICKMILL_STATE:-state}"
+    assert image_environment()["AIRFLOW_HOME"] == f"{state}/airflow"
+    assert mounts("clickmill")[f"{code}/config"] == "./config"
+    assert f"--home-dir {state} " in DOCKERFILE
+    named = {source for name in SERVICES for source in mounts(name).values() if not source.startswith((".", "/", "$"))}
+    assert named | {"state"} == set(COMPOSE["volumes"])
+
+
+def test_versions_are_said_in_the_lock_files_only() -> None:
+    installed = [line for line in instructions("RUN") if re.search(r"\b(pip|uv|curl|wget|mvn)\b", line)]
+
+    assert [line for line in instructions("RUN") if "python3 -m ops.bootstrap" in line]
+    assert not installed, f"{installed}: ops.bootstrap installs what the lock files name"
+    assert "==" not in DOCKERFILE
+    for file in ("Dockerfile", "docker-compose.yml", ".dockerignore"):
+        assert "://" not in (REPOSITORY / file).read_text().replace("postgresql+psycopg2://", "")
+    copied = " ".join(instructions("COPY"))
+    assert all(lock in copied for lock in ("requirements.txt", UV_LOCK, "jars.lock"))
+
+
+def test_image_has_a_java_that_spark_takes_and_debian_has() -> None:
+    java = re.search(r"openjdk-(\d+)-jre-headless", DOCKERFILE)
+
+    assert java
+    assert int(java[1]) in JAVA_VERSIONS
+    assert instructions("FROM") == ["${BASE_IMAGE}"]
+    assert "BASE_IMAGE=docker.io/library/debian:bookworm-slim" in instructions("ARG")
+    assert SERVICES["clickmill"]["build"]["args"]["BASE_IMAGE"].endswith(":-docker.io/library/debian:bookworm-slim}")
+
+
+def test_image_gets_the_code_that_runs_and_nothing_else() -> None:
+    lines = [
+        line for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")
+    ]
+    let_in = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    folders = {file.parent.name for file in REPOSITORY.glob("[a-z]*/*.py")} - {"tests"}
+    runs = folders | {"config"}
+
+    assert lines[0] == "*"
+    assert {"dags", "ops"} <= folders
+    assert runs <= let_in
+    assert let_in - runs <= {"plugins", "jars.lock", "requirements.txt", UV_LOCK}
+
+
+def test_settings_file_of_the_user_is_not_for_git() -> None:
+    assert "/.env" in (REPOSITORY / ".gitignore").read_text().splitlines()
+
+
+@pytest.mark.parametrize("variable", sorted(set(re.findall(r"\$\{(\w+)", yaml.safe_dump(COMPOSE)))))
+def test_every_variable_is_explained_in_the_guide(variable: str) -> None:
+    assert f"`{variable}`" in (REPOSITORY / "docs" / "guides" / "docker.md").read_text()
