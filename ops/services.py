@@ -760,20 +760,21 @@ def _watch(home: Home) -> None:
 
 
 def run(home: Path | str | None = None) -> None:
-    """Start the services, stay as long as supervisord keeps all of them up, then end them.
+    """Start the services, stay until told to end, by SIGTERM or SIGINT, then end them.
 
-    For a container's main process, and for systemd: both start anew what ends.
+    For a container's main process, and for systemd: both start anew what fails.
 
     Raises:
-        KeyboardInterrupt: when told to end, by SIGTERM as by SIGINT; the services have been ended.
-        OpsError: when they do not start, or one of them does not stay up.
+        OpsError: when they do not start, or one of them does not stay up; all have been ended.
+        KeyboardInterrupt: when told to end while they start; all have been ended.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     services = start(home)
     try:
         # Without the password: a container engine keeps what is printed here.
         print(f"services are up: Airflow {services.airflow_url}, home {services.home}", flush=True)
-        _watch(Home(services.home))
+        with suppress(KeyboardInterrupt):
+            _watch(Home(services.home))
     finally:
         print("ending the services", flush=True)
         stop(services.home)
@@ -826,7 +827,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         print("services: interrupted; what was started has been ended", file=sys.stderr)
-        return 0 if options.action == "run" else 130
+        return 130
     return 0
 
 

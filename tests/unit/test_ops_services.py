@@ -437,11 +437,14 @@ class FakeSupervisor:
 
     def __init__(self, state: str | None) -> None:
         self._state = state
+        self.looks = 0
 
     def __call__(self, home: Home) -> FakeSupervisor:
         return self
 
     def states(self) -> list[ServiceState]:
+        self.looks += 1
+        assert self.looks < 100, "still watching"
         if self._state is None:
             raise ConnectionRefusedError
         return [ServiceState(SPARK, self._state, 1)]
@@ -463,20 +466,18 @@ def ended(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
 def test_run_stays_until_it_is_told_to_end_and_then_ends_the_services(
     home: Home, ended: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    looks: list[str] = []
-
     class Told(FakeSupervisor):
         def states(self) -> list[ServiceState]:
-            looks.append("")
-            if len(looks) == 3:
+            if self.looks == 2:
                 os.kill(os.getpid(), signal.SIGTERM)
             return super().states()
 
-    monkeypatch.setattr(services, "Supervisor", Told("RUNNING"))
+    supervisor = Told("RUNNING")
+    monkeypatch.setattr(services, "Supervisor", supervisor)
 
     assert services.main(["run"]) == 0
 
-    assert len(looks) == 3
+    assert supervisor.looks >= 2
     assert ended == [home.path]
     printed = capsys.readouterr()
     assert "http://localhost:8081" in printed.out
