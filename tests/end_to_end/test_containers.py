@@ -72,21 +72,25 @@ def wait_until_well(run: Compose) -> None:
         time.sleep(2)
 
 
-def results(run: Compose) -> str:
-    return run("exec", "-T", "clickmill", "python", "-m", "spark_jobs.show_results").stdout
+def published(run: Compose) -> str:
+    """What was published, less the warnings: the current hour's scheduled run may add one at any time."""
+    shown = run("exec", "-T", "clickmill", "python", "-m", "spark_jobs.show_results").stdout
+    counts, passed, _ = shown.partition("PASSED")
+    assert passed, shown
+    return str(counts)
 
 
 def test_hour_goes_through_airflow_and_outlives_the_containers(compose: Compose) -> None:
     shown = compose("exec", "-T", "clickmill", "python", "-m", "ops.run", "--hours", "1", "--clicks", "1000").stdout
 
     assert "1 hours of web done" in shown
-    before = results(compose)
-    assert "PASSED" in before
+    before = published(compose)
+    assert "https://www.example.com/" in before
     compose("exec", "-T", "clickmill", "test", "-s", "/var/lib/clickmill/reports/report.html")
     compose("down")
     compose("up", "--detach")
     wait_until_well(compose)
-    assert results(compose) == before
+    assert published(compose) == before
     done = compose(
         "exec", "-T", "postgres", "psql", "--username=airflow", "--tuples-only", "--no-align",
         "--command=SELECT DISTINCT state FROM dag_run WHERE run_type = 'backfill'",
