@@ -8,8 +8,7 @@ from pathlib import Path
 from expectations.findings import judge_findings
 from expectations.judge import Outcome
 from expectations.metrics import Facts
-from expectations.suites.schema_drift import schema_drift_checks, schema_drift_findings
-from expectations.suites.volume import volume_checks, volume_findings
+from expectations.suites import schema_drift, volume
 from include.log_hours import Hour
 from include.settings import PipelineSettings
 from include.sources import Source
@@ -28,8 +27,12 @@ def judge_history(
     ``facts`` are those of ``spark_jobs.history``: of these hours and of the earlier ones that they are held against.
     """
     findings = {
-        **volume_findings(click_hours, log_hours, [source.name for source in sources], facts, settings.volume),
-        **schema_drift_findings(log_hours, sources, facts, settings.schema_drift),
+        **volume.volume_findings(click_hours, log_hours, [source.name for source in sources], facts, settings.volume),
+        **schema_drift.schema_drift_findings(log_hours, sources, facts, settings.schema_drift),
     }
-    checks = [*volume_checks(settings.volume), *schema_drift_checks(settings.schema_drift)]
+    checks = [
+        *volume.click_hour_checks(settings.volume),
+        *volume.log_hour_checks(settings.volume),
+        *schema_drift.log_hour_checks(settings.schema_drift),
+    ]
     return judge_findings("history", findings, checks, docs_folder)

@@ -55,7 +55,7 @@ class HourFields:
         return lines / self.lines
 
 
-def schema_drift_checks(settings: SchemaDriftSettings) -> list[Check]:
+def log_hour_checks(settings: SchemaDriftSettings) -> list[Check]:
     """Warnings all: what the counts need of a field is judged by what became of the lines."""
     earlier = f"in the last {settings.hours} hours and the same hour of the last {settings.days} days"
     return [

@@ -53,6 +53,7 @@ QUARANTINED_SHARE = Metric(
     "The source may have changed its format. See quarantined_clicks for the reasons, schema_drift for its fields.",
     is_share=True,
 )
+OF_CLICK_HOURS, OF_LOG_HOURS = (CLICKS, VISITORS), (LINES, QUARANTINED_SHARE)
 
 
 @dataclass(frozen=True)
@@ -66,23 +67,14 @@ class _Number:
     by_hour: Mapping[Hour, float]
 
 
-def volume_checks(settings: VolumeSettings) -> list[Check]:
-    """A warning for each metric and, where the settings say so, a critical check."""
-    return [
-        Check(
-            "volume",
-            name,
-            metric.table.name,
-            between(name, None if metric.is_share else -deviations, deviations),
-            severity,
-            f"{metric.name.replace('_', ' ')} {'at most' if metric.is_share else 'within'} {deviations:g} deviations "
-            f"{'above' if metric.is_share else 'of'} the median of the same hour of the last {settings.days} days",
-            metric.reason,
-            when_null=NOT_ENOUGH_HISTORY,
-        )
-        for metric in (CLICKS, VISITORS, LINES, QUARANTINED_SHARE)
-        for name, severity, deviations in _bounds(metric, settings)
-    ]
+def click_hour_checks(settings: VolumeSettings) -> list[Check]:
+    """Of each click hour: a warning a metric and, where the settings say so, a critical check."""
+    return _checks(OF_CLICK_HOURS, settings)
+
+
+def log_hour_checks(settings: VolumeSettings) -> list[Check]:
+    """The same of each source's log hour."""
+    return _checks(OF_LOG_HOURS, settings)
 
 
 def volume_findings(
@@ -101,6 +93,24 @@ def volume_findings(
     }
 
 
+def _checks(metrics: Iterable[Metric], settings: VolumeSettings) -> list[Check]:
+    return [
+        Check(
+            "volume",
+            name,
+            metric.table.name,
+            between(name, None if metric.is_share else -deviations, deviations),
+            severity,
+            f"{metric.name.replace('_', ' ')} {'at most' if metric.is_share else 'within'} {deviations:g} deviations "
+            f"{'above' if metric.is_share else 'of'} the median of the same hour of the last {settings.days} days",
+            metric.reason,
+            when_null=NOT_ENOUGH_HISTORY,
+        )
+        for metric in metrics
+        for name, severity, deviations in _bounds(metric, settings)
+    ]
+
+
 def _bounds(metric: Metric, settings: VolumeSettings) -> Iterator[tuple[str, str, float]]:
     """The name of each check of the metric, its severity, and the deviations that it allows."""
     yield metric.name, WARNING, settings.warning_deviations
@@ -113,7 +123,7 @@ def _of_click_hours(click_hours: Iterable[Hour], facts: Facts) -> Iterator[_Numb
     # Before its own log hour is ingested, a click hour has but the clicks of fast clocks: nothing to judge, or to
     # judge by.
     ingested, landed = {hour for hour, _ in accounts}, {hour for hour, has_landed in accounts if has_landed}
-    for metric in (CLICKS, VISITORS):
+    for metric in OF_CLICK_HOURS:
         counted = {Hour.parse(fact["hour"]): fact[metric.name] for fact in facts["click_history"]}
         by_hour = {hour: counted.get(hour, 0) for hour in landed}
         for hour in ingested.intersection(click_hours):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from expectations.checks import Check
-from expectations.suites import click_hour_checks, grouping_checks, log_hour_checks
+from expectations.suites import click_hour_checks, grouping_checks, log_hour_checks, schema_drift, volume
 from include.log_hours import Hour
 from include.settings import REPOSITORY, PipelineSettings
 from include.sources import JsonFields, Source
@@ -33,6 +32,8 @@ from include.tables import (
     QUARANTINED_CLICKS,
     Table,
 )
+from tests.jobs.fault import Fault, Lines
+from tests.jobs.history_faults import HISTORY_FAULTS
 from tests.jobs.temporary_lake import TemporaryLake, click
 
 PAGE = REPOSITORY / "docs" / "checks.md"
@@ -62,29 +63,6 @@ lowest = 0.9
 severity = "critical"
 reason = "The tracker runs on another page."
 """
-
-Lines = list[bytes]
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One fault: what it is, the check that must fail, and those that cannot but fail with it.
-
-    Checks are named ``suite.name``. It is either in what lands (``lines`` in place of an hour's, ``is_closed``,
-    ``files``), or planted afterwards, by ``plant``, in the lake and that hour. ``found`` is a part of what the check
-    says that it found.
-    """
-
-    what: str
-    severity: str
-    check: str
-    found: str
-    also: tuple[str, ...] = ()
-    lines: Callable[[Hour], Lines] | None = None
-    is_closed: bool = True
-    files: int = 1
-    plant: Callable[[TemporaryLake, Hour], None] | None = None
-    has_examples: bool = False
 
 
 def line(hour: Hour, number: int, **fields: Any) -> bytes:
@@ -667,7 +645,7 @@ TABLE_WIDE = [
     ],
 ]
 
-FAULTS = [*LANDED, *PLANTED, *(fault for faults in TABLE_WIDE for fault in faults)]
+FAULTS = [*LANDED, *PLANTED, *(fault for faults in TABLE_WIDE for fault in faults), *HISTORY_FAULTS]
 
 
 def all_checks() -> dict[str, tuple[str, Check]]:
@@ -675,8 +653,12 @@ def all_checks() -> dict[str, tuple[str, Check]]:
     source = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"))
     settings = PipelineSettings()
     by_kind = {
-        "log hour": log_hour_checks(settings, source),
-        "click hour": click_hour_checks(settings),
+        "log hour": [
+            *log_hour_checks(settings, source),
+            *volume.log_hour_checks(settings.volume),
+            *schema_drift.log_hour_checks(settings.schema_drift),
+        ],
+        "click hour": [*click_hour_checks(settings), *volume.click_hour_checks(settings.volume)],
         "operator": grouping_checks(settings),
     }
     return {f"{check.suite}.{check.name}": (kind, check) for kind, checks in by_kind.items() for check in checks}

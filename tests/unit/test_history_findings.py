@@ -12,16 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from expectations.checks import Check
 from expectations.findings import Finding, Partition, judge_findings
 from expectations.metrics import Facts, facts_by_subject
-from expectations.schema_drift import schema_drift_findings
-from expectations.volume import volume_checks, volume_findings
+from expectations.suites.schema_drift import schema_drift_findings
+from expectations.suites.volume import click_hour_checks, log_hour_checks, volume_findings
 from include.history import SchemaDriftSettings, VolumeSettings
 from include.log_hours import Hour
 from include.sources import JsonFields, Source
 
 NOW = Hour.parse("2026-03-29T05")
 DEFAULT = VolumeSettings()
+
+
+def _checks(settings: VolumeSettings) -> list[Check]:
+    return [*click_hour_checks(settings), *log_hour_checks(settings)]
+
+
 WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url", country="geo.country"))
 
 
@@ -126,20 +133,20 @@ def test_less_in_quarantine_than_usual_is_no_fault(tmp_path: Path) -> None:
     facts = [("accounting_history", _account(NOW.plus(-24 * day), 1000, 300)) for day in range(1, 9)]
     facts += [("accounting_history", _account(NOW, 1000, 0))]
     findings = volume_findings([], [NOW], ["web"], _facts(facts), DEFAULT)
-    outcomes = {o.check.name: o.outcome for o in judge_findings("h", findings, volume_checks(DEFAULT), tmp_path)}
+    outcomes = {o.check.name: o.outcome for o in judge_findings("h", findings, _checks(DEFAULT), tmp_path)}
     assert outcomes == {"lines": "pass", "quarantined_share": "pass"}
 
 
 def test_only_with_a_bound_is_there_a_critical_check() -> None:
-    assert {check.severity for check in volume_checks(DEFAULT)} == {"warning"}
-    strict = volume_checks(VolumeSettings(critical_deviations=12))
+    assert {check.severity for check in _checks(DEFAULT)} == {"warning"}
+    strict = _checks(VolumeSettings(critical_deviations=12))
     assert {check.name for check in strict if check.severity == "critical"} == {
         "clicks_critical", "visitors_critical", "lines_critical", "quarantined_share_critical",
     }  # fmt: skip
 
 
 def test_nothing_found_has_no_outcomes(tmp_path: Path) -> None:
-    assert judge_findings("history", {}, volume_checks(DEFAULT), tmp_path) == []
+    assert judge_findings("history", {}, _checks(DEFAULT), tmp_path) == []
 
 
 def _drift(
