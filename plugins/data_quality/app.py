@@ -228,9 +228,9 @@ def _links(request: Request) -> Links:
 
 
 def _hours_of(run: DagRun) -> HourRange | None:
-    """The log hours of a run: its partition, or what was asked for by hand; None of neither."""
-    asked = {"source": "all", "from": None, "to": None} | (run.conf or {})
+    """The hours of a run: its partition, the hour that held_hours asks about, what was asked for by hand; or None."""
+    asked = {"source": "all", "from": None, "to": None, "hour": None} | (run.conf or {})
     try:
-        return arguments_of_run(asked, run.partition_key).log_hours
+        return arguments_of_run(asked, run.partition_key or asked["hour"]).log_hours
     except UsageError:
         return None

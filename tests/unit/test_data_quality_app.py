@@ -312,6 +312,7 @@ def test_a_metric_shows_values_with_the_bounds_of_their_time(client: TestClient,
     ("partition_key", "conf", "leads_to"),
     [
         (HOUR, {}, f"/data-quality/hours/{HOUR}"),
+        (None, {"hour": HOUR}, f"/data-quality/hours/{HOUR}"),
         (None, {"from": "2026-03-01T05:00:00Z", "to": "2026-03-01T06:00:00Z"}, f"/data-quality/hours/{HOUR}"),
         (
             None,
