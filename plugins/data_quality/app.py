@@ -229,8 +229,10 @@ def _links(request: Request) -> Links:
 
 def _hours_of(run: DagRun) -> HourRange | None:
     """The hours of a run: its partition, the hour that held_hours asks about, what was asked for by hand; or None."""
-    asked = {"source": "all", "from": None, "to": None, "hour": None} | (run.conf or {})
+    # Other DAGs' runs may have anything in their conf.
+    given = {name: value for name, value in (run.conf or {}).items() if isinstance(value, str)}
     try:
-        return arguments_of_run(asked, run.partition_key or asked["hour"]).log_hours
+        asked = {"source": "all", "from": None, "to": None} | given
+        return arguments_of_run(asked, run.partition_key or given.get("hour")).log_hours
     except UsageError:
         return None

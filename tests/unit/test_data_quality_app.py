@@ -333,9 +333,13 @@ def test_the_tab_of_a_run_leads_to_its_hours(
     assert (answer.status_code, answer.headers["location"]) == (303, leads_to)
 
 
-@pytest.mark.parametrize("key", [None, "customer-7", "//evil.example"])
-def test_a_run_without_an_hour_says_so(client: TestClient, session: Session, key: str | None) -> None:
-    dag_run(session, "run", key, dag_id="other")
+@pytest.mark.parametrize(
+    ("key", "conf"), [(None, {}), ("customer-7", {}), ("//evil.example", {}), (None, {"hour": 5, "from": [1]})]
+)
+def test_a_run_without_an_hour_says_so(
+    client: TestClient, session: Session, key: str | None, conf: dict[str, Any]
+) -> None:
+    dag_run(session, "run", key, dag_id="other", conf=conf)
     answer = client.get("run", params={"dag_id": "other", "run_id": "run"}, follow_redirects=False)
     assert answer.status_code == 200
     assert "has no partition that Clickmill knows" in answer.text
