@@ -334,7 +334,8 @@ def test_the_tab_of_a_run_leads_to_its_hours(
 
 
 @pytest.mark.parametrize(
-    ("key", "conf"), [(None, {}), ("customer-7", {}), ("//evil.example", {}), (None, {"hour": 5, "from": [1]})]
+    ("key", "conf"),
+    [(None, {}), ("customer-7", {}), ("//evil.example", {}), (None, {"hour": 5}), (None, {"from": [1]})],
 )
 def test_a_run_without_an_hour_says_so(
     client: TestClient, session: Session, key: str | None, conf: dict[str, Any]
