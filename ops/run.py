@@ -228,6 +228,7 @@ def print_addresses(services: Services, home: Home, console: Console) -> None:
             "Airflow",
             f"{services.airflow_url}  (user {services.airflow_user}, password {services.airflow_password})",
         ),
+        ("data quality", f"{services.airflow_url}/plugin/data-quality"),
         ("Spark UI", services.spark_ui_url),
         ("report", report.as_uri() if report.exists() else f"not yet: {report}"),
         ("data", str(home.path)),

@@ -13,7 +13,6 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 from filelock import FileLock
 from pyspark.sql import DataFrame, SparkSession
@@ -201,14 +200,6 @@ class Lake:
             for column in table.columns
             if stored[column.name] != column.type.replace(" ", "")
         }
-
-    def stored_rows(self, table: Table, columns: Sequence[str], where: pc.Expression) -> pa.Table:
-        """A few rows as they are now, read past Spark, in milliseconds; none when the table has not been made."""
-        if not self.exists(table):
-            declared = {column.name: _ARROW_TYPES[column.type] for column in table.columns if column.name in columns}
-            return pa.table({name: pa.array([], declared[name]) for name in columns})
-        stored = DeltaTable(self.path(table)).to_pyarrow_dataset()
-        return stored.to_table(columns=list(columns), filter=where)
 
     @contextmanager
     def staged(self, rows: DataFrame, what: str) -> Iterator[DataFrame]:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
-import pyarrow.compute as pc
-
 from include.exports import export_hours
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
@@ -28,11 +26,13 @@ def click_hour_states(lake: Lake, touching: Mapping[Hour, Mapping[str, datetime]
 
     Hold the lake's lock from here on until what depends on it is written.
     """
+    if not touching:
+        return {}
     partitions = {str(hour) for hour in touching}.union(*touching.values())
     # By hour too: of it Delta knows what is in which file, so that old files are not opened.
     hours = {partition.split()[-1] for partition in partitions}
-    of_these = pc.field("hour").isin(sorted(hours)) & pc.field("partition").isin(sorted(partitions))
-    findings = Findings.of(lake.stored_rows(QUALITY_RESULTS, COLUMNS, of_these).to_pylist())
+    of_these = [("hour", "in", sorted(hours)), ("partition", "in", sorted(partitions))]
+    findings = Findings.of(lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these))
     counted_at = _counted_at(lake, touching)
     return {
         hour: click_hour_state(hour, log_hours, counted_at.get(hour), findings)
@@ -68,8 +68,8 @@ def hold_failing(lake: Lake, run_id: str, states: Iterable[ClickHourState]) -> d
 
 def held_hours(lake: Lake, since: Hour) -> dict[Hour, tuple[str, ...]]:
     """The click hours from there on whose newest event is a hold, in order, each with the failed checks."""
-    of_these = (pc.field("hour") >= str(since)) & (pc.field("suite") == SUITE)
-    events = Findings.of(lake.stored_rows(QUALITY_RESULTS, COLUMNS, of_these).to_pylist()).events
+    of_these = [("hour", ">=", str(since)), ("suite", "=", SUITE)]
+    events = Findings.of(lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)).events
     held = {Hour.parse(hour): event.examples for hour, event in events.items() if event.outcome == HELD}
     return dict(sorted(held.items()))
 
@@ -86,7 +86,10 @@ def publish_hours(lake: Lake, hours: Sequence[Hour]) -> None:
 
 def _counted_at(lake: Lake, hours: Iterable[Hour]) -> dict[Hour, datetime]:
     """When each click hour was counted; without those that have no clicks."""
-    days = pc.field("click_date").isin(sorted({hour.day for hour in hours}))
-    stored = lake.stored_rows(CLICKS_BY_COUNTRY_HOURLY, ("click_date", "click_hour", "counted_at"), days)
-    newest = stored.group_by(["click_date", "click_hour"]).aggregate([("counted_at", "max")]).to_pylist()
-    return {Hour.of(row["click_date"], row["click_hour"]): row["counted_at_max"] for row in newest}
+    days = sorted({hour.day for hour in hours})
+    columns = ("click_date", "click_hour", "counted_at")
+    newest: dict[Hour, datetime] = {}
+    for row in lake.read_rows(CLICKS_BY_COUNTRY_HOURLY, columns, [("click_date", "in", days)]):
+        hour = Hour.of(row["click_date"], row["click_hour"])
+        newest[hour] = max(row["counted_at"], newest.get(hour, row["counted_at"]))
+    return newest

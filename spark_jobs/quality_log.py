@@ -6,7 +6,7 @@ import logging
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,28 +28,27 @@ _RUN_ID = re.compile(r"^(\d{8}T\d{6})-[0-9a-f]{8}$")
 def append_results(lake: Lake, rows: Sequence[tuple[Any, ...]]) -> None:
     """Add rows, each with its values in the table's order of columns, in one commit; and bring the index up to it."""
     lake.append_rows(QUALITY_RESULTS, rows)
-    try:
-        quality_index.catch_up(lake.settings)
-    except (OSError, sqlite3.Error, filelock.Timeout) as error:
-        # The rows are in the table; whoever reads the index next takes them in.
-        log.warning("%s is behind quality_results: %s", lake.settings.quality_index, error)
+    _catch_up(lake)
 
 
-def published_at(lake: Lake, click_hours: Iterable[Hour]) -> dict[Hour, int]:
+def published_at(lake: Lake, click_hours: Sequence[Hour]) -> dict[Hour, int]:
     """When each of these click hours was published last, in microseconds since 1970; without those that never were."""
-    asked = {str(hour): hour for hour in click_hours}
+    if not click_hours:
+        return {}
     events = lake.read_rows(
         QUALITY_RESULTS,
-        ["partition", "validated_at"],
-        [("suite", "=", "publication"), ("outcome", "in", ["published", "published_anyway"])],
+        ["hour", "validated_at"],
+        [
+            ("suite", "=", "publication"),
+            ("outcome", "in", ["published", "published_anyway"]),
+            ("hour", "in", [str(hour) for hour in click_hours]),
+        ],
     )
     published: dict[Hour, int] = {}
     for event in events:
-        hour = asked.get(event["partition"])
-        if hour is not None:
-            moment = event["validated_at"]
-            micros = int(moment.timestamp()) * 1_000_000 + moment.microsecond
-            published[hour] = max(micros, published.get(hour, micros))
+        hour, moment = Hour.parse(event["hour"]), event["validated_at"]
+        micros = int(moment.timestamp()) * 1_000_000 + moment.microsecond
+        published[hour] = max(micros, published.get(hour, micros))
     return published
 
 
@@ -64,6 +63,16 @@ def remove_old_results(lake: Lake, settings: Settings, now: datetime) -> None:
     if lake.file_count(QUALITY_RESULTS) > MOST_FILES:
         too_old = f"{now - timedelta(days=pipeline.quality_results_days):%Y-%m-%dT%H:%M:%SZ}"
         lake.compact(QUALITY_RESULTS, f"suite <> 'publication' AND validated_at < TIMESTAMP '{too_old}'")
+        # The files are others now, and the index is made anew: here rather than by who opens the next page.
+        _catch_up(lake)
+
+
+def _catch_up(lake: Lake) -> None:
+    try:
+        quality_index.catch_up(lake.settings)
+    except (OSError, sqlite3.Error, filelock.Timeout) as error:
+        # The rows are in the table; whoever reads the index next takes them in.
+        log.warning("%s is behind quality_results: %s", lake.settings.quality_index, error)
 
 
 def _remove_data_docs(folder: Path, before: datetime) -> None:
