@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pyspark.sql import DataFrame
 
-from include.history import hours_looked_at, same_hour_before
-from include.log_hours import Hour, HourRange, hours_predicate
+from include.history import same_hour_before
+from include.log_hours import Hour, HourRange
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, INGEST_ACCOUNTING
 from spark_jobs.io import Lake
-from spark_jobs.transforms.measure_history import accounting_history, click_history
+from spark_jobs.transforms.measure_quality import click_history_facts
+
+#: Read by delta-rs, each row being a file of its own: see ADR 0017.
+_COLUMNS = (
+    "source", "log_date", "log_hour", "lines", "quarantined", "files", "is_closed", "sampled_lines", "sampled_fields",
+)  # fmt: skip
 
 
-def history_facts(lake: Lake, log_hours: HourRange, click_hours: Sequence[Hour]) -> dict[str, DataFrame]:
-    """Facts by subject, of these hours and of those that they are held against; of all sources.
+def click_history(lake: Lake, click_hours: Iterable[Hour]) -> DataFrame:
+    """Facts, one per click hour that was counted: of these, and of the same ones of the days before.
 
     A range of hours is read once, however much the days before its hours overlap.
     """
-    settings = lake.settings.pipeline
-    of_clicks = _with_days_before(click_hours, settings.volume.days)
-    of_lines = _with_days_before(log_hours, settings.volume.days).union(
-        of_clicks, *(hours_looked_at(hour, settings.schema_drift) for hour in log_hours)
-    )
-    accounting = lake.read(INGEST_ACCOUNTING).where(hours_predicate(of_lines, "log_date", "log_hour"))
-    return {
-        "accounting_history": accounting_history(accounting),
-        "click_history": click_history(lake.read_click_hours(CLICKS_BY_COUNTRY_HOURLY, of_clicks)),
-    }
+    days = lake.settings.pipeline.volume.days
+    hours = {one for hour in click_hours for one in (hour, *same_hour_before(hour, days))}
+    return click_history_facts(lake.read_click_hours(CLICKS_BY_COUNTRY_HOURLY, hours))
 
 
-def _with_days_before(hours: Iterable[Hour], days: int) -> set[Hour]:
-    return {one for hour in hours for one in (hour, *same_hour_before(hour, days))}
+def accounting_history(lake: Lake, log_hours: HourRange, click_hours: Iterable[Hour]) -> list[Mapping[str, Any]]:
+    """Facts, one per source and log hour: of these hours, and at least of those that they are held against.
+
+    Of all sources, as a click hour is. ``has_landed`` is false for a log hour that never came.
+    """
+    volume, drift = lake.settings.pipeline.volume, lake.settings.pipeline.schema_drift
+    judged = {*log_hours, *click_hours}
+    whole_days = {hour.plus(-shift).day for hour in log_hours for shift in range(drift.hours + 1)}
+    days = {one.day for hour in judged for one in (hour, *same_hour_before(hour, max(volume.days, drift.days)))}
+    rows = lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, [("log_date", "in", sorted(whole_days))])
+    same_hours = [("log_date", "in", sorted(days - whole_days)), ("log_hour", "in", sorted({h.hour for h in judged}))]
+    rows += lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, same_hours)
+    return [
+        row
+        | {
+            "hour": str(Hour.of(row["log_date"], row["log_hour"])),
+            "has_landed": row["is_closed"] or row["files"] > 0,
+        }
+        for row in rows
+    ]

@@ -16,7 +16,7 @@ from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.sources import Source
 from include.tables import AGGREGATES, CLICKS, GROUPING_METRICS, QUARANTINED_CLICKS, Table
-from spark_jobs.history import history_facts
+from spark_jobs.history import accounting_history, click_history
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
 from spark_jobs.quality_log import published_at
 from spark_jobs.steps import step
@@ -46,6 +46,7 @@ def measure(
         rows = measure_quality.together(**_frames(lake, sources, arguments, click_hours, layouts, published)).collect()
     facts = facts_by_subject((row["subject"], row["facts"]) for row in rows)
     facts["accounting"] = [account | {"log_date": account["log_date"].isoformat()} for account in touched.accounts]
+    facts["accounting_history"] = accounting_history(lake, arguments.log_hours, click_hours)
     facts["groupings"] = grouping_facts(_newest_metrics(lake, arguments))
     facts["files"] = list(_file_facts(lake, sources, arguments.log_hours, click_hours, layouts))
     facts["other_types"] = [
@@ -78,7 +79,7 @@ def _frames(
         "duplicate_ids": measure_quality.duplicate_id_facts(clicks.where(with_earlier), lateness).where(
             F.col("hour_number") >= log_hours[0].number
         ),
-        **history_facts(lake, arguments.log_hours, click_hours),
+        "click_history": click_history(lake, click_hours),
     }
     for key, (table, layout) in layouts.items():
         buckets = layout.buckets or lake.buckets(table)

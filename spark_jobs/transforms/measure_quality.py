@@ -94,6 +94,16 @@ def _contents(key: str) -> list[Column]:
     ]
 
 
+def click_history_facts(counts: DataFrame) -> DataFrame:
+    """One row per click hour, of ``clicks_by_country_hourly``: ``hour``, such as 2026-03-01T05, clicks and visitors.
+
+    Visitors are summed over countries, so that no sketch need be read: who comes from two in an hour is two.
+    """
+    return counts.groupBy(_named_click_hour().alias("hour")).agg(
+        F.sum("click_count").alias("clicks"), F.sum("visitor_count").alias("visitors")
+    )
+
+
 def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
     """One row for a whole aggregate table: in how far its rows' buckets are those of their keys.
 
@@ -108,9 +118,8 @@ def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
         F.count_if(is_misplaced(table.bucket_key, buckets)).alias("misplaced_rows"),
         (F.min(bucket) != F.max(bucket)).alias("has_two_buckets"),
     )
-    hour = F.concat(F.col("click_date").cast("string"), F.lit("T"), F.lpad(F.col("click_hour").cast("string"), 2, "0"))
     # Two different buckets cannot both be the key's.
-    bad_hour = F.when(F.col("misplaced_rows") > 0, hour)
+    bad_hour = F.when(F.col("misplaced_rows") > 0, _named_click_hour())
     return by_key.agg(
         F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
         F.coalesce(F.sum("misplaced_rows"), F.lit(0)).alias("misplaced_rows"),
@@ -118,3 +127,7 @@ def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
         F.min(bad_hour).alias("first_hour"),
         F.max(bad_hour).alias("last_hour"),
     )
+
+
+def _named_click_hour() -> Column:
+    return F.concat(F.col("click_date").cast("string"), F.lit("T"), F.lpad(F.col("click_hour").cast("string"), 2, "0"))

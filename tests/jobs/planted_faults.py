@@ -46,7 +46,7 @@ CLICKS_AN_HOUR = 64
 CRAWLER = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 
 #: With these a few files are many, and there are checks of the source's own.
-PIPELINE = "[thresholds]\nfiles_per_partition = { warning = 5 }\n"
+PIPELINE = "[thresholds]\nfiles_per_partition = { warning = 5 }\n[schema_drift]\nmin_hours = 52\n"
 SOURCE_CHECKS = r"""
 [[sources.web.checks]]
 name = "referrers_are_logged"
