@@ -99,9 +99,10 @@ def click_history_facts(counts: DataFrame) -> DataFrame:
 
     Visitors are summed over countries, so that no sketch need be read: who comes from two in an hour is two.
     """
-    return counts.groupBy(_named_click_hour().alias("hour")).agg(
+    sums = counts.groupBy(*_CLICK_HOUR).agg(
         F.sum("click_count").alias("clicks"), F.sum("visitor_count").alias("visitors")
     )
+    return sums.select(_named_click_hour().alias("hour"), "clicks", "visitors")
 
 
 def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:

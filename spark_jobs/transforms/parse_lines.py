@@ -109,8 +109,9 @@ def parse_lines(lines: DataFrame, source: Source, tracking_parameters: tuple[str
 
 
 def _sampled(source: Source) -> Column:
-    # Lines of an access log have no fields that could change.
-    return F.when(F.col("is_formed") & is_sampled(), F.col("value")) if source.fields else F.lit(None).cast("string")
+    # Lines of an access log have no fields that could change; and only text can be fetched by a client.
+    is_kept = is_sampled() & F.col("is_formed") & F.is_valid_utf8("value")
+    return F.when(is_kept, F.col("value")) if source.fields else F.lit(None).cast("string")
 
 
 def _reason(source: Source, unformed_reason: str) -> Column:

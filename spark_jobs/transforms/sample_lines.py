@@ -19,14 +19,14 @@ def line_shapes(parsed: DataFrame) -> DataFrame:
     """One row per log hour and shape of its sampled lines: ``example``, the smallest of them, and ``lines``.
 
     ``parsed`` is ``parse_lines``' result. Lines have one shape when they have the same fields of the same types;
-    decimals of different widths differ. ``log_hour_number`` is hours since 1970.
+    decimals of different widths differ. ``log_hour_number`` is hours since 1970. What has no shape, such as an object
+    with one name twice, is left out.
     """
     return (
         parsed.where("sampled IS NOT NULL")
-        .groupBy(
-            log_hour_number().alias("log_hour_number"),
-            F.schema_of_variant(F.try_parse_json("sampled")).alias("shape"),
-        )
+        .withColumn("shape", F.schema_of_variant(F.try_parse_json("sampled")))
+        .where("shape IS NOT NULL")
+        .groupBy("log_date", "log_hour", "shape")
         .agg(F.min("sampled").alias("example"), F.count(F.lit(1)).alias("lines"))
-        .drop("shape")
+        .select(log_hour_number().alias("log_hour_number"), "example", "lines")
     )
