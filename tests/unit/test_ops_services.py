@@ -264,7 +264,12 @@ def test_no_secret_is_in_a_settings_file_or_on_a_command_line(home: Home, keys: 
     conf = (REPOSITORY / "ops" / "supervisord.conf").read_text()
 
     assert not [secret for secret in secrets if secret in text]
-    assert set(re.findall(r"\$(\w+)", conf)) == {"SPARK_HOME", "CLICKMILL_HOME", "CLICKMILL_PYTHON"}
+    assert set(re.findall(r"\$(\w+)", conf)) == {
+        "SPARK_HOME",
+        "CLICKMILL_HOME",
+        "CLICKMILL_PYTHON",
+        "CLICKMILL_REPOSITORY",
+    }
     assert set(re.findall(r"%\(ENV_(\w+)\)s", conf)) == {"CLICKMILL_SUPERVISOR_SOCKET"}
 
 
