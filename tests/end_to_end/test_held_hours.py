@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from deltalake import DeltaTable
@@ -20,7 +21,7 @@ from samples.truth import Truth
 from tests.end_to_end.silent_display import Silent
 from tests.web_receiver import receiver
 
-BROKEN = Hour.parse("2026-04-01T09")
+BROKEN = Hour.parse("2026-01-10T09")
 SPEC = SampleSpec(start=BROKEN.plus(-1), hours=3, clicks_per_hour=600, seed=5, broken={BROKEN: 0.7})
 HOURS = list(SPEC.log_hours)
 TIMEOUT = 420.0
@@ -102,8 +103,8 @@ def wait_until(done: Callable[[], Any], what: str) -> Any:
 
 def question(api: AirflowApi) -> str:
     """The run of held_hours that waits for an answer, when it does."""
-    (page,) = [page for hour, page in api.open_questions().items() if hour == str(BROKEN)]
-    run_id = page.split("/runs/")[1].split("/")[0]
+    page: str = wait_until(lambda: api.open_questions().get(str(BROKEN)), "the question is asked")
+    run_id = unquote(page.split("/runs/")[1].split("/")[0])
     path = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}/taskInstances/ask"
     wait_until(lambda: api.call("GET", path)["state"] == "awaiting_input", "the question is open")
     return run_id
