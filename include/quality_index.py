@@ -451,14 +451,22 @@ def _remove(index: Path) -> None:
 
 
 def _add(connection: sqlite3.Connection, files: Mapping[str, Path]) -> None:
-    """Take in the rows of these files."""
+    """Take in the rows of these files; not those of an earlier version, which say no outcome."""
     if not files:
         return
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
+    types = {
+        "STRING": pa.string(),
+        "DOUBLE": pa.float64(),
+        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+        "ARRAY<STRING>": pa.list_(pa.string()),
+    }
+    schema = pa.schema([(column.name, types[column.type]) for column in QUALITY_RESULTS.columns])
     writer = _Writer(connection)
-    rows = ds.dataset([str(path) for path in files.values()], format="parquet")
-    for batch in rows.to_batches(columns=QUALITY_RESULTS.column_names, batch_size=_ROWS_AT_ONCE):
+    rows = ds.dataset([str(path) for path in files.values()], schema=schema, format="parquet")
+    for batch in rows.to_batches(filter=ds.field("outcome").is_valid(), batch_size=_ROWS_AT_ONCE):
         writer.add(batch.to_pylist())
     connection.executemany("INSERT INTO file VALUES (?)", [(name,) for name in files])
 
