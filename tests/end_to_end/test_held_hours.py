@@ -21,7 +21,7 @@ from samples.truth import Truth
 from tests.end_to_end.silent_display import Silent
 from tests.web_receiver import receiver
 
-BROKEN = Hour.parse("2026-01-10T09")
+BROKEN = Hour.parse("2026-01-11T09")
 SPEC = SampleSpec(start=BROKEN.plus(-1), hours=3, clicks_per_hour=600, seed=5, broken={BROKEN: 0.7})
 HOURS = list(SPEC.log_hours)
 TIMEOUT = 420.0
