@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 from include.exports import export_hours
@@ -11,7 +13,7 @@ from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.publication import COLUMNS, HELD, SUITE, ClickHourState, Findings, click_hour_state, event_row
 from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS
-from spark_jobs.io import Lake, click_hours_predicate
+from spark_jobs.io import Filters, Lake, click_hours_predicate
 from spark_jobs.quality_log import append_results
 from spark_jobs.steps import step
 
@@ -85,11 +87,27 @@ def publish_hours(lake: Lake, hours: Sequence[Hour]) -> None:
 
 
 def _counted_at(lake: Lake, hours: Iterable[Hour]) -> dict[Hour, datetime]:
-    """When each click hour was counted; without those that have no clicks."""
-    days = sorted({hour.day for hour in hours})
-    columns = ("click_date", "click_hour", "counted_at")
+    """When each click hour was counted; without those that have no clicks, or have lost a file of their counts.
+
+    That a file is lost is what the suite ``layout`` finds, and holds the hour for.
+    """
+    hours = sorted(hours)
+    try:
+        rows = _count_times(lake, [("click_date", "in", sorted({hour.day for hour in hours}))])
+    except FileNotFoundError:
+        rows = [row for hour in hours for row in _count_times_if_there(lake, hour)]
     newest: dict[Hour, datetime] = {}
-    for row in lake.read_rows(CLICKS_BY_COUNTRY_HOURLY, columns, [("click_date", "in", days)]):
+    for row in rows:
         hour = Hour.of(row["click_date"], row["click_hour"])
         newest[hour] = max(row["counted_at"], newest.get(hour, row["counted_at"]))
     return newest
+
+
+def _count_times_if_there(lake: Lake, hour: Hour) -> list[dict[str, Any]]:
+    with suppress(FileNotFoundError):
+        return _count_times(lake, [("click_date", "=", hour.day), ("click_hour", "=", hour.hour)])
+    return []
+
+
+def _count_times(lake: Lake, of_these: Filters) -> list[dict[str, Any]]:
+    return lake.read_rows(CLICKS_BY_COUNTRY_HOURLY, ("click_date", "click_hour", "counted_at"), of_these)
