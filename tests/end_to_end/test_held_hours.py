@@ -111,14 +111,21 @@ def question(api: AirflowApi) -> str:
 
 
 def answer(api: AirflowApi, run_id: str, chosen: str, reason: str) -> dict[str, str]:
-    """Answer as Airflow's page does; the states of the run's tasks in the end."""
+    """Answer as Airflow's page does; the states of the run's tasks in the end.
+
+    A program can answer before Airflow's scheduler has heard that the task waits. Then it takes the task for one that
+    died, tries it again and asks again (3.3); whoever is asked answers again.
+    """
     path = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}"
-    api.call(
-        "PATCH",
-        f"{path}/taskInstances/ask/-1/hitlDetails",
-        {"chosen_options": [chosen], "params_input": {"reason": reason}},
-    )
-    wait_until(lambda: api.call("GET", path)["state"] in ("success", "failed"), "the decision is done")
+    detail = f"{path}/taskInstances/ask/-1/hitlDetails"
+
+    def decided() -> bool:
+        state = api.call("GET", f"{path}/taskInstances/ask")["state"]
+        if state == "awaiting_input" and not api.call("GET", detail)["response_received"]:
+            api.call("PATCH", detail, {"chosen_options": [chosen], "params_input": {"reason": reason}})
+        return api.call("GET", path)["state"] in ("success", "failed")
+
+    wait_until(decided, "the decision is done")
     return {task.task_id: task.state for task in api.tasks(HELD_HOURS, run_id)}
 
 
