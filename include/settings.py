@@ -133,6 +133,11 @@ class Settings:
         return self.home / "quality_index.sqlite"
 
     @property
+    def streams(self) -> Path:
+        """The checkpoints of streams, by source."""
+        return self.home / "streams"
+
+    @property
     def locks(self) -> Path:
         """Lock files of the jobs that must not run beside themselves."""
         return self.home / "run" / "locks"

@@ -49,6 +49,31 @@ class JsonFields(BaseModel):
         return self
 
 
+class KafkaTopic(BaseModel):
+    """The topic of a streamed source; what each setting means is commented in ``config/sources.toml``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    topic: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+    bootstrap_servers: str | None = None
+    partitions: int = Field(4, ge=1, le=1024)
+    starting_offsets: Literal["earliest", "latest"] = "earliest"
+    fail_on_data_loss: bool = True
+    trigger_seconds: float = Field(1.0, ge=0, le=3600)
+    max_rows_per_batch: int = Field(500_000, ge=1)
+    state_partitions: int = Field(2, ge=1, le=1024)
+    options: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("options")
+    @classmethod
+    def options_are_the_clients_own(cls, given: dict[str, str]) -> dict[str, str]:
+        """Not those that have a setting of their own."""
+        taken = sorted({"bootstrap.servers", "group.id"} & given.keys())
+        if taken:
+            raise ValueError(f"{', '.join(taken)}: expected options of Kafka's client without a setting of their own")
+        return given
+
+
 class Source(BaseModel):
     """One source; what each setting means is commented in ``config/sources.toml``."""
 
@@ -67,6 +92,7 @@ class Source(BaseModel):
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     checks: tuple[ConfiguredCheck, ...] = ()
     unwatched_fields: tuple[FieldPath, ...] = ()
+    kafka: KafkaTopic | None = None
 
     @field_validator("thresholds")
     @classmethod

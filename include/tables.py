@@ -317,6 +317,34 @@ OUT_OF_ORDER_KEYS = Table(
     statistics=("key_name",),
 )
 
+STREAM_BATCHES = Table(
+    name="stream_batches",
+    grain="one stream, micro-batch, topic partition and log hour",
+    columns=(
+        _SOURCE,
+        Column("stream_id", "STRING", "The stream: another one when its checkpoint was begun anew."),
+        Column("batch_id", "BIGINT", "Number of the micro-batch, from 0."),
+        Column("partition", "INT", "Partition of the topic."),
+        Column("log_date", "DATE", "Day, UTC, on which the records arrived."),
+        Column("log_hour", "INT", "Hour, UTC, 0 to 23, in which the records arrived."),
+        Column("first_offset", "BIGINT", "Smallest offset among the records."),
+        Column("last_offset", "BIGINT", "Largest offset among the records."),
+        Column("lines", "BIGINT", "Records, each counted once whatever became of it."),
+        Column("bytes", "BIGINT", "Their size without keys and headers."),
+        Column("accepted", "BIGINT", "Rows in clicks."),
+        Column("quarantined_by_reason", "MAP<STRING, BIGINT>", "Rows in quarantined_clicks, by reason."),
+        Column("late", "BIGINT", "Accepted clicks whose click hour is before the log hour."),
+        Column("out_of_order", "BIGINT", "Accepted clicks older than one before them in the partition and batch."),
+        Column("first_clicked_at", "TIMESTAMP", "Earliest accepted click; null without clicks.", required=False),
+        Column("last_clicked_at", "TIMESTAMP", "Latest accepted click; null without clicks.", required=False),
+        Column("ids_hash", "BIGINT", "Exclusive or of the accepted event ids' xxhash64; 0 without ids."),
+        Column("click_hours", "ARRAY<STRING>", "Click hours that the accepted clicks touch."),
+        Column("written_at", "TIMESTAMP", "When the batch's rows were in the tables."),
+    ),
+    key=("stream_id", "batch_id", "partition", "log_date", "log_hour"),
+    statistics=("log_date", "log_hour"),
+)
+
 #: Aggregate tables that must be co-partitioned, each with what consumers read of it.
 AGGREGATES = {
     CLICKS_BY_URL_HOURLY: PUBLISHED_CLICKS_BY_URL_HOURLY,
@@ -334,5 +362,6 @@ TABLES = {
         QUALITY_RESULTS,
         GROUPING_METRICS,
         OUT_OF_ORDER_KEYS,
+        STREAM_BATCHES,
     )
 }

@@ -1,7 +1,7 @@
 """Set-up: the virtual environment and the JARs, from the lock files, once.
 
 Run by the system's Python before anything is installed, so it uses the standard library only:
-`python3 -m ops.bootstrap [--dev]`. What is there already, by the sums of the lock files, is left alone;
+`python3 -m ops.bootstrap [--dev] [--broker]`. What is there already, by the sums of the lock files, is left alone;
 a second call does nothing and takes well under a second.
 """
 
@@ -31,6 +31,8 @@ JAVA_VERSIONS = (17, 21)
 LOCKS = {"runtime": "requirements.txt", "dev": "requirements-dev.txt"}
 UV_LOCK = "requirements-uv.txt"
 JARS_LOCK = "jars.lock"
+BROKER_JARS_LOCK = "broker-jars.lock"
+JAR_FOLDERS = {JARS_LOCK: ".jars", BROKER_JARS_LOCK: ".jars/broker"}
 STAMP = "clickmill-setup.json"
 
 
@@ -289,7 +291,7 @@ def install_packages(root: Path, groups: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Jar:
-    """One line of jars.lock."""
+    """One line of a lock file of JARs."""
 
     group: str
     artifact: str
@@ -298,7 +300,7 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """The name it has in .jars/."""
+        """The name it has in its folder."""
         return f"{self.artifact}-{self.version}.jar"
 
     def __str__(self) -> str:
@@ -307,7 +309,7 @@ class Jar:
 
 
 def read_jars_lock(path: Path) -> list[Jar]:
-    """Read jars.lock; every bad line is named in one SetupError."""
+    """Read a lock file of JARs; every bad line is named in one SetupError."""
     jars, bad = [], []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         content = line.partition("#")[0].strip()
@@ -344,7 +346,7 @@ def check_jar(path: Path, jar: Jar) -> None:
     if found != jar.sha256:
         path.unlink()
         raise SetupError(
-            f"wrong SHA-256 for {path.name} ({jar}): got {found}, expected {jar.sha256} ({JARS_LOCK}); "
+            f"wrong SHA-256 for {path.name} ({jar}): got {found}, expected {jar.sha256} by the lock file; "
             "the file was removed: check your Maven mirror, then run: make setup"
         )
 
@@ -354,7 +356,7 @@ def _fetch(jars: Sequence[Jar], ivy: Path, java: Path, folder: Path) -> None:
     module = folder / "ivy.xml"
     module.write_text(ivy_module(jars), encoding="utf-8")
     command = [
-        str(java), "-jar", str(ivy), "-warn", "-ivy", str(module), "-types", "jar",
+        str(java), "-jar", str(ivy), "-warn", "-ivy", str(module), "-types", "jar", "bundle",
         "-cache", str(folder / "cache"), "-retrieve", f"{folder}/[artifact]-[revision].[ext]",
     ]  # fmt: skip
     settings = os.environ.get("CLICKMILL_IVY_SETTINGS")
@@ -367,18 +369,18 @@ def _fetch(jars: Sequence[Jar], ivy: Path, java: Path, folder: Path) -> None:
         raise SetupError(
             f"cannot fetch {', '.join(missing)} (Ivy's lines above say why); behind a mirror set "
             "CLICKMILL_IVY_SETTINGS to an ivysettings.xml, behind a proxy set "
-            "JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=… -Dhttps.proxyPort=…', or put the files into .jars/; "
+            f"JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=… -Dhttps.proxyPort=…', or put the files into {folder.parent}; "
             "then run: make setup"
         )
 
 
-def install_jars(root: Path, java: Path, ivy: Path | None = None) -> bool:
-    """Bring .jars/ to exactly what jars.lock says; return whether anything was done."""
-    folder = root / ".jars"
-    folder.mkdir(exist_ok=True)
+def install_jars(root: Path, java: Path, ivy: Path | None = None, lock: str = JARS_LOCK) -> bool:
+    """Bring the lock file's folder to exactly what it says; return whether anything was done."""
+    folder = root / JAR_FOLDERS[lock]
+    folder.mkdir(parents=True, exist_ok=True)
     stamp = folder / STAMP
-    sums = {JARS_LOCK: sha256_of(root / JARS_LOCK)}
-    jars = read_jars_lock(root / JARS_LOCK)
+    sums = {lock: sha256_of(root / lock)}
+    jars = read_jars_lock(root / lock)
     if read_stamp(stamp) == sums and all((folder / jar.file_name).exists() for jar in jars):
         return False
     stamp.unlink(missing_ok=True)
@@ -410,19 +412,22 @@ def set_up(root: Path = REPOSITORY, groups: Sequence[str] = ("runtime",)) -> boo
     check_python()
     java = find_java()
     with _one_at_a_time(root):
-        packages = install_packages(root, groups)
+        packages = install_packages(root, [group for group in groups if group in LOCKS])
         jars = install_jars(root, java)
-    return packages or jars
+        broker = "broker" in groups and install_jars(root, java, lock=BROKER_JARS_LOCK)
+    return packages or jars or broker
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run set-up from the command line."""
     parser = argparse.ArgumentParser(prog="ops.bootstrap", description=str(__doc__).partition("\n")[0])
     parser.add_argument("--dev", action="store_true", help="also install what the tests need")
+    parser.add_argument("--broker", action="store_true", help="also install the embedded Kafka broker; so does --dev")
     options = parser.parse_args(arguments)
     began = time.monotonic()
     try:
-        done = set_up(groups=("runtime", "dev") if options.dev else ("runtime",))
+        wanted = {"runtime": True, "dev": options.dev, "broker": options.broker or options.dev}
+        done = set_up(groups=[group for group, is_wanted in wanted.items() if is_wanted])
     except SetupError as error:
         print(f"set-up: {error}", file=sys.stderr)
         return error.exit_code

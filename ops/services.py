@@ -48,6 +48,7 @@ SPARK = "spark-connect"
 MIGRATION = "airflow-db-migrate"
 AIRFLOW = ("airflow-api-server", "airflow-scheduler", "airflow-dag-processor")
 TRIGGERER = "airflow-triggerer"
+BROKER = "kafka-broker"  # see ops/broker.py
 # Carried by every process of a home's services and by no other: stop ends what carries it.
 MARK = "CLICKMILL_SERVICES_OF"
 # A Unix socket's path holds 104 bytes on macOS and 108 on Linux; supervisord appends its pid at first.
@@ -577,6 +578,11 @@ def _remote_file(home: Home) -> Path:
     return home.run / "spark_remote"
 
 
+def broker_file(home: Home) -> Path:
+    """Where streams find the embedded broker of their home, while it runs (include/kafka.py reads it)."""
+    return home.run / "kafka_bootstrap_servers"
+
+
 def _write_remote(home: Home, ports: Ports) -> None:
     file = _remote_file(home)
     file.touch(mode=0o600)
@@ -715,7 +721,8 @@ def _stop(home: Home, patience: float = 40) -> bool:
     left = marked_processes(home)
     if left:
         raise OpsError(f"cannot end process {', '.join(str(process.pid) for process in left)} of {home.path}")
-    for leftover in (socket_path(home), _service_file(home), _remote_file(home), home.run / "supervisord.pid"):
+    pid_file = home.run / "supervisord.pid"
+    for leftover in (socket_path(home), _service_file(home), _remote_file(home), broker_file(home), pid_file):
         leftover.unlink(missing_ok=True)
     return was_up
 

@@ -25,7 +25,7 @@ from include.sources import Source, choose_sources
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
 from spark_jobs.hour_account import HourAccount, accounts_of
 from spark_jobs.io import Lake, log_hours_predicate, read_lines
-from spark_jobs.lookups import CountryDatabase, crawler_user_agents, look_up_clients
+from spark_jobs.lookups import find_clients, find_crawlers
 from spark_jobs.shell import run_from_shell
 from spark_jobs.steps import step
 from spark_jobs.transforms.account_for_lines import count_out_of_order, count_outcomes
@@ -76,12 +76,13 @@ class SourceIngest:
             with step(self.lake.spark, "count clicks out of order"):
                 out_of_order = count_out_of_order(parsed, duplicates).collect()
             accounts = accounts_of(hours, outcomes, out_of_order)
-            changed_later = self._later_hours_changed_by(accepted_lines(parsed, duplicates), accounts, known)
+            accepted = accepted_lines(parsed, duplicates)
+            changed_later = self._later_hours_changed_by(accepted, accounts, known)
             self._require_landed(changed_later, known)
             self._add_fields(parsed, accounts)
-            crawlers, clients = self._crawlers(parsed), self._clients(parsed)
+            crawlers, clients = find_crawlers(parsed), find_clients(parsed, self.source, self.settings)
             self._replace(QUARANTINED_CLICKS, quarantine(parsed, self.source.name), hours)
-            self._replace(CLICKS, build_clicks(parsed, duplicates, crawlers, clients, self.source.name), hours)
+            self._replace(CLICKS, build_clicks(accepted, crawlers, clients, self.source.name), hours)
         again = self.run(changed_later) if changed_later else {}
         touched_again = {hour for account in again.values() for hour in account.click_hours}
         for hour, account in accounts.items():
@@ -176,31 +177,6 @@ class SourceIngest:
             shapes[Hour.of_number(row["log_hour_number"])].append((row["example"], row["lines"]))
         for hour, account in accounts.items():
             account.add_fields(sampled_fields(shapes[hour]), self.source)
-
-    def _crawlers(self, parsed: DataFrame) -> DataFrame:
-        with step(self.lake.spark, "find user agents"):
-            seen = parsed.select("user_agent").where("user_agent IS NOT NULL").distinct().collect()
-        crawlers = crawler_user_agents(row["user_agent"] for row in seen)
-        return self.lake.spark.createDataFrame([(name,) for name in crawlers], "user_agent STRING")
-
-    def _clients(self, parsed: DataFrame) -> DataFrame | None:
-        """Country and visitor of each distinct client, for sources that do not log both."""
-        fields = self.source.fields
-        if fields is not None and fields.client_address is None:
-            return None
-        distinct = (
-            parsed.where("reason IS NULL")
-            .select("client_address", "user_agent", F.to_date("clicked_at").alias("click_date"))
-            .distinct()
-        )
-        with step(self.lake.spark, "find clients"):
-            seen = distinct.collect()
-        countries = CountryDatabase(self.settings.pipeline.country_database)
-        found = look_up_clients((tuple(row) for row in seen), countries, self.settings.visitor_key())
-        return self.lake.spark.createDataFrame(
-            list(found),
-            "client_address STRING, user_agent STRING, click_date DATE, country_code STRING, visitor_id STRING",
-        )
 
     def _later_hours_changed_by(
         self, accepted: DataFrame, accounts: Mapping[Hour, HourAccount], known: Mapping[Hour, Row]

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from filelock import FileLock
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -33,6 +33,7 @@ LINES_SCHEMA = "value STRING, log_date DATE, log_hour INT, file STRING, line BIG
 _ARROW_TYPES = {
     "STRING": pa.string(),
     "ARRAY<STRING>": pa.list_(pa.string()),
+    "MAP<STRING, BIGINT>": pa.map_(pa.string(), pa.int64()),
     "BOOLEAN": pa.bool_(),
     "INT": pa.int32(),
     "BIGINT": pa.int64(),
@@ -62,6 +63,17 @@ class StoredFiles:
             is_there = False
         if not is_there:
             self.lost.append(file.name)
+
+
+@dataclass(frozen=True)
+class StreamTransaction:
+    """A micro-batch of a stream: Delta writes the rows of each once, however often it is asked to.
+
+    The stream's id is never used again once its batches are numbered anew: Delta would drop their rows.
+    """
+
+    stream_id: str
+    batch_id: int
 
 
 class Lake:
@@ -130,8 +142,23 @@ class Lake:
             self.spark.sql(f"ALTER TABLE delta.`{draft}` SET TBLPROPERTIES ({_listed(properties)})")
             _as_declared(rows, table).write.format("delta").mode("overwrite").save(str(draft))
 
-    def append_rows(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Add a few rows, made outside Spark, in one commit.
+    def append(self, table: Table, rows: DataFrame, transaction: StreamTransaction) -> None:
+        """Add rows in one commit, unless the table has those of this transaction already."""
+        self._make(table)
+        with step(self.spark, f"write {table.name}"):
+            (
+                _as_declared(rows, table)
+                .write.format("delta")
+                .mode("append")
+                .option("txnAppId", transaction.stream_id)
+                .option("txnVersion", transaction.batch_id)
+                .save(str(self.path(table)))
+            )
+
+    def append_rows(
+        self, table: Table, rows: Sequence[tuple[Any, ...]], transaction: StreamTransaction | None = None
+    ) -> None:
+        """Add a few rows, made outside Spark, in one commit, unless the table has those of the transaction already.
 
         By delta-rs: in milliseconds, where Spark takes most of a second. Its commits and Spark's do not know of each
         other on a local disk, so the tables written here are written nowhere else.
@@ -141,9 +168,19 @@ class Lake:
         columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
         with self.locked(f"append-{table.name}"):
+            properties = None
+            if transaction is not None:
+                last = DeltaTable(self.path(table)).transaction_version(transaction.stream_id)
+                if last is not None and last >= transaction.batch_id:
+                    return
+                properties = CommitProperties(
+                    app_transactions=[Transaction(transaction.stream_id, transaction.batch_id)]
+                )
             # Merged by name: a table of an earlier version may have more columns, which are null from now on.
             appended = pa.Table.from_arrays(arrays, schema=schema)
-            write_deltalake(self.path(table), appended, mode="append", schema_mode="merge")
+            write_deltalake(
+                self.path(table), appended, mode="append", schema_mode="merge", commit_properties=properties
+            )
 
     def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
         """These columns of the few rows that the filters let through, without Spark and its jobs.

@@ -11,10 +11,44 @@ from pathlib import Path
 import crawleruseragents
 import geoacumen
 import maxminddb
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from include.errors import UsageError
+from include.settings import Settings
+from include.sources import Source
 from include.tables import UNKNOWN_COUNTRY
+from spark_jobs.steps import step
 from spark_jobs.transforms.parse_lines import COUNTRY_CODES
+
+
+def find_crawlers(parsed: DataFrame) -> DataFrame:
+    """The known crawlers among the lines' user agents, one ``user_agent`` a row; ``build_clicks`` takes them."""
+    spark = parsed.sparkSession
+    with step(spark, "find user agents"):
+        seen = parsed.select("user_agent").where("user_agent IS NOT NULL").distinct().collect()
+    crawlers = crawler_user_agents(row["user_agent"] for row in seen)
+    return spark.createDataFrame([(name,) for name in crawlers], "user_agent STRING")
+
+
+def find_clients(parsed: DataFrame, source: Source, settings: Settings) -> DataFrame | None:
+    """Country and visitor of each distinct client, as ``build_clicks`` takes them; none if the source logs both."""
+    if source.fields is not None and source.fields.client_address is None:
+        return None
+    spark = parsed.sparkSession
+    distinct = (
+        parsed.where("reason IS NULL")
+        .select("client_address", "user_agent", F.to_date("clicked_at").alias("click_date"))
+        .distinct()
+    )
+    with step(spark, "find clients"):
+        seen = distinct.collect()
+    countries = CountryDatabase(settings.pipeline.country_database)
+    found = look_up_clients((tuple(row) for row in seen), countries, settings.visitor_key())
+    return spark.createDataFrame(
+        list(found),
+        "client_address STRING, user_agent STRING, click_date DATE, country_code STRING, visitor_id STRING",
+    )
 
 
 def crawler_user_agents(user_agents: Iterable[str]) -> list[str]:

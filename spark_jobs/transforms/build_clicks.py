@@ -13,18 +13,14 @@ def accepted_lines(parsed: DataFrame, duplicates: DataFrame) -> DataFrame:
     return parsed.where("reason IS NULL").join(F.broadcast(duplicates.select("row_id")), "row_id", "left_anti")
 
 
-def build_clicks(
-    parsed: DataFrame, duplicates: DataFrame, crawlers: DataFrame, clients: DataFrame | None, source: str
-) -> DataFrame:
-    """One row per accepted click, as ``clicks`` declares it.
+def build_clicks(accepted: DataFrame, crawlers: DataFrame, clients: DataFrame | None, source: str) -> DataFrame:
+    """One row per accepted line, as ``clicks`` declares it.
 
     ``crawlers`` has one ``user_agent`` per row, crawlers' ones only. ``clients``, for sources whose country or visitor
     must be looked up, has one row per ``client_address``, ``user_agent`` and ``click_date`` with ``country_code`` and
     ``visitor_id``; null for sources that log both.
     """
-    accepted = accepted_lines(parsed, duplicates).withColumns(
-        {"click_date": F.to_date("clicked_at"), "click_hour": F.hour("clicked_at")}
-    )
+    accepted = accepted.withColumns({"click_date": F.to_date("clicked_at"), "click_hour": F.hour("clicked_at")})
     if clients is not None:
         accepted = _with_client(accepted, clients)
     labels = F.broadcast(crawlers.withColumn("is_bot", F.lit(True)))

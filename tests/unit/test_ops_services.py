@@ -20,6 +20,7 @@ from ops.bootstrap import REPOSITORY
 from ops.home import Home, OpsError, Secrets, load_secrets
 from ops.services import (
     AIRFLOW,
+    BROKER,
     LONGEST_SOCKET_PATH,
     MARK,
     PRELOADED,
@@ -239,7 +240,7 @@ def programs() -> dict[str, configparser.SectionProxy]:
 def test_every_service_is_configured_and_ended_with_its_whole_group(
     programs: dict[str, configparser.SectionProxy],
 ) -> None:
-    assert set(programs) == {SPARK, *AIRFLOW, TRIGGERER}
+    assert set(programs) == {SPARK, *AIRFLOW, TRIGGERER, BROKER}
     for name, program in programs.items():
         assert program["stopasgroup"] == program["killasgroup"] == "true", name
         assert program["command"].startswith("/bin/sh -c 'exec "), f"{name}: no shell may stand between"

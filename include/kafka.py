@@ -1,0 +1,59 @@
+"""How to reach the broker of a streamed source: from Spark, and by Kafka's own client library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from include.errors import ClickmillError, UsageError
+from include.settings import Settings
+from include.sources import KafkaTopic, Source
+
+_FROM_ENVIRONMENT = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
+
+
+def topic_of(source: Source) -> KafkaTopic:
+    """The source's topic.
+
+    Raises:
+        UsageError: if the source is no streamed one.
+    """
+    if source.kafka is None:
+        raise UsageError(
+            f"source {source.name} is not streamed: expected a [sources.{source.name}.kafka] table in its sources file"
+        )
+    return source.kafka
+
+
+def bootstrap_servers(topic: KafkaTopic, settings: Settings) -> str:
+    """The configured broker, or the embedded one of this home.
+
+    Raises:
+        ClickmillError: if none is configured and the embedded one has not been started.
+    """
+    if topic.bootstrap_servers:
+        return topic.bootstrap_servers
+    file = settings.home / "run" / "kafka_bootstrap_servers"  # written by ops/broker.py
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        raise ClickmillError(
+            f"topic {topic.topic} names no bootstrap_servers, and the embedded broker does not run ({file} is absent); "
+            "start it with: make stream, or name your broker"
+        ) from None
+
+
+def client_options(topic: KafkaTopic, settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    """The options of any Kafka client, secrets filled in from the environment: not to be printed.
+
+    Raises:
+        UsageError: naming every variable that an option asks for and that is not set.
+    """
+    asked = {name for value in topic.options.values() for name in _FROM_ENVIRONMENT.findall(value)}
+    absent = sorted(name for name in asked if name not in environment)
+    if absent:
+        raise UsageError(f"options of topic {topic.topic} need {', '.join(absent)}: set it in the environment")
+    filled = {
+        name: _FROM_ENVIRONMENT.sub(lambda found: environment[found[1]], value) for name, value in topic.options.items()
+    }
+    return {"bootstrap.servers": bootstrap_servers(topic, settings)} | filled

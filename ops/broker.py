@@ -1,0 +1,141 @@
+"""The embedded Kafka broker: one real broker (KRaft) of a home, on loopback only, for demonstrations and tests.
+
+It is started where a source in config/sources.toml names no broker of its own: `start_broker(home)` from Python; under
+supervisord, beside the other services, `python -m ops.broker` chooses its ports, writes its settings and becomes it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from ops.bootstrap import BROKER_JARS_LOCK, JAR_FOLDERS, REPOSITORY, find_java
+from ops.home import OpsError, find_home
+from ops.ports import PortChooser
+from ops.services import BROKER, Supervisor, broker_file, last_lines
+
+HEAP = "512m"
+START_SECONDS = 60.0
+
+# One broker that is its own controller. Sources: Apache Kafka 4.1, "KRaft" and "Broker Configs".
+_SETTINGS = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+# A message as large as any that a client may send by mistake reaches the stream, which quarantines it.
+message.max.bytes=33554432
+socket.request.max.bytes=104857600
+"""
+
+
+def prepare(folder: Path, port: int, controller_port: int) -> Path:
+    """Write the broker's settings into its folder and, once, format its storage; returns the settings file.
+
+    Raises:
+        OpsError: if the storage cannot be formatted, or the broker's JARs are not there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    settings, data = folder / "server.properties", folder / "data"
+    settings.write_text(_SETTINGS.format(port=port, controller_port=controller_port, data=data), encoding="utf-8")
+    if not (data / "meta.properties").exists():
+        cluster_id = "-"
+        while cluster_id.startswith("-"):  # would be taken for an option; Kafka's own random ids never do
+            cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        answer = subprocess.run(
+            [*java_command("64m"), "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings)],
+            capture_output=True,
+            text=True,
+        )
+        if answer.returncode != 0:
+            raise OpsError(f"Kafka's storage in {data} cannot be formatted: {(answer.stdout + answer.stderr).strip()}")
+    return settings
+
+
+def java_command(heap: str = HEAP) -> list[str]:
+    """The start of a command that runs one of Kafka's classes.
+
+    Raises:
+        OpsError: exit 2, when set-up has not fetched the broker's JARs.
+    """
+    jars = REPOSITORY / JAR_FOLDERS[BROKER_JARS_LOCK]
+    if not any(jars.glob("kafka_*.jar")):
+        raise OpsError(f"no Kafka in {jars}: run: python3 -m ops.bootstrap --broker", 2)
+    logging = REPOSITORY / "config" / "broker-log4j2.properties"
+    return [str(find_java()), f"-Xmx{heap}", f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*"]
+
+
+def server_command(settings: Path) -> list[str]:
+    """The command that is the broker; SIGTERM ends it in order."""
+    return [*java_command(), "kafka.Kafka", str(settings)]
+
+
+def answers(bootstrap_servers: str) -> bool:
+    """Whether a broker answers there."""
+    try:
+        client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+        return bool(client.list_topics(timeout=2).brokers)
+    except KafkaException:
+        return False
+
+
+def start_broker(home: Path | str | None = None) -> str:
+    """Start the embedded broker of a home whose services run, and wait until it answers; returns its address.
+
+    Raises:
+        OpsError: if it does not come up.
+    """
+    place = find_home(home)
+    supervisor = Supervisor(place)
+    file = broker_file(place)
+    if not any(found.name == BROKER and found.state == "RUNNING" for found in supervisor.states()):
+        file.unlink(missing_ok=True)
+        supervisor.start(BROKER)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        state = next(found.state for found in supervisor.states() if found.name == BROKER)
+        if state in ("BACKOFF", "EXITED", "FATAL"):
+            break
+        if file.exists() and answers(address := file.read_text(encoding="utf-8").strip()):
+            return address
+        time.sleep(0.2)
+    log = place.logs / f"{BROKER}.log"
+    raise OpsError("\n".join([*last_lines(log), f"the embedded Kafka broker did not start; see {log}"]))
+
+
+def main() -> int:
+    """Become the broker of the home in CLICKMILL_HOME."""
+    try:
+        home = find_home()
+        with PortChooser(os.environ) as chooser:
+            port = chooser.choose("CLICKMILL_KAFKA_PORT", 9092, "Kafka")
+            controller_port = chooser.choose("CLICKMILL_KAFKA_CONTROLLER_PORT", 9093, "Kafka's controller")
+            settings = prepare(home.path / "kafka", port, controller_port)
+            broker_file(home).write_text(f"127.0.0.1:{port}\n", encoding="utf-8")
+            command = server_command(settings)
+    except OpsError as error:
+        print(f"broker: {error}", file=sys.stderr)
+        return error.exit_code
+    os.execv(command[0], command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

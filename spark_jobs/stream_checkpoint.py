@@ -1,0 +1,62 @@
+"""Where a stream left off, and who works on it: one process at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from filelock import FileLock, Timeout
+
+from include.errors import ClickmillError
+from include.settings import Settings
+
+
+class StreamRunsAlreadyError(ClickmillError):
+    """Two streams on one checkpoint would each undo what the other does."""
+
+
+@dataclass(frozen=True)
+class StreamCheckpoint:
+    """The checkpoint of one source's stream: offsets, state and commits, as Structured Streaming keeps them."""
+
+    source: str
+    folder: Path
+    lock: Path
+
+    @classmethod
+    def of(cls, settings: Settings, source: str) -> StreamCheckpoint:
+        """The source's checkpoint."""
+        return cls(source, settings.streams / source, settings.locks / f"stream-{source}.lock")
+
+    def stream_id(self) -> str:
+        """The id under which the tables know the stream's batches; kept with the checkpoint, and made with it.
+
+        A checkpoint that is begun anew numbers its batches anew, and so needs another id.
+        """
+        file = self.folder / "stream_id"
+        if not file.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            fresh = file.with_name(f".{file.name}")
+            fresh.write_text(f"{self.source}-{uuid4()}\n", encoding="utf-8")
+            fresh.replace(file)
+        return file.read_text(encoding="utf-8").strip()
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Be the only process that works on the stream; ends with the process at the latest.
+
+        Raises:
+            StreamRunsAlreadyError: if another one does.
+        """
+        self.lock.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self.lock, timeout=0):
+                yield
+        except Timeout:
+            raise StreamRunsAlreadyError(
+                f"the stream of {self.source} runs already: its checkpoint {self.folder} belongs to another process; "
+                "end that one first"
+            ) from None

@@ -1,0 +1,138 @@
+"""What is done with each micro-batch of a stream: its clicks, its quarantined lines and the account of every line.
+
+Runs on the Spark server, in a worker that imports this module. A batch that broke off is run again on the same
+records, and whatever it had written is left out: each table takes the rows of a batch once. The batch's row in
+``stream_batches`` is written last: it says that the batch is in the tables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame, Row
+
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import Source
+from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
+from spark_jobs.io import Lake, StreamTransaction
+from spark_jobs.lookups import find_clients, find_crawlers
+from spark_jobs.session import configure
+from spark_jobs.steps import step
+from spark_jobs.transforms.build_clicks import build_clicks, quarantine
+from spark_jobs.transforms.count_batch import count_batch, count_out_of_order
+
+
+@dataclass
+class PartOfBatch:
+    """What a micro-batch has of one topic partition and log hour; the counts of ``stream_batches``."""
+
+    lines: int = 0
+    bytes: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+    accepted: int = 0
+    late: int = 0
+    out_of_order: int = 0
+    quarantined: Counter[str] = field(default_factory=Counter)
+    click_hours: set[str] = field(default_factory=set)
+    first_clicked_at: datetime | None = None
+    last_clicked_at: datetime | None = None
+    ids_hash: int = 0
+
+    def add(self, row: Row, log_hour: Hour) -> None:
+        """Count the lines of one outcome: a row of ``count_batch``."""
+        if row["bytes"] is not None:
+            self.lines, self.bytes = row["lines"], row["bytes"]
+            self.first_offset, self.last_offset = row["first_offset"], row["last_offset"]
+        elif row["reason"] is not None:
+            self.quarantined[row["reason"]] += row["lines"]
+        else:
+            click_hour = Hour.of_number(row["click_hour"])
+            self.accepted += row["lines"]
+            self.late += row["lines"] if click_hour < log_hour else 0
+            self.click_hours.add(str(click_hour))
+            self.first_clicked_at = min(filter(None, (self.first_clicked_at, row["first_clicked_at"])))
+            self.last_clicked_at = max(filter(None, (self.last_clicked_at, row["last_clicked_at"])))
+            self.ids_hash ^= row["ids_hash"] or 0
+
+
+@dataclass(frozen=True)
+class StreamIngest:
+    """The work on the micro-batches of one source's stream; ``stream_id`` is that of its checkpoint."""
+
+    settings: Settings
+    source: Source
+    stream_id: str
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Write one micro-batch: ``with_line_counts``' rows."""
+        lake = Lake(configure(rows.sparkSession), self.settings)
+        transaction = StreamTransaction(self.stream_id, batch_id)
+        with lake.staged(rows, "micro-batch") as batch:
+            arrivals = batch.where("bytes IS NULL")
+            accepted = arrivals.where("reason IS NULL")
+            with step(lake.spark, "count outcomes"):
+                outcomes = count_batch(batch).collect()
+            if not outcomes:
+                return
+            parts = parts_of(outcomes)
+            if any(part.accepted for part in parts.values()):
+                with step(lake.spark, "count clicks out of order"):
+                    add_out_of_order(parts, count_out_of_order(accepted).collect())
+                crawlers = find_crawlers(accepted)
+                clients = find_clients(accepted, self.source, self.settings)
+                clicks = build_clicks(accepted, crawlers, clients, self.source.name)
+                lake.append(CLICKS, clicks, transaction)
+            if any(part.quarantined for part in parts.values()):
+                lake.append(QUARANTINED_CLICKS, quarantine(arrivals, self.source.name), transaction)
+        lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id), transaction)
+
+    def _account(self, parts: dict[tuple[int, Hour], PartOfBatch], batch_id: int) -> list[tuple[object, ...]]:
+        now = datetime.now(UTC)
+        return [
+            (
+                self.source.name,
+                self.stream_id,
+                batch_id,
+                partition,
+                log_hour.day,
+                log_hour.hour,
+                part.first_offset,
+                part.last_offset,
+                part.lines,
+                part.bytes,
+                part.accepted,
+                dict(part.quarantined),
+                part.late,
+                part.out_of_order,
+                part.first_clicked_at,
+                part.last_clicked_at,
+                part.ids_hash,
+                sorted(part.click_hours),
+                now,
+            )
+            for (partition, log_hour), part in sorted(parts.items())
+        ]
+
+
+def parts_of(outcomes: Iterable[Row]) -> dict[tuple[int, Hour], PartOfBatch]:
+    """The rows of ``count_batch`` by topic partition and log hour."""
+    parts: dict[tuple[int, Hour], PartOfBatch] = {}
+    for row in outcomes:
+        place = _place(row)
+        parts.setdefault(place, PartOfBatch()).add(row, place[1])
+    return parts
+
+
+def add_out_of_order(parts: dict[tuple[int, Hour], PartOfBatch], rows: Iterable[Row]) -> None:
+    """Fill in what ``count_out_of_order`` found."""
+    for row in rows:
+        parts[_place(row)].out_of_order = row["out_of_order"]
+
+
+def _place(row: Row) -> tuple[int, Hour]:
+    return int(row["file"].rpartition("/")[2]), Hour.of(row["log_date"], row["log_hour"])

@@ -1,0 +1,168 @@
+"""A topic streamed into the lake by a real broker and a real Spark, against the batch and the sample's truth."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from deltalake import DeltaTable
+
+from include.job_arguments import JobArguments
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import Source, load_sources
+from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES, Table
+from samples.sample_logs import SampleSpec, make_sample
+from tests.jobs.temporary_lake import SOURCES, TemporaryLake, click, make_settings
+from tests.stream.kafka_broker import KafkaBroker, Record
+from tests.stream.landed_records import landed_records
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPEC = SampleSpec(start=Hour.parse("2026-03-01T08"), hours=4, clicks_per_hour=2000, seed=23)
+HOUR = Hour.parse("2026-03-01T08")
+MILLISECONDS = int(HOUR.start.timestamp() * 1000)
+
+
+@dataclass
+class StreamedLake:
+    """A home whose source web is a topic of its own."""
+
+    spark: Any
+    settings: Settings
+    broker: KafkaBroker
+    topic: str = field(default_factory=lambda: f"clicks-{uuid4()}")
+
+    @property
+    def source(self) -> Source:
+        """The streamed source."""
+        return load_sources(self.settings)["web"]
+
+    def configure(self, **kafka: Any) -> None:
+        """Declare the source, with these settings of its topic."""
+        given = {"topic": self.topic, "bootstrap_servers": self.broker.bootstrap_servers} | kafka
+        listed = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
+        self.settings.sources_file.write_text(f"{SOURCES}\n[sources.web.kafka]\n{listed}\n", encoding="utf-8")
+
+    def read_all(self) -> None:
+        """Stream what is in the topic now."""
+        from spark_jobs import stream_clicks
+
+        stream_clicks.run(self.spark, self.settings, self.source, available_now=True)
+
+    def rows(self, table: Table) -> list[dict[str, Any]]:
+        """A table, read by a reader that is not Spark."""
+        path = self.settings.lake / table.name
+        rows: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist() if path.exists() else []
+        return rows
+
+
+@pytest.fixture
+def streamed(tmp_path: Path, spark: SparkSession, broker: KafkaBroker) -> Iterator[StreamedLake]:
+    """A lake and an empty topic of 3 partitions."""
+    lake = StreamedLake(spark, make_settings(tmp_path / "streamed"), broker)
+    lake.configure()
+    broker.create_topic(lake.topic, 3)
+    return lake
+
+
+def multiset(rows: list[dict[str, Any]], left_out: frozenset[str] = frozenset()) -> Counter[str]:
+    return Counter(repr({name: value for name, value in row.items() if name not in left_out}) for row in rows)
+
+
+def test_the_stream_writes_the_clicks_that_the_batch_writes(
+    tmp_path: Path, spark: SparkSession, streamed: StreamedLake
+) -> None:
+    from spark_jobs import ingest_clicks
+
+    batch = TemporaryLake(spark, make_settings(tmp_path / "batch"))
+    truth = make_sample(SPEC, batch.settings.landing)
+    ingest_clicks.run(spark, batch.settings, JobArguments.of("web", str(SPEC.start), str(SPEC.start.plus(SPEC.hours))))
+    streamed.broker.produce(
+        streamed.topic, landed_records(batch.settings.landing, "web", list(SPEC.log_hours), partitions=3)
+    )
+    streamed.configure(max_rows_per_batch=1700)
+
+    streamed.read_all()
+
+    rows = streamed.rows(CLICKS)
+    assert len(rows) == sum(of.accepted for of in truth.log_hours.values())
+    assert multiset(rows) == multiset(batch.rows(CLICKS))
+    place = frozenset({"file", "line"})
+    assert multiset(streamed.rows(QUARANTINED_CLICKS), place) == multiset(batch.rows(QUARANTINED_CLICKS), place)
+    found = streamed.rows(STREAM_BATCHES)
+    assert len({row["batch_id"] for row in found}) > 3
+    for log_hour, of in truth.log_hours.items():
+        hour = Hour.parse(log_hour)
+        own = [row for row in found if Hour.of(row["log_date"], row["log_hour"]) == hour]
+        quarantined: Counter[str] = Counter()
+        for row in own:
+            quarantined.update(dict(row["quarantined_by_reason"]))
+        assert (sum(row["lines"] for row in own), sum(row["accepted"] for row in own)) == (of.lines, of.accepted)
+        assert quarantined == of.quarantined
+        assert sum(row["late"] for row in own) == of.late
+
+
+def test_what_is_no_click_is_quarantined_with_its_place(streamed: StreamedLake) -> None:
+    values = [
+        b"no click",
+        None,
+        b"",
+        b'{"event_id": "' + b"x" * 20_000_000 + b'"}',
+        b"\xff\xfe",
+        click("good", "2026-03-01T08:10:00Z"),
+    ]
+    streamed.broker.produce(
+        streamed.topic, [Record(1, MILLISECONDS + place, value) for place, value in enumerate(values)]
+    )
+    streamed.read_all()
+    found = {row["line"]: (row["file"], row["reason"]) for row in streamed.rows(QUARANTINED_CLICKS)}
+    file = f"{streamed.topic}/1"
+    assert found == {
+        0: (file, "not_json"),
+        1: (file, "blank"),
+        2: (file, "blank"),
+        3: (file, "line_too_long"),
+        4: (file, "not_utf8"),
+    }
+    assert [row["event_id"] for row in streamed.rows(CLICKS)] == ["good"]
+
+
+def test_the_first_arrival_wins_and_clocks_do_not_matter(streamed: StreamedLake) -> None:
+    def line(event_id: str, url: str) -> bytes:
+        return click(event_id, "2026-03-01T08:10:00Z", url=f"http://shop.test/{url}")
+
+    year = 365 * 86_400_000
+    records = [
+        Record(0, MILLISECONDS + 5000, line("a", "second")),
+        Record(1, MILLISECONDS + 4000, line("a", "first")),
+        Record(2, MILLISECONDS + 6000, line("b", "b")),
+        # Its clock is years ahead: it arrived now, and the click is too old for that; nothing else changes.
+        Record(2, MILLISECONDS + 20 * year, line("c", "c")),
+    ]
+    streamed.broker.produce(streamed.topic, records)
+    streamed.read_all()
+    streamed.broker.produce(
+        streamed.topic,
+        [
+            Record(0, MILLISECONDS + 7000, line("b", "again")),
+            Record(0, MILLISECONDS + 8000, line("d", "d")),
+            # And one whose clock is far behind.
+            Record(1, MILLISECONDS - 3 * 86_400_000, line("e", "e")),
+        ],
+    )
+    streamed.read_all()
+    urls = sorted(row["url"].rpartition("/")[2] for row in streamed.rows(CLICKS))
+    assert urls == ["b", "d", "first"]
+    reasons = [row["reason"] for row in streamed.rows(QUARANTINED_CLICKS)]
+    assert set(reasons) == {"time_out_of_range"}
+    lines = sum(row["lines"] for row in streamed.rows(STREAM_BATCHES))
+    accepted = sum(row["accepted"] for row in streamed.rows(STREAM_BATCHES))
+    assert (lines, accepted, len(reasons)) == (7, 3, 2)
