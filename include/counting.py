@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from include.tables import AGGREGATES, CLICKS, Table, hourly_table
+from include.tables import AGGREGATES, CLICKS, Column, Table, hourly_table, live_table
 
 CountKey = Literal["url", "country_code", "referrer", "user_agent", "visitor_id", "status", "source"]
 
@@ -60,5 +60,14 @@ def count_table(key: CountKey) -> Table:
     declared = {table.bucket_key: table for table in AGGREGATES}
     if key in declared:
         return declared[key]
+    return hourly_table(f"clicks_by_{key}_hourly", _column(key), f"with this {key}")
+
+
+def live_count_table(key: CountKey) -> Table:
+    """The table of live counts of streamed clicks by this key."""
+    return live_table(_column(key))
+
+
+def _column(key: CountKey) -> Column:
     (column,) = (column for column in CLICKS.columns if column.name == key)
-    return hourly_table(f"clicks_by_{key}_hourly", column, f"with this {key}")
+    return column

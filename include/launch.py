@@ -15,7 +15,7 @@ from include.landing import is_ready
 from include.log_hours import Hour
 from include.publication import approval_run_id
 from include.settings import Settings
-from include.sources import choose_sources
+from include.sources import Source, choose_sources
 
 log = logging.getLogger("clickmill")
 
@@ -41,7 +41,7 @@ def arguments_of_run(params: Mapping[str, Any], partition_key: str | None) -> Jo
 
 
 def is_landed(params: Mapping[str, Any], partition_key: str | None) -> bool:
-    """Whether all log hours of the run are closed, or past their grace time."""
+    """Whether all log hours of the run are closed, or read by their stream, or past their grace time."""
     settings = Settings.from_environment()
     now = datetime.now(UTC)
     with _final_errors():
@@ -51,10 +51,17 @@ def is_landed(params: Mapping[str, Any], partition_key: str | None) -> bool:
         f"{source.name} {hour}"
         for source in sources
         for hour in arguments.log_hours
-        if not is_ready(settings.landing, source, hour, now)
+        if not _is_ready(settings, source, hour, now)
     ]
-    log.info("waiting for _SUCCESS of: %s", ", ".join(waiting) or "nothing")
+    log.info("waiting for _SUCCESS, or the stream, of: %s", ", ".join(waiting) or "nothing")
     return not waiting
+
+
+def _is_ready(settings: Settings, source: Source, hour: Hour, now: datetime) -> bool:
+    if source.kafka is None:
+        return is_ready(settings.landing, source, hour, now)
+    # Kafka's client is imported where a source is streamed only.
+    return bool(import_module("include.stream_position").is_settleable(settings, source, hour, now))
 
 
 def run_job(job: str, params: Mapping[str, Any], partition_key: str | None, spark: Any, **options: Any) -> None:

@@ -30,6 +30,16 @@ FORMER_THRESHOLDS = {
 }
 
 
+class LiveSettings(BaseModel):
+    """The live counts of streamed clicks; what each setting means is commented in ``config/pipeline.toml``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    watermark_minutes: int = Field(10, ge=0, le=10_080)
+    trigger_seconds: float = Field(2.0, ge=0, le=3600)
+    state_partitions: int = Field(2, ge=1, le=1024)
+
+
 class PipelineSettings(BaseModel):
     """``config/pipeline.toml``: what holds for all sources. Commented there."""
 
@@ -55,6 +65,7 @@ class PipelineSettings(BaseModel):
     checks: tuple[ConfiguredCheck, ...] = ()
     volume: VolumeSettings = VolumeSettings()
     schema_drift: SchemaDriftSettings = SchemaDriftSettings()
+    live: LiveSettings = LiveSettings()
     counts: dict[CountKey, CountSettings] = Field(default_factory=dict, validate_default=True)
 
     @field_validator("counts")

@@ -317,6 +317,56 @@ OUT_OF_ORDER_KEYS = Table(
     statistics=("key_name",),
 )
 
+
+def live_table(key: Column) -> Table:
+    """A table of counts of streamed clicks per source, window and key, brought up to date within seconds."""
+    return Table(
+        name=f"clicks_by_{key.name.removesuffix('_code')}_live",
+        grain=f"one source, window and {key.name}",
+        columns=(
+            _SOURCE,
+            *_CLICK_HOUR,
+            Column("window_start", "TIMESTAMP", "When the window begins."),
+            Column("window_seconds", "INT", "How long it is: 60 or 3600."),
+            key,
+            Column("click_count", "BIGINT", "Clicks so far, crawlers included; those too late for live left out."),
+            Column("bot_click_count", "BIGINT", "Those of them by crawlers."),
+            Column("counted_at", "TIMESTAMP", "When the row was last brought up to date."),
+        ),
+        key=("source", "window_start", "window_seconds", key.name),
+        partitioned_by=_BY_CLICK_HOUR,
+        statistics=("window_start",),
+    )
+
+
+CLICKS_BY_URL_LIVE = live_table(_URL)
+CLICKS_BY_COUNTRY_LIVE = live_table(_COUNTRY)
+
+STREAM_PROGRESS = Table(
+    name="stream_progress",
+    grain="one stream's query, micro-batch and partition of its input",
+    columns=(
+        _SOURCE,
+        Column("query", "STRING", "clicks, or the key that is counted live, such as url."),
+        Column("batch_id", "BIGINT", "Number of the query's micro-batch, from 0."),
+        Column("began_at", "TIMESTAMP", "When the micro-batch began."),
+        Column("partition", "INT", "Partition of the topic; null for a query that reads clicks.", required=False),
+        Column("first_offset", "BIGINT", "Offset of its first record; null as above.", required=False),
+        Column("next_offset", "BIGINT", "Offset after its last record; null as above.", required=False),
+        Column("lag", "BIGINT", "Records of the partition not yet read; null as above.", required=False),
+        Column("rows", "BIGINT", "Records, or clicks, read of the partition."),
+        Column("rows_per_second", "DOUBLE", "Of the whole micro-batch."),
+        Column("milliseconds", "MAP<STRING, BIGINT>", "Of the whole micro-batch, by phase, as Spark names them."),
+        Column("watermark", "TIMESTAMP", "No older event is waited for; null before there is one.", required=False),
+        Column("watermark_delay", "DOUBLE", "Seconds from the watermark to began_at; null as above.", required=False),
+        Column("state_rows", "BIGINT", "Keys in the query's state."),
+        Column("state_bytes", "BIGINT", "Memory that the state takes."),
+        Column("too_late", "BIGINT", "Clicks of the micro-batch that came too late to be counted live."),
+    ),
+    key=("source", "query", "batch_id", "partition"),
+    statistics=("began_at",),
+)
+
 STREAM_BATCHES = Table(
     name="stream_batches",
     grain="one stream, micro-batch, topic partition and log hour",
@@ -362,6 +412,9 @@ TABLES = {
         QUALITY_RESULTS,
         GROUPING_METRICS,
         OUT_OF_ORDER_KEYS,
+        CLICKS_BY_URL_LIVE,
+        CLICKS_BY_COUNTRY_LIVE,
         STREAM_BATCHES,
+        STREAM_PROGRESS,
     )
 }

@@ -16,11 +16,12 @@ from include.counting import CountKey, count_table
 from include.job_arguments import JobArguments, exit_with
 from include.settings import Settings
 from include.sources import choose_sources
-from include.tables import CLICKS, GROUPING_METRICS
+from include.tables import GROUPING_METRICS
 from spark_jobs.co_partitioning import co_partitioned_tables, require_co_partitioned
 from spark_jobs.grouping_metrics import GroupingMetrics
 from spark_jobs.io import Lake, click_hours_predicate, keep_files_whole
 from spark_jobs.shell import run_from_shell
+from spark_jobs.stream_accounting import settled_clicks
 from spark_jobs.touched_hours import touched_click_hours
 from spark_jobs.transforms.count_clicks import complete_counts, count_per_instance
 from spark_jobs.transforms.groupings import FieldsGrouping, FifoGrouping, Grouping, grouping_of
@@ -39,7 +40,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         require_co_partitioned(lake, co_partitioned_tables(settings))
         touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
         hours = touched.own
-        clicks = lake.read_click_hours(CLICKS, hours)
+        clicks = settled_clicks(lake).where(click_hours_predicate(hours))
         buckets = {key: lake.buckets(count_table(key)) for key in settings.pipeline.counts}
         groupings = {
             key: grouping_of(configured, key, buckets[key]) for key, configured in settings.pipeline.counts.items()

@@ -1,5 +1,6 @@
 """Ingest landed log hours: accepted clicks, quarantined lines, and an account of every line.
 
+The log hours of a streamed source are in the lake already: they are settled, that is accounted for.
 Replaces exactly the log hours' partitions of clicks, quarantined_clicks and ingest_accounting, so that running it
 again gives the same tables. The accounting is written last: its row says that the log hour is complete.
 """
@@ -28,6 +29,7 @@ from spark_jobs.io import Lake, log_hours_predicate, read_lines
 from spark_jobs.lookups import find_clients, find_crawlers
 from spark_jobs.shell import run_from_shell
 from spark_jobs.steps import step
+from spark_jobs.stream_accounting import described, settle
 from spark_jobs.transforms.account_for_lines import count_out_of_order, count_outcomes
 from spark_jobs.transforms.build_clicks import accepted_lines, build_clicks, quarantine
 from spark_jobs.transforms.drop_duplicates import find_duplicates, log_hour_number
@@ -49,6 +51,9 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, all
     for source in choose_sources(settings, arguments.source):
         # Whether a line is a duplicate depends on the log hours around it, and may change those after it.
         with lake.locked():
+            if source.kafka is not None:
+                report.append(described(source, settle(lake, source, list(arguments.log_hours))))
+                continue
             source_ingest = SourceIngest(lake, settings, source, allow_missing)
             accounts = source_ingest.run(list(arguments.log_hours))
         report += _summary(source, arguments, accounts, source_ingest.damaged)

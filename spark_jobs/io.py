@@ -104,6 +104,19 @@ class Lake:
         absent = [column for column in table.columns if column.name not in stored]
         return rows.select("*", *(F.lit(None).cast(column.type).alias(column.name) for column in absent))
 
+    def read_stream(self, table: Table) -> DataFrame:
+        """The table's rows as they come, those that it has first, in the order of their time where it is large.
+
+        Rows that are replaced later come once.
+        """
+        self._make(table)
+        return (
+            self.spark.readStream.format("delta")
+            .option("skipChangeCommits", True)
+            .option("withEventTimeOrder", True)
+            .load(str(self.path(table)))
+        )
+
     def read_log_hours(self, table: Table, source: str, hours: Iterable[Hour]) -> DataFrame:
         """The rows of a source's log hours."""
         return self.read(table).where(log_hours_predicate(source, hours))
@@ -154,6 +167,19 @@ class Lake:
                 .option("txnVersion", transaction.batch_id)
                 .save(str(self.path(table)))
             )
+
+    def merge_click_hours(self, table: Table, rows: DataFrame, hours: Iterable[Hour]) -> None:
+        """Put the rows of these click hours, unique by the table's key, in the place of those of the same key."""
+        self._make(table)
+        same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
+        view = f"new_{table.name}"
+        _as_declared(rows, table).createOrReplaceTempView(view)
+        with step(self.spark, f"merge {table.name}"):
+            self.spark.sql(
+                f"MERGE INTO delta.`{self.path(table)}` AS old USING {view} AS new "
+                f"ON {same} AND ({hours_predicate(hours, 'old.click_date', 'old.click_hour')}) "
+                "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+            ).collect()
 
     def append_rows(
         self, table: Table, rows: Sequence[tuple[Any, ...]], transaction: StreamTransaction | None = None
@@ -211,6 +237,12 @@ class Lake:
             stored.delete(leave_out)
             stored.optimize.compact()
             stored.vacuum(dry_run=False)
+
+    def write_as_few_files(self, table: Table, predicate: str) -> None:
+        """Write the files of whole partitions, chosen by a constant predicate, as few; their rows stay the same."""
+        if self.exists(table):
+            with step(self.spark, f"compact {table.name}"):
+                self.spark.sql(f"OPTIMIZE delta.`{self.path(table)}` WHERE {predicate}").collect()
 
     def files(self, table: Table, partitions: Set[tuple[Any, ...]]) -> dict[tuple[Any, ...], StoredFiles]:
         """What Delta's log says of these partitions' files, and whether the files are there.

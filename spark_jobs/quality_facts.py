@@ -20,6 +20,7 @@ from spark_jobs.history import accounting_history, click_history
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
 from spark_jobs.quality_log import published_at
 from spark_jobs.steps import step
+from spark_jobs.stream_accounting import settled_clicks
 from spark_jobs.touched_hours import TouchedHours
 from spark_jobs.transforms import measure_quality
 
@@ -69,7 +70,7 @@ def _frames(
     earlier = [log_hours[0].plus(-shift) for shift in range(1, lateness + 1)]
     of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
     with_earlier = " OR ".join(f"({log_hours_predicate(source.name, [*earlier, *log_hours])})" for source in sources)
-    clicks = lake.read(CLICKS)
+    clicks = settled_clicks(lake)
     # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
     measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
     configured = [check for source in sources for check in source.all_checks(lake.settings.pipeline)]

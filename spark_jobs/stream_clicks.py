@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -19,26 +21,18 @@ from include.job_arguments import OneLineParser, exit_with
 from include.kafka import client_options, topic_of
 from include.settings import Settings
 from include.sources import KafkaTopic, Source, choose_sources
+from spark_jobs import stream_live
+from spark_jobs.io import Lake
 from spark_jobs.session import spark_session
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from spark_jobs.stream_ingest import StreamIngest
+from spark_jobs.stream_progress import ProgressLog, keep
+from spark_jobs.stream_writer import start_writer
 from spark_jobs.transforms.parse_lines import parse_lines
 from spark_jobs.transforms.stream_lines import first_arrivals, lines_of_records, with_line_counts
 
-#: How long a stop waits for the batch that is being worked on, in seconds.
-STOP_TIMEOUT = 60
-
-
-#: What the stream's session needs besides what every job relies on.
-STREAM_CONF = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    # A batch's changes are uploaded, not all files of the state.
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # It would refuse to sort a micro-batch before the state looks at it: see first_arrivals.
-    "spark.sql.streaming.unsupportedOperationCheck": "false",
-}
+#: How often the queries are asked what they have done.
+POLL_SECONDS = 1.0
 
 
 def read_records(spark: SparkSession, topic: KafkaTopic, settings: Settings, starting_offsets: str) -> DataFrame:
@@ -72,37 +66,75 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
     """
     topic = topic_of(source)
     checkpoint = StreamCheckpoint.of(settings, source.name)
-    stream_id = checkpoint.stream_id()
-    for name, value in STREAM_CONF.items():
-        spark.conf.set(name, value)
-    spark.conf.set("spark.sql.shuffle.partitions", topic.state_partitions)
     rows = stream_rows(read_records(spark, topic, settings, topic.starting_offsets), source, settings)
-    writer = (
-        rows.writeStream.queryName(f"stream_clicks {source.name}")
-        .foreachBatch(StreamIngest(settings, source, stream_id))
-        .option("checkpointLocation", str(checkpoint.folder))
-        .outputMode("append")
+    writer = rows.writeStream.foreachBatch(StreamIngest(settings, source, checkpoint.stream_id()))
+    return start_writer(
+        spark,
+        writer.queryName(f"clicks {source.name}"),
+        checkpoint.folder,
+        state_partitions=topic.state_partitions,
+        trigger_seconds=None if available_now else topic.trigger_seconds,
     )
-    if available_now:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{topic.trigger_seconds} seconds").start()
 
 
-def run(spark: SparkSession, settings: Settings, source: Source, *, available_now: bool) -> None:
-    """Stream until all that is there is read, or until told to end.
+def run(
+    spark: SparkSession,
+    settings: Settings,
+    source: Source,
+    *,
+    available_now: bool,
+    live: bool = True,
+    watch: Callable[[], None] = lambda: None,
+) -> None:
+    """Stream until all that is there is read, or until told to end; ``watch`` is called every second.
+
+    ``live`` says whether the clicks are counted live as well.
 
     Raises:
         StreamRunsAlreadyError: if the source's stream runs already.
         ClickmillError: if the stream fails.
     """
-    with StreamCheckpoint.of(settings, source.name).owned():
-        query = start(spark, settings, source, available_now=available_now)
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            raise ClickmillError(f"the stream of {source.name} failed: {str(error).splitlines()[0]}") from error
-        finally:
-            query.stop()
+    lake = Lake(spark, settings)
+    with StreamCheckpoint.of(settings, source.name).owned(), _stopped_at_the_end() as logs:
+        logs.append(ProgressLog(source.name, "clicks", start(spark, settings, source, available_now=available_now)))
+        if available_now:
+            _follow(lake, logs, watch)
+        if live:
+            for key in settings.pipeline.counts:
+                query = stream_live.start(spark, settings, source, key, available_now=available_now)
+                logs.append(ProgressLog(source.name, key, query))
+        _follow(lake, logs, watch)
+
+
+@contextmanager
+def _stopped_at_the_end() -> Iterator[list[ProgressLog]]:
+    logs: list[ProgressLog] = []
+    try:
+        yield logs
+    finally:
+        for log in logs:
+            log.handle.stop()
+
+
+def _follow(lake: Lake, logs: Sequence[ProgressLog], watch: Callable[[], None]) -> None:
+    """Keep the queries' progress until they have ended.
+
+    Raises:
+        ClickmillError: if one of them fails.
+    """
+    while True:
+        running = [log for log in logs if log.handle.isActive]
+        rows = [row for log in logs for row in log.new_rows()]
+        if rows:
+            keep(lake, rows)
+        watch()
+        for log in logs:
+            if error := log.handle.exception():
+                said = str(error).strip().splitlines()
+                raise ClickmillError(f"the stream of {log.source} ({log.query}) failed: {said[0]}")
+        if not running:
+            return
+        time.sleep(POLL_SECONDS)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

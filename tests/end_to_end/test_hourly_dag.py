@@ -112,7 +112,7 @@ def test_every_task_says_what_it_did_and_links_the_report(api: AirflowApi, backf
             continue
         log = str(api.log(DAG_ID, task))
         if task.task_id == "wait_for_landing":
-            assert "waiting for _SUCCESS of: nothing" in log
+            assert "waiting for _SUCCESS, or the stream, of: nothing" in log
         else:
             assert "report.html" in log, task.task_id
             assert "2026-03-01T08" in log, task.task_id

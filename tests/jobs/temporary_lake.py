@@ -19,7 +19,7 @@ from include.settings import Settings
 from include.tables import QUALITY_RESULTS, TABLES, Table
 
 #: When a row was written is no part of what it says.
-WRITTEN_AT = frozenset({"ingested_at", "counted_at", "validated_at"})
+WRITTEN_AT = frozenset({"ingested_at", "counted_at", "validated_at", "written_at"})
 
 SOURCES = """
 [sources.web]

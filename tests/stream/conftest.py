@@ -5,10 +5,17 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
+from tests.jobs.temporary_lake import make_settings
 from tests.stream.kafka_broker import KafkaBroker
+from tests.stream.streamed_lake import StreamedLake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +28,12 @@ def broker() -> Iterator[KafkaBroker]:
             yield broker
         finally:
             broker.stop()
+
+
+@pytest.fixture
+def streamed(tmp_path: Path, spark: SparkSession, broker: KafkaBroker) -> StreamedLake:
+    """A lake and an empty topic of 3 partitions."""
+    lake = StreamedLake(spark, make_settings(tmp_path / "streamed"), broker, f"clicks-{uuid4()}")
+    lake.configure()
+    broker.create_topic(lake.topic, 3)
+    return lake

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
-import pytest
-from deltalake import DeltaTable
-
-from include.job_arguments import JobArguments
 from include.log_hours import Hour
-from include.settings import Settings
-from include.sources import Source, load_sources
-from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES, Table
+from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from samples.sample_logs import SampleSpec, make_sample
-from tests.jobs.temporary_lake import SOURCES, TemporaryLake, click, make_settings
-from tests.stream.kafka_broker import KafkaBroker, Record
+from tests.jobs.temporary_lake import TemporaryLake, click, make_settings
+from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
+from tests.stream.streamed_lake import StreamedLake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,48 +22,6 @@ HOUR = Hour.parse("2026-03-01T08")
 MILLISECONDS = int(HOUR.start.timestamp() * 1000)
 
 
-@dataclass
-class StreamedLake:
-    """A home whose source web is a topic of its own."""
-
-    spark: Any
-    settings: Settings
-    broker: KafkaBroker
-    topic: str = field(default_factory=lambda: f"clicks-{uuid4()}")
-
-    @property
-    def source(self) -> Source:
-        """The streamed source."""
-        return load_sources(self.settings)["web"]
-
-    def configure(self, **kafka: Any) -> None:
-        """Declare the source, with these settings of its topic."""
-        given = {"topic": self.topic, "bootstrap_servers": self.broker.bootstrap_servers} | kafka
-        listed = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
-        self.settings.sources_file.write_text(f"{SOURCES}\n[sources.web.kafka]\n{listed}\n", encoding="utf-8")
-
-    def read_all(self) -> None:
-        """Stream what is in the topic now."""
-        from spark_jobs import stream_clicks
-
-        stream_clicks.run(self.spark, self.settings, self.source, available_now=True)
-
-    def rows(self, table: Table) -> list[dict[str, Any]]:
-        """A table, read by a reader that is not Spark."""
-        path = self.settings.lake / table.name
-        rows: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist() if path.exists() else []
-        return rows
-
-
-@pytest.fixture
-def streamed(tmp_path: Path, spark: SparkSession, broker: KafkaBroker) -> Iterator[StreamedLake]:
-    """A lake and an empty topic of 3 partitions."""
-    lake = StreamedLake(spark, make_settings(tmp_path / "streamed"), broker)
-    lake.configure()
-    broker.create_topic(lake.topic, 3)
-    return lake
-
-
 def multiset(rows: list[dict[str, Any]], left_out: frozenset[str] = frozenset()) -> Counter[str]:
     return Counter(repr({name: value for name, value in row.items() if name not in left_out}) for row in rows)
 
@@ -80,11 +29,9 @@ def multiset(rows: list[dict[str, Any]], left_out: frozenset[str] = frozenset())
 def test_the_stream_writes_the_clicks_that_the_batch_writes(
     tmp_path: Path, spark: SparkSession, streamed: StreamedLake
 ) -> None:
-    from spark_jobs import ingest_clicks
-
     batch = TemporaryLake(spark, make_settings(tmp_path / "batch"))
     truth = make_sample(SPEC, batch.settings.landing)
-    ingest_clicks.run(spark, batch.settings, JobArguments.of("web", str(SPEC.start), str(SPEC.start.plus(SPEC.hours))))
+    batch.run("ingest", str(SPEC.start), str(SPEC.start.plus(SPEC.hours)))
     streamed.broker.produce(
         streamed.topic, landed_records(batch.settings.landing, "web", list(SPEC.log_hours), partitions=3)
     )

@@ -1,0 +1,65 @@
+"""Count the streamed clicks of a source per minute and hour while they come, into the live tables.
+
+Reads ``clicks``, so that a click is counted live exactly when it is a click, and once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from include.counting import CountKey, live_count_table
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import Source
+from include.tables import CLICKS
+from spark_jobs.io import Lake
+from spark_jobs.session import configure
+from spark_jobs.stream_checkpoint import StreamCheckpoint
+from spark_jobs.stream_writer import start_writer
+from spark_jobs.transforms.live_counts import clicks_per_hour, count_live
+
+#: The name of what is observed in each micro-batch.
+OBSERVED = "clicks_per_hour"
+
+
+@dataclass(frozen=True)
+class LiveUpdate:
+    """What is done with each micro-batch of counts: its rows replace those of the same window and key."""
+
+    settings: Settings
+    key: CountKey
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Merge one micro-batch: a batch that is tried again says the same once more."""
+        lake = Lake(configure(rows.sparkSession), self.settings)
+        with lake.staged(rows.withColumn("counted_at", F.lit(datetime.now(UTC))), "live counts") as counts:
+            hours = {
+                Hour.of(row["click_date"], row["click_hour"])
+                for row in counts.select("click_date", "click_hour").distinct().collect()
+            }
+            if hours:
+                lake.merge_click_hours(live_count_table(self.key), counts, hours)
+
+
+def start(
+    spark: SparkSession, settings: Settings, source: Source, key: CountKey, *, available_now: bool = False
+) -> StreamingQuery:
+    """Start the live counts by one key where they left off; the caller holds ``StreamCheckpoint.owned``."""
+    live = settings.pipeline.live
+    lake = Lake(spark, settings)
+    clicks = lake.read_stream(CLICKS).where(F.col("source") == source.name)
+    counts = count_live(clicks.observe(OBSERVED, clicks_per_hour().alias(OBSERVED)), key, live.watermark_minutes)
+    writer = counts.writeStream.outputMode("update").foreachBatch(LiveUpdate(settings, key))
+    checkpoint = StreamCheckpoint.of(settings, source.name).folder.with_name(f"{source.name}-live-{key}")
+    return start_writer(
+        spark,
+        writer.queryName(f"live {key} {source.name}"),
+        checkpoint,
+        state_partitions=live.state_partitions,
+        trigger_seconds=None if available_now else live.trigger_seconds,
+    )

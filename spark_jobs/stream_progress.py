@@ -1,0 +1,110 @@
+"""What Spark says of a stream's micro-batches, as rows of ``stream_progress``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from include.tables import STREAM_PROGRESS
+from spark_jobs.io import Lake
+from spark_jobs.stream_live import OBSERVED
+
+#: With more files than this, the table is written as few.
+MOST_FILES = 200
+#: Before its first event, a query's watermark is 1970.
+_NO_WATERMARK = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class ProgressLog:
+    """The progress of one query, each micro-batch once."""
+
+    source: str
+    query: str
+    handle: StreamingQuery
+    last_batch: int = -1
+
+    def new_rows(self) -> list[tuple[Any, ...]]:
+        """Rows of the micro-batches that have ended since the last call, in the columns' order."""
+        rows = []
+        for progress in self.handle.recentProgress:
+            said = json.loads(progress.json)
+            if said["batchId"] > self.last_batch and "addBatch" in said["durationMs"]:
+                self.last_batch = said["batchId"]
+                rows += [
+                    tuple(row.get(name) for name in STREAM_PROGRESS.column_names)
+                    for row in progress_rows(self.source, self.query, said)
+                ]
+        return rows
+
+
+def progress_rows(source: str, query: str, said: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One row for each partition of the input; one with a null partition where the input is a table.
+
+    ``said`` is Spark's StreamingQueryProgress as JSON.
+    """
+    began_at = _moment(said["timestamp"])
+    watermark = _moment(said.get("eventTime", {}).get("watermark", "1970-01-01T00:00:00Z"))
+    states = said["stateOperators"]
+    common = {
+        "source": source,
+        "query": query,
+        "batch_id": said["batchId"],
+        "began_at": began_at,
+        "rows_per_second": float(said["sources"][0].get("processedRowsPerSecond") or 0),
+        "milliseconds": said["durationMs"],
+        "watermark": watermark if watermark > _NO_WATERMARK else None,
+        "watermark_delay": (began_at - watermark).total_seconds() if watermark > _NO_WATERMARK else None,
+        "state_rows": sum(state["numRowsTotal"] for state in states),
+        "state_bytes": sum(state["memoryUsedBytes"] for state in states),
+    }
+    partitions = _partitions(said["sources"][0])
+    if not partitions:
+        return [common | {"rows": said["sources"][0]["numInputRows"], "too_late": too_late(said, watermark)}]
+    return [common | {"too_late": 0} | partition for partition in partitions]
+
+
+def too_late(said: Mapping[str, Any], watermark: datetime) -> int:
+    """How many clicks of a micro-batch are of hours that were over, by its watermark, when it began."""
+    observed = said.get("observedMetrics", {}).get(OBSERVED, {}).get(OBSERVED) or []
+    passed = watermark.timestamp() / 3600
+    return sum(int(hour["y"]) for hour in observed if hour["x"] + 1 <= passed)
+
+
+def keep(lake: Lake, rows: list[tuple[Any, ...]]) -> None:
+    """Append the rows, and now and then write the table as few files."""
+    lake.append_rows(STREAM_PROGRESS, rows)
+    if lake.file_count(STREAM_PROGRESS) > MOST_FILES:
+        lake.compact(STREAM_PROGRESS, leave_out="false")
+
+
+def _partitions(source: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was read of each partition of a topic; none where the source is no topic."""
+    if not source["description"].startswith("KafkaV2"):
+        return []
+    start, end, latest = (_offsets(source.get(name)) for name in ("startOffset", "endOffset", "latestOffset"))
+    return [
+        {
+            "partition": partition,
+            "first_offset": start.get(partition, 0),
+            "next_offset": offset,
+            "lag": max(0, latest.get(partition, offset) - offset),
+            "rows": offset - start.get(partition, 0),
+        }
+        for partition, offset in sorted(end.items())
+    ]
+
+
+def _offsets(said: Any) -> dict[int, int]:
+    """Offsets by partition: Spark has ``{"topic": {"0": 17}}``, as JSON or as text of it."""
+    parsed = json.loads(said) if isinstance(said, str) else said
+    return {int(partition): offset for of_topic in (parsed or {}).values() for partition, offset in of_topic.items()}
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

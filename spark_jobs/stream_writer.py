@@ -1,0 +1,38 @@
+"""How every stream of Clickmill is started: state in RocksDB, a checkpoint of its own, a trigger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+#: What a stream's session needs besides what every job relies on.
+STREAM_CONF = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    # A batch's changes are uploaded, not all files of the state.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # It would refuse to sort a micro-batch before the state looks at it: see first_arrivals.
+    "spark.sql.streaming.unsupportedOperationCheck": "false",
+}
+
+
+def start_writer(
+    spark: SparkSession,
+    writer: DataStreamWriter,
+    checkpoint: Path,
+    *,
+    state_partitions: int,
+    trigger_seconds: float | None,
+) -> StreamingQuery:
+    """Start a query where it left off; without a trigger it reads what is there, then ends."""
+    for name, value in STREAM_CONF.items():
+        spark.conf.set(name, value)
+    spark.conf.set("spark.sql.shuffle.partitions", state_partitions)
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    if trigger_seconds is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{trigger_seconds} seconds").start()
