@@ -2,13 +2,13 @@
 PYTHON ?= python3
 VENV := .venv/bin/python
 # Reach the recipes as environment variables, so that any character in a path is safe.
-export HOURS CLICKS LOGS FORMAT SOURCE CLICKMILL_HOME
+export HOURS CLICKS LOGS FORMAT SOURCE RATE CLICKMILL_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run stop status clean test lint types unit bench lock
+.PHONY: help setup run stream stream-stop stop status clean test lint types unit bench lock
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 setup: ## install everything into .venv and .jars, tests' tools too; does nothing when it is there
 	@$(PYTHON) -m ops.bootstrap --dev
@@ -16,6 +16,13 @@ setup: ## install everything into .venv and .jars, tests' tools too; does nothin
 run: ## sample logs (HOURS=12 CLICKS=20000 an hour) or your own (LOGS=path FORMAT=json|combined|common, SOURCE=name): from set-up to result
 	@$(PYTHON) -m ops.bootstrap
 	@$(VENV) -m ops.run
+
+stream: ## a broker, sample clicks (RATE=200 a second) and the stream of them, shown until Ctrl-C; or a topic of yours (SOURCE=name)
+	@$(PYTHON) -m ops.bootstrap --broker
+	@$(VENV) -m ops.stream run
+
+stream-stop: ## end a stream that was left behind
+	@$(VENV) -m ops.stream stop
 
 stop: ## end the services; the data stays
 	@if [ -x $(VENV) ]; then $(VENV) -m ops.services stop; else echo "no services ran"; fi

@@ -27,3 +27,7 @@ class QualityError(ClickmillError):
 
 class NotHeldError(ClickmillError):
     """A person decided on a click hour that is not held."""
+
+
+class StreamRunsAlreadyError(ClickmillError):
+    """Two streams on one checkpoint would each undo what the other does."""

@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
-from include.errors import NotHeldError, QualityError, UsageError
+from include.errors import NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
 from include.job_arguments import JobArguments
+from include.kafka import topic_of
 from include.landing import is_ready
 from include.log_hours import Hour
 from include.publication import approval_run_id
 from include.settings import Settings
-from include.sources import Source, choose_sources
+from include.sources import Source, choose_sources, load_sources
 
 log = logging.getLogger("clickmill")
 
@@ -76,6 +77,42 @@ def run_job(job: str, params: Mapping[str, Any], partition_key: str | None, spar
     with _final_errors():
         lines = module.run(spark, settings, arguments_of_run(params, partition_key), **options)
     _log_lines(lines, settings)
+
+
+def streamed_sources(name: str) -> list[str]:
+    """The named streamed source, or with ``all`` every scheduled one.
+
+    Raises:
+        AirflowFailException: if the named source is not there, or not streamed.
+    """
+    settings = Settings.from_environment()
+    with _final_errors():
+        if name == "all":
+            sources = load_sources(settings).values()
+            return [source.name for source in sources if source.kafka is not None and source.scheduled]
+        (source,) = choose_sources(settings, name)
+        topic_of(source)
+        return [source.name]
+
+
+def catch_up(name: str, spark: Any) -> None:
+    """Stream what is in a source's topic now, into the lake.
+
+    Raises:
+        AirflowSkipException: if the source's stream runs by itself.
+        AirflowFailException: if the configuration is wrong.
+    """
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    stream_clicks = import_module("spark_jobs.stream_clicks")
+    settings = Settings.from_environment()
+    import_module("spark_jobs.session").configure(spark)
+    try:
+        with _final_errors():
+            (source,) = choose_sources(settings, name)
+            stream_clicks.run(spark, settings, source, available_now=True)
+    except StreamRunsAlreadyError as error:
+        raise AirflowSkipException(str(error)) from error
 
 
 def validate(params: Mapping[str, Any], partition_key: str | None, spark: Any, task_instance: Any) -> None:

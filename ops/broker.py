@@ -121,6 +121,15 @@ def start_broker(home: Path | str | None = None) -> str:
     raise OpsError("\n".join([*last_lines(log), f"the embedded Kafka broker did not start; see {log}"]))
 
 
+def stop_broker(home: Path | str | None = None) -> None:
+    """End the embedded broker of a home; its topics stay."""
+    place = find_home(home)
+    supervisor = Supervisor(place)
+    if supervisor.is_up():
+        supervisor.stop(BROKER)
+    broker_file(place).unlink(missing_ok=True)
+
+
 def main() -> int:
     """Become the broker of the home in CLICKMILL_HOME."""
     try:

@@ -28,11 +28,16 @@ def clean() -> str:
         )
     stop(home.path)
     # The secrets last: while they are there, a clean that was interrupted can be run again.
-    for folder in (home.landing, home.lake, home.reports, home.airflow, home.logs, home.run, home.secrets):
+    for folder in (
+        home.landing, home.lake, home.reports, home.airflow, home.logs, home.run,
+        home.path / "kafka", home.path / "streams", home.secrets,
+    ):  # fmt: skip
         if folder.is_symlink():
             folder.unlink()
         elif folder.exists():
             shutil.rmtree(folder)
+    for index in home.path.glob("quality_index.sqlite*"):
+        index.unlink()
     left = sorted(entry.name for entry in home.path.iterdir())
     if left:
         return f"cleaned {home.path}; left there, not Clickmill's: {', '.join(left)}"

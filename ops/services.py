@@ -330,6 +330,11 @@ class Supervisor:
         """Start one service, not waiting for it."""
         self._call("startProcess", name, False)
 
+    def stop(self, name: str) -> None:
+        """End one service if it runs, and wait for it."""
+        with suppress(xmlrpc.client.Fault):  # it does not run
+            self._call("stopProcess", name, True)
+
     def stop_all(self) -> None:
         """Signal every service, all at once, not waiting."""
         self._call("stopAllProcesses", False)

@@ -10,12 +10,8 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from include.errors import ClickmillError
+from include.errors import StreamRunsAlreadyError
 from include.settings import Settings
-
-
-class StreamRunsAlreadyError(ClickmillError):
-    """Two streams on one checkpoint would each undo what the other does."""
 
 
 @dataclass(frozen=True)

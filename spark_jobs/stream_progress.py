@@ -56,24 +56,28 @@ def progress_rows(source: str, query: str, said: Mapping[str, Any]) -> list[dict
         "query": query,
         "batch_id": said["batchId"],
         "began_at": began_at,
-        "rows_per_second": float(said["sources"][0].get("processedRowsPerSecond") or 0),
         "milliseconds": said["durationMs"],
         "watermark": watermark if watermark > _NO_WATERMARK else None,
         "watermark_delay": (began_at - watermark).total_seconds() if watermark > _NO_WATERMARK else None,
         "state_rows": sum(state["numRowsTotal"] for state in states),
         "state_bytes": sum(state["memoryUsedBytes"] for state in states),
     }
+    seconds = said["durationMs"]["triggerExecution"] / 1000
     partitions = _partitions(said["sources"][0])
+    # Of a topic, Spark counts the rows of both readings: see with_line_counts.
+    rows = sum(of["rows"] for of in partitions) if partitions else said["sources"][0]["numInputRows"]
+    common["rows_per_second"] = rows / seconds if seconds else 0.0
     if not partitions:
-        return [common | {"rows": said["sources"][0]["numInputRows"], "too_late": too_late(said, watermark)}]
-    return [common | {"too_late": 0} | partition for partition in partitions]
+        return [common | {"rows": rows, "too_late": too_late(said, watermark)}]
+    return [common | {"too_late": 0} | of for of in partitions]
 
 
 def too_late(said: Mapping[str, Any], watermark: datetime) -> int:
     """How many clicks of a micro-batch are of hours that were over, by its watermark, when it began."""
-    observed = said.get("observedMetrics", {}).get(OBSERVED, {}).get(OBSERVED) or []
+    observed = said.get("observedMetrics", {}).get(OBSERVED)
+    hours = json.loads(observed["values"][0] or "[]") if observed else []
     passed = watermark.timestamp() / 3600
-    return sum(int(hour["y"]) for hour in observed if hour["x"] + 1 <= passed)
+    return sum(int(hour["y"]) for hour in hours if hour["x"] + 1 <= passed)
 
 
 def keep(lake: Lake, rows: list[tuple[Any, ...]]) -> None:

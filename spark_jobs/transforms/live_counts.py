@@ -41,8 +41,9 @@ def count_live(clicks: DataFrame, key: str, watermark_minutes: int) -> DataFrame
 
 
 def clicks_per_hour() -> Column:
-    """An array of ``x``, hours since 1970 as a double, and ``y``, how many clicks happened in that hour.
+    """As JSON, an array of ``x``, hours since 1970, and ``y``, how many clicks happened in that hour.
 
     Source: Hive's numeric histogram, which is exact as long as it has a bin for each distinct value.
     """
-    return F.histogram_numeric(F.floor(F.unix_seconds("clicked_at") / 3600).cast("double"), F.lit(_MOST_HOURS))
+    hour = F.floor(F.unix_seconds("clicked_at") / 3600).cast("double")
+    return F.to_json(F.histogram_numeric(hour, F.lit(_MOST_HOURS)))

@@ -1,0 +1,66 @@
+"""# Streamed clicks, caught up every few minutes
+
+**Arrives:** clicks as records of the topics of `config/sources.toml`.
+**Leaves:** `clicks`, `quarantined_clicks`, `stream_batches`, the live counts and `stream_progress`.
+
+Each run reads what is in the topics, into the lake, and ends: no process stays. It goes on where the run before left
+off, whatever ended that one; each record is in the lake once. A source whose stream runs by itself (`make stream`,
+`python -m spark_jobs.stream_clicks`) is skipped. The hourly counts of a scheduled source are made by `clicks_hourly`.
+
+**Backfill:** none; the topic says what is there. **By hand:** *Trigger*, with a source or all scheduled ones.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
+from airflow.sdk import DAG, Param, task
+
+from include import launch
+from include.settings import Settings
+from include.sources import load_sources
+
+SETTINGS = Settings.from_environment()
+STREAMED = [name for name, source in load_sources(SETTINGS).items() if source.kafka is not None]
+
+
+def catch_up(source: str, spark: Any = None) -> None:
+    """The task catch_up, of one source."""
+    launch.catch_up(source, spark)
+
+
+with DAG(
+    dag_id="clicks_stream",
+    doc_md=__doc__,
+    description="Clicks of Kafka topics into the lake, all that is there, every five minutes",
+    schedule="*/5 * * * *",
+    start_date=datetime(2015, 1, 1, tzinfo=UTC),
+    catchup=False,
+    # Two streams on one checkpoint would be refused.
+    max_active_runs=1,
+    tags=["clickmill"],
+    default_args={
+        "owner": "clickmill",
+        "retries": 3,
+        "retry_delay": timedelta(seconds=30),
+        "retry_exponential_backoff": True,
+        "max_retry_delay": timedelta(minutes=5),
+    },
+    params={
+        "source": Param("all", enum=["all", *STREAMED], description="A streamed source, or all that are scheduled.")
+    },
+) as dag:
+
+    @task
+    def choose_sources(params: dict[str, Any]) -> list[dict[str, str]]:
+        """Which topics to read."""
+        return [{"source": name} for name in launch.streamed_sources(params["source"])]
+
+    PySparkOperator.partial(
+        task_id="catch_up",
+        python_callable=catch_up,
+        conn_id="spark_default",
+        map_index_template="{{ task.op_kwargs['source'] }}",
+    ).expand(op_kwargs=choose_sources())  # type: ignore[call-arg]

@@ -1,0 +1,170 @@
+"""A stream to look at: `make stream` starts a broker, sample clicks and the stream, and shows what it does.
+
+Until Ctrl-C, which ends all that it has started. A source that names a broker of its own gets no sample clicks: its
+topic is streamed as it is. `make stream-stop` ends what was left behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from rich.console import Console
+from rich.live import Live
+
+from include.errors import ClickmillError
+from include.kafka import topic_of
+from include.settings import Settings
+from include.sources import KafkaTopic, Source, choose_sources
+from include.stream_state import stream_state
+from ops.bootstrap import REPOSITORY
+from ops.broker import start_broker, stop_broker
+from ops.home import Home, OpsError, find_home
+from ops.services import last_lines, start, status, stop
+from ops.stream_view import render
+
+DEFAULT_SOURCE = "web_stream"
+DEFAULT_RATE = 200
+#: Carried by the processes of a home's stream, so that stream-stop finds them.
+MARK = "CLICKMILL_STREAM_OF"
+REFRESH_SECONDS = 1.0
+#: A stream that is told to end may have a micro-batch to finish.
+PATIENCE_SECONDS = 60.0
+
+
+def make_topic(bootstrap_servers: str, topic: KafkaTopic) -> None:
+    """Make the topic in the embedded broker, if it is not there; records get the time at which they arrive.
+
+    Raises:
+        OpsError: if the broker refuses.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    if topic.topic in admin.list_topics(timeout=10).topics:
+        return
+    config = {"message.timestamp.type": "LogAppendTime"}
+    (made,) = admin.create_topics([NewTopic(topic.topic, topic.partitions, 1, config=config)]).values()
+    try:
+        made.result(30)
+    except KafkaException as error:
+        raise OpsError(f"topic {topic.topic} cannot be made: {error.args[0].str()}") from None
+
+
+@contextmanager
+def running(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process until the end of the block, then told to end and waited for."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command], env=dict(environment), cwd=REPOSITORY, stdin=subprocess.DEVNULL,
+            stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        end([psutil.Process(process.pid)] if process.poll() is None else [])
+        process.wait()
+
+
+def end(processes: Sequence[psutil.Process]) -> None:
+    """Tell processes to end, and kill those that do not within a minute."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGTERM)
+    _, left = psutil.wait_procs(processes, timeout=PATIENCE_SECONDS)
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def left_behind(home: Home) -> list[psutil.Process]:
+    """The live processes of this home's streams."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get(MARK) == str(home.path):
+                found.append(process)
+    return found
+
+
+def run(source: Source, rate: float, console: Console) -> int:
+    """Start everything, show it until interrupted, end it; returns the exit code."""
+    home = find_home()
+    settings = Settings.from_environment()
+    topic = topic_of(source)
+    with ExitStack() as stack:
+        if not status(home.path):
+            console.print("starting Spark Connect and Airflow")
+            stack.callback(stop, home.path)
+        services = start(home.path)
+        environment = os.environ | services.environment() | {MARK: str(home.path)}
+        if topic.bootstrap_servers is None:
+            console.print("starting the embedded Kafka broker")
+            address = start_broker(home.path)
+            stack.callback(stop_broker, home.path)
+            make_topic(address, topic)
+            clicks = ["samples.live_clicks", "--bootstrap-servers", address, "--topic", topic.topic]
+            log = home.logs / "live-clicks.log"
+            stack.enter_context(running([*clicks, "--rate", str(rate)], environment, log))
+        log = home.logs / f"stream-{source.name}.log"
+        stream = stack.enter_context(running(["spark_jobs.stream_clicks", "--source", source.name], environment, log))
+        try:
+            _show(stream, settings, source, console)
+        except KeyboardInterrupt:
+            console.print("ending the stream")
+            return 0
+        raise OpsError("\n".join([*last_lines(log), f"the stream has ended; see {log}"]))
+
+
+def _show(stream: subprocess.Popen[bytes], settings: Settings, source: Source, console: Console) -> None:
+    keys = list(settings.pipeline.counts)
+    began = time.monotonic()
+    with Live(console=console, auto_refresh=False) as view:
+        while stream.poll() is None:
+            state = stream_state(settings, source.name, keys, datetime.now(UTC))
+            view.update(render(source.name, state, time.monotonic() - began), refresh=True)
+            time.sleep(REFRESH_SECONDS)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(prog="ops.stream", description=str(__doc__).partition("\n")[0])
+    parser.add_argument("action", choices=("run", "stop"))
+    parser.add_argument("--source", default=os.environ.get("SOURCE", "").strip() or DEFAULT_SOURCE)
+    parser.add_argument("--rate", default=os.environ.get("RATE", "").strip() or str(DEFAULT_RATE))
+    given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if given.action == "stop":
+            processes = left_behind(find_home())
+            end(processes)
+            print(f"ended {len(processes)} processes of streams" if processes else "no stream ran")
+            return 0
+        try:
+            rate = float(given.rate)
+        except ValueError:
+            rate = 0.0
+        if not 0 < rate <= 1_000_000:
+            raise OpsError(f"RATE={given.rate}: expected clicks a second, above 0 and up to 1000000", 2)
+        (source,) = choose_sources(Settings.from_environment(), given.source)
+        return run(source, rate, Console())
+    except (OpsError, ClickmillError) as error:
+        print(f"stream: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stream: interrupted; what was started has been ended", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""Sample clicks that happen now, for a topic: `python -m samples.live_clicks --bootstrap-servers … --topic … --rate N`.
+
+Like the clicks of a landed sample: crawlers and people, duplicates, late and malformed ones. Goes on until it is told
+to end.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from types import FrameType
+from typing import NoReturn
+
+import numpy as np
+from confluent_kafka import KafkaException, Producer
+
+from include.job_arguments import OneLineParser
+from samples.draw_clicks import ClickFormat, ClickSource
+from samples.malformed_lines import DAMAGES
+from samples.sample_logs import DUPLICATE_SHARE, LATE_SHARE, MALFORMED_SHARE, PEOPLE_PER_HOURLY_CLICK
+from samples.truth import MILLISECONDS_PER_HOUR
+
+#: How often records are sent.
+TICK_SECONDS = 0.1
+#: A click is logged so much after it happened, on average; a late one after minutes.
+MEAN_DELAY_MILLISECONDS, MEAN_LATE_MILLISECONDS = 500, 240_000
+
+
+class LiveClicks:
+    """Draws the lines of clicks that have just happened."""
+
+    def __init__(self, rate: float, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._source = ClickSource(people=max(1, int(rate * 3600 * PEOPLE_PER_HOURLY_CLICK)))
+        self._format = ClickFormat(visitor_salt=seed)
+        self._damaged = 0
+
+    def lines(self, count: int, now: int) -> list[bytes]:
+        """That many lines, and a few that are sent again; ``now`` is in milliseconds since 1970."""
+        clicks = self._source.draw(self._rng, count, now - now % MILLISECONDS_PER_HOUR)
+        is_late = self._rng.random(count) < LATE_SHARE
+        mean = np.where(is_late, MEAN_LATE_MILLISECONDS, MEAN_DELAY_MILLISECONDS)
+        clicks["clicked_at"] = now - self._rng.exponential(mean).astype(np.int64)
+        lines = self._format.lines(clicks)
+        for place in np.flatnonzero(self._rng.random(count) < MALFORMED_SHARE):
+            _, damage = DAMAGES[self._damaged % len(DAMAGES)]
+            lines[place] = damage(lines[place], self._damaged)
+            self._damaged += 1
+        again = np.flatnonzero(self._rng.random(count) < DUPLICATE_SHARE)
+        return [line.encode("utf-8", "surrogateescape") for line in (*lines, *(lines[place] for place in again))]
+
+
+def produce(bootstrap_servers: str, topic: str, rate: float, seed: int) -> NoReturn:
+    """Send ``rate`` lines a second, evenly over the topic's partitions, until interrupted."""
+    clicks = LiveClicks(rate, seed)
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 20, "partitioner": "random"})
+    began, sent = time.monotonic(), 0
+    try:
+        while True:
+            due = int((time.monotonic() - began) * rate) - sent
+            for line in clicks.lines(due, int(time.time() * 1000)) if due else ():
+                producer.produce(topic, value=line)
+            sent += due
+            producer.poll(TICK_SECONDS)
+    finally:
+        producer.flush(10)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = OneLineParser(prog="python -m samples.live_clicks", description=__doc__)
+    parser.add_argument("--bootstrap-servers", required=True, help="where the broker answers")
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--rate", type=float, default=200, help="clicks a second (default 200)")
+    parser.add_argument("--seed", type=int, default=7)
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        produce(given.bootstrap_servers, given.topic, given.rate, given.seed)
+    except KeyboardInterrupt:
+        return 0
+    except (KafkaException, BufferError) as error:
+        print(f"live clicks: {given.bootstrap_servers} takes no records of {given.topic}: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

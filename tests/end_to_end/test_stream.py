@@ -1,0 +1,122 @@
+"""The embedded broker, the stream in the terminal and the stream's DAG, as a person uses them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from include.settings import REPOSITORY
+from include.sources import load_sources
+from ops.airflow_api import AirflowApi
+from ops.broker import start_broker, stop_broker
+from ops.home import find_home
+from ops.services import BROKER, Services, Supervisor
+from ops.stream import left_behind, make_topic
+from samples.live_clicks import LiveClicks
+
+DAG_ID = "clicks_stream"
+SOURCE = "web_stream"
+TIMEOUT = 420.0
+
+
+def rows(services: Services, table: str) -> list[dict[str, Any]]:
+    path = services.home / "lake" / table
+    found: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist() if path.is_dir() else []
+    return [row for row in found if row["source"] == SOURCE]
+
+
+def wait_until(done: Callable[[], Any], what: str) -> None:
+    deadline = time.monotonic() + TIMEOUT
+    while not done():
+        assert time.monotonic() < deadline, f"not within {TIMEOUT:.0f} s: {what}"
+        time.sleep(0.5)
+
+
+@pytest.fixture(scope="module")
+def shown(services: Services) -> Iterator[subprocess.Popen[str]]:
+    """`make stream`'s command in a terminal that is none, told to end by Ctrl-C once it has streamed clicks."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ops.stream", "run", "--rate", "50"],
+        cwd=REPOSITORY,
+        env=os.environ | services.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        wait_until(lambda: process.poll() is not None or rows(services, "clicks_by_url_live"), "live counts are there")
+        process.send_signal(signal.SIGINT)
+        process.wait(120)
+        yield process
+    finally:
+        process.kill()
+
+
+def test_a_stream_is_shown_until_ctrl_c_which_ends_all_that_it_started(
+    services: Services, shown: subprocess.Popen[str]
+) -> None:
+    assert shown.stdout is not None
+    said = shown.stdout.read()
+    assert shown.returncode == 0, said
+    assert "stream of web_stream" in said
+    assert "ending the stream" in said
+    home = find_home(services.home)
+    assert left_behind(home) == []
+    states = {found.name: found.state for found in Supervisor(home).states()}
+    assert states[BROKER] == "STOPPED"
+    assert states["spark-connect"] == "RUNNING", "it ran before"
+
+
+def test_the_dag_catches_up_with_what_is_in_the_topic(services: Services, shown: subprocess.Popen[str]) -> None:
+    api = AirflowApi(services)
+    api.wait_for_dag(DAG_ID)
+    api.unpause(DAG_ID)
+    topic = load_sources(find_settings(services))[SOURCE].kafka
+    assert topic is not None
+    address = start_broker(services.home)
+    try:
+        make_topic(address, topic)
+        lines = LiveClicks(rate=100, seed=3).lines(500, int(time.time() * 1000))
+        send(address, topic.topic, lines)
+        body = {"dag_run_id": "caught-up", "logical_date": None, "conf": {"source": SOURCE}}
+        api.call("POST", f"/api/v2/dags/{DAG_ID}/dagRuns", body)
+        path = f"/api/v2/dags/{DAG_ID}/dagRuns/caught-up"
+        wait_until(lambda: api.call("GET", path)["state"] in ("success", "failed"), "the topic is read")
+        assert api.call("GET", path)["state"] == "success"
+        sent = {line for line in lines if b'"event_id"' in line}
+        ids = {row["event_id"] for row in rows(services, "clicks")}
+        assert len([line for line in sent if line.split(b'"')[3].decode() in ids]) >= len(sent) - len(
+            rows(services, "quarantined_clicks")
+        )
+        batches = rows(services, "stream_batches")
+        assert {row["partition"] for row in batches} == set(range(topic.partitions))
+        read = {row["partition"]: 0 for row in batches}
+        for row in batches:
+            read[row["partition"]] = max(read[row["partition"]], row["last_offset"] + 1)
+        assert sum(row["lines"] for row in batches) == sum(read.values()), "each record once, from the first on"
+        assert len(rows(services, "clicks")) == sum(row["accepted"] for row in batches)
+    finally:
+        stop_broker(services.home)
+
+
+def find_settings(services: Services) -> Any:
+    from include.settings import Settings
+
+    return Settings.from_environment(services.environment())
+
+
+def send(address: str, topic: str, lines: list[bytes]) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": address})
+    for line in lines:
+        producer.produce(topic, value=line)
+    assert producer.flush(60) == 0
