@@ -109,8 +109,8 @@ def _newest(query: str, rows: Sequence[dict[str, Any]]) -> QueryState:
 def _rows(
     settings: Settings, table: Table, columns: Sequence[str], where: Sequence[tuple[str, str, Any]]
 ) -> list[dict[str, Any]]:
-    path = settings.lake / table.name
-    if not (path / "_delta_log").is_dir():
+    path = str(settings.lake / table.name)
+    if not DeltaTable.is_deltatable(path):  # not yet: its first commit may be under way
         return []
     rows: list[dict[str, Any]] = (
         DeltaTable(path).to_pyarrow_table(columns=list(columns), filters=list(where)).to_pylist()

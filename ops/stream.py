@@ -50,7 +50,7 @@ def make_topic(bootstrap_servers: str, topic: KafkaTopic) -> None:
     Raises:
         OpsError: if the broker refuses.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     if topic.topic in admin.list_topics(timeout=10).topics:
         return
     config = {"message.timestamp.type": "LogAppendTime"}

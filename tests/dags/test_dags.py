@@ -137,10 +137,19 @@ def test_the_first_scheduled_run_is_that_of_the_hour_of_the_first_start(monkeypa
 
 
 def test_the_form_offers_the_declared_sources(clicks_hourly: DAG) -> None:
-    assert clicks_hourly.params.get_param("source").schema["enum"] == ["all", "web", "access", "access_common"]
+    declared = ["all", "web", "access", "access_common", "web_stream"]
+    assert clicks_hourly.params.get_param("source").schema["enum"] == declared
     for name in ("from", "to"):
         assert clicks_hourly.params.get_param(name).schema["format"] == "date-time"
         assert clicks_hourly.params.get_param(name).description
+
+
+def test_the_stream_catches_up_every_few_minutes_one_run_at_a_time() -> None:
+    (dag,) = dags_of(REPOSITORY / "dags" / "clicks_stream.py")
+    assert dag.params.get_param("source").schema["enum"] == ["all", "web_stream"]
+    assert dag.max_active_runs == 1
+    assert [task.task_id for task in dag.topological_sort()] == ["choose_sources", "catch_up"]
+    assert dag.get_task("catch_up").partial_kwargs["conn_id"] == "spark_default"
 
 
 def test_a_run_works_on_its_partition() -> None:

@@ -28,8 +28,9 @@ TIMEOUT = 420.0
 
 
 def rows(services: Services, table: str) -> list[dict[str, Any]]:
-    path = services.home / "lake" / table
-    found: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist() if path.is_dir() else []
+    path = str(services.home / "lake" / table)
+    there = DeltaTable.is_deltatable(path)
+    found: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist() if there else []
     return [row for row in found if row["source"] == SOURCE]
 
 
