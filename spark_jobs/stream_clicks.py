@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -19,9 +21,11 @@ from include.job_arguments import OneLineParser, exit_with
 from include.kafka import client_options, topic_of
 from include.settings import Settings
 from include.sources import KafkaTopic, Source, choose_sources
+from spark_jobs.io import Lake
 from spark_jobs.session import spark_session
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from spark_jobs.stream_ingest import StreamIngest
+from spark_jobs.stream_start import offsets_after_batches
 from spark_jobs.transforms.parse_lines import parse_lines
 from spark_jobs.transforms.stream_lines import first_arrivals, lines_of_records, with_line_counts
 
@@ -67,16 +71,29 @@ def stream_rows(records: DataFrame, source: Source, settings: Settings) -> DataF
 def start(spark: SparkSession, settings: Settings, source: Source, *, available_now: bool = False) -> StreamingQuery:
     """Start the source's stream where it left off; the caller holds ``StreamCheckpoint.owned``.
 
+    Without a checkpoint, where the batches in the lake end. A stream whose client has been killed lives on in the Spark
+    server: Spark stops it here (spark.sql.streaming.stopActiveRunOnRestart), and the new one goes on.
+
     Raises:
-        ClickmillError: if the broker is not known.
+        ClickmillError: if the broker is not known, or the lake does not tell where to go on.
     """
     topic = topic_of(source)
     checkpoint = StreamCheckpoint.of(settings, source.name)
+    starting_offsets: str = topic.starting_offsets
+    if not checkpoint.has_begun():
+        after_batches = offsets_after_batches(Lake(spark, settings), source)
+        if after_batches is not None:
+            starting_offsets = after_batches
+            print(
+                f"the stream of {source.name} has no checkpoint: it goes on after the batches in the lake, and does "
+                "not know duplicates of their clicks",
+                flush=True,
+            )
     stream_id = checkpoint.stream_id()
     for name, value in STREAM_CONF.items():
         spark.conf.set(name, value)
     spark.conf.set("spark.sql.shuffle.partitions", topic.state_partitions)
-    rows = stream_rows(read_records(spark, topic, settings, topic.starting_offsets), source, settings)
+    rows = stream_rows(read_records(spark, topic, settings, starting_offsets), source, settings)
     writer = (
         rows.writeStream.queryName(f"stream_clicks {source.name}")
         .foreachBatch(StreamIngest(settings, source, stream_id))
@@ -95,14 +112,27 @@ def run(spark: SparkSession, settings: Settings, source: Source, *, available_no
         StreamRunsAlreadyError: if the source's stream runs already.
         ClickmillError: if the stream fails.
     """
-    with StreamCheckpoint.of(settings, source.name).owned():
+    with StreamCheckpoint.of(settings, source.name).owned(), _loss_of_server_told(source):
         query = start(spark, settings, source, available_now=available_now)
+        print(f"the stream of {source.name} runs", flush=True)
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
             raise ClickmillError(f"the stream of {source.name} failed: {str(error).splitlines()[0]}") from error
         finally:
             query.stop()
+
+
+@contextmanager
+def _loss_of_server_told(source: Source) -> Iterator[None]:
+    """A server that ends takes its queries with it: all that is asked of one then fails, its end too."""
+    try:
+        yield
+    except PySparkException as error:
+        raise ClickmillError(
+            f"the stream of {source.name} broke off, its Spark server has failed or ended: "
+            f"{str(error).splitlines()[0]}; start it again: it goes on where it was"
+        ) from error
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
