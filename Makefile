@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 export HOURS CLICKS LOGS FORMAT SOURCE RATE CLICKMILL_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run stream stream-stop stop status clean test lint types unit bench lock
+.PHONY: help setup run stream stream-stop stop status clean test test-faults lint types unit bench lock
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ types:
 
 unit:
 	@$(VENV) -m pytest
+
+test-faults: setup ## kill a stream at many random moments (CLICKMILL_FAULT_ROUNDS=24)
+	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -m faults tests/stream
 
 bench: setup ## measure the pipeline on this machine
 	@$(VENV) -m tests.benchmarks.bench

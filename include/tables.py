@@ -374,6 +374,7 @@ STREAM_BATCHES = Table(
         _SOURCE,
         Column("stream_id", "STRING", "The stream: another one when its checkpoint was begun anew."),
         Column("batch_id", "BIGINT", "Number of the micro-batch, from 0."),
+        Column("topic", "STRING", "The topic."),
         Column("partition", "INT", "Partition of the topic."),
         Column("log_date", "DATE", "Day, UTC, on which the records arrived."),
         Column("log_hour", "INT", "Hour, UTC, 0 to 23, in which the records arrived."),

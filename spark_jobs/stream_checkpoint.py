@@ -40,6 +40,10 @@ class StreamCheckpoint:
             fresh.replace(file)
         return file.read_text(encoding="utf-8").strip()
 
+    def has_begun(self) -> bool:
+        """Whether it tells from which offsets to go on."""
+        return any(self.folder.glob("offsets/[0-9]*"))
+
     @contextmanager
     def owned(self) -> Iterator[None]:
         """Be the only process that works on the stream; ends with the process at the latest.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -27,6 +28,7 @@ from spark_jobs.session import spark_session
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from spark_jobs.stream_ingest import StreamIngest
 from spark_jobs.stream_progress import ProgressLog, keep
+from spark_jobs.stream_start import offsets_after_batches
 from spark_jobs.stream_writer import start_writer
 from spark_jobs.transforms.parse_lines import parse_lines
 from spark_jobs.transforms.stream_lines import first_arrivals, lines_of_records, with_line_counts
@@ -61,12 +63,25 @@ def stream_rows(records: DataFrame, source: Source, settings: Settings) -> DataF
 def start(spark: SparkSession, settings: Settings, source: Source, *, available_now: bool = False) -> StreamingQuery:
     """Start the source's stream where it left off; the caller holds ``StreamCheckpoint.owned``.
 
+    Without a checkpoint, where the batches in the lake end. A stream whose client has been killed lives on in the Spark
+    server: Spark stops it here (spark.sql.streaming.stopActiveRunOnRestart), and the new one goes on.
+
     Raises:
-        ClickmillError: if the broker is not known.
+        ClickmillError: if the broker is not known, or the lake does not tell where to go on.
     """
     topic = topic_of(source)
     checkpoint = StreamCheckpoint.of(settings, source.name)
-    rows = stream_rows(read_records(spark, topic, settings, topic.starting_offsets), source, settings)
+    starting_offsets: str = topic.starting_offsets
+    if not checkpoint.has_begun():
+        after_batches = offsets_after_batches(Lake(spark, settings), source)
+        if after_batches is not None:
+            starting_offsets = after_batches
+            print(
+                f"the stream of {source.name} has no checkpoint: it goes on after the batches in the lake, and does "
+                "not know duplicates of their clicks",
+                flush=True,
+            )
+    rows = stream_rows(read_records(spark, topic, settings, starting_offsets), source, settings)
     writer = rows.writeStream.foreachBatch(StreamIngest(settings, source, checkpoint.stream_id()))
     return start_writer(
         spark,
@@ -95,8 +110,10 @@ def run(
         ClickmillError: if the stream fails.
     """
     lake = Lake(spark, settings)
-    with StreamCheckpoint.of(settings, source.name).owned(), _stopped_at_the_end() as logs:
+    owned = StreamCheckpoint.of(settings, source.name).owned()
+    with owned, _loss_of_server_told(source), _stopped_at_the_end() as logs:
         logs.append(ProgressLog(source.name, "clicks", start(spark, settings, source, available_now=available_now)))
+        print(f"the stream of {source.name} runs", flush=True)
         if available_now:
             _follow(lake, logs, watch)
         if live:
@@ -137,6 +154,18 @@ def _follow(lake: Lake, logs: Sequence[ProgressLog], watch: Callable[[], None]) 
         time.sleep(POLL_SECONDS)
 
 
+@contextmanager
+def _loss_of_server_told(source: Source) -> Iterator[None]:
+    """A server that ends takes its queries with it: all that is asked of one then fails, its end too."""
+    try:
+        yield
+    except PySparkException as error:
+        raise ClickmillError(
+            f"the stream of {source.name} broke off, its Spark server has failed or ended: "
+            f"{str(error).splitlines()[0]}; start it again: it goes on where it was"
+        ) from error
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
@@ -146,6 +175,7 @@ def main() -> None:
     parser = OneLineParser(prog="python -m spark_jobs.stream_clicks", description=__doc__)
     parser.add_argument("--source", required=True, help="a source of config/sources.toml that has a topic")
     parser.add_argument("--available-now", action="store_true", help="read what is there, then end")
+    parser.add_argument("--no-live", action="store_true", help="leave out the live counts")
     given = parser.parse_args()
     settings = Settings.from_environment()
     (source,) = choose_sources(settings, given.source)
@@ -153,7 +183,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     with spark_session(settings) as spark:
         try:
-            run(spark, settings, source, available_now=given.available_now)
+            run(spark, settings, source, available_now=given.available_now, live=not given.no_live)
         except KeyboardInterrupt:
             print(f"the stream of {source.name} has been told to end")
 

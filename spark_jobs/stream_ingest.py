@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, Row
 
+from include.kafka import topic_of
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
@@ -92,12 +93,13 @@ class StreamIngest:
         lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id), transaction)
 
     def _account(self, parts: dict[tuple[int, Hour], PartOfBatch], batch_id: int) -> list[tuple[object, ...]]:
-        now = datetime.now(UTC)
+        now, topic = datetime.now(UTC), topic_of(self.source).topic
         return [
             (
                 self.source.name,
                 self.stream_id,
                 batch_id,
+                topic,
                 partition,
                 log_hour.day,
                 log_hour.hour,

@@ -1,0 +1,93 @@
+"""A Spark Connect server of the tests' own, without Airflow beside it: started, killed and started again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from ops.bootstrap import REPOSITORY, find_java
+from ops.home import Home, load_secrets
+from ops.ports import PortChooser
+from ops.services import Ports, find_spark_home, marked_processes, render_settings, service_environment
+
+
+@dataclass
+class SparkServer:
+    """One server, on the same port and with the same token whenever it is started."""
+
+    home: Home
+    ports: Ports
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> SparkServer:
+        """A server that is not yet started, on free ports."""
+        home = Home(folder.resolve())
+        home.make()
+        with PortChooser({}) as chooser:
+            ports = Ports(0, chooser.choose("-", 16002, "Spark Connect"), chooser.choose("-", 5040, "Spark's UI"))
+        return cls(home, ports)
+
+    @property
+    def remote(self) -> str:
+        """SPARK_REMOTE for its clients; holds the token."""
+        return f"sc://localhost:{self.ports.spark}/;token={load_secrets(self.home).spark_token}"
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has been started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it as supervisord does, and wait until it answers."""
+        environment = service_environment(self.home, self.ports, load_secrets(self.home), find_java(), os.environ)
+        template = REPOSITORY / "config" / "spark-defaults.conf"
+        settings = self.home.run / template.name
+        settings.write_text(render_settings(template.read_text(encoding="utf-8"), environment, template.name))
+        shutil.rmtree(self.home.run / "spark", ignore_errors=True)
+        (self.home.run / "spark").mkdir()
+        command = [find_spark_home() / "bin" / "spark-submit", "--properties-file", settings]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, REPOSITORY / "ops" / "connect_server.py"],
+                env=environment, cwd=self.home.run, stdout=log, stderr=log,
+            )  # fmt: skip
+        deadline = time.monotonic() + 180
+        while not self._answers():
+            assert self._process.poll() is None, self.log.read_text(encoding="utf-8")[-2000:]
+            assert time.monotonic() < deadline, "the Spark server did not answer within 180 s"
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """End the JVM by SIGKILL, and only it: what it has started learns of that as it may."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(timeout=60)
+            self._process = None
+
+    def stop(self) -> None:
+        """End it, and whatever it has started."""
+        self.kill()
+        for process in marked_processes(self.home):
+            with suppress(psutil.Error):
+                process.kill()
+
+    @property
+    def log(self) -> Path:
+        """What it prints."""
+        return self.home.logs / "spark-connect.out"
+
+    def _answers(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.ports.spark), timeout=1).close()
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,161 @@
+"""A home whose source web is a topic, and the stream on it as a user runs it: a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from deltalake import DeltaTable
+
+from include.settings import REPOSITORY, Settings
+from include.sources import Source, load_sources
+from include.tables import STREAM_BATCHES, Table
+from spark_jobs.stream_checkpoint import StreamCheckpoint
+from tests.jobs.temporary_lake import SOURCES, make_settings
+from tests.stream.kafka_broker import KafkaBroker
+
+#: How long anything may take before a test gives up, in seconds: the machine may be slow.
+PATIENCE = 240
+
+
+@dataclass
+class StreamProcess:
+    """``python -m spark_jobs.stream_clicks``, started."""
+
+    process: subprocess.Popen[str]
+    output: Path
+
+    @property
+    def said(self) -> str:
+        """What it has printed, errors too."""
+        return self.output.read_text(encoding="utf-8")
+
+    @property
+    def last_line(self) -> str:
+        """The last line that it has printed."""
+        return (self.said.splitlines() or [""])[-1]
+
+    def kill(self) -> None:
+        """End it by SIGKILL; nothing happens if it has ended."""
+        self.process.kill()
+        self.process.wait(timeout=60)
+
+    def terminate(self) -> int:
+        """Tell it to end, and wait; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait until it ends; the exit code."""
+        try:
+            return self.process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the stream did not end within {PATIENCE} s; it said: {self.said[-2000:]}") from None
+
+
+@dataclass
+class StreamedHome:
+    """A home and its topic."""
+
+    settings: Settings
+    broker: KafkaBroker
+    topic: str = field(default_factory=lambda: f"clicks-{uuid4()}")
+
+    @classmethod
+    def in_folder(cls, folder: Path, broker: KafkaBroker, partitions: int = 3, **kafka: Any) -> StreamedHome:
+        """A home with no data and a new topic without records."""
+        home = cls(make_settings(folder), broker)
+        home.configure(**kafka)
+        broker.create_topic(home.topic, partitions)
+        return home
+
+    @property
+    def source(self) -> Source:
+        """The streamed source."""
+        return load_sources(self.settings)["web"]
+
+    @property
+    def checkpoint(self) -> Path:
+        """The checkpoint's folder."""
+        return StreamCheckpoint.of(self.settings, "web").folder
+
+    def configure(self, **kafka: Any) -> None:
+        """Declare the source, with these settings of its topic."""
+        given = {"topic": self.topic, "bootstrap_servers": self.broker.bootstrap_servers} | kafka
+        listed = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items() if name != "options")
+        options = "\n".join(
+            f"{json.dumps(name)} = {json.dumps(value)}" for name, value in kafka.get("options", {}).items()
+        )
+        self.settings.sources_file.write_text(
+            f"{SOURCES}\n[sources.web.kafka]\n{listed}\n[sources.web.kafka.options]\n{options}\n", encoding="utf-8"
+        )
+
+    def environment(self, remote: str) -> dict[str, str]:
+        """That of a job of this home, on the Spark server there."""
+        return os.environ | {
+            "CLICKMILL_HOME": str(self.settings.home),
+            "CLICKMILL_SOURCES": str(self.settings.sources_file),
+            "CLICKMILL_PIPELINE": str(self.settings.pipeline_file),
+            "SPARK_REMOTE": remote,
+        }
+
+    def start_stream(self, remote: str, *options: str) -> StreamProcess:
+        """Start the stream on the Spark server there."""
+        output = self.settings.home / f"stream-{uuid4()}.log"
+        with output.open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "spark_jobs.stream_clicks", "--source", "web", *options],
+                env=self.environment(remote),
+                cwd=REPOSITORY,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                text=True,
+            )
+        return StreamProcess(process, output)
+
+    def read_all(self, remote: str) -> str:
+        """Stream what is in the topic now; what the stream printed."""
+        stream = self.start_stream(remote, "--available-now")
+        assert stream.wait() == 0, stream.said[-4000:]
+        return stream.said
+
+    def rows(self, table: Table) -> list[dict[str, Any]]:
+        """A table, read by a reader that is not Spark; no rows if it has not been made."""
+        path = self.settings.lake / table.name
+        if not DeltaTable.is_deltatable(str(path)):
+            return []
+        rows: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist()
+        return rows
+
+    def begun_batches(self) -> int:
+        """How many micro-batches have been begun."""
+        return len(list(self.checkpoint.glob("offsets/[0-9]*")))
+
+    def accepted(self) -> int:
+        """How many clicks the accounts of the batches have."""
+        return sum(row["accepted"] for row in self.rows(STREAM_BATCHES))
+
+
+def wait_until(holds: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+    """Look again and again until it holds."""
+    deadline = time.monotonic() + patience
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {patience} s: {what}"
+        time.sleep(0.05)
+
+
+def multiset(rows: list[dict[str, Any]], left_out: frozenset[str] = frozenset()) -> Counter[str]:
+    """Rows in no order, each as often as it is there, without some columns."""
+    return Counter(repr({name: value for name, value in row.items() if name not in left_out}) for row in rows)
