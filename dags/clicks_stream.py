@@ -1,11 +1,13 @@
-"""# Streamed clicks, caught up every few minutes
+"""# Streamed clicks, looked after every few minutes
 
 **Arrives:** clicks as records of the topics of `config/sources.toml`.
 **Leaves:** `clicks`, `quarantined_clicks`, `stream_batches`, the live counts and `stream_progress`.
 
 Each run reads what is in the topics, into the lake, and ends: no process stays. It goes on where the run before left
 off, whatever ended that one; each record is in the lake once. A source whose stream runs by itself (`make stream`,
-`python -m spark_jobs.stream_clicks`) is skipped. The hourly counts of a scheduled source are made by `clicks_hourly`.
+`python -m spark_jobs.stream_clicks`) is skipped. Of a source with `run = "supervised"` the stream is a process that
+goes on; a run looks whether it lives and how much it has not read yet, and starts it when it does not run or hangs.
+The hourly counts of a scheduled source are made by `clicks_hourly`.
 
 **Backfill:** none; the topic says what is there. **By hand:** *Trigger*, with a source or all scheduled ones.
 """
@@ -26,15 +28,15 @@ SETTINGS = Settings.from_environment()
 STREAMED = [name for name, source in load_sources(SETTINGS).items() if source.kafka is not None]
 
 
-def catch_up(source: str, spark: Any = None) -> None:
-    """The task catch_up, of one source."""
-    launch.catch_up(source, spark)
+def stream(source: str, spark: Any = None) -> None:
+    """The task stream_clicks, of one source."""
+    launch.stream(source, spark)
 
 
 with DAG(
     dag_id="clicks_stream",
     doc_md=__doc__,
-    description="Clicks of Kafka topics into the lake, all that is there, every five minutes",
+    description="Clicks of Kafka topics into the lake, every five minutes or all the time",
     schedule="*/5 * * * *",
     start_date=datetime(2015, 1, 1, tzinfo=UTC),
     catchup=False,
@@ -59,8 +61,8 @@ with DAG(
         return [{"source": name} for name in launch.streamed_sources(params["source"])]
 
     PySparkOperator.partial(
-        task_id="catch_up",
-        python_callable=catch_up,
+        task_id="stream_clicks",
+        python_callable=stream,
         conn_id="spark_default",
         map_index_template="{{ task.op_kwargs['source'] }}",
     ).expand(op_kwargs=choose_sources())  # type: ignore[call-arg]

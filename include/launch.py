@@ -95,22 +95,24 @@ def streamed_sources(name: str) -> list[str]:
         return [source.name]
 
 
-def catch_up(name: str, spark: Any) -> None:
-    """Stream what is in a source's topic now, into the lake.
+def stream(name: str, spark: Any) -> None:
+    """Stream what is in a source's topic now into the lake, or see to it that its stream runs by itself.
 
     Raises:
-        AirflowSkipException: if the source's stream runs by itself.
+        AirflowSkipException: if it is to catch up, and its stream runs by itself.
         AirflowFailException: if the configuration is wrong.
     """
     from airflow.sdk.exceptions import AirflowSkipException
 
-    stream_clicks = import_module("spark_jobs.stream_clicks")
     settings = Settings.from_environment()
-    import_module("spark_jobs.session").configure(spark)
     try:
         with _final_errors():
             (source,) = choose_sources(settings, name)
-            stream_clicks.run(spark, settings, source, available_now=True)
+            if topic_of(source).run == "supervised":
+                log.info(import_module("include.stream_supervision").supervise(settings, name))
+            else:
+                import_module("spark_jobs.session").configure(spark)
+                import_module("spark_jobs.stream_clicks").run(spark, settings, source, available_now=True)
     except StreamRunsAlreadyError as error:
         raise AirflowSkipException(str(error)) from error
 

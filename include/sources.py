@@ -62,6 +62,7 @@ class KafkaTopic(BaseModel):
     trigger_seconds: float = Field(1.0, ge=0, le=3600)
     max_rows_per_batch: int = Field(500_000, ge=1)
     state_partitions: int = Field(2, ge=1, le=1024)
+    run: Literal["catch_up", "supervised"] = "catch_up"
     options: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("options")

@@ -12,6 +12,7 @@ from filelock import FileLock, Timeout
 
 from include.errors import StreamRunsAlreadyError
 from include.settings import Settings
+from include.stream_supervision import lock_file
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class StreamCheckpoint:
     @classmethod
     def of(cls, settings: Settings, source: str) -> StreamCheckpoint:
         """The source's checkpoint."""
-        return cls(source, settings.streams / source, settings.locks / f"stream-{source}.lock")
+        return cls(source, settings.streams / source, lock_file(settings, source))
 
     def stream_id(self) -> str:
         """The id under which the tables know the stream's batches; kept with the checkpoint, and made with it.

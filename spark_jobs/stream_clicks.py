@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -22,6 +22,7 @@ from include.job_arguments import OneLineParser, exit_with
 from include.kafka import client_options, topic_of
 from include.settings import Settings
 from include.sources import KafkaTopic, Source, choose_sources
+from include.stream_supervision import say_alive
 from spark_jobs import stream_live
 from spark_jobs.io import Lake
 from spark_jobs.session import spark_session
@@ -99,9 +100,8 @@ def run(
     *,
     available_now: bool,
     live: bool = True,
-    watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Stream until all that is there is read, or until told to end; ``watch`` is called every second.
+    """Stream until all that is there is read, or until told to end.
 
     ``live`` says whether the clicks are counted live as well.
 
@@ -115,12 +115,12 @@ def run(
         logs.append(ProgressLog(source.name, "clicks", start(spark, settings, source, available_now=available_now)))
         print(f"the stream of {source.name} runs", flush=True)
         if available_now:
-            _follow(lake, logs, watch)
+            _follow(lake, logs)
         if live:
             for key in settings.pipeline.counts:
                 query = stream_live.start(spark, settings, source, key, available_now=available_now)
                 logs.append(ProgressLog(source.name, key, query))
-        _follow(lake, logs, watch)
+        _follow(lake, logs)
 
 
 @contextmanager
@@ -133,8 +133,8 @@ def _stopped_at_the_end() -> Iterator[list[ProgressLog]]:
             log.handle.stop()
 
 
-def _follow(lake: Lake, logs: Sequence[ProgressLog], watch: Callable[[], None]) -> None:
-    """Keep the queries' progress until they have ended.
+def _follow(lake: Lake, logs: Sequence[ProgressLog]) -> None:
+    """Keep the queries' progress, and say that this process lives, until they have ended.
 
     Raises:
         ClickmillError: if one of them fails.
@@ -144,7 +144,7 @@ def _follow(lake: Lake, logs: Sequence[ProgressLog], watch: Callable[[], None]) 
         rows = [row for log in logs for row in log.new_rows()]
         if rows:
             keep(lake, rows)
-        watch()
+        say_alive(lake.settings, logs[0].source, logs[0].lag)
         for log in logs:
             if error := log.handle.exception():
                 said = str(error).strip().splitlines()

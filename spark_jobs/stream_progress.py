@@ -28,6 +28,8 @@ class ProgressLog:
     query: str
     handle: StreamingQuery
     last_batch: int = -1
+    #: Records that were not yet read when the last micro-batch began; none before it, and of a table.
+    lag: int | None = None
 
     def new_rows(self) -> list[tuple[Any, ...]]:
         """Rows of the micro-batches that have ended since the last call, in the columns' order."""
@@ -36,10 +38,10 @@ class ProgressLog:
             said = json.loads(progress.json)
             if said["batchId"] > self.last_batch and "addBatch" in said["durationMs"]:
                 self.last_batch = said["batchId"]
-                rows += [
-                    tuple(row.get(name) for name in STREAM_PROGRESS.column_names)
-                    for row in progress_rows(self.source, self.query, said)
-                ]
+                found = progress_rows(self.source, self.query, said)
+                lags = [row["lag"] for row in found if "lag" in row]
+                self.lag = sum(lags) if lags else None
+                rows += [tuple(row.get(name) for name in STREAM_PROGRESS.column_names) for row in found]
         return rows
 
 

@@ -148,8 +148,8 @@ def test_the_stream_catches_up_every_few_minutes_one_run_at_a_time() -> None:
     (dag,) = dags_of(REPOSITORY / "dags" / "clicks_stream.py")
     assert dag.params.get_param("source").schema["enum"] == ["all", "web_stream"]
     assert dag.max_active_runs == 1
-    assert [task.task_id for task in dag.topological_sort()] == ["choose_sources", "catch_up"]
-    assert dag.get_task("catch_up").partial_kwargs["conn_id"] == "spark_default"
+    assert [task.task_id for task in dag.topological_sort()] == ["choose_sources", "stream_clicks"]
+    assert dag.get_task("stream_clicks").partial_kwargs["conn_id"] == "spark_default"
 
 
 def test_a_run_works_on_its_partition() -> None:

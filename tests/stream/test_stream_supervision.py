@@ -1,0 +1,91 @@
+"""A stream that goes on by itself: started when nobody does, left alone while it lives, ended when it hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psutil
+import pytest
+
+from include.errors import ClickmillError
+from include.log_hours import Hour
+from include.stream_supervision import sign_of_life, supervise
+from include.tables import CLICKS
+from tests.jobs.temporary_lake import click
+from tests.stream.kafka_broker import Record
+from tests.stream.streamed_lake import StreamedLake
+
+HOUR = Hour.parse("2026-03-01T08")
+MILLISECONDS = int(HOUR.start.timestamp() * 1000)
+
+
+@pytest.fixture
+def lake(streamed: StreamedLake, spark_remote: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[StreamedLake]:
+    """A streamed lake, and the environment of a task; whatever stream is left is ended."""
+    for name, value in {
+        "SPARK_REMOTE": spark_remote,
+        "CLICKMILL_SOURCES": str(streamed.settings.sources_file),
+        "CLICKMILL_PIPELINE": str(streamed.settings.pipeline_file),
+    }.items():
+        monkeypatch.setenv(name, value)
+    try:
+        yield streamed
+    finally:
+        if pid(streamed):
+            process = psutil.Process(pid(streamed))
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+            process.wait(60)
+
+
+def pid(lake: StreamedLake) -> int | None:
+    last = sign_of_life(lake.settings, "web")
+    return last.pid if last is not None and psutil.pid_exists(last.pid) else None
+
+
+def wait_until(done: Callable[[], Any], what: str) -> None:
+    deadline = time.monotonic() + 240
+    while not done():
+        assert time.monotonic() < deadline, f"not within 240 s: {what}"
+        time.sleep(0.3)
+
+
+def produce(lake: StreamedLake, event_id: str) -> None:
+    lake.broker.produce(lake.topic, [Record(0, MILLISECONDS, click(event_id, "2026-03-01T08:00:00Z"))])
+
+
+def test_a_stream_that_was_killed_or_hangs_is_started_anew_and_one_that_lives_is_not(lake: StreamedLake) -> None:
+    produce(lake, "a")
+    assert "did not run; started anew" in supervise(lake.settings, "web")
+    first = pid(lake)
+    wait_until(lambda: len(lake.rows(CLICKS)) == 1, "the first click is there")
+    assert f"runs (process {first}), not yet read: 0 records" in supervise(lake.settings, "web")
+    assert pid(lake) == first is not None
+
+    os.kill(first, signal.SIGKILL)
+    produce(lake, "b")
+    wait_until(lambda: psutil.Process(first).status() == psutil.STATUS_ZOMBIE or not pid(lake), "it is dead")
+    assert "did not run; started anew" in supervise(lake.settings, "web")
+    second = pid(lake)
+    assert second not in (None, first)
+    wait_until(lambda: len(lake.rows(CLICKS)) == 2, "the second click is there")
+
+    os.kill(second, signal.SIGSTOP)
+    last = sign_of_life(lake.settings, "web")
+    assert last is not None
+    wait_until(lambda: datetime.now(UTC) - last.at > timedelta(seconds=4), "it has been silent for a while")
+    assert f"hung (process {second}" in supervise(lake.settings, "web", hung_after=timedelta(seconds=3))
+    produce(lake, "c")
+    wait_until(lambda: len(lake.rows(CLICKS)) == 3, "the third click is there")
+    assert sorted(row["event_id"] for row in lake.rows(CLICKS)) == ["a", "b", "c"]
+
+
+def test_a_stream_that_does_not_start_says_why(lake: StreamedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost:1")
+    with pytest.raises(ClickmillError, match=r"did not start; .*localhost:1 does not answer"):
+        supervise(lake.settings, "web")
