@@ -89,8 +89,9 @@ class Lake:
         return self.settings.lake / table.name
 
     def exists(self, table: Table) -> bool:
-        """Whether the table has been made."""
-        return (self.path(table) / "_delta_log").is_dir()
+        """Whether the table has been made: its first commit is there, or was before the log was tidied."""
+        log = self.path(table) / "_delta_log"
+        return (log / f"{0:020}.json").exists() or (log / "_last_checkpoint").exists()
 
     def read(self, table: Table) -> DataFrame:
         """The table as it is now; with its declared columns and no rows when it has not been made.
