@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -18,6 +21,9 @@ STREAM_CONF = {
     # It would refuse to sort a micro-batch before the state looks at it: see first_arrivals.
     "spark.sql.streaming.unsupportedOperationCheck": "false",
 }
+
+#: How often the start of a query is tried.
+_TRIES = 4
 
 
 def start_writer(
@@ -34,5 +40,20 @@ def start_writer(
     spark.conf.set("spark.sql.shuffle.partitions", state_partitions)
     writer = writer.option("checkpointLocation", str(checkpoint))
     if trigger_seconds is None:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{trigger_seconds} seconds").start()
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{trigger_seconds} seconds")
+    for _ in range(_TRIES - 1):
+        with _tolerated_slow_worker():
+            return writer.start()
+    return writer.start()
+
+
+@contextmanager
+def _tolerated_slow_worker() -> Iterator[None]:
+    """On a busy machine a Python worker takes longer to import its packages than the 10 s that Spark waits for it."""
+    try:
+        yield
+    except PySparkException as error:
+        if "failed to connect back" not in str(error):
+            raise

@@ -64,7 +64,8 @@ def test_a_stream_that_was_killed_or_hangs_is_started_anew_and_one_that_lives_is
     assert "did not run; started anew" in supervise(lake.settings, "web")
     first = pid(lake)
     wait_until(lambda: len(lake.rows(CLICKS)) == 1, "the first click is there")
-    assert f"runs (process {first}), not yet read: 0 records" in supervise(lake.settings, "web")
+    runs = f"runs (process {first}), not yet read: 0 records"
+    wait_until(lambda: runs in supervise(lake.settings, "web"), "its micro-batch has ended")
     assert pid(lake) == first is not None
 
     os.kill(first, signal.SIGKILL)
