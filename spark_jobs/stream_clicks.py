@@ -24,6 +24,7 @@ from include.sources import KafkaTopic, Source, choose_sources
 from spark_jobs.io import Lake
 from spark_jobs.session import spark_session
 from spark_jobs.stream_checkpoint import StreamCheckpoint
+from spark_jobs.stream_failure import failure_of
 from spark_jobs.stream_ingest import StreamIngest
 from spark_jobs.stream_start import offsets_after_batches
 from spark_jobs.transforms.parse_lines import parse_lines
@@ -79,9 +80,10 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
     """
     topic = topic_of(source)
     checkpoint = StreamCheckpoint.of(settings, source.name)
+    stream_id = checkpoint.stream_id()
     starting_offsets: str = topic.starting_offsets
     if not checkpoint.has_begun():
-        after_batches = offsets_after_batches(Lake(spark, settings), source)
+        after_batches = offsets_after_batches(Lake(spark, settings), source, stream_id)
         if after_batches is not None:
             starting_offsets = after_batches
             print(
@@ -89,7 +91,6 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
                 "not know duplicates of their clicks",
                 flush=True,
             )
-    stream_id = checkpoint.stream_id()
     for name, value in STREAM_CONF.items():
         spark.conf.set(name, value)
     spark.conf.set("spark.sql.shuffle.partitions", topic.state_partitions)
@@ -118,7 +119,9 @@ def run(spark: SparkSession, settings: Settings, source: Source, *, available_no
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
-            raise ClickmillError(f"the stream of {source.name} failed: {str(error).splitlines()[0]}") from error
+            raise ClickmillError(
+                f"the stream of {source.name} failed: {failure_of(str(error), topic_of(source))}"
+            ) from error
         finally:
             query.stop()
 

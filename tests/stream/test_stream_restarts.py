@@ -148,3 +148,19 @@ def test_of_another_topic_the_lake_does_not_know_where_to_go_on(
     home.configure()
     home.read_all_in(spark)
     assert event_ids(home) == sorted(["e0", "e1", "e4", "e5", "e8", "e9", "e20", "e21"])
+
+
+def test_a_checkpoint_that_lost_its_offsets_alone_is_refused(tmp_path: Path, spark: SparkSession, read: Read) -> None:
+    home = read.copied(tmp_path / "home")
+    shutil.rmtree(home.checkpoint / "offsets")
+    with pytest.raises(ClickmillError, match="has lost its offsets but kept its stream_id"):
+        home.read_all_in(spark)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told_in_one_line(
+    tmp_path: Path, spark: SparkSession, broker: KafkaBroker
+) -> None:
+    home = StreamedHome.in_folder(tmp_path / "home", broker)
+    home.settings.streams.write_text("no folder")
+    with pytest.raises(ClickmillError, match=r"checkpoint .*/streams/web cannot be written \(.+\); start the stream"):
+        home.read_all_in(spark)
