@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from include.errors import StreamRunsAlreadyError
+from include.errors import ClickmillError, StreamRunsAlreadyError
 from include.settings import Settings
 from include.stream_supervision import lock_file
 
@@ -32,14 +32,22 @@ class StreamCheckpoint:
         """The id under which the tables know the stream's batches; kept with the checkpoint, and made with it.
 
         A checkpoint that is begun anew numbers its batches anew, and so needs another id.
+
+        Raises:
+            ClickmillError: if the folder cannot be written.
         """
         file = self.folder / "stream_id"
-        if not file.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            fresh = file.with_name(f".{file.name}")
-            fresh.write_text(f"{self.source}-{uuid4()}\n", encoding="utf-8")
-            fresh.replace(file)
-        return file.read_text(encoding="utf-8").strip()
+        try:
+            if not file.exists():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                fresh = file.with_name(f".{file.name}")
+                fresh.write_text(f"{self.source}-{uuid4()}\n", encoding="utf-8")
+                fresh.replace(file)
+            return file.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ClickmillError(
+                f"the checkpoint {self.folder} cannot be written ({error.strerror}); start the stream again when it can"
+            ) from error
 
     def has_begun(self) -> bool:
         """Whether it tells from which offsets to go on."""

@@ -21,13 +21,14 @@ EARLIEST = -2
 BROKER_TIMEOUT = 30.0
 
 
-def offsets_after_batches(lake: Lake, source: Source) -> str | None:
+def offsets_after_batches(lake: Lake, source: Source, new_stream_id: str) -> str | None:
     """Spark's startingOffsets after the last record of each partition that is in the lake; None if none is.
 
     A partition of which the lake has no record is read from its beginning.
 
     Raises:
-        ClickmillError: if the checkpoint was lost in the middle of a batch, or the broker does not name partitions.
+        ClickmillError: if the checkpoint was lost in the middle of a batch or not as a whole, or the broker does not
+            name the partitions.
     """
     topic = topic_of(source)
     columns = ("stream_id", "batch_id", "partition", "last_offset")
@@ -41,6 +42,11 @@ def offsets_after_batches(lake: Lake, source: Source) -> str | None:
         last_batches[stream_id] = max(row["batch_id"], last_batches.get(stream_id, 0))
         if partition in next_offsets:
             next_offsets[partition] = max(row["last_offset"] + 1, next_offsets[partition])
+    if new_stream_id in last_batches:
+        raise ClickmillError(
+            f"the checkpoint of {source.name} has lost its offsets but kept its stream_id {new_stream_id}: the tables "
+            "would take its next batches for those that they have; remove its folder as a whole"
+        )
     for stream_id, last_batch in last_batches.items():
         _require_whole_batches(lake, stream_id, last_batch)
     return json.dumps({topic.topic: {str(partition): offset for partition, offset in next_offsets.items()}})

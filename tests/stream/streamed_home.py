@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from deltalake import DeltaTable
@@ -23,6 +23,9 @@ from include.tables import STREAM_BATCHES, Table
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from tests.jobs.temporary_lake import SOURCES, make_settings
 from tests.stream.kafka_broker import KafkaBroker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: How long anything may take before a test gives up, in seconds: the machine may be slow.
 PATIENCE = 240
@@ -115,7 +118,7 @@ class StreamedHome:
         output = self.settings.home / f"stream-{uuid4()}.log"
         with output.open("w") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "spark_jobs.stream_clicks", "--source", "web", *options],
+                [sys.executable, "-m", "spark_jobs.stream_clicks", "--source", "web", "--no-live", *options],
                 env=self.environment(remote),
                 cwd=REPOSITORY,
                 stdin=subprocess.DEVNULL,
@@ -130,6 +133,12 @@ class StreamedHome:
         stream = self.start_stream(remote, "--available-now")
         assert stream.wait() == 0, stream.said[-4000:]
         return stream.said
+
+    def read_all_in(self, spark: SparkSession) -> None:
+        """The same in this process, with its session."""
+        from spark_jobs import stream_clicks
+
+        stream_clicks.run(spark, self.settings, self.source, available_now=True, live=False)
 
     def rows(self, table: Table) -> list[dict[str, Any]]:
         """A table, read by a reader that is not Spark; no rows if it has not been made."""

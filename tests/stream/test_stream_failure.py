@@ -1,0 +1,76 @@
+"""What a stream's failure comes to in one line; the texts are Spark's, shortened."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.sources import KafkaTopic
+from spark_jobs.stream_failure import failure_of
+
+TOPIC = KafkaTopic(topic="clicks")
+FAILED = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
+IN_BATCH = """\
+[PYTHON_EXCEPTION] [session: 3] [userId: ] Found error inside foreachBatch Python process: \
+Traceback (most recent call last):
+  File "foreach_batch_worker.py", line 85, in main
+    process(df_id, batch_id)
+"""
+QUERY = """
+=== Streaming Query ===
+Identifier: clicks
+Caused by: nothing of this
+"""
+
+
+@pytest.mark.parametrize(
+    ("told", "failure"),
+    [
+        (f"{FAILED}java.io.IOException: No space left SQLSTATE: XXKST", "java.io.IOException: No space left"),
+        (f"{FAILED}Boundless heap: 3", "Boundless heap: 3"),
+        (
+            f"""{FAILED}{IN_BATCH}pyspark.errors.exceptions.connect.SparkException: [TASK_WRITE_FAILED] Task failed \
+while writing rows to file:/lake/clicks. SQLSTATE: 58030
+
+JVM stacktrace:
+org.apache.spark.SparkException
+\tat org.apache.spark.Somewhere(Some.scala:1)
+Caused by: org.apache.hadoop.fs.FSError: java.io.IOException: No space left on device
+\tat org.apache.hadoop.Somewhere(Some.java:1)
+Caused by: java.io.IOException: No space left on device
+ SQLSTATE: 38000 SQLSTATE: XXKST""",
+            "SparkException: [TASK_WRITE_FAILED] Task failed while writing rows to file:/lake/clicks. "
+            "(java.io.IOException: No space left on device)",
+        ),
+        (
+            f"""{FAILED}{IN_BATCH}FileNotFoundError: first
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "io.py", line 1, in append_rows
+    write_deltalake()
+    ^^^^^^^^^^^^^^^^^
+_internal.DeltaError: Generic error: no
+ SQLSTATE: 38000""",
+            "DeltaError: Generic error: no",
+        ),
+        ("", ""),
+    ],
+)
+def test_a_failure_is_what_was_raised_and_why(told: str, failure: str) -> None:
+    assert failure_of(told + QUERY, TOPIC) == failure
+
+
+def test_lost_records_are_told_with_what_to_do() -> None:
+    told = f"""{FAILED}{IN_BATCH}pyspark.errors.exceptions.connect.UnknownException: Some data may have been lost \
+because they are not available in Kafka any more;
+either the data was aged out by Kafka or the topic may have been deleted before all the data in the
+topic was processed.
+Reason: Could not read records in offset [6, 12) for topic partition clicks-0
+with consumer group spark.
+"""
+    assert failure_of(told, TOPIC) == (
+        "records of topic clicks were removed before they were read (Reason: Could not read records in offset [6, 12) "
+        "for topic partition clicks-0); they are lost: to go on without them, set fail_on_data_loss = false in the "
+        "source's kafka table"
+    )

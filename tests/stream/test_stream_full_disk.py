@@ -1,0 +1,85 @@
+"""A disk that is full under the tables or under the checkpoint."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from include.errors import ClickmillError
+from include.log_hours import Hour
+from include.tables import CLICKS, STREAM_BATCHES
+from tests.jobs.temporary_lake import click
+from tests.stream.kafka_broker import KafkaBroker, Record
+from tests.stream.streamed_home import StreamedHome
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+MILLISECONDS = int(Hour.parse("2026-03-01T08").start.timestamp() * 1000)
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """A disk of 8 MB in the folder's place."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no disk of a test's own can be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield
+    finally:
+        # Lazily: the Spark server may still have a file open.
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
+
+@contextmanager
+def filled(folder: Path) -> Iterator[None]:
+    """Leave no space on the folder's disk."""
+    ballast = folder / "ballast"
+    with ballast.open("wb", buffering=0) as stream:
+        while stream.write(b"\0" * min(4096, free_bytes(folder))):
+            pass
+    try:
+        yield
+    finally:
+        ballast.unlink()
+
+
+def clicks_of(*numbers: int) -> list[Record]:
+    return [
+        Record(number % 3, MILLISECONDS + number, click(f"e{number}", "2026-03-01T08:10:00Z")) for number in numbers
+    ]
+
+
+@pytest.mark.parametrize("what", ["lake", "streams"])
+def test_on_a_full_disk_the_stream_ends_with_one_line_and_goes_on_once_there_is_space(
+    tmp_path: Path, spark: SparkSession, broker: KafkaBroker, what: str
+) -> None:
+    home = StreamedHome.in_folder(tmp_path / "home", broker)
+    folder: Path = getattr(home.settings, what)
+    with small_disk(folder):
+        broker.produce(home.topic, clicks_of(*range(6)))
+        home.read_all_in(spark)
+        broker.produce(home.topic, clicks_of(*range(6, 12)))
+        with filled(folder):
+            with pytest.raises(ClickmillError, match="No space left on device") as told:
+                home.read_all_in(spark)
+            assert "\n" not in str(told.value)
+            assert len(home.rows(CLICKS)) == 6
+        home.read_all_in(spark)
+        assert sorted(row["event_id"] for row in home.rows(CLICKS)) == sorted(f"e{number}" for number in range(12))
+        assert sum(row["lines"] for row in home.rows(STREAM_BATCHES)) == 12

@@ -1,0 +1,105 @@
+"""What a topic may do to its reader: send records twice, send what is no click, remove what was not read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from include.errors import ClickmillError
+from include.log_hours import Hour
+from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
+from tests.jobs.temporary_lake import click
+from tests.stream.kafka_broker import KafkaBroker, Record
+from tests.stream.streamed_home import StreamedHome
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+MILLISECONDS = int(Hour.parse("2026-03-01T08").start.timestamp() * 1000)
+
+
+def clicks_of(*numbers: int, partitions: int = 1) -> list[Record]:
+    return [
+        Record(number % partitions, MILLISECONDS + number, click(f"e{number}", "2026-03-01T08:10:00Z"))
+        for number in numbers
+    ]
+
+
+def event_ids(home: StreamedHome) -> list[str]:
+    return sorted(row["event_id"] for row in home.rows(CLICKS))
+
+
+def test_records_that_a_producer_sends_twice_are_clicks_once(
+    tmp_path: Path, spark: SparkSession, broker: KafkaBroker
+) -> None:
+    home = StreamedHome.in_folder(tmp_path / "home", broker, max_rows_per_batch=7)
+    records = clicks_of(*range(10), partitions=3)
+    # Within a batch or two, and a run later; to another partition as well, as after a change of their number.
+    broker.produce(home.topic, records + records)
+    home.read_all_in(spark)
+    broker.produce(home.topic, [record._replace(partition=(record.partition + 1) % 3) for record in records])
+    broker.produce(home.topic, clicks_of(10))
+    home.read_all_in(spark)
+    assert event_ids(home) == sorted(f"e{number}" for number in range(11))
+    account = home.rows(STREAM_BATCHES)
+    assert (sum(row["lines"] for row in account), sum(row["accepted"] for row in account)) == (31, 11)
+    assert len({row["batch_id"] for row in account}) > 4
+
+
+def test_poison_between_clicks_is_quarantined_and_the_stream_goes_on(
+    tmp_path: Path, spark: SparkSession, broker: KafkaBroker
+) -> None:
+    poison = [
+        b"no click",
+        None,
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b'{"event_id":',
+        b"\x00" * 100_000,
+        b'{"event_id": "no time"}',
+    ]
+    records = []
+    for place, value in enumerate(poison):
+        records += [*clicks_of(place), Record(0, MILLISECONDS + place, value)]
+    home = StreamedHome.in_folder(tmp_path / "home", broker, max_rows_per_batch=3)
+    broker.produce(home.topic, records)
+    home.read_all_in(spark)
+    assert event_ids(home) == sorted(f"e{place}" for place in range(len(poison)))
+    quarantined = home.rows(QUARANTINED_CLICKS)
+    assert sorted((row["file"], row["line"]) for row in quarantined) == [
+        (f"{home.topic}/0", 2 * place + 1) for place in range(len(poison))
+    ]
+    account = home.rows(STREAM_BATCHES)
+    assert sum(row["lines"] for row in account) == len(records)
+    assert len({row["batch_id"] for row in account}) == 6
+
+
+def test_records_that_were_removed_unread_end_the_stream_unless_told_to_go_on(
+    tmp_path: Path, spark: SparkSession, broker: KafkaBroker
+) -> None:
+    home = StreamedHome.in_folder(tmp_path / "home", broker, partitions=1)
+    broker.produce(home.topic, clicks_of(*range(6)))
+    home.read_all_in(spark)
+    broker.produce(home.topic, clicks_of(*range(6, 12)))
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    (removed,) = admin.delete_records([TopicPartition(home.topic, 0, 9)]).values()
+    assert removed.result(30).low_watermark == 9
+
+    for _ in range(2):
+        with pytest.raises(ClickmillError) as told:
+            home.read_all_in(spark)
+        assert "\n" not in str(told.value)
+        assert f"records of topic {home.topic} were removed before they were read" in str(told.value)
+        assert "fail_on_data_loss = false" in str(told.value)
+    assert event_ids(home) == [f"e{number}" for number in range(6)]
+
+    home.configure(fail_on_data_loss=False)
+    home.read_all_in(spark)
+    assert event_ids(home) == sorted(f"e{number}" for number in (*range(6), 9, 10, 11))

@@ -1,0 +1,166 @@
+"""A checkpoint that does not fit its tables: behind them, as a kill between two commits leaves it, or gone."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+
+from include.errors import ClickmillError
+from include.log_hours import Hour
+from include.settings import Settings
+from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES, Table
+from tests.jobs.temporary_lake import click
+from tests.stream.kafka_broker import KafkaBroker, Record
+from tests.stream.streamed_home import StreamedHome, multiset
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+MILLISECONDS = int(Hour.parse("2026-03-01T08").start.timestamp() * 1000)
+LAST_BATCH = 2
+WRITTEN_AT = frozenset({"written_at"})
+TABLES = (CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES)
+
+
+def records_of(*numbers: int, partition: int = 0) -> list[Record]:
+    """Of every four, two are clicks, one is the click before once more, one is no click."""
+
+    def value(number: int) -> bytes:
+        if number % 4 == 3:
+            return b"no click"
+        return click(f"e{number - 1 if number % 4 == 2 else number}", "2026-03-01T08:10:00Z")
+
+    return [Record(partition, MILLISECONDS + number, value(number)) for number in numbers]
+
+
+def event_ids(home: StreamedHome) -> list[str]:
+    return sorted(row["event_id"] for row in home.rows(CLICKS))
+
+
+@dataclass
+class Read:
+    """A home whose three batches are read, never changed: a test works on a copy."""
+
+    home: StreamedHome
+    rows: dict[str, list[dict[str, Any]]]
+
+    def copied(self, folder: Path) -> StreamedHome:
+        """The same home elsewhere: Spark, which has the tables in mind, is not to know of what a test takes away."""
+        shutil.copytree(self.home.settings.home, folder)
+        config = folder / "config"
+        settings = Settings(folder, config / "sources.toml", config / "pipeline.toml")
+        return StreamedHome(settings, self.home.broker, self.home.topic)
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, broker: KafkaBroker) -> Read:
+    home = StreamedHome.in_folder(tmp_path_factory.mktemp("read") / "home", broker, max_rows_per_batch=4)
+    broker.produce(home.topic, records_of(*range(12)))
+    home.read_all_in(spark)
+    rows = {table.name: home.rows(table) for table in TABLES}
+    assert {row["batch_id"] for row in rows[STREAM_BATCHES.name]} == {0, 1, LAST_BATCH}
+    return Read(home, rows)
+
+
+def forget_last_commit(home: StreamedHome, table: Table) -> None:
+    """Let the table be as it was before its last commit."""
+    path = home.settings.lake / table.name
+    last = DeltaTable(path).version()
+    for file in (path / "_delta_log").glob(f"*{last:020d}*"):
+        file.unlink()
+
+
+def forget_end_of_last_batch(home: StreamedHome) -> None:
+    """Let the checkpoint be as it was before the last batch ended: one without records may have come after it."""
+    for kind, first in (("commits", LAST_BATCH), ("offsets", LAST_BATCH + 1)):
+        for file in (home.checkpoint / kind).glob("[0-9]*"):
+            if int(file.name) >= first:
+                file.unlink()
+                file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("written", [0, 1, 2, 3], ids=["before all", "clicks", "quarantined too", "all tables"])
+def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once(
+    tmp_path: Path, spark: SparkSession, read: Read, written: int
+) -> None:
+    home = read.copied(tmp_path / "home")
+    forget_end_of_last_batch(home)
+    for table in TABLES[written:]:
+        forget_last_commit(home, table)
+        assert len(home.rows(table)) < len(read.rows[table.name])
+
+    home.read_all_in(spark)
+
+    for table in TABLES:
+        assert multiset(home.rows(table), WRITTEN_AT) == multiset(read.rows[table.name], WRITTEN_AT)
+    assert event_ids(home) == ["e0", "e1", "e4", "e5", "e8", "e9"]
+
+
+def test_without_its_checkpoint_a_stream_goes_on_after_the_batches_in_the_lake(
+    tmp_path: Path, spark: SparkSession, read: Read, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = StreamedHome.in_folder(tmp_path / "home", read.home.broker, max_rows_per_batch=4)
+    home.broker.produce(home.topic, [*records_of(*range(8)), *records_of(8, 9, partition=1)])
+    home.read_all_in(spark)
+    shutil.rmtree(home.checkpoint)
+    # The lake has not seen the last partition, and there is one more.
+    home.broker.add_partitions(home.topic, 4)
+    home.broker.produce(home.topic, [*records_of(12, 13), *records_of(16, partition=2), *records_of(20, partition=3)])
+
+    home.read_all_in(spark)
+
+    assert "has no checkpoint: it goes on after the batches in the lake" in capsys.readouterr().out
+    assert event_ids(home) == sorted(f"e{number}" for number in (0, 1, 4, 5, 8, 9, 12, 13, 16, 20))
+    account = home.rows(STREAM_BATCHES)
+    assert len({row["stream_id"] for row in account}) == 2
+    places = [
+        (row["partition"], offset) for row in account for offset in range(row["first_offset"], row["last_offset"] + 1)
+    ]
+    assert sorted(places) == [*((0, offset) for offset in range(10)), (1, 0), (1, 1), (2, 0), (3, 0)]
+
+
+def test_a_checkpoint_that_was_lost_in_the_middle_of_a_batch_is_told_before_anything_is_written(
+    tmp_path: Path, spark: SparkSession, read: Read
+) -> None:
+    home = read.copied(tmp_path / "home")
+    forget_last_commit(home, STREAM_BATCHES)
+    shutil.rmtree(home.checkpoint)
+    with pytest.raises(ClickmillError, match=r"clicks has rows of batch 2 of stream web-.* had not ended when its"):
+        home.read_all_in(spark)
+    assert multiset(home.rows(CLICKS)) == multiset(read.rows[CLICKS.name])
+
+
+def test_of_another_topic_the_lake_does_not_know_where_to_go_on(
+    tmp_path: Path, spark: SparkSession, read: Read
+) -> None:
+    home = read.copied(tmp_path / "home")
+    shutil.rmtree(home.checkpoint)
+    home.topic += "-new"
+    home.broker.create_topic(home.topic, 1)
+    home.broker.produce(home.topic, records_of(20, 21))
+    home.configure()
+    home.read_all_in(spark)
+    assert event_ids(home) == sorted(["e0", "e1", "e4", "e5", "e8", "e9", "e20", "e21"])
+
+
+def test_a_checkpoint_that_lost_its_offsets_alone_is_refused(tmp_path: Path, spark: SparkSession, read: Read) -> None:
+    home = read.copied(tmp_path / "home")
+    shutil.rmtree(home.checkpoint / "offsets")
+    with pytest.raises(ClickmillError, match="has lost its offsets but kept its stream_id"):
+        home.read_all_in(spark)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told_in_one_line(
+    tmp_path: Path, spark: SparkSession, broker: KafkaBroker
+) -> None:
+    home = StreamedHome.in_folder(tmp_path / "home", broker)
+    home.settings.streams.write_text("no folder")
+    with pytest.raises(ClickmillError, match=r"checkpoint .*/streams/web cannot be written \(.+\); start the stream"):
+        home.read_all_in(spark)
