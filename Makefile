@@ -5,10 +5,10 @@ VENV := .venv/bin/python
 export HOURS CLICKS LOGS FORMAT SOURCE RATE CLICKMILL_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run stream stream-stop stop status clean test test-faults lint types unit bench lock
+.PHONY: help setup run stream stream-stop stop status clean test test-faults lint types unit bench bench-stream lock
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: ## install everything into .venv and .jars, tests' tools too; does nothing when it is there
 	@$(PYTHON) -m ops.bootstrap --dev
@@ -50,6 +50,9 @@ test-faults: setup ## kill a stream at many random moments (CLICKMILL_FAULT_ROUN
 
 bench: setup ## measure the pipeline on this machine
 	@$(VENV) -m tests.benchmarks.bench
+
+bench-stream: setup ## measure the stream: clicks a second from Kafka, seconds until a click is readable
+	@$(VENV) -m tests.benchmarks.bench_stream
 
 lock: setup ## compile requirements*.txt anew from requirements*.in
 	@$(VENV) -m ops.lock

@@ -125,7 +125,7 @@ def stop_broker(home: Path | str | None = None) -> None:
     """End the embedded broker of a home; its topics stay."""
     place = find_home(home)
     supervisor = Supervisor(place)
-    if supervisor.is_up():
+    if place.run.is_dir() and supervisor.is_up():
         supervisor.stop(BROKER)
     broker_file(place).unlink(missing_ok=True)
 

@@ -143,11 +143,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--source", default=os.environ.get("SOURCE", "").strip() or DEFAULT_SOURCE)
     parser.add_argument("--rate", default=os.environ.get("RATE", "").strip() or str(DEFAULT_RATE))
     given = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # a terminal that is closed ends it as well
+        signal.signal(ending, signal.default_int_handler)
     try:
         if given.action == "stop":
             processes = left_behind(find_home())
             end(processes)
+            stop_broker()
             print(f"ended {len(processes)} processes of streams" if processes else "no stream ran")
             return 0
         try:

@@ -46,6 +46,18 @@ class HourAccount:
         self.last_clicked_at = max(filter(None, (self.last_clicked_at, row["last_clicked_at"])))
         self.ids_hash ^= row["ids_hash"] or 0
 
+    def add(self, other: HourAccount) -> None:
+        """Count other lines of the same log hour; their sampled fields are left out."""
+        self.accepted += other.accepted
+        self.late += other.late
+        self.out_of_order += other.out_of_order
+        self.duplicates_of += other.duplicates_of
+        self.quarantined += other.quarantined
+        self.click_hours |= other.click_hours
+        self.first_clicked_at = min(filter(None, (self.first_clicked_at, other.first_clicked_at)), default=None)
+        self.last_clicked_at = max(filter(None, (self.last_clicked_at, other.last_clicked_at)), default=None)
+        self.ids_hash ^= other.ids_hash
+
     def add_fields(self, sampled: SampledFields, source: Source) -> None:
         """Keep what was found in the sampled lines of a JSON source."""
         assert source.fields is not None

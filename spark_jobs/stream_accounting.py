@@ -37,27 +37,28 @@ def settle(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Hour
     Hold the lake's lock.
     """
     since = min(hours).plus(-REOPENED_FOR_HOURS)
-    settled_at = _settled_at(lake, source.name, since)
+    known = _settled_lines(lake, source.name, since)
     batches = _batches(lake, source.name, since)
-    again = sorted(
-        hour
-        for hour, rows in batches.items()
-        if hour not in hours and hour in settled_at and max(row["written_at"] for row in rows) > settled_at[hour]
-    )
-    now = datetime.now(UTC)
-    accounts = {hour: _account(batches.get(hour, [])) for hour in [*again, *hours]}
+    accounts = {hour: _account(batches.get(hour, [])) for hour in {*hours, *batches}}
+    grown = sorted(hour for hour in known if hour in batches and accounts[hour].lines > known[hour])
+    again = [hour for hour in grown if hour not in hours]
     # The run of these hours is to count what has come late to those.
     accounts[hours[-1]].click_hours |= {click_hour for hour in again for click_hour in accounts[hour].click_hours}
+    # Of an hour settled long ago not all micro-batches are kept: its accounting stays.
+    settled = [*again, *(hour for hour in hours if accounts[hour].lines >= known.get(hour, 0))]
+    if not settled:
+        return {}
+    now = datetime.now(UTC)
     rows = [
         accounts[hour].as_row(source.name, _landed(lake, source, hour, batches.get(hour, []), now), frozenset(), now)
-        for hour in accounts
+        for hour in settled
     ]
-    lake.replace(INGEST_ACCOUNTING, lake.rows(INGEST_ACCOUNTING, rows), log_hours_predicate(source.name, accounts))
+    lake.replace(INGEST_ACCOUNTING, lake.rows(INGEST_ACCOUNTING, rows), log_hours_predicate(source.name, settled))
     for table in (CLICKS, QUARANTINED_CLICKS):
-        lake.write_as_few_files(table, log_hours_predicate(source.name, accounts))
+        lake.write_as_few_files(table, log_hours_predicate(source.name, settled))
     if lake.file_count(STREAM_BATCHES) > MOST_FILES:
         lake.compact(STREAM_BATCHES, leave_out=_done_with(lake, source, now))
-    return {hour: accounts[hour] for hour in hours}
+    return {hour: accounts[hour] for hour in settled}
 
 
 def settled_clicks(lake: Lake) -> DataFrame:
@@ -66,16 +67,17 @@ def settled_clicks(lake: Lake) -> DataFrame:
     for name, source in load_sources(lake.settings).items():
         if source.kafka is not None and lake.exists(STREAM_BATCHES):
             rows = lake.read_rows(STREAM_BATCHES, ["log_date", "log_hour"], [("source", "=", name)])
-            streamed = {Hour.of(row["log_date"], row["log_hour"]) for row in rows}
-            is_open = streamed - _settled_at(lake, name, min(streamed)).keys() if streamed else set()
+            streamed = {_log_hour(row) for row in rows}
+            is_open = streamed - _settled_lines(lake, name, min(streamed)).keys() if streamed else set()
             clicks = clicks.where(f"NOT ({log_hours_predicate(name, is_open)})")
     return clicks
 
 
-def _settled_at(lake: Lake, source: str, since: Hour) -> dict[Hour, datetime]:
+def _settled_lines(lake: Lake, source: str, since: Hour) -> dict[Hour, int]:
+    """The lines of the log hours that are accounted for, of this one's day and all after."""
     where = [("source", "=", source), ("log_date", ">=", since.day)]
-    rows = lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour", "ingested_at"], where)
-    return {Hour.of(row["log_date"], row["log_hour"]): row["ingested_at"] for row in rows}
+    rows = lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour", "lines"], where)
+    return {_log_hour(row): row["lines"] for row in rows}
 
 
 def _done_with(lake: Lake, source: Source, now: datetime) -> str:
@@ -97,28 +99,35 @@ def _batches(lake: Lake, source: str, since: Hour) -> dict[Hour, list[dict[str, 
     found: dict[Hour, list[dict[str, Any]]] = {}
     where = [("source", "=", source), ("log_date", ">=", since.day)]
     for row in lake.read_rows(STREAM_BATCHES, STREAM_BATCHES.column_names, where):
-        found.setdefault(Hour.of(row["log_date"], row["log_hour"]), []).append(row)
+        found.setdefault(_log_hour(row), []).append(row)
     return found
 
 
 def _account(rows: Iterable[Mapping[str, Any]]) -> HourAccount:
+    """The account of one log hour: the sum of its rows of ``stream_batches``."""
     account = HourAccount()
     for row in rows:
         quarantined = Counter(dict(row["quarantined_by_reason"]))
-        account.accepted += row["accepted"]
-        account.late += row["late"]
-        account.out_of_order += row["out_of_order"]
-        account.quarantined += quarantined
-        duplicates = row["lines"] - row["accepted"] - quarantined.total()
-        if duplicates:
-            # Of what log hour the first arrival was is not known: the stream's state has the id only.
-            account.duplicates_of[str(Hour.of(row["log_date"], row["log_hour"]))] += duplicates
-        account.click_hours |= set(row["click_hours"])
-        account.ids_hash ^= row["ids_hash"]
-        if row["accepted"]:
-            account.first_clicked_at = min(filter(None, (account.first_clicked_at, row["first_clicked_at"])))
-            account.last_clicked_at = max(filter(None, (account.last_clicked_at, row["last_clicked_at"])))
+        # Of what log hour the first arrival was is not known: the stream's state has the id only.
+        duplicates = {str(_log_hour(row)): row["lines"] - row["accepted"] - quarantined.total()}
+        account.add(
+            HourAccount(
+                accepted=row["accepted"],
+                late=row["late"],
+                out_of_order=row["out_of_order"],
+                duplicates_of=Counter(duplicates),
+                quarantined=quarantined,
+                click_hours=set(row["click_hours"]),
+                first_clicked_at=row["first_clicked_at"],
+                last_clicked_at=row["last_clicked_at"],
+                ids_hash=row["ids_hash"],
+            )
+        )
     return account
+
+
+def _log_hour(row: Mapping[str, Any]) -> Hour:
+    return Hour.of(row["log_date"], row["log_hour"])
 
 
 def _landed(lake: Lake, source: Source, hour: Hour, rows: Sequence[Mapping[str, Any]], now: datetime) -> LandedHour:

@@ -7,7 +7,6 @@ records, and whatever it had written is left out: each table takes the rows of a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
+from spark_jobs.hour_account import HourAccount
 from spark_jobs.io import Lake, StreamTransaction
 from spark_jobs.lookups import find_clients, find_crawlers
 from spark_jobs.session import configure
@@ -29,20 +29,16 @@ from spark_jobs.transforms.count_batch import count_batch, count_out_of_order
 
 @dataclass
 class PartOfBatch:
-    """What a micro-batch has of one topic partition and log hour; the counts of ``stream_batches``."""
+    """What a micro-batch has of one topic partition and log hour; the counts of ``stream_batches``.
+
+    ``lines`` are all records; ``account`` has what became of those that are no duplicates.
+    """
 
     lines: int = 0
     bytes: int = 0
     first_offset: int | None = None
     last_offset: int | None = None
-    accepted: int = 0
-    late: int = 0
-    out_of_order: int = 0
-    quarantined: Counter[str] = field(default_factory=Counter)
-    click_hours: set[str] = field(default_factory=set)
-    first_clicked_at: datetime | None = None
-    last_clicked_at: datetime | None = None
-    ids_hash: int = 0
+    account: HourAccount = field(default_factory=HourAccount)
 
     def add(self, row: Row, log_hour: Hour) -> None:
         """Count the lines of one outcome: a row of ``count_batch``."""
@@ -50,15 +46,9 @@ class PartOfBatch:
             self.lines, self.bytes = row["lines"], row["bytes"]
             self.first_offset, self.last_offset = row["first_offset"], row["last_offset"]
         elif row["reason"] is not None:
-            self.quarantined[row["reason"]] += row["lines"]
+            self.account.quarantined[row["reason"]] += row["lines"]
         else:
-            click_hour = Hour.of_number(row["click_hour"])
-            self.accepted += row["lines"]
-            self.late += row["lines"] if click_hour < log_hour else 0
-            self.click_hours.add(str(click_hour))
-            self.first_clicked_at = min(filter(None, (self.first_clicked_at, row["first_clicked_at"])))
-            self.last_clicked_at = max(filter(None, (self.last_clicked_at, row["last_clicked_at"])))
-            self.ids_hash ^= row["ids_hash"] or 0
+            self.account.add_accepted(row, log_hour, Hour.of_number(row["click_hour"]))
 
 
 @dataclass(frozen=True)
@@ -81,14 +71,14 @@ class StreamIngest:
             if not outcomes:
                 return
             parts = parts_of(outcomes)
-            if any(part.accepted for part in parts.values()):
+            if any(part.account.accepted for part in parts.values()):
                 with step(lake.spark, "count clicks out of order"):
                     add_out_of_order(parts, count_out_of_order(accepted).collect())
                 crawlers = find_crawlers(accepted)
                 clients = find_clients(accepted, self.source, self.settings)
                 clicks = build_clicks(accepted, crawlers, clients, self.source.name)
                 lake.append(CLICKS, clicks, transaction)
-            if any(part.quarantined for part in parts.values()):
+            if any(part.account.quarantined for part in parts.values()):
                 lake.append(QUARANTINED_CLICKS, quarantine(arrivals, self.source.name), transaction)
         lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id), transaction)
 
@@ -107,14 +97,14 @@ class StreamIngest:
                 part.last_offset,
                 part.lines,
                 part.bytes,
-                part.accepted,
-                dict(part.quarantined),
-                part.late,
-                part.out_of_order,
-                part.first_clicked_at,
-                part.last_clicked_at,
-                part.ids_hash,
-                sorted(part.click_hours),
+                part.account.accepted,
+                dict(part.account.quarantined),
+                part.account.late,
+                part.account.out_of_order,
+                part.account.first_clicked_at,
+                part.account.last_clicked_at,
+                part.account.ids_hash,
+                sorted(part.account.click_hours),
                 now,
             )
             for (partition, log_hour), part in sorted(parts.items())
@@ -133,7 +123,7 @@ def parts_of(outcomes: Iterable[Row]) -> dict[tuple[int, Hour], PartOfBatch]:
 def add_out_of_order(parts: dict[tuple[int, Hour], PartOfBatch], rows: Iterable[Row]) -> None:
     """Fill in what ``count_out_of_order`` found."""
     for row in rows:
-        parts[_place(row)].out_of_order = row["out_of_order"]
+        parts[_place(row)].account.out_of_order = row["out_of_order"]
 
 
 def _place(row: Row) -> tuple[int, Hour]:

@@ -10,7 +10,7 @@ import pytest
 
 from include.log_hours import Hour
 from include.stream_position import has_passed, is_settleable
-from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, Table
+from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, STREAM_BATCHES, Table
 from samples.sample_logs import SampleSpec, make_sample
 from tests.jobs.temporary_lake import TemporaryLake, click, make_settings
 from tests.stream.kafka_broker import Record
@@ -102,6 +102,20 @@ def test_what_comes_to_a_settled_hour_is_counted_by_the_next_run(streamed: Strea
     assert accounting["2026-03-01T09"]["lines"] == 0
     for published in AGGREGATES.values():
         assert [row["click_count"] for row in streamed.rows(published)] == [2]
+
+
+def test_an_hour_whose_micro_batches_are_no_longer_kept_keeps_its_accounting(streamed: StreamedLake) -> None:
+    from spark_jobs.io import Lake
+
+    streamed.broker.produce(streamed.topic, [Record(0, at(HOUR, 1), click("a", "2026-03-01T08:01:00Z"))])
+    streamed.read_all()
+    streamed.run("ingest", str(HOUR))
+    before = streamed.accounting()["2026-03-01T08"]
+    Lake(streamed.spark, streamed.settings).compact(STREAM_BATCHES, leave_out="true")
+    assert streamed.rows(STREAM_BATCHES) == []
+    streamed.run("ingest", str(HOUR))
+    assert streamed.accounting()["2026-03-01T08"] == before
+    assert before["accepted"] == 1
 
 
 @pytest.mark.parametrize("job", ["ingest", "aggregate", "validate", "publish"])
