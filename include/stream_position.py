@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
@@ -55,22 +56,34 @@ def _ends(settings: Settings, source: Source, log_hour: Hour) -> Mapping[int, in
     topic = topic_of(source).topic
     options = client_options(topic_of(source), settings, os.environ)
     consumer = Consumer(options | {"group.id": "clickmill", "enable.auto.commit": False, "log_level": 0})
+    deadline = time.monotonic() + _PATIENCE
     try:
-        known = consumer.list_topics(topic, timeout=_PATIENCE).topics[topic]
-        if known.error is not None:
-            raise KafkaException(known.error)
-        end = int(log_hour.end.timestamp() * 1000)
-        asked = [TopicPartition(topic, partition, end) for partition in known.partitions]
-        ends = {}
-        for found in consumer.offsets_for_times(asked, timeout=_PATIENCE):
-            first, last = consumer.get_watermark_offsets(found, timeout=_PATIENCE)
-            needed = found.offset if found.offset >= 0 else last
-            ends[found.partition] = needed if needed > first else 0
-        return ends
-    except KafkaException as error:
-        raise ClickmillError(
-            f"the broker of {source.name} ({options['bootstrap.servers']}, topic {topic}) does not answer: "
-            f"{error.args[0].str()}"
-        ) from None
+        while True:
+            try:
+                return _ends_of(consumer, topic, log_hour)
+            except KafkaException as error:
+                # It may be of a moment: a partition whose leader is being chosen, a broker that is started anew.
+                if time.monotonic() > deadline:
+                    raise ClickmillError(
+                        f"the broker of {source.name} ({options['bootstrap.servers']}, topic {topic}) does not answer: "
+                        f"{error.args[0].str()}"
+                    ) from None
+                time.sleep(0.5)
     finally:
         consumer.close()
+
+
+def _ends_of(consumer: Consumer, topic: str, log_hour: Hour) -> Mapping[int, int]:
+    known = consumer.list_topics(topic, timeout=_PATIENCE).topics[topic]
+    if known.error is not None:
+        raise KafkaException(known.error)
+    end = int(log_hour.end.timestamp() * 1000)
+    asked = [TopicPartition(topic, partition, end) for partition in known.partitions]
+    ends = {}
+    for found in consumer.offsets_for_times(asked, timeout=_PATIENCE):
+        if found.error is not None:
+            raise KafkaException(found.error)
+        first, last = consumer.get_watermark_offsets(found, timeout=_PATIENCE)
+        needed = found.offset if found.offset >= 0 else last
+        ends[found.partition] = needed if needed > first else 0
+    return ends
