@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,9 +25,10 @@ class StreamCheckpoint:
     lock: Path
 
     @classmethod
-    def of(cls, settings: Settings, source: str) -> StreamCheckpoint:
-        """The source's checkpoint."""
-        return cls(source, settings.streams / source, lock_file(settings, source))
+    def of(cls, settings: Settings, source: str, live_key: str | None = None) -> StreamCheckpoint:
+        """That of the query that reads the source's topic, or of its live counts by a key; one lock is for all."""
+        name = f"{source}-live-{live_key}" if live_key else source
+        return cls(source, settings.streams / name, lock_file(settings, source))
 
     def stream_id(self) -> str:
         """The id under which the tables know the stream's batches; kept with the checkpoint, and made with it.
@@ -52,6 +54,21 @@ class StreamCheckpoint:
     def has_begun(self) -> bool:
         """Whether it tells from which offsets to go on."""
         return any(self.folder.glob("offsets/[0-9]*"))
+
+    def is_whole(self) -> bool:
+        """Whether its last micro-batch has ended."""
+        begun, ended = (
+            max((int(file.name) for file in self.folder.glob(f"{kind}/[0-9]*")), default=-1)
+            for kind in ("offsets", "commits")
+        )
+        return begun == ended
+
+    def state_partitions(self) -> int:
+        """In how many partitions its state is: what the last micro-batch was begun with."""
+        last = max(self.folder.glob("offsets/[0-9]*"), key=lambda file: int(file.name))
+        # A line for the format's version, one for the settings, and then the offsets.
+        said = json.loads(last.read_text(encoding="utf-8").splitlines()[1])
+        return int(said["conf"]["spark.sql.shuffle.partitions"])
 
     @contextmanager
     def owned(self) -> Iterator[None]:

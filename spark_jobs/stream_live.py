@@ -55,11 +55,10 @@ def start(
     clicks = lake.read_stream(CLICKS).where(F.col("source") == source.name)
     counts = count_live(clicks.observe(OBSERVED, clicks_per_hour().alias(OBSERVED)), key, live.watermark_minutes)
     writer = counts.writeStream.outputMode("update").foreachBatch(LiveUpdate(settings, key))
-    checkpoint = StreamCheckpoint.of(settings, source.name).folder.with_name(f"{source.name}-live-{key}")
     return start_writer(
         spark,
         writer.queryName(f"live {key} {source.name}"),
-        checkpoint,
+        StreamCheckpoint.of(settings, source.name, key).folder,
         state_partitions=live.state_partitions,
         trigger_seconds=None if available_now else live.trigger_seconds,
     )

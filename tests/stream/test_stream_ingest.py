@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,3 +114,22 @@ def test_the_first_arrival_wins_and_clocks_do_not_matter(streamed: StreamedLake)
     lines = sum(row["lines"] for row in streamed.rows(STREAM_BATCHES))
     accepted = sum(row["accepted"] for row in streamed.rows(STREAM_BATCHES))
     assert (lines, accepted, len(reasons)) == (7, 3, 2)
+
+
+def test_partitions_that_are_added_while_it_runs_are_read_too(streamed: StreamedLake) -> None:
+    from spark_jobs import stream_topic
+
+    streamed.broker.produce(streamed.topic, [Record(0, MILLISECONDS, click("a", "2026-03-01T08:00:00Z"))])
+    query = stream_topic.start(streamed.spark, streamed.settings, streamed.source)
+    try:
+        query.processAllAvailable()
+        streamed.broker.add_partitions(streamed.topic, 5)
+        added = [Record(4, MILLISECONDS, click("b", "2026-03-01T08:00:00Z"))]
+        streamed.broker.produce(streamed.topic, [*added, Record(1, MILLISECONDS, click("c", "2026-03-01T08:00:00Z"))])
+        deadline = time.monotonic() + 120
+        while len(streamed.rows(CLICKS)) < 3 and time.monotonic() < deadline:
+            time.sleep(0.3)
+    finally:
+        query.stop()
+    assert sorted(row["event_id"] for row in streamed.rows(CLICKS)) == ["a", "b", "c"]
+    assert {row["partition"] for row in streamed.rows(STREAM_BATCHES)} == {0, 1, 4}
