@@ -38,7 +38,7 @@ def event_ids(home: StreamedHome) -> list[str]:
 def test_records_that_a_producer_sends_twice_are_clicks_once(
     tmp_path: Path, spark: SparkSession, broker: KafkaBroker
 ) -> None:
-    home = StreamedHome.in_folder(tmp_path / "home", broker, max_rows_per_batch=7)
+    home = StreamedHome.in_folder(tmp_path / "home", broker, max_rows_per_batch=8)
     records = clicks_of(*range(10), partitions=3)
     # Within a batch or two, and a run later; to another partition as well, as after a change of their number.
     broker.produce(home.topic, records + records)
@@ -49,7 +49,7 @@ def test_records_that_a_producer_sends_twice_are_clicks_once(
     assert event_ids(home) == sorted(f"e{number}" for number in range(11))
     account = home.rows(STREAM_BATCHES)
     assert (sum(row["lines"] for row in account), sum(row["accepted"] for row in account)) == (31, 11)
-    assert len({row["batch_id"] for row in account}) > 4
+    assert len({row["batch_id"] for row in account}) > 3
 
 
 def test_poison_between_clicks_is_quarantined_and_the_stream_goes_on(
@@ -68,7 +68,7 @@ def test_poison_between_clicks_is_quarantined_and_the_stream_goes_on(
     records = []
     for place, value in enumerate(poison):
         records += [*clicks_of(place), Record(0, MILLISECONDS + place, value)]
-    home = StreamedHome.in_folder(tmp_path / "home", broker, max_rows_per_batch=3)
+    home = StreamedHome.in_folder(tmp_path / "home", broker, max_rows_per_batch=5)
     broker.produce(home.topic, records)
     home.read_all_in(spark)
     assert event_ids(home) == sorted(f"e{place}" for place in range(len(poison)))
@@ -78,7 +78,7 @@ def test_poison_between_clicks_is_quarantined_and_the_stream_goes_on(
     ]
     account = home.rows(STREAM_BATCHES)
     assert sum(row["lines"] for row in account) == len(records)
-    assert len({row["batch_id"] for row in account}) == 6
+    assert len({row["batch_id"] for row in account}) == 4
 
 
 def test_records_that_were_removed_unread_end_the_stream_unless_told_to_go_on(
