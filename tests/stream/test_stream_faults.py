@@ -244,7 +244,7 @@ def test_a_second_stream_on_a_checkpoint_is_refused(machine: Machine) -> None:
 
 
 def test_a_broker_that_was_killed_is_read_again_when_it_is_back(machine: Machine) -> None:
-    home = machine.home("broker", max_rows_per_batch=5)
+    home = machine.home("broker", max_rows_per_batch=10)
     machine.broker.produce(home.topic, clicks_of(*range(20)))
     stream = running_stream(machine, home)
     wait_until(lambda: home.begun_batches() > 1 or stream.process.poll() is not None, "a second batch is begun")
