@@ -43,17 +43,32 @@ def bootstrap_servers(topic: KafkaTopic, settings: Settings) -> str:
         ) from None
 
 
-def client_options(topic: KafkaTopic, settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """The options of any Kafka client, secrets filled in from the environment: not to be printed.
+def spark_options(topic: KafkaTopic, settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    """What the stream tells Kafka's Java client, secrets filled in from the environment: not to be printed.
 
     Raises:
         UsageError: naming every variable that an option asks for and that is not set.
     """
-    asked = {name for value in topic.options.values() for name in _FROM_ENVIRONMENT.findall(value)}
+    return _with_brokers(topic, settings, topic.options, environment)
+
+
+def librdkafka_options(topic: KafkaTopic, settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    """What is told to librdkafka, which knows other names than the Java client: as ``spark_options``.
+
+    Raises:
+        UsageError: as above.
+    """
+    return _with_brokers(topic, settings, topic.librdkafka_options, environment)
+
+
+def _with_brokers(
+    topic: KafkaTopic, settings: Settings, options: Mapping[str, str], environment: Mapping[str, str]
+) -> dict[str, str]:
+    asked = {name for value in options.values() for name in _FROM_ENVIRONMENT.findall(value)}
     absent = sorted(name for name in asked if name not in environment)
     if absent:
         raise UsageError(f"options of topic {topic.topic} need {', '.join(absent)}: set it in the environment")
     filled = {
-        name: _FROM_ENVIRONMENT.sub(lambda found: environment[found[1]], value) for name, value in topic.options.items()
+        name: _FROM_ENVIRONMENT.sub(lambda found: environment[found[1]], value) for name, value in options.items()
     }
     return {"bootstrap.servers": bootstrap_servers(topic, settings)} | filled

@@ -64,8 +64,9 @@ class KafkaTopic(BaseModel):
     state_partitions: int = Field(2, ge=1, le=1024)
     run: Literal["catch_up", "supervised"] = "catch_up"
     options: dict[str, str] = Field(default_factory=dict)
+    librdkafka_options: dict[str, str] = Field(default_factory=dict)
 
-    @field_validator("options")
+    @field_validator("options", "librdkafka_options")
     @classmethod
     def options_are_the_clients_own(cls, given: dict[str, str]) -> dict[str, str]:
         """Not those that have a setting of their own."""

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from deltalake import DeltaTable
 
 from include.errors import ClickmillError
-from include.kafka import client_options, topic_of
+from include.kafka import librdkafka_options, topic_of
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
@@ -54,7 +54,7 @@ def _next_offsets(settings: Settings, source: Source) -> dict[int, int]:
 def _ends(settings: Settings, source: Source, log_hour: Hour) -> Mapping[int, int]:
     """For each partition the offset of its first record after the hour, or of its end; 0 if it has none before."""
     topic = topic_of(source).topic
-    options = client_options(topic_of(source), settings, os.environ)
+    options = librdkafka_options(topic_of(source), settings, os.environ)
     consumer = Consumer(options | {"group.id": "clickmill", "enable.auto.commit": False, "log_level": 0})
     deadline = time.monotonic() + _PATIENCE
     try:

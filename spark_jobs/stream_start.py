@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
 from include.errors import ClickmillError
-from include.kafka import client_options, topic_of
+from include.kafka import librdkafka_options, topic_of
 from include.settings import Settings
 from include.sources import KafkaTopic, Source
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
@@ -59,7 +59,7 @@ def partitions_of(topic: KafkaTopic, settings: Settings) -> list[int]:
         ClickmillError: if the broker does not say.
     """
     try:
-        client = AdminClient({**client_options(topic, settings, os.environ), "log_level": 0})
+        client = AdminClient({**librdkafka_options(topic, settings, os.environ), "log_level": 0})
         found = client.list_topics(topic.topic, timeout=BROKER_TIMEOUT).topics[topic.topic]
     except KafkaException as error:
         raise ClickmillError(f"the broker does not name the partitions of topic {topic.topic}: {error}") from error

@@ -7,7 +7,7 @@ import os
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from include.kafka import client_options, topic_of
+from include.kafka import spark_options, topic_of
 from include.settings import Settings
 from include.sources import KafkaTopic, Source
 from spark_jobs.io import Lake
@@ -21,7 +21,7 @@ from spark_jobs.transforms.stream_lines import first_arrivals, lines_of_records,
 
 def read_records(spark: SparkSession, topic: KafkaTopic, settings: Settings, starting_offsets: str) -> DataFrame:
     """The topic's records, as Spark's Kafka source has them, from these offsets on where no checkpoint says more."""
-    options = {f"kafka.{name}": value for name, value in client_options(topic, settings, os.environ).items()}
+    options = {f"kafka.{name}": value for name, value in spark_options(topic, settings, os.environ).items()}
     return (
         spark.readStream.format("kafka")
         .options(**options)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from include.errors import ClickmillError, UsageError
-from include.kafka import bootstrap_servers, client_options, topic_of
+from include.kafka import bootstrap_servers, librdkafka_options, spark_options, topic_of
 from include.settings import Settings
 from include.sources import Source, load_sources
 from tests.jobs.temporary_lake import SOURCES, make_settings
@@ -22,17 +22,20 @@ def streamed(home: Path, kafka: str) -> tuple[Settings, Source]:
 def test_secrets_come_from_the_environment_and_a_missing_one_is_named(tmp_path: Path) -> None:
     kafka = """topic = "t"
 bootstrap_servers = "b:1"
-options = { "sasl.password" = "${SASL_PASSWORD}", "sasl.username" = "u-${SASL_USER}" }"""
+options = { "sasl.password" = "${SASL_PASSWORD}", "sasl.username" = "u-${SASL_USER}" }
+librdkafka_options = { "ssl.ca.location" = "/etc/${SASL_USER}.pem" }"""
     settings, source = streamed(tmp_path, kafka)
     topic = topic_of(source)
     environment = {"SASL_PASSWORD": "s3cret", "SASL_USER": "me"}
-    assert client_options(topic, settings, environment) == {
+    assert spark_options(topic, settings, environment) == {
         "bootstrap.servers": "b:1",
         "sasl.password": "s3cret",
         "sasl.username": "u-me",
     }
+    told = librdkafka_options(topic, settings, environment)
+    assert told == {"bootstrap.servers": "b:1", "ssl.ca.location": "/etc/me.pem"}, "the other client has other names"
     with pytest.raises(UsageError, match="need SASL_PASSWORD, SASL_USER: set it in the environment"):
-        client_options(topic, settings, {})
+        spark_options(topic, settings, {})
 
 
 def test_without_brokers_it_is_the_embedded_one_which_must_run(tmp_path: Path) -> None:
