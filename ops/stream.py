@@ -143,7 +143,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--source", default=os.environ.get("SOURCE", "").strip() or DEFAULT_SOURCE)
     parser.add_argument("--rate", default=os.environ.get("RATE", "").strip() or str(DEFAULT_RATE))
     given = parser.parse_args(arguments)
-    for ending in (signal.SIGTERM, signal.SIGHUP):  # a terminal that is closed ends it as well
+    # SIGINT too, which a shell has its background processes ignore; and a terminal that is closed ends it as well.
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
     try:
         if given.action == "stop":

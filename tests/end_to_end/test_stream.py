@@ -19,7 +19,7 @@ from ops.airflow_api import AirflowApi
 from ops.broker import start_broker, stop_broker
 from ops.home import find_home
 from ops.services import BROKER, Services, Supervisor
-from ops.stream import left_behind, make_topic
+from ops.stream import end, left_behind, make_topic
 from samples.live_clicks import LiveClicks
 
 DAG_ID = "clicks_stream"
@@ -59,6 +59,7 @@ def shown(services: Services) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.kill()
+        end(left_behind(find_home(services.home)))
 
 
 def test_a_stream_is_shown_until_ctrl_c_which_ends_all_that_it_started(
