@@ -39,11 +39,12 @@ def lock_file(settings: Settings, source: str) -> Path:
 
 
 def say_alive(settings: Settings, source: str, lag: int | None) -> None:
-    """Leave a sign of life of this process."""
+    """Leave a sign of life of this process, if that can be written: what is wrong with the disk, the stream tells."""
     file = _file(settings, source)
     fresh = file.with_name(f".{file.name}")
-    fresh.write_text(json.dumps({"pid": os.getpid(), "at": datetime.now(UTC).isoformat(), "lag": lag}))
-    fresh.replace(file)
+    with suppress(OSError):
+        fresh.write_text(json.dumps({"pid": os.getpid(), "at": datetime.now(UTC).isoformat(), "lag": lag}))
+        fresh.replace(file)
 
 
 def sign_of_life(settings: Settings, source: str) -> SignOfLife | None:
