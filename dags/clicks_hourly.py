@@ -31,6 +31,7 @@ from include import launch
 from include.launch import is_landed, run_job
 from include.settings import Settings
 from include.sources import load_sources
+from include.task_defaults import TASK_DEFAULTS
 
 SETTINGS = Settings.from_environment()
 SOURCES = ["all", *load_sources(SETTINGS)]
@@ -65,13 +66,7 @@ with DAG(
     catchup=False,
     max_active_runs=4,
     tags=["clickmill"],
-    default_args={
-        "owner": "clickmill",
-        "retries": 3,
-        "retry_delay": timedelta(seconds=30),
-        "retry_exponential_backoff": True,
-        "max_retry_delay": timedelta(minutes=10),
-    },
+    default_args=TASK_DEFAULTS,
     params={
         "source": Param("all", enum=SOURCES, description="A source, or all: every source with scheduled = true."),
         "from": Param(

@@ -23,6 +23,7 @@ from airflow.sdk import DAG, Param, task
 from include import launch
 from include.settings import Settings
 from include.sources import load_sources
+from include.task_defaults import TASK_DEFAULTS
 
 SETTINGS = Settings.from_environment()
 STREAMED = [name for name, source in load_sources(SETTINGS).items() if source.kafka is not None]
@@ -43,13 +44,8 @@ with DAG(
     # Two streams on one checkpoint would be refused.
     max_active_runs=1,
     tags=["clickmill"],
-    default_args={
-        "owner": "clickmill",
-        "retries": 3,
-        "retry_delay": timedelta(seconds=30),
-        "retry_exponential_backoff": True,
-        "max_retry_delay": timedelta(minutes=5),
-    },
+    # A run comes every five minutes anyway.
+    default_args=TASK_DEFAULTS | {"max_retry_delay": timedelta(minutes=5)},
     params={
         "source": Param("all", enum=["all", *STREAMED], description="A streamed source, or all that are scheduled.")
     },

@@ -18,7 +18,7 @@ the checks pass it is published, and whoever answers here is told that there is 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
@@ -27,6 +27,7 @@ from airflow.sdk import DAG, Param
 
 from include import launch
 from include.notifications import held_notifiers
+from include.task_defaults import TASK_DEFAULTS
 
 #: More questions at once would be more than a person answers, and the scheduler looks at each every time.
 MOST_OPEN_QUESTIONS = 128
@@ -47,13 +48,7 @@ with DAG(
     is_paused_upon_creation=False,
     max_active_runs=MOST_OPEN_QUESTIONS,
     tags=["clickmill"],
-    default_args={
-        "owner": "clickmill",
-        "retries": 3,
-        "retry_delay": timedelta(seconds=30),
-        "retry_exponential_backoff": True,
-        "max_retry_delay": timedelta(minutes=10),
-    },
+    default_args=TASK_DEFAULTS,
     params={
         "hour": Param(
             type="string",
