@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from ops.broker import answers, prepare, server_command
-from ops.ports import PortChooser
+from tests.ports import claimed_port
 
 
 class Record(NamedTuple):
@@ -37,8 +37,7 @@ class KafkaBroker:
     @classmethod
     def in_folder(cls, folder: Path) -> KafkaBroker:
         """A broker that is not yet started, on free ports."""
-        with PortChooser({}) as chooser:
-            return cls(folder, chooser.choose("-", 19092, "Kafka"), chooser.choose("-", 19192, "Kafka"))
+        return cls(folder, claimed_port(19092, "Kafka"), claimed_port(19192, "Kafka"))
 
     @property
     def bootstrap_servers(self) -> str:

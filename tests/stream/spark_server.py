@@ -15,8 +15,8 @@ import psutil
 
 from ops.bootstrap import REPOSITORY, find_java
 from ops.home import Home, load_secrets
-from ops.ports import PortChooser
 from ops.services import Ports, find_spark_home, marked_processes, render_settings, service_environment
+from tests.ports import claimed_port
 
 
 @dataclass
@@ -32,9 +32,7 @@ class SparkServer:
         """A server that is not yet started, on free ports."""
         home = Home(folder.resolve())
         home.make()
-        with PortChooser({}) as chooser:
-            ports = Ports(0, chooser.choose("-", 16002, "Spark Connect"), chooser.choose("-", 5040, "Spark's UI"))
-        return cls(home, ports)
+        return cls(home, Ports(0, claimed_port(16002, "Spark Connect"), claimed_port(5040, "Spark's UI")))
 
     @property
     def remote(self) -> str:
