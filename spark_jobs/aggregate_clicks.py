@@ -16,7 +16,7 @@ from include.counting import CountKey, count_table
 from include.job_arguments import JobArguments, exit_with
 from include.settings import Settings
 from include.sources import choose_sources
-from include.tables import GROUPING_METRICS
+from include.tables import CLICKS, GROUPING_METRICS
 from spark_jobs.co_partitioning import co_partitioned_tables, require_co_partitioned
 from spark_jobs.grouping_metrics import GroupingMetrics
 from spark_jobs.io import Lake, click_hours_predicate, keep_files_whole
@@ -40,7 +40,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         require_co_partitioned(lake, co_partitioned_tables(settings))
         touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
         hours = touched.own
-        clicks = settled_clicks(lake).where(click_hours_predicate(hours))
+        clicks = settled_clicks(lake, lake.read_click_hours(CLICKS, hours))
         buckets = {key: lake.buckets(count_table(key)) for key in settings.pipeline.counts}
         groupings = {
             key: grouping_of(configured, key, buckets[key]) for key, configured in settings.pipeline.counts.items()
@@ -49,10 +49,13 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
             grouping.require_columns(clicks)
         if any(isinstance(grouping, FifoGrouping) for grouping in groupings.values()):
             keep_files_whole(spark)
-        metrics = GroupingMetrics("aggregate_clicks", arguments)
+        metrics = GroupingMetrics(spark, "aggregate_clicks", arguments)
         for key, grouping in groupings.items():
-            rows = _count(clicks, key, grouping, FieldsGrouping(buckets[key], (key,)), metrics)
-            lake.replace(count_table(key), rows, click_hours_predicate(hours))
+            operator = f"count_by_{key}"
+            with metrics.measured(operator):
+                parts = metrics.observe(count_per_instance(clicks, key, grouping), operator, key, grouping)
+                rows = _as_stored(parts, key, grouping, FieldsGrouping(buckets[key], (key,)))
+                lake.replace(count_table(key), rows, click_hours_predicate(hours))
         lake.append_rows(GROUPING_METRICS, metrics.rows())
     listed = f"{hours[0]} to {hours[-1]}" if hours else "none"
     return [
@@ -62,11 +65,8 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     ]
 
 
-def _count(
-    clicks: DataFrame, key: CountKey, grouping: Grouping, stored: FieldsGrouping, metrics: GroupingMetrics
-) -> DataFrame:
-    """One consumer of the clicks: the rows of its table, dealt as they are stored."""
-    parts = metrics.observe(count_per_instance(clicks, key, grouping), f"count_by_{key}", key, grouping)
+def _as_stored(parts: DataFrame, key: CountKey, grouping: Grouping, stored: FieldsGrouping) -> DataFrame:
+    """The rows of one consumer's table from what its instances counted, dealt as they are stored."""
     counts = complete_counts(parts, key, grouping)
     if grouping != stored:
         counts = stored.deal(counts)

@@ -61,10 +61,11 @@ def measure_counts(
 
 
 def _count(clicks: DataFrame, key: str, grouping: Grouping, arguments: JobArguments) -> _Run:
-    metrics = GroupingMetrics("advise_grouping", arguments)
+    metrics, operator = GroupingMetrics(clicks.sparkSession, "advise_grouping", arguments), f"count_by_{key}"
     start = time.perf_counter()
-    parts = metrics.observe(count_per_instance(clicks, key, grouping), f"count_by_{key}", key, grouping)
-    complete_counts(parts, key, grouping).write.format("noop").mode("overwrite").save()
+    with metrics.measured(operator):
+        parts = metrics.observe(count_per_instance(clicks, key, grouping), operator, key, grouping)
+        complete_counts(parts, key, grouping).write.format("noop").mode("overwrite").save()
     seconds = time.perf_counter() - start
     rate = GROUPING_METRICS.column_names.index("rows_per_second")
     return _Run(seconds, tuple(_as_rate(row[rate]) for row in metrics.rows()))

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from include.history import same_hour_before
 from include.log_hours import Hour, HourRange
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, INGEST_ACCOUNTING
+from spark_jobs.delta_files import may_have_click_hours
 from spark_jobs.io import Lake
 from spark_jobs.transforms.measure_quality import click_history_facts
 
@@ -26,7 +27,10 @@ def click_history(lake: Lake, click_hours: Iterable[Hour]) -> DataFrame:
     """
     days = lake.settings.pipeline.volume.days
     hours = {one for hour in click_hours for one in (hour, *same_hour_before(hour, days))}
-    return click_history_facts(lake.read_click_hours(CLICKS_BY_COUNTRY_HOURLY, hours))
+    counts = lake.read_files(
+        CLICKS_BY_COUNTRY_HOURLY, may_have_click_hours(CLICKS_BY_COUNTRY_HOURLY, hours), leave_out_lost=True
+    )
+    return click_history_facts(counts)
 
 
 def accounting_history(lake: Lake, log_hours: HourRange, click_hours: Iterable[Hour]) -> list[Mapping[str, Any]]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.damage import find_damaged_files
@@ -35,6 +36,10 @@ from spark_jobs.transforms.build_clicks import accepted_lines, build_clicks, qua
 from spark_jobs.transforms.drop_duplicates import find_duplicates, log_hour_number
 from spark_jobs.transforms.parse_lines import parse_lines
 from spark_jobs.transforms.sample_lines import line_shapes
+
+#: A row of ``ingest_accounting``, and what is asked of those that are there.
+Account = Mapping[str, Any]
+_KNOWN = ("log_date", "log_hour", "lines", "click_hours", "ids_hash", "duplicates_of")
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, allow_missing: bool = False) -> list[str]:
@@ -95,17 +100,16 @@ class SourceIngest:
         self._write_accounting(landed, accounts)
         return accounts
 
-    def _known_around(self, hours: Sequence[Hour]) -> dict[Hour, Row]:
+    def _known_around(self, hours: Sequence[Hour]) -> dict[Hour, Account]:
         """The accounting of these log hours and of all within the lateness window around them."""
-        if not self.lake.exists(INGEST_ACCOUNTING):
-            return {}
         lateness = self.source.lateness_hours
         around = {hour.plus(shift) for hour in hours for shift in range(-lateness, lateness + 1)}
-        with step(self.lake.spark, "read the accounting around"):
-            rows = self.lake.read_log_hours(INGEST_ACCOUNTING, self.source.name, around).collect()
-        return {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
+        of_these = [("source", "=", self.source.name), ("log_date", "in", sorted({hour.day for hour in around}))]
+        rows = self.lake.read_rows(INGEST_ACCOUNTING, _KNOWN, of_these)
+        known = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
+        return {hour: row for hour, row in known.items() if hour in around}
 
-    def _landed(self, hours: Sequence[Hour], known: Mapping[Hour, Row]) -> list[LandedHour]:
+    def _landed(self, hours: Sequence[Hour], known: Mapping[Hour, Account]) -> list[LandedHour]:
         landed = [look_at(self.settings.landing, self.source.name, hour) for hour in hours]
         for hour in landed:
             if hour.folder.is_dir():
@@ -123,7 +127,7 @@ class SourceIngest:
                 )
         return landed
 
-    def _touched_before(self, hours: Sequence[Hour], known: Mapping[Hour, Row]) -> dict[Hour, set[str]]:
+    def _touched_before(self, hours: Sequence[Hour], known: Mapping[Hour, Account]) -> dict[Hour, set[str]]:
         """Click hours that each log hour touched in earlier runs, one that broke off included."""
         touched = {hour: set(known[hour]["click_hours"]) if hour in known else set() for hour in hours}
         if self.lake.exists(CLICKS):
@@ -184,7 +188,7 @@ class SourceIngest:
             account.add_fields(sampled_fields(shapes[hour]), self.source)
 
     def _later_hours_changed_by(
-        self, accepted: DataFrame, accounts: Mapping[Hour, HourAccount], known: Mapping[Hour, Row]
+        self, accepted: DataFrame, accounts: Mapping[Hour, HourAccount], known: Mapping[Hour, Account]
     ) -> list[Hour]:
         """Log hours ingested before, later than those of the accepted lines, whose duplicates are others now.
 
@@ -202,7 +206,7 @@ class SourceIngest:
             # Without an account an earlier run broke off, and what it wrote may have been seen.
             if hour not in known or known[hour]["ids_hash"] != account.ids_hash
         }
-        lost_first = {hour for hour in later if changed & known[hour]["duplicates_of"].keys()}
+        lost_first = {hour for hour in later if changed & dict(known[hour]["duplicates_of"]).keys()}
         first = accepted.select("event_id", log_hour_number().alias("first_hour"))
         second = self.lake.read_log_hours(CLICKS, self.source.name, later).select(
             "event_id", log_hour_number().alias("hour_number")
@@ -213,7 +217,7 @@ class SourceIngest:
             turned = {Hour.of_number(row[0]) for row in twice.select("hour_number").distinct().collect()}
         return sorted(lost_first | turned)
 
-    def _require_landed(self, changed: Sequence[Hour], known: Mapping[Hour, Row]) -> None:
+    def _require_landed(self, changed: Sequence[Hour], known: Mapping[Hour, Account]) -> None:
         """Refuse, before anything is replaced, when log hours that are to be ingested again have lost their files."""
         try:
             self._landed(changed, known)

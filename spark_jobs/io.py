@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from filelock import FileLock
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +23,7 @@ from include.landing import LandedHour
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
 from include.tables import AGGREGATES, BUCKETS_PROPERTY, PARTITIONER_PROPERTY, Table
+from spark_jobs.delta_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
 from spark_jobs.draft import drafted
 from spark_jobs.steps import step
 from spark_jobs.transforms.groupings import ROW_IN_PARTITION
@@ -45,24 +45,6 @@ _ARROW_TYPES = {
 
 #: Of column, operator and value: all must hold.
 Filters = Sequence[tuple[str, str, Any]]
-
-
-@dataclass
-class StoredFiles:
-    """The files of one partition: how many there are, and the names of those that are gone or of another size."""
-
-    number: int = 0
-    lost: list[str] = field(default_factory=list)
-
-    def add(self, file: Path, size: int) -> None:
-        """Count a file that has this size according to Delta's log."""
-        self.number += 1
-        try:
-            is_there = file.stat().st_size == size
-        except FileNotFoundError:
-            is_there = False
-        if not is_there:
-            self.lost.append(file.name)
 
 
 @dataclass(frozen=True)
@@ -100,10 +82,7 @@ class Lake:
         """
         if not self.exists(table):
             return self.spark.createDataFrame([], ", ".join(f"{c.name} {c.type}" for c in table.columns))
-        rows = self.spark.read.format("delta").load(str(self.path(table)))
-        stored = set(rows.columns)
-        absent = [column for column in table.columns if column.name not in stored]
-        return rows.select("*", *(F.lit(None).cast(column.type).alias(column.name) for column in absent))
+        return _with_declared(self.spark.read.format("delta").load(str(self.path(table))), table)
 
     def read_stream(self, table: Table) -> DataFrame:
         """The table's rows as they come, those that it has first, in the order of their time where it is large.
@@ -119,8 +98,8 @@ class Lake:
         )
 
     def read_log_hours(self, table: Table, source: str, hours: Iterable[Hour]) -> DataFrame:
-        """The rows of a source's log hours."""
-        return self.read(table).where(log_hours_predicate(source, hours))
+        """The rows of a source's log hours, of a table that is partitioned by them."""
+        return self.read_files(table, has_log_hours(source, hours))
 
     def read_in_stored_order(self, table: Table, source: str, hours: Iterable[Hour]) -> DataFrame:
         """The rows of a source's log hours with ``file`` and ``position``, the row's place in it, rising.
@@ -133,7 +112,8 @@ class Lake:
 
     def read_click_hours(self, table: Table, hours: Iterable[Hour]) -> DataFrame:
         """The rows of these click hours."""
-        return self.read(table).where(click_hours_predicate(hours))
+        wanted = list(hours)
+        return self.read_files(table, may_have_click_hours(table, wanted)).where(click_hours_predicate(wanted))
 
     def replace(self, table: Table, rows: DataFrame, predicate: str) -> None:
         """Replace, in one commit, exactly the rows for which the constant predicate is true."""
@@ -245,22 +225,21 @@ class Lake:
             with step(self.spark, f"compact {table.name}"):
                 self.spark.sql(f"OPTIMIZE delta.`{self.path(table)}` WHERE {predicate}").collect()
 
-    def files(self, table: Table, partitions: Set[tuple[Any, ...]]) -> dict[tuple[Any, ...], StoredFiles]:
-        """What Delta's log says of these partitions' files, and whether the files are there.
+    def data_files(self, table: Table, *choices: pc.Expression) -> list[DataFile]:
+        """The files that one of the choices takes, as the table is now; none when it has not been made."""
+        return TableVersion.newest(self.path(table), table).chosen(*choices) if self.exists(table) else []
 
-        A partition is the values of the table's partition columns, a day as ``2026-03-01``. One without files is left
-        out.
+    def read_files(self, table: Table, *choices: pc.Expression, leave_out_lost: bool = False) -> DataFrame:
+        """The rows of the files that one of the choices takes, as the table is now.
+
+        Without the Spark jobs by which Delta chooses files, one to three for each table of a query: see ADR 0021. A
+        file that is lost or cut short is an error, or left out.
         """
-        if not self.exists(table) or not partitions:
-            return {}
-        added = pa.table(DeltaTable(self.path(table)).get_add_actions(flatten=True))
-        keys = zip(*(added[f"partition.{name}"].to_pylist() for name in table.partitioned_by), strict=True)
-        found: dict[tuple[Any, ...], StoredFiles] = {}
-        for key, path, size in zip(keys, added["path"].to_pylist(), added["size_bytes"].to_pylist(), strict=True):
-            partition = tuple(value.isoformat() if isinstance(value, date) else value for value in key)
-            if partition in partitions:
-                found.setdefault(partition, StoredFiles()).add(self.path(table) / unquote(path), size)
-        return found
+        if not self.exists(table):
+            return self.read(table)
+        version = TableVersion.newest(self.path(table), table)
+        files = [file for file in version.chosen(*choices) if file.is_whole or not leave_out_lost]
+        return _with_declared(version.read(self.spark, files), table)
 
     def columns_of_other_types(self, table: Table) -> dict[str, str]:
         """The columns that are stored with another type than the declared one, and that type."""
@@ -412,6 +391,12 @@ def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
 def click_hours_predicate(hours: Iterable[Hour]) -> str:
     """A constant predicate for click hours."""
     return hours_predicate(hours, "click_date", "click_hour")
+
+
+def _with_declared(rows: DataFrame, table: Table) -> DataFrame:
+    stored = set(rows.columns)
+    absent = [column for column in table.columns if column.name not in stored]
+    return rows.select("*", *(F.lit(None).cast(column.type).alias(column.name) for column in absent))
 
 
 def _as_declared(rows: DataFrame, table: Table) -> DataFrame:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,6 +17,7 @@ from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.sources import Source
 from include.tables import AGGREGATES, CLICKS, GROUPING_METRICS, QUARANTINED_CLICKS, Table
+from spark_jobs.delta_files import DataFile, has_log_hours, may_have_click_hours
 from spark_jobs.history import accounting_history, click_history
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
 from spark_jobs.quality_log import published_at
@@ -70,13 +72,16 @@ def _frames(
     earlier = [log_hours[0].plus(-shift) for shift in range(1, lateness + 1)]
     of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
     with_earlier = " OR ".join(f"({log_hours_predicate(source.name, [*earlier, *log_hours])})" for source in sources)
-    clicks = settled_clicks(lake)
+    of_lateness = [has_log_hours(source.name, [*earlier, *log_hours]) for source in sources]
+    clicks = settled_clicks(lake, _whole_files(lake, CLICKS, *of_lateness, may_have_click_hours(CLICKS, click_hours)))
     # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
     measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
     configured = [check for source in sources for check in source.all_checks(lake.settings.pipeline)]
     frames = {
         "clicks": measure_quality.click_facts(measured, configured),
-        "quarantined": measure_quality.quarantine_facts(lake.read(QUARANTINED_CLICKS).where(of_log_hours)),
+        "quarantined": measure_quality.quarantine_facts(
+            _whole_files(lake, QUARANTINED_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
+        ),
         "duplicate_ids": measure_quality.duplicate_id_facts(clicks.where(with_earlier), lateness).where(
             F.col("hour_number") >= log_hours[0].number
         ),
@@ -84,11 +89,18 @@ def _frames(
     }
     for key, (table, layout) in layouts.items():
         buckets = layout.buckets or lake.buckets(table)
-        frames[f"by_{key}"] = measure_quality.count_facts(lake.read_click_hours(table, click_hours), table, buckets)
+        frames[f"by_{key}"] = measure_quality.count_facts(
+            _whole_files(lake, table, may_have_click_hours(table, click_hours)), table, buckets
+        )
         if table in AGGREGATES and published:
-            rows = lake.read_click_hours(AGGREGATES[table], published)
+            rows = _whole_files(lake, AGGREGATES[table], may_have_click_hours(AGGREGATES[table], published))
             frames[f"published_by_{key}"] = measure_quality.published_facts(rows, str(table.bucket_key))
     return frames
+
+
+def _whole_files(lake: Lake, table: Table, *choices: pc.Expression) -> DataFrame:
+    """The rows of the files chosen, but for lost ones: ``_file_facts`` tells of these, in words."""
+    return lake.read_files(table, *choices, leave_out_lost=True)
 
 
 def _newest_metrics(lake: Lake, arguments: JobArguments) -> list[dict[str, Any]]:
@@ -109,17 +121,23 @@ def _file_facts(
     layouts: Mapping[str, tuple[Table, Layout]],
 ) -> Iterator[dict[str, Any]]:
     """One fact per table and partition: how many files it has, and which of them are lost."""
-    names = {source.name for source in sources}
-    of_click_hours = {(hour.day.isoformat(), hour.hour) for hour in click_hours}
-    of_log_hours = {(name, hour.day.isoformat(), hour.hour) for name in names for hour in log_hours}
-    for table in (CLICKS, QUARANTINED_CLICKS):
-        for partition, stored in lake.files(table, of_log_hours).items():
-            named = dict(zip(("source", "log_date", "log_hour"), partition, strict=True))
-            yield {"table": table.name, **named, "files": stored.number, "lost": stored.lost}
-    for table, _ in layouts.values():
-        for partition, stored in lake.files(table, of_click_hours).items():
-            named = dict(zip(("click_date", "click_hour"), partition, strict=True))
-            yield {"table": table.name, **named, "files": stored.number, "lost": stored.lost}
+    of_log_hours = [has_log_hours(source.name, log_hours) for source in sources]
+    chosen: list[tuple[Table, list[pc.Expression]]] = [
+        *((table, of_log_hours) for table in (CLICKS, QUARANTINED_CLICKS)),
+        *((table, [may_have_click_hours(table, click_hours)]) for table, _ in layouts.values()),
+    ]
+    for table, choices in chosen:
+        partitions: dict[tuple[Any, ...], list[DataFile]] = {}
+        for file in lake.data_files(table, *choices):
+            partitions.setdefault(tuple(file.partition.values()), []).append(file)
+        for files in partitions.values():
+            named = {name: _as_text(value) for name, value in files[0].partition.items()}
+            lost = [file.path.name for file in files if not file.is_whole]
+            yield {"table": table.name, **named, "files": len(files), "lost": lost}
+
+
+def _as_text(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value
 
 
 @contextmanager

@@ -23,7 +23,7 @@ import orjson
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_jobs.steps import step, steps_of
+from spark_jobs.steps import has_mark, step, steps_of
 
 log = logging.getLogger("clickmill")
 
@@ -156,8 +156,15 @@ class SparkStatus:
         Stages whose result was there already (a shuffle computed before) did not run, and are left out.
         """
         self.settle()
+        return self._stages_of(self._jobs(name))
+
+    def marked_stages(self, mark: str) -> list[Stage]:
+        """As ``stages``, of what ran under a mark; ``settle()`` before."""
+        return self._stages_of([job for job in self._get("jobs") or () if has_mark(job["jobTags"], mark)])
+
+    def _stages_of(self, jobs: Iterable[dict[str, Any]]) -> list[Stage]:
         found = []
-        for job in sorted(self._jobs(name), key=lambda job: int(job["jobId"])):
+        for job in sorted(jobs, key=lambda job: int(job["jobId"])):
             steps = steps_of(job["jobTags"], self.session_id)
             for stage_id in sorted(job["stageIds"]):
                 for attempt in self._get(f"stages/{stage_id}", details="false", absent_is_none=True) or ():

@@ -35,6 +35,21 @@ def step(spark: SparkSession, name: str) -> Iterator[None]:
         spark.removeTag(tag)
 
 
+@contextmanager
+def marked(spark: SparkSession, mark: str) -> Iterator[None]:
+    """Give all that this thread asks of the session, until the end, a tag of its own; its steps stay what they are."""
+    spark.addTag(mark)
+    try:
+        yield
+    finally:
+        spark.removeTag(mark)
+
+
+def has_mark(job_tags: list[str], mark: str) -> bool:
+    """Whether a Spark job ran under this mark, which must be like no other."""
+    return any(tag.endswith(mark) for tag in job_tags)
+
+
 def steps_of(job_tags: list[str], session_id: str | None = None) -> tuple[str, ...]:
     """The steps, outer to inner, of a Spark job with these tags; none if it ran outside of any.
 

@@ -61,9 +61,8 @@ def settle(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Hour
     return {hour: accounts[hour] for hour in settled}
 
 
-def settled_clicks(lake: Lake) -> DataFrame:
-    """The clicks of all log hours but those of streamed sources that are open still."""
-    clicks = lake.read(CLICKS)
+def settled_clicks(lake: Lake, clicks: DataFrame) -> DataFrame:
+    """These rows of ``clicks`` but for those of log hours of streamed sources that are open still."""
     for name, source in load_sources(lake.settings).items():
         if source.kafka is not None and lake.exists(STREAM_BATCHES):
             rows = lake.read_rows(STREAM_BATCHES, ["log_date", "log_hour"], [("source", "=", name)])

@@ -8,12 +8,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.tables import SKETCH_LG_K
-from spark_jobs.transforms.groupings import INSTANCE, ROW_IN_PARTITION, Grouping, with_instance
+from spark_jobs.transforms.groupings import INSTANCE, Grouping, with_instance
 
 _CLICK_HOUR = ("click_date", "click_hour")
-
-_NANOSECONDS = "CAST(reflect('java.lang.System', 'nanoTime') AS BIGINT)"
-_ROWS_A_LOOK = 64
 
 
 def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
@@ -22,8 +19,7 @@ def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataF
     ``click_count`` has all clicks that the instance was dealt, ``bot_click_count`` those of crawlers;
     ``visitor_sketch`` the distinct visitors among the others. Clicks without a visitor are counted, but are nobody's;
     clicks with a null key are counted as one key. When the grouping keeps the key whole these are its counts; else
-    they are parts, for ``merge_counts``. ``first_look`` and ``last_look`` at the clock, in nanoseconds from an
-    arbitrary moment, are when the instance began and ended counting, on few of its rows; null on the others.
+    they are parts, for ``merge_counts``.
     """
     dealt = grouping.deal(clicks)
     human_visitor = F.when(~F.col("is_bot"), F.col("visitor_id"))
@@ -31,28 +27,11 @@ def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataF
         F.count(F.lit(1)).alias("click_count"),
         F.count_if("is_bot").alias("bot_click_count"),
         F.hll_sketch_agg(human_visitor, SKETCH_LG_K).alias("visitor_sketch"),
-        F.min("looked_at").alias("first_look"),
     ]
     if grouping.keeps_whole([*_CLICK_HOUR, key]):
-        # No row moves to be counted: the instance that has a count is the one that was dealt its clicks. Its first
-        # count comes out when its last click is in.
-        counted = dealt.withColumn("looked_at", _at_first_row()).groupBy(*_CLICK_HOUR, key).agg(*counts)
-        return with_instance(counted).withColumn("last_look", _at_first_row())
-    looked_at = with_instance(dealt).withColumn("looked_at", _at_every_64th_row())
-    return looked_at.groupBy(INSTANCE, *_CLICK_HOUR, key).agg(*counts, F.max("looked_at").alias("last_look"))
-
-
-def _at_first_row() -> Column:
-    """The time at the first row of a partition, null else; current_timestamp stands still during a query."""
-    return _now_where(F.monotonically_increasing_id().bitwiseAND(F.lit(ROW_IN_PARTITION)) == 0)
-
-
-def _at_every_64th_row() -> Column:
-    return _now_where(F.monotonically_increasing_id().bitwiseAND(F.lit(_ROWS_A_LOOK - 1)) == 0)
-
-
-def _now_where(condition: Column) -> Column:
-    return F.when(condition, F.expr(_NANOSECONDS))
+        # No row moves to be counted: the instance that has a count is the one that was dealt its clicks.
+        return with_instance(dealt.groupBy(*_CLICK_HOUR, key).agg(*counts))
+    return with_instance(dealt).groupBy(INSTANCE, *_CLICK_HOUR, key).agg(*counts)
 
 
 def merge_counts(parts: DataFrame, key: str) -> DataFrame:
@@ -76,10 +55,9 @@ def complete_counts(parts: DataFrame, key: str, grouping: Grouping) -> DataFrame
 
 
 def load_per_instance(key: str, instances: int) -> Sequence[Column]:
-    """What to observe of ``count_per_instance``: for each instance i rows_i, keys_i, busiest_i and nanoseconds_i.
+    """What to observe of ``count_per_instance``: for each instance i rows_i, keys_i and busiest_i.
 
-    ``keys`` are its counts, of one click hour and key each; ``busiest`` is the largest, as its count and its key;
-    ``nanoseconds`` passed between its first look at the clock and its last.
+    ``keys`` are its counts, of one click hour and key each; ``busiest`` is the largest, as its count and its key.
     """
     columns = []
     for instance in range(instances):
@@ -89,8 +67,5 @@ def load_per_instance(key: str, instances: int) -> Sequence[Column]:
             F.count_if(is_there).alias(f"keys_{instance}"),
             F.max(F.when(is_there, F.col("click_count"))).alias(f"busiest_rows_{instance}"),
             F.max_by(F.col(key).cast("string"), F.when(is_there, F.col("click_count"))).alias(f"busiest_{instance}"),
-            (F.max(F.when(is_there, F.col("last_look"))) - F.min(F.when(is_there, F.col("first_look")))).alias(
-                f"nanoseconds_{instance}"
-            ),
         ]
     return columns

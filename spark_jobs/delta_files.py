@@ -1,0 +1,134 @@
+"""A table's data files as Delta's log has them now, read by delta-rs: in milliseconds, without a Spark job."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import reduce
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from include.errors import ClickmillError
+from include.log_hours import Hour
+from include.tables import Table
+
+#: Above this version a table's files alone do not say what rows it has: some may be marked as deleted, for one.
+_PLAIN_READER_VERSION = 1
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One data file, with its size in bytes and the values of its partition, as Delta's log has them."""
+
+    path: Path
+    size: int
+    partition: Mapping[str, Any]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the file is there, in the size that the log says."""
+        try:
+            return self.path.stat().st_size == self.size
+        except FileNotFoundError:
+            return False
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """One version of a table.
+
+    ``files`` has a row per data file: ``path``, ``size_bytes``, ``partition.<column>``, and ``min.<column>`` and
+    ``max.<column>`` of columns with statistics, null where a file has none.
+    """
+
+    folder: Path
+    schema: StructType
+    files: pa.Table
+
+    @classmethod
+    def newest(cls, folder: Path, table: Table) -> TableVersion:
+        """The table in this folder as it is now.
+
+        Raises:
+            ClickmillError: if its files alone do not say what rows it has.
+        """
+        stored = DeltaTable(folder)
+        version = stored.protocol().min_reader_version
+        if version > _PLAIN_READER_VERSION:
+            raise ClickmillError(
+                f"table {folder} has the Delta reader version {version}; expected {_PLAIN_READER_VERSION}: without "
+                "deletion vectors and column mapping, which Clickmill does not switch on; "
+                "switch them off with ALTER TABLE … DROP FEATURE"
+            )
+        files = pa.table(stored.get_add_actions(flatten=True))
+        for name in (f"{bound}.{column}" for column in table.statistics for bound in ("min", "max")):
+            if name not in files.column_names:
+                files = files.append_column(name, pa.nulls(files.num_rows))
+        return cls(folder, StructType.fromJson(orjson.loads(stored.schema().to_json())), files)
+
+    def chosen(self, *choices: pc.Expression) -> list[DataFile]:
+        """The files that one of the choices takes."""
+        files = self.files.filter(reduce(operator.or_, choices)) if choices else self.files
+        return [_file(self.folder, action) for action in files.to_pylist()]
+
+    def read(self, spark: SparkSession, files: Iterable[DataFile]) -> DataFrame:
+        """All rows of these files; one that is lost is an error."""
+        paths = [str(file.path) for file in files]
+        if not paths:
+            return spark.createDataFrame([], self.schema)
+        rows = spark.read.schema(self.schema).option("basePath", str(self.folder)).parquet(*paths)
+        # Spark puts what the folders say behind what the files say.
+        return rows.select(*self.schema.names)
+
+
+def has_log_hours(source: str, hours: Iterable[Hour]) -> pc.Expression:
+    """Choose the files of a source's log hours, of a table that is partitioned by them."""
+    of_hours = [
+        (pc.field("partition.log_date") == day) & pc.field("partition.log_hour").isin(of_day)
+        for day, of_day in _by_day(hours).items()
+    ]
+    return (pc.field("partition.source") == source) & reduce(operator.or_, of_hours, pc.scalar(False))
+
+
+def may_have_click_hours(table: Table, hours: Iterable[Hour]) -> pc.Expression:
+    """Choose the files that may have rows of these click hours, by partition or else by their statistics."""
+    days = _by_day(hours).items()
+    if "click_hour" in table.partitioned_by:
+        of_hours = [
+            (pc.field("partition.click_date") == day) & pc.field("partition.click_hour").isin(of_day)
+            for day, of_day in days
+        ]
+    else:
+        of_hours = [
+            _may_have("click_date", day) & reduce(operator.or_, (_may_have("click_hour", hour) for hour in of_day))
+            for day, of_day in days
+        ]
+    return reduce(operator.or_, of_hours, pc.scalar(False))
+
+
+def _may_have(column: str, value: date | int) -> pc.Expression:
+    least, greatest = pc.field(f"min.{column}"), pc.field(f"max.{column}")
+    return least.is_null() | greatest.is_null() | ((least <= value) & (greatest >= value))
+
+
+def _by_day(hours: Iterable[Hour]) -> dict[date, list[int]]:
+    found: dict[date, list[int]] = {}
+    for hour in hours:
+        found.setdefault(hour.day, []).append(hour.hour)
+    return found
+
+
+def _file(folder: Path, action: Mapping[str, Any]) -> DataFile:
+    prefix = "partition."
+    partition = {name.removeprefix(prefix): value for name, value in action.items() if name.startswith(prefix)}
+    return DataFile(folder / unquote(action["path"]), action["size_bytes"], partition)
