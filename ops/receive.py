@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import errno
+import os
 import signal
 import socket
 import sys
@@ -188,11 +189,12 @@ class PortReader:
 
 @dataclass
 class Receiver:
-    """All ports of one source, and the hours that they close."""
+    """All ports of one source, and the hours that they close; ``clock`` and ``sync`` are those of ``Spool``."""
 
     settings: Settings
     source: Source
     clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    sync: Callable[[int], None] = os.fsync
     readers: list[PortReader] = field(default_factory=list)
 
     @property
@@ -209,7 +211,7 @@ class Receiver:
         """
         landing, name, sockets = self.settings.landing, self.source.name, self.sockets
         for port in sockets.ports:
-            spool = Spool(landing, name, port, sockets.roll_seconds, sockets.roll_bytes, clock=self.clock)
+            spool = Spool(landing, name, port, sockets.roll_seconds, sockets.roll_bytes, self.clock, self.sync)
             for file in spool.recover():
                 say(f"completed {file.name}, which was left unfinished")
             longest = self.source.max_line_bytes + SPARE_BYTES
