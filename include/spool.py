@@ -133,16 +133,15 @@ class Spool:
         return self.next_id - 1
 
     def roll_if_due(self) -> None:
-        """Complete the file if it is old or large enough, or its hour is over.
+        """Complete the file if it is old or large enough.
 
         Raises:
             OSError: as above.
         """
         if self._file is not None:
-            now = self.clock()
-            age = abs((now - self._file.began_at).total_seconds())
+            age = abs((self.clock() - self._file.began_at).total_seconds())
             is_full = age >= self.roll_seconds or self._file.stored >= self.roll_bytes
-            if is_full or self._file.is_broken or self._file.hour != self._hour_of(now):
+            if is_full or self._file.is_broken:
                 self.roll()
 
     def roll(self) -> None:

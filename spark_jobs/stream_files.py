@@ -43,6 +43,7 @@ class FilesInput:
         """
         files = self.source.files
         assert files is not None
+        self._require_same_place(start)
         read = self._files_in_lake(start)
         lines = lines_of_files(self._text(files))
         if not read:
@@ -76,6 +77,20 @@ class FilesInput:
             .option("ignoreCorruptFiles", True)
             .text(f"{folder}/{_FOLDERS}")
         )
+
+    def _require_same_place(self, start: StreamStart) -> None:
+        """The checkpoint knows files by their paths: elsewhere, all of them would be new to it."""
+        noted = start.checkpoint.folder / "landing_zone"
+        if not start.has_checkpoint:
+            noted.write_text(f"{self.settings.landing}\n", encoding="utf-8")
+            return
+        before = noted.read_text(encoding="utf-8").strip()
+        if before != str(self.settings.landing):
+            raise ClickmillError(
+                f"the checkpoint of {self.source.name} knows the files of {before}, not of {self.settings.landing}: "
+                f"they would be read again; move the home back, or remove {start.checkpoint.folder}: files that are in the "
+                "lake are not read again then"
+            )
 
     def _files_in_lake(self, start: StreamStart) -> list[tuple[date, int, str | None]]:
         """Log hour and name of the files that are in the lake already; without a name, all of the hour are.

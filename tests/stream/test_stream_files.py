@@ -6,10 +6,9 @@ import gzip
 import os
 import shutil
 import time
-from collections import Counter
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
@@ -167,7 +166,7 @@ def read(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Files
 
 
 def copied(read: FilesLake, folder: Path) -> FilesLake:
-    """The same home elsewhere, its checkpoint as it was, of the landing zone that is there no more."""
+    """The same home elsewhere: Spark, which has the tables in mind, is not to know of what a test takes away."""
     shutil.copytree(read.settings.home, folder)
     config = folder / "config"
     return FilesLake(read.spark, Settings(folder, config / "sources.toml", config / "pipeline.toml"))
@@ -178,6 +177,9 @@ def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once
     tmp_path: Path, read: FilesLake, written: int
 ) -> None:
     lake = copied(read, tmp_path / "home")
+    # The checkpoint names the files where they were first.
+    shutil.rmtree(lake.settings.landing)
+    (lake.checkpoint / "landing_zone").write_text(f"{lake.settings.landing}\n")
     for kind, first in (("commits", 2), ("offsets", 3)):
         for file in (lake.checkpoint / kind).glob("[0-9]*"):
             if int(file.name) >= first:
@@ -189,17 +191,19 @@ def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once
             file.unlink()
         assert len(lake.rows(table)) < len(read.rows(table))
 
-    # Its landing zone is elsewhere now: what the checkpoint names is read from where it was.
     lake.read_all()
 
-    def multiset(of: FilesLake, table: Any) -> Counter[str]:
-        return Counter(map(repr, of.rows(table)))
+    for table in TABLES:
+        assert lake.rows(table) == read.rows(table), table.name
 
-    for table in (CLICKS, QUARANTINED_CLICKS):
-        assert multiset(lake, table) >= multiset(read, table)
-    assert ids(lake) == ids(read)
-    own = [row for row in lake.rows(STREAM_BATCHES) if row["batch_id"] <= 2]
-    assert sorted(map(repr, own)) == sorted(map(repr, read.rows(STREAM_BATCHES)))
+
+def test_a_home_that_was_moved_is_refused_until_its_checkpoint_is_gone(tmp_path: Path, read: FilesLake) -> None:
+    lake = copied(read, tmp_path / "home")
+    with pytest.raises(ClickmillError, match=r"knows the files of .*read.*, not of .*would be read again; move"):
+        lake.read_all()
+    shutil.rmtree(lake.checkpoint)
+    lake.read_all()
+    assert lake.rows(STREAM_BATCHES) == read.rows(STREAM_BATCHES)
 
 
 def test_without_its_checkpoint_no_file_is_read_again(
