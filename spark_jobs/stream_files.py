@@ -88,8 +88,8 @@ class FilesInput:
         if before != str(self.settings.landing):
             raise ClickmillError(
                 f"the checkpoint of {self.source.name} knows the files of {before}, not of {self.settings.landing}: "
-                f"they would be read again; move the home back, or remove {start.checkpoint.folder}: files that are in the "
-                "lake are not read again then"
+                f"they would be read again; move the home back, or remove {start.checkpoint.folder}: then files that are "
+                "in the lake are not read again"
             )
 
     def _files_in_lake(self, start: StreamStart) -> list[tuple[date, int, str | None]]:
