@@ -84,12 +84,12 @@ class FilesInput:
         if not start.has_checkpoint:
             noted.write_text(f"{self.settings.landing}\n", encoding="utf-8")
             return
-        before = noted.read_text(encoding="utf-8").strip()
+        before = noted.read_text(encoding="utf-8").strip() if noted.exists() else "a topic"
         if before != str(self.settings.landing):
             raise ClickmillError(
-                f"the checkpoint of {self.source.name} knows the files of {before}, not of {self.settings.landing}: "
-                f"they would be read again; move the home back, or remove {start.checkpoint.folder}: then files that are "
-                "in the lake are not read again"
+                f"the checkpoint of {self.source.name} is that of {before}, not of {self.settings.landing}: what it has "
+                f"read is not known there; bring back what it was made for, or remove {start.checkpoint.folder}: files "
+                "that are in the lake are not read again"
             )
 
     def _files_in_lake(self, start: StreamStart) -> list[tuple[date, int, str | None]]:

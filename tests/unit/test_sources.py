@@ -200,5 +200,5 @@ def test_streamed_sources_are_chosen_by_names_or_all(settings: Settings) -> None
         names("d")
     assert load_sources(settings)["c"].sockets.ports == (9990, 9991, 9992)  # type: ignore[union-attr]
     _write(settings, f"[sources.a]\n{ACCESS}")
-    with pytest.raises(UsageError, match="no source in .* is streamed"):
+    with pytest.raises(UsageError, match=r"no source in .* is streamed"):
         names("all")
