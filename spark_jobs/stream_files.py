@@ -87,8 +87,8 @@ class FilesInput:
         before = noted.read_text(encoding="utf-8").strip() if noted.exists() else "a topic"
         if before != str(self.settings.landing):
             raise ClickmillError(
-                f"the checkpoint of {self.source.name} is that of {before}, not of {self.settings.landing}: what it has "
-                f"read is not known there; bring back what it was made for, or remove {start.checkpoint.folder}: files "
+                f"the checkpoint of {self.source.name} is that of {before}, not of {self.settings.landing}: what it "
+                f"has read is not known; bring back what it was made for, or remove {start.checkpoint.folder}: files "
                 "that are in the lake are not read again"
             )
 
