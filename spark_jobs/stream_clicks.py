@@ -42,6 +42,7 @@ class SourceStream:
     lake: Lake
     source: Source
     available_now: bool
+    is_alone: bool
     logs: list[ProgressLog] = field(default_factory=list)
     failure: str | None = None
 
@@ -76,10 +77,16 @@ class SourceStream:
             if error := log.handle.exception():
                 source_input = input_of(self.lake.spark, self.lake.settings, self.source)
                 said = failure_of(str(error), source_input.explained)
-                self.failure = f"the stream of {log.source} ({log.query}) failed: {said}"
-                self.stop()
+                self.fail(f"the stream of {log.source} ({log.query}) failed: {said}")
                 return False
         return is_running
+
+    def fail(self, why: str) -> None:
+        """End its queries; where there are others that go on, it is said at once."""
+        self.failure = why
+        self.stop()
+        if not self.is_alone:
+            print(f"{why}; the other streams go on", file=sys.stderr, flush=True)
 
     def stop(self) -> None:
         """End its queries."""
@@ -109,10 +116,15 @@ def run(
         for source in sources:
             stack.enter_context(StreamCheckpoint.of(settings, source.name).owned())
         stack.enter_context(_loss_of_server_told(names))
-        streams = [SourceStream(lake, source, available_now) for source in sources]
+        streams = [SourceStream(lake, source, available_now, len(sources) == 1) for source in sources]
         for stream in streams:
             stack.callback(stream.stop)
-            stream.start_clicks()
+            try:
+                stream.start_clicks()
+            except ClickmillError as error:
+                if stream.is_alone:
+                    raise
+                stream.fail(f"the stream of {stream.source.name} did not start: {error}")
         if available_now:
             _follow(streams)
         if live:
@@ -125,15 +137,8 @@ def run(
 
 
 def _follow(streams: Sequence[SourceStream]) -> None:
-    """Look after the streams until all have ended; a failure is told at once where others go on."""
-    while True:
-        told = {stream.source.name for stream in streams if stream.failure is not None}
-        running = [stream for stream in streams if stream.look()]
-        if not running:
-            return
-        for stream in streams:
-            if stream.failure is not None and stream.source.name not in told:
-                print(f"{stream.failure}; the other streams go on", file=sys.stderr, flush=True)
+    """Look after the streams until all have ended."""
+    while [stream for stream in streams if stream.look()]:
         time.sleep(POLL_SECONDS)
 
 

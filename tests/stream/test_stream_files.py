@@ -172,6 +172,15 @@ def copied(read: FilesLake, folder: Path) -> FilesLake:
     return FilesLake(read.spark, Settings(folder, config / "sources.toml", config / "pipeline.toml"))
 
 
+def forget_end_of_batch(lake: FilesLake, batch: int) -> None:
+    """Let the checkpoint be as it was before the batch ended: one without lines may have come after it."""
+    for kind, first in (("commits", batch), ("offsets", batch + 1)):
+        for file in (lake.checkpoint / kind).glob("[0-9]*"):
+            if int(file.name) >= first:
+                file.unlink()
+                file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
 @pytest.mark.parametrize("written", [0, 1, 2, 3], ids=["before all", "clicks", "quarantined too", "all tables"])
 def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once(
     tmp_path: Path, read: FilesLake, written: int
@@ -180,11 +189,7 @@ def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once
     # The checkpoint names the files where they were first.
     shutil.rmtree(lake.settings.landing)
     (lake.checkpoint / "landing_zone").write_text(f"{lake.settings.landing}\n")
-    for kind, first in (("commits", 2), ("offsets", 3)):
-        for file in (lake.checkpoint / kind).glob("[0-9]*"):
-            if int(file.name) >= first:
-                file.unlink()
-                file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    forget_end_of_batch(lake, 2)
     for table in TABLES[written:]:
         path = lake.settings.lake / table.name
         for file in (path / "_delta_log").glob(f"*{DeltaTable(path).version():020d}*"):
@@ -253,20 +258,22 @@ def test_a_path_that_spark_takes_for_a_pattern_is_refused(tmp_path: Path, spark:
         lake.read_all()
 
 
-def two_sources(lake: FilesLake) -> tuple[Source, Source]:
-    other = SOURCES.split("[sources.access]")[0].replace("sources.web", "sources.shop")
-    lake.settings.sources_file.write_text(f"{SOURCES}\n[sources.web.files]\n{other}\n[sources.shop.files]\n")
-    sources = load_sources(lake.settings)
-    return sources["web"], sources["shop"]
+def more_sources(lake: FilesLake) -> dict[str, Source]:
+    """Sources web and shop of files, and one whose broker does not run."""
+    web = SOURCES.split("[sources.access]")[0]
+    shop, queue = (web.replace("sources.web", f"sources.{name}") for name in ("shop", "queue"))
+    streams = '[sources.web.files]\n[sources.shop.files]\n[sources.queue.kafka]\ntopic = "t"\n'
+    lake.settings.sources_file.write_text(web + shop + queue + streams)
+    return load_sources(lake.settings)
 
 
 def test_several_sources_are_streamed_into_the_same_tables(landed: FilesLake) -> None:
     from spark_jobs import stream_clicks
 
-    sources = two_sources(landed)
+    sources = more_sources(landed)
     landed.land(str(HOUR), {"one.json": lines_of("a", "b")})
     landed.land(str(HOUR), {"one.json": lines_of("a", "c")}, source="shop")
-    stream_clicks.run(landed.spark, landed.settings, sources, available_now=True, live=False)
+    stream_clicks.run(landed.spark, landed.settings, [sources["web"], sources["shop"]], available_now=True, live=False)
     found = sorted((row["source"], row["event_id"]) for row in landed.rows(CLICKS))
     assert found == [("shop", "a"), ("shop", "c"), ("web", "a"), ("web", "b")]
     assert {row["source"] for row in landed.rows(STREAM_PROGRESS)} == {"shop", "web"}
@@ -277,15 +284,23 @@ def test_a_source_that_fails_does_not_end_another_nor_lose_its_place(
 ) -> None:
     from spark_jobs import stream_clicks
 
-    web, shop = two_sources(landed)
+    sources = more_sources(landed)
     folder = landed.land(str(HOUR), {"one.json": lines_of("a")})
     # Its offsets are logged, then the file goes: the micro-batch cannot be read.
     landed.read_all()
-    shutil.rmtree(landed.checkpoint / "commits")
-    shutil.rmtree(landed.checkpoint / "state", ignore_errors=True)
+    forget_end_of_batch(landed, 0)
     (folder / "one.json").unlink()
     landed.land(str(HOUR), {"one.json": lines_of("b")}, source="shop")
-    with pytest.raises(ClickmillError, match=r"the stream of web \(clicks\) failed: a file was removed from the land"):
-        stream_clicks.run(landed.spark, landed.settings, [web, shop], available_now=True, live=False)
+    with pytest.raises(ClickmillError) as told:
+        stream_clicks.run(
+            landed.spark,
+            landed.settings,
+            [sources["queue"], sources["web"], sources["shop"]],
+            available_now=True,
+            live=False,
+        )
+    queue_failed, web_failed = str(told.value).split("; the stream of web ")
+    assert "the stream of queue did not start: topic t names no bootstrap_servers" in queue_failed
+    assert web_failed.startswith("(clicks) failed: a file was removed from the landing zone before it was read (file:")
     assert ("shop", "b") in {(row["source"], row["event_id"]) for row in landed.rows(CLICKS)}
-    assert "the other streams go on" in capsys.readouterr().err
+    assert capsys.readouterr().err.count("the other streams go on") == 2
