@@ -1,15 +1,16 @@
 """# Streamed clicks, looked after every few minutes
 
-**Arrives:** clicks as records of the topics of `config/sources.toml`.
+**Arrives:** clicks as records of the topics, or in landing files, of the streamed sources of `config/sources.toml`.
 **Leaves:** `clicks`, `quarantined_clicks`, `stream_batches`, the live counts and `stream_progress`.
 
-Each run reads what is in the topics, into the lake, and ends: no process stays. It goes on where the run before left
-off, whatever ended that one; each record is in the lake once. A source whose stream runs by itself (`make stream`,
+Each run reads what is there, into the lake, and ends: no process stays. It goes on where the run before left off,
+whatever ended that one; each line is in the lake once. A source whose stream runs by itself (`make stream`,
 `python -m spark_jobs.stream_clicks`) is skipped. Of a source with `run = "supervised"` the stream is a process that
 goes on; a run looks whether it lives and how much it has not read yet, and starts it when it does not run or hangs.
 The hourly counts of a scheduled source are made by `clicks_hourly`.
 
-**Backfill:** none; the topic says what is there. **By hand:** *Trigger*, with a source or all scheduled ones.
+**Backfill:** none; the topic, or the landing zone, says what is there. **By hand:** *Trigger*, with a source or all
+scheduled ones.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from include.sources import load_sources
 from include.task_defaults import TASK_DEFAULTS
 
 SETTINGS = Settings.from_environment()
-STREAMED = [name for name, source in load_sources(SETTINGS).items() if source.kafka is not None]
+STREAMED = [name for name, source in load_sources(SETTINGS).items() if source.stream is not None]
 
 
 def stream(source: str, spark: Any = None) -> None:
@@ -37,7 +38,7 @@ def stream(source: str, spark: Any = None) -> None:
 with DAG(
     dag_id="clicks_stream",
     doc_md=__doc__,
-    description="Clicks of Kafka topics into the lake, every five minutes or all the time",
+    description="Clicks of topics and landing files into the lake, every five minutes or all the time",
     schedule="*/5 * * * *",
     start_date=datetime(2015, 1, 1, tzinfo=UTC),
     catchup=False,
@@ -53,7 +54,7 @@ with DAG(
 
     @task
     def choose_sources(params: dict[str, Any]) -> list[dict[str, str]]:
-        """Which topics to read."""
+        """Which sources to read."""
         return [{"source": name} for name in launch.streamed_sources(params["source"])]
 
     PySparkOperator.partial(

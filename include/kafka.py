@@ -16,11 +16,11 @@ def topic_of(source: Source) -> KafkaTopic:
     """The source's topic.
 
     Raises:
-        UsageError: if the source is no streamed one.
+        UsageError: if the source has none.
     """
     if source.kafka is None:
         raise UsageError(
-            f"source {source.name} is not streamed: expected a [sources.{source.name}.kafka] table in its sources file"
+            f"source {source.name} has no topic: expected a [sources.{source.name}.kafka] table in its sources file"
         )
     return source.kafka
 

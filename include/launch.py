@@ -11,12 +11,11 @@ from typing import Any
 
 from include.errors import NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
 from include.job_arguments import JobArguments
-from include.kafka import topic_of
 from include.landing import is_ready
 from include.log_hours import Hour
 from include.publication import approval_run_id
 from include.settings import Settings
-from include.sources import Source, choose_sources, load_sources
+from include.sources import Source, choose_sources, load_sources, stream_of
 
 log = logging.getLogger("clickmill")
 
@@ -59,9 +58,9 @@ def is_landed(params: Mapping[str, Any], partition_key: str | None) -> bool:
 
 
 def _is_ready(settings: Settings, source: Source, hour: Hour, now: datetime) -> bool:
-    if source.kafka is None:
+    if source.stream is None:
         return is_ready(settings.landing, source, hour, now)
-    # Kafka's client is imported where a source is streamed only.
+    # It imports more than a landing zone needs.
     return bool(import_module("include.stream_position").is_settleable(settings, source, hour, now))
 
 
@@ -89,14 +88,14 @@ def streamed_sources(name: str) -> list[str]:
     with _final_errors():
         if name == "all":
             sources = load_sources(settings).values()
-            return [source.name for source in sources if source.kafka is not None and source.scheduled]
+            return [source.name for source in sources if source.stream is not None and source.scheduled]
         (source,) = choose_sources(settings, name)
-        topic_of(source)
+        stream_of(source)
         return [source.name]
 
 
 def stream(name: str, spark: Any) -> None:
-    """Stream what is in a source's topic now into the lake, or see to it that its stream runs by itself.
+    """Stream what a source has now into the lake, or see to it that its stream runs by itself.
 
     Raises:
         AirflowSkipException: if it is to catch up, and its stream runs by itself.
@@ -108,11 +107,11 @@ def stream(name: str, spark: Any) -> None:
     try:
         with _final_errors():
             (source,) = choose_sources(settings, name)
-            if topic_of(source).run == "supervised":
+            if stream_of(source).run == "supervised":
                 log.info(import_module("include.stream_supervision").supervise(settings, name))
             else:
                 import_module("spark_jobs.session").configure(spark)
-                import_module("spark_jobs.stream_clicks").run(spark, settings, source, available_now=True)
+                import_module("spark_jobs.stream_clicks").run(spark, settings, [source], available_now=True)
     except StreamRunsAlreadyError as error:
         raise AirflowSkipException(str(error)) from error
 

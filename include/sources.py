@@ -13,6 +13,7 @@ from include.settings import PipelineSettings, Settings, read_toml
 
 FieldPath = Annotated[str, StringConstraints(pattern=r"^[^.\s`]+(\.[^.\s`]+)*$")]
 SOURCE_NAME = re.compile(r"^[a-z][a-z0-9_]{0,62}$")
+_HOW_TO_STREAM = "expected a [sources.{0}.kafka] or [sources.{0}.files] table in its sources file"
 
 
 class JsonFields(BaseModel):
@@ -49,20 +50,29 @@ class JsonFields(BaseModel):
         return self
 
 
-class KafkaTopic(BaseModel):
-    """The topic of a streamed source; what each setting means is commented in ``config/sources.toml``."""
+class StreamSettings(BaseModel):
+    """How a source is streamed, whatever its lines come from; commented in ``config/sources.toml``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    trigger_seconds: float = Field(1.0, ge=0, le=3600)
+    state_partitions: int = Field(2, ge=1, le=1024)
+    run: Literal["catch_up", "supervised"] = "catch_up"
+
+    def partition_of(self, file: str) -> tuple[str | None, int | None]:
+        """Topic and partition of lines whose ``file`` this is; nulls where there are none."""
+        return None, None
+
+
+class KafkaTopic(StreamSettings):
+    """The topic of a streamed source."""
 
     topic: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
     bootstrap_servers: str | None = None
     partitions: int = Field(4, ge=1, le=1024)
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     fail_on_data_loss: bool = True
-    trigger_seconds: float = Field(1.0, ge=0, le=3600)
     max_rows_per_batch: int = Field(500_000, ge=1)
-    state_partitions: int = Field(2, ge=1, le=1024)
-    run: Literal["catch_up", "supervised"] = "catch_up"
     options: dict[str, str] = Field(default_factory=dict)
     librdkafka_options: dict[str, str] = Field(default_factory=dict)
 
@@ -73,6 +83,37 @@ class KafkaTopic(BaseModel):
         taken = sorted({"bootstrap.servers", "group.id"} & given.keys())
         if taken:
             raise ValueError(f"{', '.join(taken)}: expected options of Kafka's client without a setting of their own")
+        return given
+
+    def partition_of(self, file: str) -> tuple[str | None, int | None]:
+        """The lines' ``file`` is topic and partition, such as ``clicks/3``."""
+        return self.topic, int(file.rpartition("/")[2])
+
+
+class LandedFiles(StreamSettings):
+    """The landing zone of a source that is streamed as its files appear."""
+
+    max_files_per_batch: int = Field(500, ge=1)
+    remembered_days: int = Field(31, ge=1, le=36500)
+
+
+class ClickSockets(BaseModel):
+    """The TCP ports on which a source's lines are received, into its landing zone."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = Field((9990, 9991, 9992), min_length=1)
+    host: str = Field("127.0.0.1", min_length=1)
+    roll_seconds: float = Field(5.0, gt=0, le=3600)
+    roll_bytes: int = Field(64_000_000, ge=1)
+    max_clients: int = Field(64, ge=1)
+
+    @field_validator("ports")
+    @classmethod
+    def ports_are_named_once(cls, given: tuple[int, ...]) -> tuple[int, ...]:
+        """A port is one reader."""
+        if len(set(given)) < len(given):
+            raise ValueError("expected each port once")
         return given
 
 
@@ -95,6 +136,8 @@ class Source(BaseModel):
     checks: tuple[ConfiguredCheck, ...] = ()
     unwatched_fields: tuple[FieldPath, ...] = ()
     kafka: KafkaTopic | None = None
+    files: LandedFiles | None = None
+    sockets: ClickSockets | None = None
 
     @field_validator("thresholds")
     @classmethod
@@ -128,6 +171,18 @@ class Source(BaseModel):
             raise ValueError("unwatched_fields belongs to a json source: lines of an access log have no fields")
         return self
 
+    @model_validator(mode="after")
+    def comes_from_one_place(self) -> Source:
+        """Lines are a topic's records or are in the landing zone, where sockets put theirs."""
+        if self.kafka is not None and (self.files is not None or self.sockets is not None):
+            raise ValueError("[kafka] is a topic; [files] and [sockets] belong to a source of the landing zone")
+        return self
+
+    @property
+    def stream(self) -> StreamSettings | None:
+        """How it is streamed; none if it is not."""
+        return self.kafka or self.files
+
     @property
     def has_event_id(self) -> bool:
         """Whether duplicates can be told."""
@@ -147,6 +202,16 @@ class Sources(BaseModel):
         for name in self.sources:
             if not SOURCE_NAME.match(name):
                 raise ValueError(f"source name {name!r}: expected lower case letters, digits and _")
+        return self
+
+    @model_validator(mode="after")
+    def ports_are_of_one_source(self) -> Sources:
+        """A port's lines have one source."""
+        owners: dict[int, str] = {}
+        for name, source in self.sources.items():
+            for port in source.sockets.ports if source.sockets else ():
+                if owners.setdefault(port, name) != name:
+                    raise ValueError(f"port {port} is in [sockets] of {owners[port]} and of {name}: expected it in one")
         return self
 
 
@@ -178,3 +243,32 @@ def choose_sources(settings: Settings, name: str) -> list[Source]:
             "or all for those with scheduled = true"
         )
     return chosen
+
+
+def choose_streamed(settings: Settings, names: str) -> list[Source]:
+    """The streamed sources with these names, separated by commas, or with ``all`` every streamed one.
+
+    Raises:
+        UsageError: if one of them is not there or not streamed, or none is.
+    """
+    if names == "all":
+        chosen = [source for source in load_sources(settings).values() if source.stream is not None]
+        if not chosen:
+            raise UsageError(f"no source in {settings.sources_file} is streamed: {_HOW_TO_STREAM.format('NAME')}")
+        return chosen
+    named = dict.fromkeys(name.strip() for name in names.split(","))
+    chosen = [source for name in named for source in choose_sources(settings, name)]
+    for source in chosen:
+        stream_of(source)
+    return chosen
+
+
+def stream_of(source: Source) -> StreamSettings:
+    """How the source is streamed.
+
+    Raises:
+        UsageError: if it is not.
+    """
+    if source.stream is None:
+        raise UsageError(f"source {source.name} is not streamed: {_HOW_TO_STREAM.format(source.name)}")
+    return source.stream

@@ -26,7 +26,7 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class SignOfLife:
-    """What a stream last said of itself; ``lag`` are the records not yet read, null while it does not know."""
+    """What a stream last said of itself; ``lag`` are the records not yet read, null if not known: never of files."""
 
     pid: int
     at: datetime
@@ -67,7 +67,7 @@ def supervise(settings: Settings, source: str, *, hung_after: timedelta = HUNG_A
     last = sign_of_life(settings, source)
     if _is_owned(settings, source):
         if last is not None and datetime.now(UTC) - last.at <= hung_after:
-            lag = "not known yet" if last.lag is None else f"{last.lag:,} records"
+            lag = "not known" if last.lag is None else f"{last.lag:,} records"
             return f"the stream of {source} runs (process {last.pid}), not yet read: {lag}"
         found = (
             f"hung (process {last.pid}, last heard of at {last.at:%H:%M:%S}) and was ended" if last else "was silent"

@@ -49,6 +49,7 @@ MIGRATION = "airflow-db-migrate"
 AIRFLOW = ("airflow-api-server", "airflow-scheduler", "airflow-dag-processor")
 TRIGGERER = "airflow-triggerer"
 BROKER = "kafka-broker"  # see ops/broker.py
+RECEIVER = "click-receiver"  # see ops/receive.py
 # Carried by every process of a home's services and by no other: stop ends what carries it.
 MARK = "CLICKMILL_SERVICES_OF"
 # A Unix socket's path holds 104 bytes on macOS and 108 on Linux; supervisord appends its pid at first.

@@ -56,7 +56,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, all
     for source in choose_sources(settings, arguments.source):
         # Whether a line is a duplicate depends on the log hours around it, and may change those after it.
         with lake.locked():
-            if source.kafka is not None:
+            if source.stream is not None:
                 report.append(described(source, settle(lake, source, list(arguments.log_hours))))
                 continue
             source_ingest = SourceIngest(lake, settings, source, allow_missing)

@@ -319,13 +319,13 @@ class Lake:
     def _complete_columns(self, table: Table) -> None:
         """Add the declared columns that a table made by an earlier version lacks; null in the rows that it has.
 
-        What that version declared and this one does not stays, and may be null from now on.
+        What that version declared and this one does not, or not as required, stays, and may be null from now on.
         """
         stored = DeltaTable(self.path(table)).schema().fields
-        declared = set(table.column_names)
+        required = {column.name for column in table.columns if column.required}
         absent = [column for column in table.columns if column.name not in {one.name for one in stored}]
         for former in stored:
-            if former.name not in declared and not former.nullable:
+            if former.name not in required and not former.nullable:
                 self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` ALTER COLUMN `{former.name}` DROP NOT NULL")
         if absent:
             added = ", ".join(f"{column.name} {column.type} COMMENT {_quoted(column.comment)}" for column in absent)

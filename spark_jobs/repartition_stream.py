@@ -14,9 +14,8 @@ from pyspark.sql import SparkSession
 
 from include.errors import ClickmillError, UsageError
 from include.job_arguments import OneLineParser, exit_with
-from include.kafka import topic_of
 from include.settings import Settings
-from include.sources import Source, choose_sources
+from include.sources import Source, choose_sources, stream_of
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from spark_jobs.stream_writer import STREAM_CONF
 
@@ -88,14 +87,14 @@ def _own_spark() -> SparkSession:
 def main() -> None:
     """Run from the shell."""
     parser = OneLineParser(prog="python -m spark_jobs.repartition_stream", description=__doc__)
-    parser.add_argument("--source", required=True, help="a source of config/sources.toml that has a topic")
+    parser.add_argument("--source", required=True, help="a streamed source of config/sources.toml")
     parser.add_argument("--partitions", required=True, type=int, help="how many from now on")
     given = parser.parse_args()
     if not 1 <= given.partitions <= MOST_PARTITIONS:
         raise UsageError(f"--partitions {given.partitions}: expected 1 to {MOST_PARTITIONS}")
     settings = Settings.from_environment()
     (source,) = choose_sources(settings, given.source)
-    topic_of(source)
+    stream_of(source)
     print(*repartition(settings, source, given.partitions), sep="\n")
 
 

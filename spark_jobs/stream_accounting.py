@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from include.kafka import topic_of
 from include.landing import LandedHour
 from include.log_hours import Hour
 from include.sources import Source, load_sources
-from include.stream_position import has_passed
+from include.stream_position import StreamPosition, position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.hour_account import HourAccount
 from spark_jobs.io import Lake, log_hours_predicate
@@ -48,23 +47,23 @@ def settle(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Hour
     settled = [*again, *(hour for hour in hours if accounts[hour].lines >= known.get(hour, 0))]
     if not settled:
         return {}
-    now = datetime.now(UTC)
+    now, position = datetime.now(UTC), position_of(lake.settings, source)
+    landed = {hour: _landed(position, hour, batches.get(hour, []), now) for hour in settled}
     rows = [
-        accounts[hour].as_row(source.name, _landed(lake, source, hour, batches.get(hour, []), now), frozenset(), now)
-        for hour in settled
+        accounts[hour].as_row(source.name, of_hour, position.damaged(of_hour), now) for hour, of_hour in landed.items()
     ]
     lake.replace(INGEST_ACCOUNTING, lake.rows(INGEST_ACCOUNTING, rows), log_hours_predicate(source.name, settled))
     for table in (CLICKS, QUARANTINED_CLICKS):
         lake.write_as_few_files(table, log_hours_predicate(source.name, settled))
     if lake.file_count(STREAM_BATCHES) > MOST_FILES:
-        lake.compact(STREAM_BATCHES, leave_out=_done_with(lake, source, now))
+        lake.compact(STREAM_BATCHES, leave_out=_done_with(lake, source.name, position, now))
     return {hour: accounts[hour] for hour in settled}
 
 
 def settled_clicks(lake: Lake, clicks: DataFrame) -> DataFrame:
     """These rows of ``clicks`` but for those of log hours of streamed sources that are open still."""
     for name, source in load_sources(lake.settings).items():
-        if source.kafka is not None and lake.exists(STREAM_BATCHES):
+        if source.stream is not None and lake.exists(STREAM_BATCHES):
             rows = lake.read_rows(STREAM_BATCHES, ["log_date", "log_hour"], [("source", "=", name)])
             streamed = {_log_hour(row) for row in rows}
             is_open = streamed - _settled_lines(lake, name, min(streamed)).keys() if streamed else set()
@@ -79,18 +78,11 @@ def _settled_lines(lake: Lake, source: str, since: Hour) -> dict[Hour, int]:
     return {_log_hour(row): row["lines"] for row in rows}
 
 
-def _done_with(lake: Lake, source: Source, now: datetime) -> str:
-    """A predicate for the micro-batches' rows that are older than they are kept for, less each partition's last one.
-
-    That one says how far the stream has read a partition that gets no records any more.
-    """
+def _done_with(lake: Lake, source: str, position: StreamPosition, now: datetime) -> str:
+    """A predicate for the micro-batches' rows that are older than they are kept for, and not needed any more."""
     oldest = (now - timedelta(days=KEPT_DAYS)).date()
-    rows = lake.read_rows(STREAM_BATCHES, ["partition", "last_offset"], [("source", "=", source.name)])
-    last: dict[int, int] = {}
-    for row in rows:
-        last[row["partition"]] = max(row["last_offset"], last.get(row["partition"], 0))
-    kept = " OR ".join(f"(partition = {partition} AND last_offset = {offset})" for partition, offset in last.items())
-    return f"source = '{source.name}' AND log_date < DATE'{oldest}' AND NOT ({kept or 'false'})"
+    rows = lake.read_rows(STREAM_BATCHES, STREAM_BATCHES.column_names, [("source", "=", source)])
+    return f"source = '{source}' AND log_date < DATE'{oldest}' AND NOT ({position.still_needed(rows)})"
 
 
 def _batches(lake: Lake, source: str, since: Hour) -> dict[Hour, list[dict[str, Any]]]:
@@ -129,16 +121,8 @@ def _log_hour(row: Mapping[str, Any]) -> Hour:
     return Hour.of(row["log_date"], row["log_hour"])
 
 
-def _landed(lake: Lake, source: Source, hour: Hour, rows: Sequence[Mapping[str, Any]], now: datetime) -> LandedHour:
-    """A log hour of a topic as if it were a landing partition with a file for each partition of the topic."""
-    topic = topic_of(source).topic
-    return LandedHour(
-        folder=Path(topic),
-        hour=hour,
-        files=tuple(Path(topic, str(partition)) for partition in sorted({row["partition"] for row in rows})),
-        size_bytes=sum(row["bytes"] for row in rows),
-        is_closed=has_passed(lake.settings, source, hour, now),
-    )
+def _landed(position: StreamPosition, hour: Hour, batches: Sequence[Mapping[str, Any]], now: datetime) -> LandedHour:
+    return replace(position.landed(hour, batches), is_closed=position.has_read(hour, now))
 
 
 def described(source: Source, accounts: Mapping[Hour, HourAccount]) -> str:

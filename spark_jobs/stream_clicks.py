@@ -1,15 +1,18 @@
-"""Stream a source's topic into clicks, quarantined_clicks and stream_batches, each record exactly once.
+"""Stream sources into clicks, quarantined_clicks and stream_batches, each record or line of a file exactly once.
 
-Goes on where it was, whatever ended it. With --available-now it ends when all that was in the topic at its start is
-read; without, it goes on until it is told to end (Ctrl-C, or SIGTERM).
+Goes on where it was, whatever ended it. With --available-now it ends when all that was there at its start is read;
+without, it goes on until it is told to end (Ctrl-C, or SIGTERM). Several sources are streams of their own, each with
+its checkpoint, into the same tables: one that fails is told at once and ends alone, and the exit code is 1 in the end.
 """
 
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from types import FrameType
 
 from pyspark.errors import PySparkException
@@ -17,25 +20,84 @@ from pyspark.sql import SparkSession
 
 from include.errors import ClickmillError
 from include.job_arguments import OneLineParser, exit_with
-from include.kafka import topic_of
 from include.settings import Settings
-from include.sources import KafkaTopic, Source, choose_sources
+from include.sources import Source, choose_streamed
 from include.stream_supervision import say_alive
-from spark_jobs import stream_live, stream_topic
+from spark_jobs import stream_live, stream_query
 from spark_jobs.io import Lake
 from spark_jobs.session import spark_session
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from spark_jobs.stream_failure import failure_of
+from spark_jobs.stream_input import input_of
 from spark_jobs.stream_progress import ProgressLog, keep
 
 #: How often the queries are asked what they have done.
 POLL_SECONDS = 1.0
 
 
+@dataclass
+class SourceStream:
+    """The queries of one source, that of its clicks first; ``failure`` says why they have ended early."""
+
+    lake: Lake
+    source: Source
+    available_now: bool
+    is_alone: bool
+    logs: list[ProgressLog] = field(default_factory=list)
+    failure: str | None = None
+
+    def start_clicks(self) -> None:
+        """Start to read the source.
+
+        Raises:
+            ClickmillError: if it is not known from where to go on.
+        """
+        query = stream_query.start(self.lake.spark, self.lake.settings, self.source, available_now=self.available_now)
+        self.logs.append(ProgressLog(self.source.name, "clicks", query))
+        print(f"the stream of {self.source.name} runs", flush=True)
+
+    def start_live(self) -> None:
+        """Start to count its clicks live."""
+        for key in self.lake.settings.pipeline.counts:
+            query = stream_live.start(
+                self.lake.spark, self.lake.settings, self.source, key, available_now=self.available_now
+            )
+            self.logs.append(ProgressLog(self.source.name, key, query))
+
+    def look(self) -> bool:
+        """Keep the queries' progress, and say that this process lives; whether one of them runs."""
+        if self.failure is not None:
+            return False
+        is_running = any(log.handle.isActive for log in self.logs)
+        rows = [row for log in self.logs for row in log.new_rows()]
+        if rows:
+            keep(self.lake, rows)
+        say_alive(self.lake.settings, self.source.name, self.logs[0].lag)
+        for log in self.logs:
+            if error := log.handle.exception():
+                source_input = input_of(self.lake.spark, self.lake.settings, self.source)
+                said = failure_of(str(error), source_input.explained)
+                self.fail(f"the stream of {log.source} ({log.query}) failed: {said}")
+                return False
+        return is_running
+
+    def fail(self, why: str) -> None:
+        """End its queries; where there are others that go on, it is said at once."""
+        self.failure = why
+        self.stop()
+        if not self.is_alone:
+            print(f"{why}; the other streams go on", file=sys.stderr, flush=True)
+
+    def stop(self) -> None:
+        """End its queries."""
+        for log in self.logs:
+            log.handle.stop()
+
+
 def run(
     spark: SparkSession,
     settings: Settings,
-    source: Source,
+    sources: Sequence[Source],
     *,
     available_now: bool,
     live: bool = True,
@@ -45,63 +107,49 @@ def run(
     ``live`` says whether the clicks are counted live as well.
 
     Raises:
-        StreamRunsAlreadyError: if the source's stream runs already.
-        ClickmillError: if the stream fails.
+        StreamRunsAlreadyError: if the stream of one of the sources runs already.
+        ClickmillError: if a stream fails; the others have been read to their end.
     """
     lake = Lake(spark, settings)
-    owned = StreamCheckpoint.of(settings, source.name).owned()
-    with owned, _loss_of_server_told(source), _stopped_at_the_end() as logs:
-        query = stream_topic.start(spark, settings, source, available_now=available_now)
-        logs.append(ProgressLog(source.name, "clicks", query))
-        print(f"the stream of {source.name} runs", flush=True)
+    names = ", ".join(source.name for source in sources)
+    with ExitStack() as stack:
+        for source in sources:
+            stack.enter_context(StreamCheckpoint.of(settings, source.name).owned())
+        stack.enter_context(_loss_of_server_told(names))
+        streams = [SourceStream(lake, source, available_now, len(sources) == 1) for source in sources]
+        for stream in streams:
+            stack.callback(stream.stop)
+            try:
+                stream.start_clicks()
+            except ClickmillError as error:
+                if stream.is_alone:
+                    raise
+                stream.fail(f"the stream of {stream.source.name} did not start: {error}")
         if available_now:
-            _follow(lake, topic_of(source), logs)
+            _follow(streams)
         if live:
-            for key in settings.pipeline.counts:
-                query = stream_live.start(spark, settings, source, key, available_now=available_now)
-                logs.append(ProgressLog(source.name, key, query))
-        _follow(lake, topic_of(source), logs)
+            for stream in streams:
+                if stream.failure is None:
+                    stream.start_live()
+        _follow(streams)
+        if failures := [stream.failure for stream in streams if stream.failure is not None]:
+            raise ClickmillError("; ".join(failures))
 
 
-@contextmanager
-def _stopped_at_the_end() -> Iterator[list[ProgressLog]]:
-    logs: list[ProgressLog] = []
-    try:
-        yield logs
-    finally:
-        for log in logs:
-            log.handle.stop()
-
-
-def _follow(lake: Lake, topic: KafkaTopic, logs: Sequence[ProgressLog]) -> None:
-    """Keep the queries' progress, and say that this process lives, until they have ended.
-
-    Raises:
-        ClickmillError: if one of them fails.
-    """
-    while True:
-        running = [log for log in logs if log.handle.isActive]
-        rows = [row for log in logs for row in log.new_rows()]
-        if rows:
-            keep(lake, rows)
-        say_alive(lake.settings, logs[0].source, logs[0].lag)
-        for log in logs:
-            if error := log.handle.exception():
-                said = failure_of(str(error), topic)
-                raise ClickmillError(f"the stream of {log.source} ({log.query}) failed: {said}") from error
-        if not running:
-            return
+def _follow(streams: Sequence[SourceStream]) -> None:
+    """Look after the streams until all have ended."""
+    while [stream for stream in streams if stream.look()]:
         time.sleep(POLL_SECONDS)
 
 
 @contextmanager
-def _loss_of_server_told(source: Source) -> Iterator[None]:
+def _loss_of_server_told(names: str) -> Iterator[None]:
     """A server that ends takes its queries with it: all that is asked of one then fails, its end too."""
     try:
         yield
     except PySparkException as error:
         raise ClickmillError(
-            f"the stream of {source.name} broke off: {str(error).splitlines()[0]}; "
+            f"the stream of {names} broke off: {str(error).splitlines()[0]}; "
             "if its Spark server has ended, start the stream again: it goes on where it was"
         ) from error
 
@@ -113,19 +161,20 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def main() -> None:
     """Run from the shell."""
     parser = OneLineParser(prog="python -m spark_jobs.stream_clicks", description=__doc__)
-    parser.add_argument("--source", required=True, help="a source of config/sources.toml that has a topic")
+    parser.add_argument(
+        "--source", required=True, help="streamed sources of config/sources.toml, separated by commas, or all of them"
+    )
     parser.add_argument("--available-now", action="store_true", help="read what is there, then end")
     parser.add_argument("--no-live", action="store_true", help="leave out the live counts")
     given = parser.parse_args()
     settings = Settings.from_environment()
-    (source,) = choose_sources(settings, given.source)
-    topic_of(source)
+    sources = choose_streamed(settings, given.source)
     signal.signal(signal.SIGTERM, _interrupt)
     with spark_session(settings) as spark:
         try:
-            run(spark, settings, source, available_now=given.available_now, live=not given.no_live)
+            run(spark, settings, sources, available_now=given.available_now, live=not given.no_live)
         except KeyboardInterrupt:
-            print(f"the stream of {source.name} has been told to end")
+            print(f"the stream of {', '.join(source.name for source in sources)} has been told to end")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What is done with each micro-batch of a stream: its clicks, its quarantined lines and the account of every line.
 
 Runs on the Spark server, in a worker that imports this module. A batch that broke off is run again on the same
-records, and whatever it had written is left out: each table takes the rows of a batch once. The batch's row in
+lines, and whatever it had written is left out: each table takes the rows of a batch once. The batch's row in
 ``stream_batches`` is written last: it says that the batch is in the tables.
 """
 
@@ -13,10 +13,9 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, Row
 
-from include.kafka import topic_of
 from include.log_hours import Hour
 from include.settings import Settings
-from include.sources import Source
+from include.sources import Source, stream_of
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.hour_account import HourAccount
 from spark_jobs.io import Lake, StreamTransaction
@@ -29,9 +28,9 @@ from spark_jobs.transforms.count_batch import count_batch, count_out_of_order
 
 @dataclass
 class PartOfBatch:
-    """What a micro-batch has of one topic partition and log hour; the counts of ``stream_batches``.
+    """What a micro-batch has of one file, or topic partition, and log hour; the counts of ``stream_batches``.
 
-    ``lines`` are all records; ``account`` has what became of those that are no duplicates.
+    ``lines`` are all that were read; ``account`` has what became of those that are no duplicates.
     """
 
     lines: int = 0
@@ -82,15 +81,15 @@ class StreamIngest:
                 lake.append(QUARANTINED_CLICKS, quarantine(arrivals, self.source.name), transaction)
         lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id), transaction)
 
-    def _account(self, parts: dict[tuple[int, Hour], PartOfBatch], batch_id: int) -> list[tuple[object, ...]]:
-        now, topic = datetime.now(UTC), topic_of(self.source).topic
+    def _account(self, parts: dict[tuple[str, Hour], PartOfBatch], batch_id: int) -> list[tuple[object, ...]]:
+        now, stream = datetime.now(UTC), stream_of(self.source)
         return [
             (
                 self.source.name,
                 self.stream_id,
                 batch_id,
-                topic,
-                partition,
+                file,
+                *stream.partition_of(file),
                 log_hour.day,
                 log_hour.hour,
                 part.first_offset,
@@ -107,24 +106,24 @@ class StreamIngest:
                 sorted(part.account.click_hours),
                 now,
             )
-            for (partition, log_hour), part in sorted(parts.items())
+            for (file, log_hour), part in sorted(parts.items())
         ]
 
 
-def parts_of(outcomes: Iterable[Row]) -> dict[tuple[int, Hour], PartOfBatch]:
-    """The rows of ``count_batch`` by topic partition and log hour."""
-    parts: dict[tuple[int, Hour], PartOfBatch] = {}
+def parts_of(outcomes: Iterable[Row]) -> dict[tuple[str, Hour], PartOfBatch]:
+    """The rows of ``count_batch`` by file, or topic partition, and log hour."""
+    parts: dict[tuple[str, Hour], PartOfBatch] = {}
     for row in outcomes:
         place = _place(row)
         parts.setdefault(place, PartOfBatch()).add(row, place[1])
     return parts
 
 
-def add_out_of_order(parts: dict[tuple[int, Hour], PartOfBatch], rows: Iterable[Row]) -> None:
+def add_out_of_order(parts: dict[tuple[str, Hour], PartOfBatch], rows: Iterable[Row]) -> None:
     """Fill in what ``count_out_of_order`` found."""
     for row in rows:
         parts[_place(row)].account.out_of_order = row["out_of_order"]
 
 
-def _place(row: Row) -> tuple[int, Hour]:
-    return int(row["file"].rpartition("/")[2]), Hour.of(row["log_date"], row["log_hour"])
+def _place(row: Row) -> tuple[str, Hour]:
+    return row["file"], Hour.of(row["log_date"], row["log_hour"])

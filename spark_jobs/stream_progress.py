@@ -28,7 +28,7 @@ class ProgressLog:
     query: str
     handle: StreamingQuery
     last_batch: int = -1
-    #: Records that were not yet read when the last micro-batch began; none before it, and of a table.
+    #: Records that were not yet read when the last micro-batch began; none before it, of a table and of files.
     lag: int | None = None
 
     def new_rows(self) -> list[tuple[Any, ...]]:
@@ -46,7 +46,7 @@ class ProgressLog:
 
 
 def progress_rows(source: str, query: str, said: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row for each partition of the input; one with a null partition where the input is a table.
+    """One row for each partition of the input; one with a null partition where the input is no topic.
 
     ``said`` is Spark's StreamingQueryProgress as JSON.
     """
@@ -66,8 +66,7 @@ def progress_rows(source: str, query: str, said: Mapping[str, Any]) -> list[dict
     }
     seconds = said["durationMs"]["triggerExecution"] / 1000
     partitions = _partitions(said["sources"][0])
-    # Of a topic, Spark counts the rows of both readings: see with_line_counts.
-    rows = sum(of["rows"] for of in partitions) if partitions else said["sources"][0]["numInputRows"]
+    rows = sum(of["rows"] for of in partitions) if partitions else _row_count(said["sources"][0])
     common["rows_per_second"] = rows / seconds if seconds else 0.0
     if not partitions:
         return [common | {"rows": rows, "too_late": too_late(said, watermark)}]
@@ -87,6 +86,12 @@ def keep(lake: Lake, rows: list[tuple[Any, ...]]) -> None:
     lake.append_rows(STREAM_PROGRESS, rows)
     if lake.file_count(STREAM_PROGRESS) > MOST_FILES:
         lake.compact(STREAM_PROGRESS, leave_out="false")
+
+
+def _row_count(source: Mapping[str, Any]) -> int:
+    """The rows of an input without partitions; of files Spark counts those of both readings: see with_line_counts."""
+    rows: int = source["numInputRows"]
+    return rows // 2 if source["description"].startswith("FileStreamSource") else rows
 
 
 def _partitions(source: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,75 +1,107 @@
-"""The query that reads a topic into ``clicks``: its source, what each micro-batch consists of, and where it begins."""
+"""A Kafka topic as the input of a stream."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
-from include.kafka import spark_options, topic_of
+from include.errors import ClickmillError
+from include.kafka import librdkafka_options, spark_options, topic_of
 from include.settings import Settings
 from include.sources import KafkaTopic, Source
-from spark_jobs.io import Lake
-from spark_jobs.stream_checkpoint import StreamCheckpoint
-from spark_jobs.stream_ingest import StreamIngest
-from spark_jobs.stream_start import offsets_after_batches
-from spark_jobs.stream_writer import start_writer
-from spark_jobs.transforms.parse_lines import parse_lines
-from spark_jobs.transforms.stream_lines import first_arrivals, lines_of_records, with_line_counts
+from spark_jobs.stream_start import StreamStart
+from spark_jobs.transforms.stream_lines import lines_of_records
+
+#: Spark's word for the first record of a partition that is still there.
+EARLIEST = -2
+BROKER_TIMEOUT = 30.0
+_LOST = re.compile(r"data may have been (?:lost|missed)")
+_UNREAD = re.compile(r"(?:Could not read records in offset|Partition \S+ offset was changed|Reason:) .*")
 
 
-def read_records(spark: SparkSession, topic: KafkaTopic, settings: Settings, starting_offsets: str) -> DataFrame:
-    """The topic's records, as Spark's Kafka source has them, from these offsets on where no checkpoint says more."""
-    options = {f"kafka.{name}": value for name, value in spark_options(topic, settings, os.environ).items()}
-    return (
-        spark.readStream.format("kafka")
-        .options(**options)
-        .option("subscribe", topic.topic)
-        .option("startingOffsets", starting_offsets)
-        .option("failOnDataLoss", topic.fail_on_data_loss)
-        .option("maxOffsetsPerTrigger", topic.max_rows_per_batch)
-        .load()
-    )
+@dataclass(frozen=True)
+class TopicInput:
+    """The topic of a source."""
+
+    spark: SparkSession
+    settings: Settings
+    source: Source
+
+    def lines(self, start: StreamStart) -> DataFrame:
+        """The topic's records; without a checkpoint, those after the batches in the lake.
+
+        Raises:
+            ClickmillError: if the broker is not known or does not name the partitions, or the lake does not tell where
+                to go on.
+        """
+        topic = topic_of(self.source)
+        starting_offsets: str = topic.starting_offsets
+        if not start.has_checkpoint:
+            batches = start.earlier_batches(lambda row: bool(row["topic"] == topic.topic))
+            if batches:
+                starting_offsets = offsets_after(batches, topic, partitions_of(topic, self.settings))
+        return lines_of_records(self._records(topic, starting_offsets))
+
+    def explained(self, reason: str) -> str | None:
+        """Records that were removed before they were read."""
+        return lost_records(reason, topic_of(self.source))
+
+    def _records(self, topic: KafkaTopic, starting_offsets: str) -> DataFrame:
+        """As Spark's Kafka source has them, from these offsets on where no checkpoint says more."""
+        given = spark_options(topic, self.settings, os.environ)
+        return (
+            self.spark.readStream.format("kafka")
+            .options(**{f"kafka.{name}": value for name, value in given.items()})
+            .option("subscribe", topic.topic)
+            .option("startingOffsets", starting_offsets)
+            .option("failOnDataLoss", topic.fail_on_data_loss)
+            .option("maxOffsetsPerTrigger", topic.max_rows_per_batch)
+            .load()
+        )
 
 
-def stream_rows(records: DataFrame, source: Source, settings: Settings) -> DataFrame:
-    """What each micro-batch consists of: parsed lines less their duplicates, and the lines to be accounted for."""
-    lines = lines_of_records(records)
-    arrivals = parse_lines(lines, source, settings.pipeline.tracking_parameters)
-    if source.has_event_id:
-        arrivals = first_arrivals(arrivals, source.lateness_hours)
-    return with_line_counts(arrivals, lines)
+def offsets_after(batches: Iterable[Mapping[str, Any]], topic: KafkaTopic, partitions: Iterable[int]) -> str:
+    """Spark's startingOffsets after the last record of each partition that is in the lake.
+
+    A partition of which the lake has no record is read from its beginning.
+    """
+    next_offsets = dict.fromkeys(partitions, EARLIEST)
+    for row in batches:
+        if row["partition"] in next_offsets:
+            next_offsets[row["partition"]] = max(row["last_offset"] + 1, next_offsets[row["partition"]])
+    return json.dumps({topic.topic: {str(partition): offset for partition, offset in next_offsets.items()}})
 
 
-def start(spark: SparkSession, settings: Settings, source: Source, *, available_now: bool = False) -> StreamingQuery:
-    """Start the source's stream where it left off; the caller holds ``StreamCheckpoint.owned``.
-
-    Without a checkpoint, where the batches in the lake end. A stream whose client has been killed lives on in the Spark
-    server: Spark stops it here (spark.sql.streaming.stopActiveRunOnRestart), and the new one goes on.
+def partitions_of(topic: KafkaTopic, settings: Settings) -> list[int]:
+    """The topic's partitions, as its broker has them now.
 
     Raises:
-        ClickmillError: if the broker is not known, or the lake does not tell where to go on.
+        ClickmillError: if the broker does not say.
     """
-    topic = topic_of(source)
-    checkpoint = StreamCheckpoint.of(settings, source.name)
-    stream_id = checkpoint.stream_id()
-    starting_offsets: str = topic.starting_offsets
-    if not checkpoint.has_begun():
-        after_batches = offsets_after_batches(Lake(spark, settings), source, stream_id)
-        if after_batches is not None:
-            starting_offsets = after_batches
-            print(
-                f"the stream of {source.name} has no checkpoint: it goes on after the batches in the lake, and does "
-                "not know duplicates of their clicks",
-                flush=True,
-            )
-    rows = stream_rows(read_records(spark, topic, settings, starting_offsets), source, settings)
-    writer = rows.writeStream.foreachBatch(StreamIngest(settings, source, stream_id))
-    return start_writer(
-        spark,
-        writer.queryName(f"clicks {source.name}"),
-        checkpoint.folder,
-        state_partitions=topic.state_partitions,
-        trigger_seconds=None if available_now else topic.trigger_seconds,
+    try:
+        client = AdminClient({**librdkafka_options(topic, settings, os.environ), "log_level": 0})
+        found = client.list_topics(topic.topic, timeout=BROKER_TIMEOUT).topics[topic.topic]
+    except KafkaException as error:
+        raise ClickmillError(f"the broker does not name the partitions of topic {topic.topic}: {error}") from error
+    if found.error is not None:
+        raise ClickmillError(f"the broker does not name the partitions of topic {topic.topic}: {found.error}")
+    return sorted(found.partitions)
+
+
+def lost_records(reason: str, topic: KafkaTopic) -> str | None:
+    """In one line, what Spark says of records that are gone; none if it is about something else."""
+    if not _LOST.search(reason):
+        return None
+    found = _UNREAD.search(reason)
+    return (
+        f"records of topic {topic.topic} were removed before they were read ({found[0] if found else 'not said'}); "
+        "they are lost: to go on without them, set fail_on_data_loss = false in the source's kafka table"
     )

@@ -113,11 +113,11 @@ class Reader(threading.Thread):
 
 def latency(home: Path, spark: Any, broker: KafkaBroker, rate: float, length: float) -> str:
     """Seconds from producing a click to its being readable, at that rate; the first third is left out as the start."""
-    from spark_jobs import stream_topic
+    from spark_jobs import stream_query
 
     lake = make_lake(home, spark, broker, 4)
     topic = topic_of(lake.source).model_copy(update={"trigger_seconds": 0.0})
-    query = stream_topic.start(spark, lake.settings, lake.source.model_copy(update={"kafka": topic}))
+    query = stream_query.start(spark, lake.settings, lake.source.model_copy(update={"kafka": topic}))
     reader = Reader(str(lake.settings.lake / CLICKS.name))
     reader.start()
     clicks, produced = LiveClicks(rate, seed=11), dict[str, float]()

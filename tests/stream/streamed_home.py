@@ -138,7 +138,7 @@ class StreamedHome:
         """The same in this process, with its session."""
         from spark_jobs import stream_clicks
 
-        stream_clicks.run(spark, self.settings, self.source, available_now=True, live=False)
+        stream_clicks.run(spark, self.settings, [self.source], available_now=True, live=False)
 
     def rows(self, table: Table) -> list[dict[str, Any]]:
         """A table, read by a reader that is not Spark; no rows if it has not been made."""

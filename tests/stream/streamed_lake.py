@@ -33,4 +33,4 @@ class StreamedLake(TemporaryLake):
         """Stream what is in the topic now."""
         from spark_jobs import stream_clicks
 
-        stream_clicks.run(self.spark, self.settings, self.source, available_now=True, live=live)
+        stream_clicks.run(self.spark, self.settings, [self.source], available_now=True, live=live)

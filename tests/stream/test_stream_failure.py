@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from include.sources import KafkaTopic
 from spark_jobs.stream_failure import failure_of
+from spark_jobs.stream_topic import lost_records
 
 TOPIC = KafkaTopic(topic="clicks")
 FAILED = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
@@ -58,7 +61,7 @@ _internal.DeltaError: Generic error: no
     ],
 )
 def test_a_failure_is_what_was_raised_and_why(told: str, failure: str) -> None:
-    assert failure_of(told + QUERY, TOPIC) == failure
+    assert failure_of(told + QUERY, partial(lost_records, topic=TOPIC)) == failure
 
 
 def test_lost_records_are_told_with_what_to_do() -> None:
@@ -69,7 +72,7 @@ topic was processed.
 Reason: Could not read records in offset [6, 12) for topic partition clicks-0
 with consumer group spark.
 """
-    assert failure_of(told, TOPIC) == (
+    assert failure_of(told, partial(lost_records, topic=TOPIC)) == (
         "records of topic clicks were removed before they were read (Reason: Could not read records in offset [6, 12) "
         "for topic partition clicks-0); they are lost: to go on without them, set fail_on_data_loss = false in the "
         "source's kafka table"

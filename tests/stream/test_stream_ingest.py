@@ -117,10 +117,10 @@ def test_the_first_arrival_wins_and_clocks_do_not_matter(streamed: StreamedLake)
 
 
 def test_partitions_that_are_added_while_it_runs_are_read_too(streamed: StreamedLake) -> None:
-    from spark_jobs import stream_topic
+    from spark_jobs import stream_query
 
     streamed.broker.produce(streamed.topic, [Record(0, MILLISECONDS, click("a", "2026-03-01T08:00:00Z"))])
-    query = stream_topic.start(streamed.spark, streamed.settings, streamed.source)
+    query = stream_query.start(streamed.spark, streamed.settings, streamed.source)
     try:
         query.processAllAvailable()
         streamed.broker.add_partitions(streamed.topic, 5)

@@ -24,6 +24,7 @@ from ops.services import (
     LONGEST_SOCKET_PATH,
     MARK,
     PRELOADED,
+    RECEIVER,
     SPARK,
     TRIGGERER,
     Ports,
@@ -240,7 +241,7 @@ def programs() -> dict[str, configparser.SectionProxy]:
 def test_every_service_is_configured_and_ended_with_its_whole_group(
     programs: dict[str, configparser.SectionProxy],
 ) -> None:
-    assert set(programs) == {SPARK, *AIRFLOW, TRIGGERER, BROKER}
+    assert set(programs) == {SPARK, *AIRFLOW, TRIGGERER, BROKER, RECEIVER}
     for name, program in programs.items():
         assert program["stopasgroup"] == program["killasgroup"] == "true", name
         assert program["command"].startswith("/bin/sh -c 'exec "), f"{name}: no shell may stand between"

@@ -6,7 +6,7 @@ import pytest
 
 from include.errors import UsageError
 from include.settings import REPOSITORY, Settings
-from include.sources import choose_sources, load_sources
+from include.sources import choose_sources, choose_streamed, load_sources
 
 
 def _write(settings: Settings, text: str) -> Settings:
@@ -155,3 +155,50 @@ def test_unknown_thresholds_and_checks_of_a_source_are_named(settings: Settings,
     with pytest.raises(UsageError) as raised:
         load_sources(_write(settings, f"[sources.a]\nformat = 'common'\nbase_url = 'http://a'\n{text}\n"))
     assert said in str(raised.value)
+
+
+ACCESS = 'format = "combined"\nbase_url = "http://a"\n'
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ('[sources.a.files]\n[sources.a.kafka]\ntopic = "t"', "[kafka] is a topic; [files] and [sockets] belong to"),
+        ('[sources.a.sockets]\n[sources.a.kafka]\ntopic = "t"', "[kafka] is a topic; [files] and [sockets] belong to"),
+        ("[sources.a.sockets]\nports = [70000]", "sources.a.sockets.ports.0"),
+        ("[sources.a.sockets]\nports = [1, 1]", "expected each port once"),
+        ("[sources.a.sockets]\nports = []", "sources.a.sockets.ports"),
+        ("[sources.a.files]\nmax_files_per_batch = 0", "sources.a.files.max_files_per_batch"),
+        (
+            f"[sources.a.sockets]\n[sources.b]\n{ACCESS}[sources.b.sockets]\nports = [9991]",
+            "port 9991 is in [sockets] of a and of b",
+        ),
+    ],
+)
+def test_a_wrong_setting_of_files_or_sockets_is_named(settings: Settings, tables: str, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        load_sources(_write(settings, f"[sources.a]\n{ACCESS}{tables}"))
+    assert said in str(raised.value)
+
+
+def test_streamed_sources_are_chosen_by_names_or_all(settings: Settings) -> None:
+    topic = '[sources.b.kafka]\ntopic = "t"'
+    _write(
+        settings,
+        f"[sources.a]\n{ACCESS}[sources.a.files]\n[sources.b]\n{ACCESS}{topic}\n[sources.c]\n{ACCESS}"
+        "[sources.c.sockets]\n",
+    )
+
+    def names(asked: str) -> list[str]:
+        return [source.name for source in choose_streamed(settings, asked)]
+
+    assert names("all") == ["a", "b"]
+    assert names("b, a,b") == ["b", "a"]
+    with pytest.raises(UsageError, match=r"source c is not streamed: expected a \[sources.c.kafka\] or \[sources.c.f"):
+        names("a,c")
+    with pytest.raises(UsageError, match="no source 'd'"):
+        names("d")
+    assert load_sources(settings)["c"].sockets.ports == (9990, 9991, 9992)  # type: ignore[union-attr]
+    _write(settings, f"[sources.a]\n{ACCESS}")
+    with pytest.raises(UsageError, match=r"no source in .* is streamed"):
+        names("all")

@@ -56,6 +56,13 @@ def test_what_is_too_late_for_live_is_told_by_the_hours_that_the_watermark_has_p
     assert progress_rows("web", "url", before)[0]["too_late"] == 0
 
 
+def test_of_files_the_lines_are_counted_once_and_nobody_knows_how_many_wait() -> None:
+    files = [{"description": "FileStreamSource[file:/landing/web]", "endOffset": {"logOffset": 3}, "numInputRows": 80}]
+    (row,) = progress_rows("web", "clicks", TOPIC | {"sources": files})
+    assert (row["rows"], row["rows_per_second"]) == (40, 20.0)
+    assert (row.get("partition"), row.get("lag"), row.get("next_offset")) == (None, None, None)
+
+
 def test_before_the_first_event_there_is_no_watermark() -> None:
     (row,) = progress_rows("web", "url", TABLE | {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}})
     assert (row["watermark"], row["watermark_delay"]) == (None, None)

@@ -1,0 +1,286 @@
+"""Received lines as files of the landing zone: what is stored has survived a power cut, and has a sequence id.
+
+A file is ``<port>-<sequence id of its first line>.log`` in the folder of the log hour in which its lines arrived, one
+raw line a row. Until it is complete it has a hidden name, which nobody reads.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from include.landing import SUCCESS, hour_folder
+from include.log_hours import ONE_HOUR, Hour
+
+_UNFINISHED = ".unfinished"
+_NAME = re.compile(r"^\.?(?P<port>\d+)-(?P<first>\d+)\.log(?:\.unfinished)?$")
+_CHUNK = 1 << 20
+
+
+class LineSplitter:
+    """Bytes as lines, of which no more than ``longest`` bytes each are kept, however long they are."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._part = bytearray()
+        self._is_inside = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that these bytes complete, each with its end."""
+        *whole, part = chunk.split(b"\n")
+        lines = []
+        for piece in whole:
+            self._add(piece)
+            lines.append(bytes(self._part) + b"\n")
+            self._part.clear()
+            self._is_inside = False
+        self._add(part)
+        return lines
+
+    def rest(self) -> list[bytes]:
+        """What came after the last line end, as a line; none if nothing did."""
+        return [bytes(self._part) + b"\n"] if self._is_inside else []
+
+    def _add(self, piece: bytes) -> None:
+        self._part += piece[: max(0, self._longest - len(self._part))]
+        self._is_inside = self._is_inside or bool(piece)
+
+
+@dataclass
+class _OpenFile:
+    """The file that is written: of its bytes the first ``stored`` are on the disk for good."""
+
+    path: Path
+    descriptor: int
+    hour: Hour
+    first: int
+    began_at: datetime
+    stored: int = 0
+    lines: int = 0
+    is_broken: bool = False
+
+    @property
+    def final(self) -> Path:
+        return self.path.with_name(self.path.name.removeprefix(".").removesuffix(_UNFINISHED))
+
+
+@dataclass
+class Spool:
+    """The lines of one port of a source, stored in the order in which they come; for one thread at a time.
+
+    ``clock`` and ``sync`` (make a descriptor's bytes durable) are the system's, unless a test has others.
+    """
+
+    landing: Path
+    source: str
+    port: int
+    roll_seconds: float
+    roll_bytes: int
+    clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    sync: Callable[[int], None] = os.fsync
+    #: The sequence id that the next line gets.
+    next_id: int = 1
+    _file: _OpenFile | None = None
+    _hour: Hour | None = None
+
+    def recover(self) -> list[Path]:
+        """Go on where an earlier receiver was, whatever ended it; returns the files that it left unfinished.
+
+        Such a file is completed. A last line without an end was not acknowledged, and is cut off.
+
+        Raises:
+            OSError: if that cannot be read or written.
+        """
+        left = []
+        with suppress(FileNotFoundError):
+            self.next_id = int(self._next_id_file.read_text(encoding="ascii"))
+        folder = self.landing / self.source
+        for file in sorted(folder.glob(f"log_date=*/log_hour=*/.{self.port}-*.log{_UNFINISHED}")):
+            self._complete(file)
+            left.append(file)
+        last = max(folder.glob(f"log_date=*/log_hour=*/{self.port}-*.log"), key=_first_id, default=None)
+        if last is not None:
+            self.next_id = max(self.next_id, _first_id(last) + _line_count(last))
+        return left
+
+    def store(self, lines: Sequence[bytes]) -> int:
+        """Make the lines, each with its end, durable; returns the sequence id of the last one.
+
+        Raises:
+            OSError: none of them is stored, and it can be tried again.
+        """
+        now = self.clock()
+        hour = self._hour_of(now)
+        if self._file is not None and (self._file.is_broken or self._file.hour != hour):
+            self.roll()
+        file = self._file or self._open(hour, now)
+        content = b"".join(lines)
+        try:
+            _write(file.descriptor, content)
+            self.sync(file.descriptor)
+        except BaseException:
+            # What a failed sync has left on the disk, no second sync can tell: the file ends before it.
+            file.is_broken = True
+            raise
+        file.stored += len(content)
+        file.lines += len(lines)
+        self.next_id += len(lines)
+        return self.next_id - 1
+
+    def roll_if_due(self) -> None:
+        """Complete the file if it is old or large enough.
+
+        Raises:
+            OSError: as above.
+        """
+        if self._file is not None:
+            age = abs((self.clock() - self._file.began_at).total_seconds())
+            is_full = age >= self.roll_seconds or self._file.stored >= self.roll_bytes
+            if is_full or self._file.is_broken:
+                self.roll()
+
+    def roll(self) -> None:
+        """Complete the file, if there is one: give it its name.
+
+        Raises:
+            OSError: as above.
+        """
+        file = self._file
+        if file is None:
+            return
+        if file.is_broken:
+            os.ftruncate(file.descriptor, file.stored)
+            self.sync(file.descriptor)
+        if file.lines:
+            # Before the name: a file that has it may be taken away, and its sequence ids must not come again.
+            self._keep_next_id()
+            if file.path.exists():  # else only the rest of this has to be tried again
+                file.path.rename(file.final)
+        else:
+            file.path.unlink(missing_ok=True)
+        self._sync_folder(file.path.parent)
+        self._file = None
+        os.close(file.descriptor)
+
+    def begin_hour(self, hour: Hour) -> None:
+        """Complete the file of an hour before; from now on no line is stored in one.
+
+        Raises:
+            OSError: as above.
+        """
+        self._hour = max(hour, self._hour or hour)
+        if self._file is not None and self._file.hour < hour:
+            self.roll()
+
+    def _hour_of(self, now: datetime) -> Hour:
+        """The log hour; a clock that is set back a little does not lead back into an hour that is over."""
+        hour = Hour.of(now.date(), now.hour)
+        if self._hour is None or not hour < self._hour <= Hour(hour.start + ONE_HOUR):
+            self._hour = hour
+        return self._hour
+
+    def _open(self, hour: Hour, now: datetime) -> _OpenFile:
+        folder = hour_folder(self.landing, self.source, hour)
+        self._make_folder(folder)
+        path = folder / f".{self.port}-{self.next_id:015d}.log{_UNFINISHED}"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        # Until the folder is known to have it, the file is one to be given up.
+        self._file = _OpenFile(path, descriptor, hour, self.next_id, now, is_broken=True)
+        self._sync_folder(folder)
+        self._file.is_broken = False
+        return self._file
+
+    def _complete(self, file: Path) -> None:
+        """Let a file that was left unfinished end with its last whole line, and name it."""
+        with file.open("rb+") as stream:
+            stream.truncate(_end_of_last_line(file))
+            self.sync(stream.fileno())
+        lines = _line_count(file)
+        self.next_id = max(self.next_id, _first_id(file) + lines)
+        if lines:
+            self._keep_next_id()
+            file.rename(file.with_name(file.name.removeprefix(".").removesuffix(_UNFINISHED)))
+        else:
+            file.unlink()
+        self._sync_folder(file.parent)
+
+    @property
+    def _next_id_file(self) -> Path:
+        return self.landing / self.source / f".{self.port}.next_id"
+
+    def _keep_next_id(self) -> None:
+        fresh = self._next_id_file.with_name(f"{self._next_id_file.name}.fresh")
+        with fresh.open("w", encoding="ascii") as stream:
+            stream.write(f"{self.next_id}\n")
+            stream.flush()
+            self.sync(stream.fileno())
+        fresh.replace(self._next_id_file)
+        self._sync_folder(fresh.parent)
+
+    def _make_folder(self, folder: Path) -> None:
+        if not folder.is_dir():
+            self._make_folder(folder.parent)
+            folder.mkdir(exist_ok=True)
+            self._sync_folder(folder.parent)
+
+    def _sync_folder(self, folder: Path) -> None:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            self.sync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def close_hour(landing: Path, source: str, hour: Hour) -> None:
+    """Say that no more lines of this log hour will come: write its ``_SUCCESS``.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    folder = hour_folder(landing, source, hour)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / SUCCESS).open("wb") as stream:
+        os.fsync(stream.fileno())
+
+
+def open_hours(landing: Path, source: str, ports: Sequence[int], now: datetime) -> list[Hour]:
+    """The log hours before now in which lines came by these ports, and that are not closed."""
+    found = set()
+    for file in (landing / source).glob("log_date=*/log_hour=*/*.log"):
+        named = _NAME.match(file.name)
+        if named and int(named["port"]) in ports and not (file.parent / SUCCESS).exists():
+            day, hour = (folder.name.partition("=")[2] for folder in (file.parent.parent, file.parent))
+            found.add(Hour.parse(f"{day}T{hour}"))
+    return sorted(hour for hour in found if hour.end <= now)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _first_id(file: Path) -> int:
+    named = _NAME.match(file.name)
+    return int(named["first"]) if named else 0
+
+
+def _line_count(file: Path) -> int:
+    with file.open("rb") as stream:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(_CHUNK), b""))
+
+
+def _end_of_last_line(file: Path) -> int:
+    """How many bytes the whole lines of a file have."""
+    end = 0
+    with file.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            newline = chunk.rfind(b"\n")
+            if newline >= 0:
+                end = stream.tell() - len(chunk) + newline + 1
+    return end

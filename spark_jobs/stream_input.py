@@ -1,0 +1,32 @@
+"""What a stream reads: the lines of a topic, or of landed files, by one interface."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from include.settings import Settings
+from include.sources import Source
+from spark_jobs.stream_files import FilesInput
+from spark_jobs.stream_start import StreamStart
+from spark_jobs.stream_topic import TopicInput
+
+
+class StreamInput(Protocol):
+    """Where a source's lines come from."""
+
+    def lines(self, start: StreamStart) -> DataFrame:
+        """The lines as they come, as ``parse_lines`` takes them; from where the start says, without a checkpoint.
+
+        Raises:
+            ClickmillError: if that cannot be told.
+        """
+
+    def explained(self, reason: str) -> str | None:
+        """In one line, what Spark says of input that is gone; none if it is about something else."""
+
+
+def input_of(spark: SparkSession, settings: Settings, source: Source) -> StreamInput:
+    """The input of a streamed source."""
+    return FilesInput(spark, settings, source) if source.files is not None else TopicInput(spark, settings, source)

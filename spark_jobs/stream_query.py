@@ -1,0 +1,49 @@
+"""The query that reads a source's lines into ``clicks``: what each micro-batch consists of, and where it begins."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from include.settings import Settings
+from include.sources import Source, stream_of
+from spark_jobs.io import Lake
+from spark_jobs.stream_checkpoint import StreamCheckpoint
+from spark_jobs.stream_ingest import StreamIngest
+from spark_jobs.stream_input import input_of
+from spark_jobs.stream_start import StreamStart
+from spark_jobs.stream_writer import start_writer
+from spark_jobs.transforms.parse_lines import parse_lines
+from spark_jobs.transforms.stream_lines import first_arrivals, with_line_counts
+
+
+def stream_rows(lines: DataFrame, source: Source, settings: Settings) -> DataFrame:
+    """What each micro-batch consists of: parsed lines less their duplicates, and the lines to be accounted for."""
+    arrivals = parse_lines(lines, source, settings.pipeline.tracking_parameters)
+    if source.has_event_id:
+        arrivals = first_arrivals(arrivals, source.lateness_hours)
+    return with_line_counts(arrivals, lines)
+
+
+def start(spark: SparkSession, settings: Settings, source: Source, *, available_now: bool = False) -> StreamingQuery:
+    """Start the source's stream where it left off; the caller holds ``StreamCheckpoint.owned``.
+
+    Without a checkpoint, where the batches in the lake end. A stream whose client has been killed lives on in the Spark
+    server: Spark stops it here (spark.sql.streaming.stopActiveRunOnRestart), and the new one goes on.
+
+    Raises:
+        ClickmillError: if the broker is not known, or the lake does not tell where to go on.
+    """
+    stream = stream_of(source)
+    checkpoint = StreamCheckpoint.of(settings, source.name)
+    stream_id = checkpoint.stream_id()
+    lines = input_of(spark, settings, source).lines(StreamStart(Lake(spark, settings), checkpoint, stream_id))
+    rows = stream_rows(lines, source, settings)
+    writer = rows.writeStream.foreachBatch(StreamIngest(settings, source, stream_id))
+    return start_writer(
+        spark,
+        writer.queryName(f"clicks {source.name}"),
+        checkpoint.folder,
+        state_partitions=stream.state_partitions,
+        trigger_seconds=None if available_now else stream.trigger_seconds,
+    )

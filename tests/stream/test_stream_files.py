@@ -1,0 +1,306 @@
+"""A landing zone streamed as its files appear, by a real Spark, against the batch."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from deltalake import DeltaTable
+
+from include.errors import ClickmillError
+from include.landing import hour_folder
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import Source, load_sources
+from include.stream_position import has_passed, is_settleable
+from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, STREAM_PROGRESS
+from samples.sample_logs import SampleSpec, make_sample
+from tests.jobs.temporary_lake import SOURCES, TemporaryLake, click, make_settings
+from tests.stream.files_lake import FilesLake, in_order_of_names
+from tests.stream.streamed_home import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SPEC = SampleSpec(start=Hour.parse("2026-03-01T08"), hours=2, clicks_per_hour=800, seed=37)
+HOUR = Hour.parse("2026-03-01T08")
+NOON = "2026-03-01T08:10:00Z"
+#: What only the batch measures: fields of sampled lines, and of which hour a duplicate's first arrival was.
+OF_BATCH = {"sampled_lines", "sampled_fields", "duplicates_of"}
+TABLES = (CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES)
+
+
+@pytest.fixture
+def landed(tmp_path: Path, spark: SparkSession) -> FilesLake:
+    """A home whose landing zone is streamed, with nothing in it."""
+    lake = FilesLake(spark, make_settings(tmp_path / "files"))
+    lake.configure()
+    return lake
+
+
+def ids(lake: TemporaryLake) -> list[str]:
+    is_made = DeltaTable.is_deltatable(str(lake.settings.lake / CLICKS.name))
+    return sorted(row["event_id"] for row in lake.rows(CLICKS)) if is_made else []
+
+
+def lines_of(*names: str) -> bytes:
+    return b"".join(click(name, NOON) for name in names)
+
+
+def test_the_stream_of_files_gives_the_tables_that_the_batch_gives(tmp_path: Path, spark: SparkSession) -> None:
+    batch = TemporaryLake(spark, make_settings(tmp_path / "batch"))
+    make_sample(SPEC, batch.settings.landing)
+    in_order_of_names(batch.settings.landing)
+    streamed = FilesLake(spark, make_settings(tmp_path / "streamed"))
+    shutil.copytree(batch.settings.landing, streamed.settings.landing)
+    streamed.configure(max_files_per_batch=2)
+    end = SPEC.start.plus(SPEC.hours)
+
+    batch.run_all(str(SPEC.start), str(end))
+    streamed.read_all()
+    streamed.run_all(str(SPEC.start), str(end))
+
+    assert len({row["batch_id"] for row in streamed.rows(STREAM_BATCHES)}) > 1
+    assert len(batch.rows(CLICKS)) > 1000
+    assert len(batch.rows(QUARANTINED_CLICKS)) > 0
+    assert streamed.rows(CLICKS) == batch.rows(CLICKS)
+    assert streamed.rows(QUARANTINED_CLICKS) == batch.rows(QUARANTINED_CLICKS), "with their files and line numbers"
+    accounts = [
+        [{name: value for name, value in row.items() if name not in OF_BATCH} for row in lake.rows(INGEST_ACCOUNTING)]
+        for lake in (streamed, batch)
+    ]
+    assert accounts[0] == accounts[1], "files, bytes and is_closed too"
+    for computed, published in AGGREGATES.items():
+        for table in (computed, published):
+            found = [
+                [{name: value for name, value in row.items() if name != "visitor_sketch"} for row in lake.rows(table)]
+                for lake in (streamed, batch)
+            ]
+            assert found[0] == found[1], table.name
+
+
+def test_files_are_read_as_they_appear_and_an_hour_is_settled_when_it_is_closed_and_read(landed: FilesLake) -> None:
+    from spark_jobs import stream_query
+
+    settings, source = landed.settings, landed.source
+    folder = hour_folder(settings.landing, "web", HOUR)
+    query = stream_query.start(landed.spark, settings, source)
+
+    def wait_for(*names: str) -> None:
+        wait_until(lambda: ids(landed) == sorted(names) or not query.isActive, f"{names} are clicks", 120)
+        assert query.isActive, query.exception()
+
+    try:
+        assert not has_passed(settings, source, HOUR, HOUR.end + timedelta(days=1)), "nobody has closed it"
+        landed.land(str(HOUR), {"one.json": lines_of("a", "b")}, is_closed=False)
+        wait_for("a", "b")
+        hidden = folder / ".two.json.gz"
+        hidden.write_bytes(gzip.compress(lines_of("c") + b"no click\n"))
+        (folder / "_three.json").write_bytes(lines_of("never"))
+        (folder / "_four=five.json").write_bytes(lines_of("nor this"))
+        time.sleep(2.5)
+        assert ids(landed) == ["a", "b"], "hidden names are no data"
+        assert not has_passed(settings, source, HOUR, HOUR.end + timedelta(days=1))
+        hidden.rename(folder / "two.json.gz")
+        (folder / "_SUCCESS").touch()
+        assert not has_passed(settings, source, HOUR, HOUR.end), "a file is not read yet"
+        wait_for("a", "b", "c")
+    finally:
+        query.stop()
+    landed.read_all()
+    assert landed.read_places() == [("one.json", 1, 2), ("two.json.gz", 1, 2)]
+    (folder / "empty.json").touch()
+    assert has_passed(settings, source, HOUR, HOUR.end), "of an empty file there is nothing to read"
+    (folder / "new.json").write_bytes(lines_of("d"))
+    assert not has_passed(settings, source, HOUR, HOUR.end)
+    assert is_settleable(settings, source, HOUR, HOUR.end + timedelta(minutes=source.grace_minutes))
+    rows = [row for row in landed.rows(STREAM_PROGRESS) if row["rows"]]
+    assert all(row["lag"] is None and row["partition"] is None for row in rows)
+
+
+def test_progress_counts_each_line_once(landed: FilesLake) -> None:
+    landed.land(str(HOUR), {"one.json": lines_of("a", "b", "c"), "two.json": lines_of("d")})
+    landed.read_all()
+    assert sum(row["rows"] for row in landed.rows(STREAM_PROGRESS)) == 4
+
+
+def test_names_with_odd_characters_and_files_that_break_off_are_read(landed: FilesLake) -> None:
+    content = gzip.compress(b"".join(click(f"g{number}{os.urandom(40).hex()}", NOON) for number in range(3000)))
+    files = {"a b%20c.json": lines_of("a", "b"), "torn.json.gz": b"", "nothing.gz": b""}
+    folder = landed.land(str(HOUR), files)
+    (folder / "torn.json.gz").write_bytes(content[: len(content) // 2])
+    (folder / "nothing.gz").write_bytes(content[:5])
+    landed.read_all()
+    assert has_passed(landed.settings, landed.source, HOUR, HOUR.end)
+    landed.run("ingest", str(HOUR))
+    account = landed.accounting()[str(HOUR)]
+    assert account["damaged_files"] == ["nothing.gz", "torn.json.gz"]
+    assert account["files"] == 3
+    assert 1000 < account["lines"] < 3000
+    assert account["lines"] == account["accepted"] + account["quarantined"]
+    assert {"a", "b"} < set(ids(landed))
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> FilesLake:
+    """A home whose three batches of a file each are read, never changed: a test works on a copy."""
+    lake = FilesLake(spark, make_settings(tmp_path_factory.mktemp("read") / "home"))
+    lake.configure(max_files_per_batch=1)
+    lake.land(
+        str(HOUR),
+        {f"{number}.json": lines_of(f"{number}a", f"{number}b", f"{number}a") + b"no click\n" for number in range(3)},
+    )
+    in_order_of_names(lake.settings.landing)
+    lake.read_all()
+    assert ids(lake) == ["0a", "0b", "1a", "1b", "2a", "2b"]
+    assert {row["batch_id"] for row in lake.rows(STREAM_BATCHES)} == {0, 1, 2}
+    return lake
+
+
+def copied(read: FilesLake, folder: Path) -> FilesLake:
+    """The same home elsewhere: Spark, which has the tables in mind, is not to know of what a test takes away."""
+    shutil.copytree(read.settings.home, folder)
+    config = folder / "config"
+    return FilesLake(read.spark, Settings(folder, config / "sources.toml", config / "pipeline.toml"))
+
+
+def forget_end_of_batch(lake: FilesLake, batch: int) -> None:
+    """Let the checkpoint be as it was before the batch ended: one without lines may have come after it."""
+    for kind, first in (("commits", batch), ("offsets", batch + 1)):
+        for file in (lake.checkpoint / kind).glob("[0-9]*"):
+            if int(file.name) >= first:
+                file.unlink()
+                file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("written", [0, 1, 2, 3], ids=["before all", "clicks", "quarantined too", "all tables"])
+def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once(
+    tmp_path: Path, read: FilesLake, written: int
+) -> None:
+    lake = copied(read, tmp_path / "home")
+    # The checkpoint names the files where they were first.
+    shutil.rmtree(lake.settings.landing)
+    (lake.checkpoint / "landing_zone").write_text(f"{lake.settings.landing}\n")
+    forget_end_of_batch(lake, 2)
+    for table in TABLES[written:]:
+        path = lake.settings.lake / table.name
+        for file in (path / "_delta_log").glob(f"*{DeltaTable(path).version():020d}*"):
+            file.unlink()
+        assert len(lake.rows(table)) < len(read.rows(table))
+
+    lake.read_all()
+
+    for table in TABLES:
+        assert lake.rows(table) == read.rows(table), table.name
+
+
+def test_a_home_that_was_moved_is_refused_until_its_checkpoint_is_gone(tmp_path: Path, read: FilesLake) -> None:
+    lake = copied(read, tmp_path / "home")
+    with pytest.raises(ClickmillError, match=r"checkpoint of web is that of .*read.*, not of .*home.* or remove"):
+        lake.read_all()
+    shutil.rmtree(lake.checkpoint)
+    lake.read_all()
+    assert lake.rows(STREAM_BATCHES) == read.rows(STREAM_BATCHES)
+
+
+def test_without_its_checkpoint_no_file_is_read_again(
+    tmp_path: Path, read: FilesLake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = copied(read, tmp_path / "home")
+    shutil.rmtree(lake.checkpoint)
+    folder = hour_folder(lake.settings.landing, "web", HOUR)
+    (folder / "new.json").write_bytes(lines_of("n", "0a"))
+    lake.land("2026-03-01T09", {"0.json": click("m", "2026-03-01T09:00:00Z")})
+    lake.read_all()
+    assert "has no checkpoint: it goes on after the batches in the lake" in capsys.readouterr().out
+    # A copy of an earlier click is a click: the ids of before are forgotten.
+    assert ids(lake) == sorted([*ids(read), "n", "0a", "m"])
+    lake.read_all()
+    assert len(lake.rows(CLICKS)) == 9
+    assert sum(row["lines"] for row in lake.rows(STREAM_BATCHES)) == 12 + 3
+
+
+def test_a_checkpoint_that_was_lost_in_the_middle_of_a_batch_is_told(tmp_path: Path, read: FilesLake) -> None:
+    lake = copied(read, tmp_path / "home")
+    shutil.rmtree(lake.checkpoint)
+    path = lake.settings.lake / STREAM_BATCHES.name
+    for file in (path / "_delta_log").glob(f"*{DeltaTable(path).version():020d}*"):
+        file.unlink()
+    with pytest.raises(ClickmillError, match=r"clicks has rows of batch 2 of stream web-"):
+        lake.read_all()
+
+
+def test_hours_that_the_batch_has_ingested_are_not_streamed_again(tmp_path: Path, spark: SparkSession) -> None:
+    lake = FilesLake(spark, make_settings(tmp_path / "home"))
+    lake.land(str(HOUR), {"one.json": lines_of("a", "b")})
+    lake.run("ingest", str(HOUR))
+    lake.land("2026-03-01T09", {"one.json": click("c", "2026-03-01T09:00:00Z")})
+    lake.configure()
+    lake.read_all()
+    assert ids(lake) == ["a", "b", "c"]
+    lake.run("ingest", str(HOUR), "2026-03-01T10")
+    accounting = lake.accounting()
+    assert (accounting[str(HOUR)]["lines"], accounting["2026-03-01T09"]["lines"]) == (2, 1)
+
+
+def test_a_path_that_spark_takes_for_a_pattern_is_refused(tmp_path: Path, spark: SparkSession) -> None:
+    lake = FilesLake(spark, make_settings(tmp_path / "home [1]"))
+    lake.configure()
+    with pytest.raises(ClickmillError, match=r"landing zone .* cannot be streamed: expected a path without"):
+        lake.read_all()
+
+
+def more_sources(lake: FilesLake) -> dict[str, Source]:
+    """Sources web and shop of files, and one whose broker does not run."""
+    web = SOURCES.split("[sources.access]")[0]
+    shop, queue = (web.replace("sources.web", f"sources.{name}") for name in ("shop", "queue"))
+    streams = '[sources.web.files]\n[sources.shop.files]\n[sources.queue.kafka]\ntopic = "t"\n'
+    lake.settings.sources_file.write_text(web + shop + queue + streams)
+    return load_sources(lake.settings)
+
+
+def test_several_sources_are_streamed_into_the_same_tables(landed: FilesLake) -> None:
+    from spark_jobs import stream_clicks
+
+    sources = more_sources(landed)
+    landed.land(str(HOUR), {"one.json": lines_of("a", "b")})
+    landed.land(str(HOUR), {"one.json": lines_of("a", "c")}, source="shop")
+    stream_clicks.run(landed.spark, landed.settings, [sources["web"], sources["shop"]], available_now=True, live=False)
+    found = sorted((row["source"], row["event_id"]) for row in landed.rows(CLICKS))
+    assert found == [("shop", "a"), ("shop", "c"), ("web", "a"), ("web", "b")]
+    assert {row["source"] for row in landed.rows(STREAM_PROGRESS)} == {"shop", "web"}
+
+
+def test_a_source_that_fails_does_not_end_another_nor_lose_its_place(
+    landed: FilesLake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from spark_jobs import stream_clicks
+
+    sources = more_sources(landed)
+    folder = landed.land(str(HOUR), {"one.json": lines_of("a")})
+    # Its offsets are logged, then the file goes: the micro-batch cannot be read.
+    landed.read_all()
+    forget_end_of_batch(landed, 0)
+    (folder / "one.json").unlink()
+    landed.land(str(HOUR), {"one.json": lines_of("b")}, source="shop")
+    with pytest.raises(ClickmillError) as told:
+        stream_clicks.run(
+            landed.spark,
+            landed.settings,
+            [sources["queue"], sources["web"], sources["shop"]],
+            available_now=True,
+            live=False,
+        )
+    queue_failed, web_failed = str(told.value).split("; the stream of web ")
+    assert "the stream of queue did not start: topic t names no bootstrap_servers" in queue_failed
+    assert web_failed.startswith("(clicks) failed: a file was removed from the landing zone before it was read (file:")
+    assert ("shop", "b") in {(row["source"], row["event_id"]) for row in landed.rows(CLICKS)}
+    assert capsys.readouterr().err.count("the other streams go on") == 2

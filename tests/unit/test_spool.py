@@ -1,0 +1,174 @@
+"""Received lines as files: durable, numbered, in the hour in which they came, whatever the disk and the clock do."""
+
+from __future__ import annotations
+
+import errno
+import random
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from include.landing import look_at
+from include.log_hours import Hour
+from include.spool import LineSplitter, Spool, close_hour, open_hours
+
+HOUR = Hour.parse("2026-03-01T08")
+
+
+class Clock:
+    def __init__(self, minutes: float = 10.0) -> None:
+        self.now = HOUR.start + timedelta(minutes=minutes)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def go(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+def make_spool(landing: Path, clock: Clock, **settings: object) -> Spool:
+    return Spool(landing, "web", 9990, **({"roll_seconds": 5, "roll_bytes": 1000, "clock": clock} | settings))  # type: ignore[arg-type]
+
+
+def contents(landing: Path, hour: Hour = HOUR) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in look_at(landing, "web", hour).files}
+
+
+def test_lines_are_whole_however_they_are_cut_and_long_ones_are_bounded() -> None:
+    dice = random.Random(7)
+    lines = [bytes(dice.choices(b"abc\r{", k=dice.choice((0, 1, 5, 99, 100, 101, 5000)))) for _ in range(300)]
+    sent = b"".join(line + b"\n" for line in lines) + b"no end"
+    splitter, found, at = LineSplitter(100), [], 0
+    while at < len(sent):
+        size = dice.choice((1, 2, 50, 1000))
+        found += splitter.feed(sent[at : at + size])
+        at += size
+    assert [*found, *splitter.rest()] == [line[:100] + b"\n" for line in [*lines, b"no end"]]
+    assert LineSplitter(100).rest() == []
+
+
+def test_a_file_has_its_name_when_it_is_old_or_large_enough_and_ids_go_on(tmp_path: Path) -> None:
+    clock = Clock()
+    spool = make_spool(tmp_path, clock)
+    assert spool.store([b"a\n", b"b\n"]) == 2
+    spool.roll_if_due()
+    assert contents(tmp_path) == {}, "hidden while it is written"
+    clock.go(seconds=5)
+    spool.roll_if_due()
+    assert spool.store([b"c" * 1000 + b"\n"]) == 3
+    spool.roll_if_due()
+    assert spool.store([b"d\n"]) == 4
+    spool.roll()
+    assert contents(tmp_path) == {
+        "9990-000000000000001.log": b"a\nb\n",
+        "9990-000000000000003.log": b"c" * 1000 + b"\n",
+        "9990-000000000000004.log": b"d\n",
+    }
+
+
+def test_what_a_killed_one_left_is_completed_without_its_torn_line(tmp_path: Path) -> None:
+    clock = Clock()
+    spool = make_spool(tmp_path, clock)
+    spool.store([b"a\n", b"b\n"])
+    (hidden,) = tmp_path.rglob(".9990-*.unfinished")
+    with hidden.open("ab") as stream:
+        stream.write(b"x" * 70_000)
+    after = make_spool(tmp_path, clock)
+    assert after.recover() == [hidden]
+    assert contents(tmp_path) == {"9990-000000000000001.log": b"a\nb\n"}
+    assert after.store([b"c\n"]) == 3
+    after.roll()
+    for file in look_at(tmp_path, "web", HOUR).files:
+        file.unlink()
+    again = make_spool(tmp_path, clock)
+    assert again.recover() == []
+    assert again.store([b"d\n"]) == 4, "though its files have been taken away"
+
+
+def test_a_file_that_holds_only_a_torn_line_is_removed(tmp_path: Path) -> None:
+    clock = Clock()
+    make_spool(tmp_path, clock).store([b"a\n"])
+    (hidden,) = tmp_path.rglob(".9990-*.unfinished")
+    hidden.write_bytes(b"torn")
+    after = make_spool(tmp_path, clock)
+    after.recover()
+    assert not hidden.exists()
+    assert after.store([b"b\n"]) == 1
+
+
+def test_lines_are_in_the_hour_in_which_they_came(tmp_path: Path) -> None:
+    clock = Clock(59.9)
+    spool = make_spool(tmp_path, clock, roll_seconds=3600)
+    spool.store([b"a\n"])
+    clock.go(seconds=10)
+    spool.store([b"b\n"])
+    clock.go(seconds=-20)
+    spool.store([b"c\n"])  # the clock was set back: the hour before is over all the same
+    spool.roll()
+    assert contents(tmp_path) == {"9990-000000000000001.log": b"a\n"}
+    assert contents(tmp_path, HOUR.plus(1)) == {"9990-000000000000002.log": b"b\nc\n"}
+    clock.go(days=-2)
+    spool.store([b"d\n"])
+    spool.roll()
+    assert contents(tmp_path, HOUR.plus(-48)) == {"9990-000000000000004.log": b"d\n"}, "a clock that was put right"
+
+
+def test_an_hour_that_was_begun_takes_all_lines_from_then_on(tmp_path: Path) -> None:
+    clock = Clock(59.99)
+    spool = make_spool(tmp_path, clock)
+    spool.store([b"a\n"])
+    spool.begin_hour(HOUR.plus(1))
+    assert contents(tmp_path) == {"9990-000000000000001.log": b"a\n"}
+    spool.store([b"b\n"])
+    spool.roll()
+    assert contents(tmp_path, HOUR.plus(1)) == {"9990-000000000000002.log": b"b\n"}
+
+
+def test_hours_left_open_are_found_and_closed(tmp_path: Path) -> None:
+    clock = Clock()
+    spool = make_spool(tmp_path, clock)
+    spool.store([b"a\n"])
+    spool.roll()
+    assert open_hours(tmp_path, "web", [9990], HOUR.end - timedelta(seconds=1)) == []
+    assert open_hours(tmp_path, "web", [9991], HOUR.end) == []
+    assert open_hours(tmp_path, "web", [9990], HOUR.end) == [HOUR]
+    close_hour(tmp_path, "web", HOUR)
+    assert look_at(tmp_path, "web", HOUR).is_closed
+    assert open_hours(tmp_path, "web", [9990], HOUR.end) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_disk_that_refuses_at_random_has_each_stored_group_once(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    is_bad = True
+
+    def sync(descriptor: int) -> None:
+        if is_bad and dice.random() < 0.4:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    clock = Clock()
+    spool = make_spool(tmp_path, clock, sync=sync, roll_bytes=60)
+    stored = []
+    for number in range(40):
+        lines = [f"{number}-{place}\n".encode() for place in range(dice.randint(1, 4))]
+        while True:
+            try:
+                last = spool.store(lines)
+                break
+            except OSError:
+                continue
+        stored += lines
+        assert last == len(stored)
+        try:
+            spool.roll_if_due()
+        except OSError:
+            continue
+    is_bad = False
+    spool.roll()
+    files = contents(tmp_path)
+    assert b"".join(files.values()) == b"".join(stored)
+    first_ids = [int(name.partition("-")[2].removesuffix(".log")) for name in files]
+    counts = [content.count(b"\n") for content in files.values()]
+    assert first_ids == [1 + sum(counts[:place]) for place in range(len(counts))], "no gaps"
+    assert not list(tmp_path.rglob("*.unfinished"))
