@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,9 +18,10 @@ from include.sources import Source
 from include.tables import AGGREGATES, CLICKS, GROUPING_METRICS, QUARANTINED_CLICKS, Table
 from spark_jobs.history import accounting_history, click_history
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
+from spark_jobs.live_position import live_positions, live_tables
 from spark_jobs.quality_log import published_at
 from spark_jobs.steps import step
-from spark_jobs.stream_accounting import settled_clicks
+from spark_jobs.stream_accounting import less_open, open_log_hours
 from spark_jobs.touched_hours import TouchedHours
 from spark_jobs.transforms import measure_quality
 
@@ -42,10 +43,15 @@ def measure(
 ) -> Facts:
     """The facts for ``expectations.metrics``, of these log hours and the click hours they own. Hold the lake's lock."""
     click_hours = touched.own
-    published = published_at(lake, click_hours)
+    published, is_open = published_at(lake, click_hours), open_log_hours(lake)
     with measuring(lake.spark), step(lake.spark, "measure quality"):
-        rows = measure_quality.together(**_frames(lake, sources, arguments, click_hours, layouts, published)).collect()
+        frames = _frames(lake, sources, arguments, click_hours, layouts, published, is_open)
+        rows = measure_quality.together(**frames).collect()
     facts = facts_by_subject((row["subject"], row["facts"]) for row in rows)
+    facts["open_clicks"] = [fact for fact in facts["clicks"] if _is_open(fact, is_open)]
+    facts["clicks"] = [fact for fact in facts["clicks"] if not _is_open(fact, is_open)]
+    # After the tables: what has been read of them by then is said here.
+    facts["live_positions"] = live_positions(lake, click_hours)
     facts["accounting"] = [account | {"log_date": account["log_date"].isoformat()} for account in touched.accounts]
     facts["accounting_history"] = accounting_history(lake, arguments.log_hours, click_hours)
     facts["groupings"] = grouping_facts(_newest_metrics(lake, arguments))
@@ -64,20 +70,22 @@ def _frames(
     click_hours: Sequence[Hour],
     layouts: Mapping[str, tuple[Table, Layout]],
     published: Mapping[Hour, int],
+    is_open: Mapping[str, Collection[Hour]],
 ) -> dict[str, DataFrame]:
     log_hours = list(arguments.log_hours)
     lateness = max(source.lateness_hours for source in sources)
     earlier = [log_hours[0].plus(-shift) for shift in range(1, lateness + 1)]
     of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
     with_earlier = " OR ".join(f"({log_hours_predicate(source.name, [*earlier, *log_hours])})" for source in sources)
-    clicks = settled_clicks(lake)
+    clicks = lake.read(CLICKS)
+    settled = less_open(clicks, is_open)
     # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
     measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
     configured = [check for source in sources for check in source.all_checks(lake.settings.pipeline)]
     frames = {
         "clicks": measure_quality.click_facts(measured, configured),
         "quarantined": measure_quality.quarantine_facts(lake.read(QUARANTINED_CLICKS).where(of_log_hours)),
-        "duplicate_ids": measure_quality.duplicate_id_facts(clicks.where(with_earlier), lateness).where(
+        "duplicate_ids": measure_quality.duplicate_id_facts(settled.where(with_earlier), lateness).where(
             F.col("hour_number") >= log_hours[0].number
         ),
         "click_history": click_history(lake, click_hours),
@@ -88,7 +96,14 @@ def _frames(
         if table in AGGREGATES and published:
             rows = lake.read_click_hours(AGGREGATES[table], published)
             frames[f"published_by_{key}"] = measure_quality.published_facts(rows, str(table.bucket_key))
+    for key, table in live_tables(lake).items():
+        frames[f"live_by_{key}"] = measure_quality.live_facts(lake.read_click_hours(table, click_hours))
     return frames
+
+
+def _is_open(fact: Mapping[str, Any], is_open: Mapping[str, Collection[Hour]]) -> bool:
+    hours = is_open.get(fact["source"], ())
+    return bool(hours) and Hour.of(date.fromisoformat(fact["log_date"]), fact["log_hour"]) in hours
 
 
 def _newest_metrics(lake: Lake, arguments: JobArguments) -> list[dict[str, Any]]:
