@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from include.errors import ClickmillError
+from include.errors import ClickmillError, UsageError
 from include.job_arguments import OneLineParser, exit_with
 from include.kafka import topic_of
 from include.settings import Settings
-from include.sources import KafkaTopic, Source, choose_sources
+from include.sources import Source, choose_sources
+from include.stream_dependence import Dependence, dependences, require_fit
 from include.stream_supervision import say_alive
 from spark_jobs import stream_live, stream_topic
 from spark_jobs.io import Lake
 from spark_jobs.session import spark_session
 from spark_jobs.stream_checkpoint import StreamCheckpoint
-from spark_jobs.stream_failure import failure_of
+from spark_jobs.stream_failure import failure_of, is_of_other_state
 from spark_jobs.stream_progress import ProgressLog, keep
 
 #: How often the queries are asked what they have done.
@@ -46,21 +47,27 @@ def run(
 
     Raises:
         StreamRunsAlreadyError: if the source's stream runs already.
+        UsageError: if a checkpoint was made for something else.
         ClickmillError: if the stream fails.
     """
     lake = Lake(spark, settings)
     owned = StreamCheckpoint.of(settings, source.name).owned()
     with owned, _loss_of_server_told(source), _stopped_at_the_end() as logs:
+        require_fit(settings, source, live=live)
+        made_for = dependences(settings, source, live=live)
+        for dependence in made_for.values():
+            dependence.keep_if_absent()
         query = stream_topic.start(spark, settings, source, available_now=available_now)
         logs.append(ProgressLog(source.name, "clicks", query))
+        made_for["clicks"].keep()
         print(f"the stream of {source.name} runs", flush=True)
         if available_now:
-            _follow(lake, topic_of(source), logs)
+            _follow(lake, source, logs, made_for)
         if live:
             for key in settings.pipeline.counts:
                 query = stream_live.start(spark, settings, source, key, available_now=available_now)
                 logs.append(ProgressLog(source.name, key, query))
-        _follow(lake, topic_of(source), logs)
+        _follow(lake, source, logs, made_for)
 
 
 @contextmanager
@@ -73,10 +80,11 @@ def _stopped_at_the_end() -> Iterator[list[ProgressLog]]:
             log.handle.stop()
 
 
-def _follow(lake: Lake, topic: KafkaTopic, logs: Sequence[ProgressLog]) -> None:
+def _follow(lake: Lake, source: Source, logs: Sequence[ProgressLog], made_for: Mapping[str, Dependence]) -> None:
     """Keep the queries' progress, and say that this process lives, until they have ended.
 
     Raises:
+        UsageError: if Spark refuses the checkpoint of one of them.
         ClickmillError: if one of them fails.
     """
     while True:
@@ -87,7 +95,9 @@ def _follow(lake: Lake, topic: KafkaTopic, logs: Sequence[ProgressLog]) -> None:
         say_alive(lake.settings, logs[0].source, logs[0].lag)
         for log in logs:
             if error := log.handle.exception():
-                said = failure_of(str(error), topic)
+                said = failure_of(str(error), topic_of(source))
+                if is_of_other_state(str(error)):
+                    raise UsageError(made_for[log.query].keep_refusal(said)) from error
                 raise ClickmillError(f"the stream of {log.source} ({log.query}) failed: {said}") from error
         if not running:
             return
