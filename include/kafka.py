@@ -26,20 +26,21 @@ def topic_of(source: Source) -> KafkaTopic:
 
 
 def bootstrap_servers(topic: KafkaTopic, settings: Settings) -> str:
-    """The configured broker, or the embedded one of this home.
+    """The source's broker, or that of ``CLICKMILL_KAFKA``, or the embedded one of this home.
 
     Raises:
         ClickmillError: if none is configured and the embedded one has not been started.
     """
-    if topic.bootstrap_servers:
-        return topic.bootstrap_servers
+    configured = topic.bootstrap_servers or settings.kafka
+    if configured:
+        return configured
     file = settings.home / "run" / "kafka_bootstrap_servers"  # written by ops/broker.py
     try:
         return file.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         raise ClickmillError(
             f"topic {topic.topic} names no bootstrap_servers, and the embedded broker does not run ({file} is absent); "
-            "start it with: make stream, or name your broker"
+            "start it with: make stream, or name your broker, there or in CLICKMILL_KAFKA"
         ) from None
 
 

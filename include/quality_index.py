@@ -176,7 +176,7 @@ def state_of(outcome: str, severity: str) -> str:
     """One of ``STATES`` for an outcome of ``quality_results``."""
     if outcome == "pass":
         return "pass"
-    if outcome == "not_enough_history":
+    if outcome in ("not_enough_history", "not_final"):
         return "undecided"
     return "fail" if severity == "critical" else "warning"
 

@@ -107,10 +107,12 @@ class Settings:
     pipeline_file: Path
     #: From when on the DAGs' runs are scheduled; runs of earlier hours are asked for.
     schedule_start: datetime = datetime(2015, 1, 1, tzinfo=UTC)
+    #: The brokers of sources that name none, "host:port,host:port"; None: the embedded one.
+    kafka: str | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """From ``CLICKMILL_HOME`` (default: ``var`` beside the code), ``_SOURCES`` and ``_PIPELINE``.
+        """From ``CLICKMILL_HOME`` (default: ``var`` beside the code), ``_SOURCES``, ``_PIPELINE`` and ``_KAFKA``.
 
         ``CLICKMILL_SCHEDULE_START`` is set by the services.
         """
@@ -121,6 +123,7 @@ class Settings:
             sources_file=Path(environment.get("CLICKMILL_SOURCES") or config / "sources.toml").resolve(),
             pipeline_file=Path(environment.get("CLICKMILL_PIPELINE") or config / "pipeline.toml").resolve(),
             schedule_start=datetime.fromisoformat(start) if start else cls.schedule_start,
+            kafka=environment.get("CLICKMILL_KAFKA") or None,
         )
 
     @property

@@ -17,6 +17,8 @@ from filelock import FileLock, Timeout
 
 from include.errors import ClickmillError
 from include.settings import REPOSITORY, Settings
+from include.sources import choose_sources
+from include.stream_dependence import require_fit
 
 #: A stream says that it lives every second; after so long without a word it is taken for hung.
 HUNG_AFTER = timedelta(minutes=2)
@@ -62,6 +64,7 @@ def supervise(settings: Settings, source: str, *, hung_after: timedelta = HUNG_A
     Returns what was found and done, in a line.
 
     Raises:
+        UsageError: if its checkpoint was made for something else; a stream that cannot go on is not started.
         ClickmillError: if it does not start; with the last lines of its log.
     """
     last = sign_of_life(settings, source)
@@ -76,6 +79,8 @@ def supervise(settings: Settings, source: str, *, hung_after: timedelta = HUNG_A
             _kill(last.pid)
     else:
         found = "did not run"
+    (declared,) = choose_sources(settings, source)
+    require_fit(settings, declared)
     return f"the stream of {source} {found}; started anew as process {_start(settings, source)}"
 
 

@@ -251,7 +251,8 @@ QUALITY_RESULTS = Table(
         Column(
             "outcome",
             "STRING",
-            "pass, fail or not_enough_history; of publication: held, published, published_anyway or dropped.",
+            "pass, fail, not_enough_history or not_final; "
+            "of publication: held, published, published_anyway or dropped.",
         ),
         Column("observed", "STRING", "What was found, or why it was decided so.", required=False),
         Column("observed_value", "DOUBLE", "What was found, as a number; null for what is none.", required=False),
@@ -363,6 +364,20 @@ STREAM_PROGRESS = Table(
         Column("state_rows", "BIGINT", "Keys in the query's state."),
         Column("state_bytes", "BIGINT", "Memory that the state takes."),
         Column("too_late", "BIGINT", "Clicks of the micro-batch that came too late to be counted live."),
+        Column(
+            "rows_per_instance",
+            "ARRAY<BIGINT>",
+            "Clicks of the micro-batch by the instance, from 0, that the key's grouping in config/pipeline.toml deals "
+            "them to; null for the query clicks, in rows of earlier versions, and for fifo, shuffle and range, which "
+            "do not tell it of a single click.",
+            required=False,
+        ),
+        Column(
+            "too_late_by_hour",
+            "MAP<STRING, BIGINT>",
+            "Those by their click hour; null for the query clicks, and in rows of earlier versions.",
+            required=False,
+        ),
     ),
     key=("source", "query", "batch_id", "partition"),
     statistics=("began_at",),

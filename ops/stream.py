@@ -108,7 +108,7 @@ def run(source: Source, rate: float, console: Console) -> int:
             stack.callback(stop, home.path)
         services = start(home.path)
         environment = os.environ | services.environment() | {MARK: str(home.path)}
-        if topic.bootstrap_servers is None:
+        if topic.bootstrap_servers is None and settings.kafka is None:
             console.print("starting the embedded Kafka broker")
             address = start_broker(home.path)
             stack.callback(stop_broker, home.path)

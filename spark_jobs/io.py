@@ -33,6 +33,7 @@ LINES_SCHEMA = "value STRING, log_date DATE, log_hour INT, file STRING, line BIG
 _ARROW_TYPES = {
     "STRING": pa.string(),
     "ARRAY<STRING>": pa.list_(pa.string()),
+    "ARRAY<BIGINT>": pa.list_(pa.int64()),
     "MAP<STRING, BIGINT>": pa.map_(pa.string(), pa.int64()),
     "BOOLEAN": pa.bool_(),
     "INT": pa.int32(),

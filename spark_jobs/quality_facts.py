@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from typing import Any
@@ -20,9 +20,10 @@ from include.tables import AGGREGATES, CLICKS, GROUPING_METRICS, QUARANTINED_CLI
 from spark_jobs.delta_files import DataFile, has_log_hours, may_have_click_hours
 from spark_jobs.history import accounting_history, click_history
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
+from spark_jobs.live_position import live_positions, live_tables
 from spark_jobs.quality_log import published_at
 from spark_jobs.steps import step
-from spark_jobs.stream_accounting import settled_clicks
+from spark_jobs.stream_accounting import less_open, open_log_hours
 from spark_jobs.touched_hours import TouchedHours
 from spark_jobs.transforms import measure_quality
 
@@ -44,10 +45,15 @@ def measure(
 ) -> Facts:
     """The facts for ``expectations.metrics``, of these log hours and the click hours they own. Hold the lake's lock."""
     click_hours = touched.own
-    published = published_at(lake, click_hours)
+    published, is_open = published_at(lake, click_hours), open_log_hours(lake)
     with measuring(lake.spark), step(lake.spark, "measure quality"):
-        rows = measure_quality.together(**_frames(lake, sources, arguments, click_hours, layouts, published)).collect()
+        frames = _frames(lake, sources, arguments, click_hours, layouts, published, is_open)
+        rows = measure_quality.together(**frames).collect()
     facts = facts_by_subject((row["subject"], row["facts"]) for row in rows)
+    facts["open_clicks"] = [fact for fact in facts["clicks"] if _is_open(fact, is_open)]
+    facts["clicks"] = [fact for fact in facts["clicks"] if not _is_open(fact, is_open)]
+    # After the tables: what has been read of them by then is said here.
+    facts["live_positions"] = live_positions(lake, click_hours)
     facts["accounting"] = [account | {"log_date": account["log_date"].isoformat()} for account in touched.accounts]
     facts["accounting_history"] = accounting_history(lake, arguments.log_hours, click_hours)
     facts["groupings"] = grouping_facts(_newest_metrics(lake, arguments))
@@ -66,6 +72,7 @@ def _frames(
     click_hours: Sequence[Hour],
     layouts: Mapping[str, tuple[Table, Layout]],
     published: Mapping[Hour, int],
+    is_open: Mapping[str, Collection[Hour]],
 ) -> dict[str, DataFrame]:
     log_hours = list(arguments.log_hours)
     lateness = max(source.lateness_hours for source in sources)
@@ -73,7 +80,8 @@ def _frames(
     of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
     with_earlier = " OR ".join(f"({log_hours_predicate(source.name, [*earlier, *log_hours])})" for source in sources)
     of_lateness = [has_log_hours(source.name, [*earlier, *log_hours]) for source in sources]
-    clicks = settled_clicks(lake, _whole_files(lake, CLICKS, *of_lateness, may_have_click_hours(CLICKS, click_hours)))
+    clicks = _whole_files(lake, CLICKS, *of_lateness, may_have_click_hours(CLICKS, click_hours))
+    settled = less_open(clicks, is_open)
     # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
     measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
     configured = [check for source in sources for check in source.all_checks(lake.settings.pipeline)]
@@ -82,7 +90,7 @@ def _frames(
         "quarantined": measure_quality.quarantine_facts(
             _whole_files(lake, QUARANTINED_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
         ),
-        "duplicate_ids": measure_quality.duplicate_id_facts(clicks.where(with_earlier), lateness).where(
+        "duplicate_ids": measure_quality.duplicate_id_facts(settled.where(with_earlier), lateness).where(
             F.col("hour_number") >= log_hours[0].number
         ),
         "click_history": click_history(lake, click_hours),
@@ -95,12 +103,21 @@ def _frames(
         if table in AGGREGATES and published:
             rows = _whole_files(lake, AGGREGATES[table], may_have_click_hours(AGGREGATES[table], published))
             frames[f"published_by_{key}"] = measure_quality.published_facts(rows, str(table.bucket_key))
+    for key, table in live_tables(lake).items():
+        frames[f"live_by_{key}"] = measure_quality.live_facts(
+            _whole_files(lake, table, may_have_click_hours(table, click_hours))
+        )
     return frames
 
 
 def _whole_files(lake: Lake, table: Table, *choices: pc.Expression) -> DataFrame:
     """The rows of the files chosen, but for lost ones: ``_file_facts`` tells of these, in words."""
     return lake.read_files(table, *choices, leave_out_lost=True)
+
+
+def _is_open(fact: Mapping[str, Any], is_open: Mapping[str, Collection[Hour]]) -> bool:
+    hours = is_open.get(fact["source"], ())
+    return bool(hours) and Hour.of(date.fromisoformat(fact["log_date"]), fact["log_hour"]) in hours
 
 
 def _newest_metrics(lake: Lake, arguments: JobArguments) -> list[dict[str, Any]]:

@@ -62,12 +62,24 @@ def settle(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Hour
 
 def settled_clicks(lake: Lake, clicks: DataFrame) -> DataFrame:
     """These rows of ``clicks`` but for those of log hours of streamed sources that are open still."""
+    return less_open(clicks, open_log_hours(lake))
+
+
+def open_log_hours(lake: Lake) -> dict[str, set[Hour]]:
+    """The log hours of each streamed source that are not settled."""
+    is_open: dict[str, set[Hour]] = {}
     for name, source in load_sources(lake.settings).items():
         if source.stream is not None and lake.exists(STREAM_BATCHES):
             rows = lake.read_rows(STREAM_BATCHES, ["log_date", "log_hour"], [("source", "=", name)])
             streamed = {_log_hour(row) for row in rows}
-            is_open = streamed - _settled_lines(lake, name, min(streamed)).keys() if streamed else set()
-            clicks = clicks.where(f"NOT ({log_hours_predicate(name, is_open)})")
+            is_open[name] = streamed - _settled_lines(lake, name, min(streamed)).keys() if streamed else set()
+    return is_open
+
+
+def less_open(clicks: DataFrame, is_open: Mapping[str, Iterable[Hour]]) -> DataFrame:
+    """The clicks but those of these open log hours."""
+    for name, hours in is_open.items():
+        clicks = clicks.where(f"NOT ({log_hours_predicate(name, hours)})")
     return clicks
 
 

@@ -11,8 +11,9 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from include.errors import ClickmillError, StreamRunsAlreadyError
+from include.errors import StreamRunsAlreadyError
 from include.settings import Settings
+from include.stream_dependence import checkpoint_folder, keep_with_checkpoint
 from include.stream_supervision import lock_file
 
 
@@ -27,8 +28,7 @@ class StreamCheckpoint:
     @classmethod
     def of(cls, settings: Settings, source: str, live_key: str | None = None) -> StreamCheckpoint:
         """That of the query that reads the source's topic, or of its live counts by a key; one lock is for all."""
-        name = f"{source}-live-{live_key}" if live_key else source
-        return cls(source, settings.streams / name, lock_file(settings, source))
+        return cls(source, checkpoint_folder(settings, source, live_key), lock_file(settings, source))
 
     def stream_id(self) -> str:
         """The id under which the tables know the stream's batches; kept with the checkpoint, and made with it.
@@ -39,17 +39,9 @@ class StreamCheckpoint:
             ClickmillError: if the folder cannot be written.
         """
         file = self.folder / "stream_id"
-        try:
-            if not file.exists():
-                self.folder.mkdir(parents=True, exist_ok=True)
-                fresh = file.with_name(f".{file.name}")
-                fresh.write_text(f"{self.source}-{uuid4()}\n", encoding="utf-8")
-                fresh.replace(file)
-            return file.read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise ClickmillError(
-                f"the checkpoint {self.folder} cannot be written ({error.strerror}); start the stream again when it can"
-            ) from error
+        if not file.exists():
+            keep_with_checkpoint(file, f"{self.source}-{uuid4()}\n")
+        return file.read_text(encoding="utf-8").strip()
 
     def has_begun(self) -> bool:
         """Whether it tells from which offsets to go on."""

@@ -18,16 +18,17 @@ from types import FrameType
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from include.errors import ClickmillError
+from include.errors import ClickmillError, UsageError
 from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
 from include.sources import Source, choose_streamed
+from include.stream_dependence import Dependence, dependences, require_fit
 from include.stream_supervision import say_alive
 from spark_jobs import stream_live, stream_query
 from spark_jobs.io import Lake
 from spark_jobs.session import spark_session
 from spark_jobs.stream_checkpoint import StreamCheckpoint
-from spark_jobs.stream_failure import failure_of
+from spark_jobs.stream_failure import failure_of, is_of_other_state
 from spark_jobs.stream_input import input_of
 from spark_jobs.stream_progress import ProgressLog, keep
 
@@ -42,23 +43,30 @@ class SourceStream:
     lake: Lake
     source: Source
     available_now: bool
-    is_alone: bool
+    live: bool
     logs: list[ProgressLog] = field(default_factory=list)
-    failure: str | None = None
+    made_for: dict[str, Dependence] = field(default_factory=dict)
+    failure: ClickmillError | None = None
 
     def start_clicks(self) -> None:
         """Start to read the source.
 
         Raises:
+            UsageError: if one of its checkpoints was made for something else.
             ClickmillError: if it is not known from where to go on.
         """
+        require_fit(self.lake.settings, self.source, live=self.live)
+        self.made_for = dependences(self.lake.settings, self.source, live=self.live)
+        for dependence in self.made_for.values():
+            dependence.keep_if_absent()
         query = stream_query.start(self.lake.spark, self.lake.settings, self.source, available_now=self.available_now)
         self.logs.append(ProgressLog(self.source.name, "clicks", query))
+        self.made_for["clicks"].keep()
         print(f"the stream of {self.source.name} runs", flush=True)
 
     def start_live(self) -> None:
-        """Start to count its clicks live."""
-        for key in self.lake.settings.pipeline.counts:
+        """Start to count its clicks live, if they are to be and it has not failed."""
+        for key in self.lake.settings.pipeline.counts if self.live and self.failure is None else ():
             query = stream_live.start(
                 self.lake.spark, self.lake.settings, self.source, key, available_now=self.available_now
             )
@@ -77,16 +85,17 @@ class SourceStream:
             if error := log.handle.exception():
                 source_input = input_of(self.lake.spark, self.lake.settings, self.source)
                 said = failure_of(str(error), source_input.explained)
-                self.fail(f"the stream of {log.source} ({log.query}) failed: {said}")
+                if is_of_other_state(str(error)):
+                    self.fail(UsageError(self.made_for[log.query].keep_refusal(said)))
+                else:
+                    self.fail(ClickmillError(f"the stream of {log.source} ({log.query}) failed: {said}"))
                 return False
         return is_running
 
-    def fail(self, why: str) -> None:
-        """End its queries; where there are others that go on, it is said at once."""
+    def fail(self, why: ClickmillError) -> None:
+        """End its queries."""
         self.failure = why
         self.stop()
-        if not self.is_alone:
-            print(f"{why}; the other streams go on", file=sys.stderr, flush=True)
 
     def stop(self) -> None:
         """End its queries."""
@@ -116,30 +125,42 @@ def run(
         for source in sources:
             stack.enter_context(StreamCheckpoint.of(settings, source.name).owned())
         stack.enter_context(_loss_of_server_told(names))
-        streams = [SourceStream(lake, source, available_now, len(sources) == 1) for source in sources]
+        streams = [SourceStream(lake, source, available_now, live) for source in sources]
         for stream in streams:
             stack.callback(stream.stop)
             try:
                 stream.start_clicks()
             except ClickmillError as error:
-                if stream.is_alone:
-                    raise
-                stream.fail(f"the stream of {stream.source.name} did not start: {error}")
+                stream.fail(error)
+        _tell_failures(streams, [stream for stream in streams if stream.failure is None])
         if available_now:
             _follow(streams)
-        if live:
-            for stream in streams:
-                if stream.failure is None:
-                    stream.start_live()
+        for stream in streams:
+            stream.start_live()
         _follow(streams)
-        if failures := [stream.failure for stream in streams if stream.failure is not None]:
-            raise ClickmillError("; ".join(failures))
+        failures = [stream.failure for stream in streams if stream.failure is not None]
+        if len(failures) == 1:
+            raise failures[0]
+        if failures:
+            raise ClickmillError("; ".join(map(str, failures)))
 
 
 def _follow(streams: Sequence[SourceStream]) -> None:
     """Look after the streams until all have ended."""
-    while [stream for stream in streams if stream.look()]:
-        time.sleep(POLL_SECONDS)
+    running = [stream for stream in streams if stream.failure is None]
+    while running:
+        still = [stream for stream in running if stream.look()]
+        _tell_failures(running, still)
+        running = still
+        if running:
+            time.sleep(POLL_SECONDS)
+
+
+def _tell_failures(streams: Sequence[SourceStream], going_on: Sequence[SourceStream]) -> None:
+    """Say at once what streams have failed of where others go on; else it is the end, and said there."""
+    for stream in streams:
+        if stream.failure is not None and going_on:
+            print(f"{stream.failure}; the other streams go on", file=sys.stderr, flush=True)
 
 
 @contextmanager

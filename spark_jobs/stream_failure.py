@@ -7,7 +7,20 @@ from collections.abc import Callable
 
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:\s.*\n)*(?:\w+\.)*(\S.*)")
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+#: Spark's names for what a checkpoint has and the query has not, or the other way round.
+_OTHER_STATE = re.compile(
+    r"\[(STREAMING_STATEFUL_OPERATOR_(?:NOT_MATCH_IN_STATE_METADATA|MISSING_STATE_DIRECTORY)"
+    r"|(?:CANNOT_LOAD_STATE_STORE\.|STATE_STORE_)(?:KEY|VALUE)_(?:SCHEMA_NOT_COMPATIBLE|ROW_FORMAT_VALIDATION_FAILURE)"
+    r"|STATE_STORE_INVALID_CONFIG_AFTER_RESTART"
+    r"|DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE)\]"
+    r" ([\s\S]*?)(?=\s*SQLSTATE: |\n\tat |\nJVM |\s*\Z)"
+)
 _SQL_STATE = re.compile(r"\s*SQLSTATE: \w+")
+
+
+def is_of_other_state(told: str) -> bool:
+    """Whether Spark refuses the checkpoint for what is in it: the same again would fail again."""
+    return _OTHER_STATE.search(told.partition("=== Streaming Query ===")[0]) is not None
 
 
 def failure_of(told: str, explained: Callable[[str], str | None]) -> str:
@@ -19,6 +32,9 @@ def failure_of(told: str, explained: Callable[[str], str | None]) -> str:
     if explanation := explained(reason):
         return explanation
     raised, causes = _RAISED.findall(reason), _CAUSE.findall(reason)
+    if other := _OTHER_STATE.search(reason):
+        said = " ".join(other[2].split())
+        return f"Spark refuses the checkpoint, its state is of another query ({other[1]}: {said})"
     first = (reason.strip().splitlines() or [""])[0]
     what = _SQL_STATE.sub("", raised[-1] if raised else first.rpartition("terminated with exception: ")[2])
     if causes and causes[-1] not in what:

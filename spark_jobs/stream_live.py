@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from include.counting import CountKey, live_count_table
+from include.counting import CountKey, count_table, live_count_table
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
@@ -21,10 +21,11 @@ from spark_jobs.io import Lake
 from spark_jobs.session import configure
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from spark_jobs.stream_writer import start_writer
-from spark_jobs.transforms.live_counts import clicks_per_hour, count_live
+from spark_jobs.transforms.groupings import Grouping, grouping_of, instances_of
+from spark_jobs.transforms.live_counts import clicks_per_hour, clicks_per_instance, count_live
 
-#: The name of what is observed in each micro-batch.
-OBSERVED = "clicks_per_hour"
+#: The name of what is observed in each micro-batch: clicks per hour and, where the grouping tells, per instance.
+OBSERVED = "clicks"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def start(
     live = settings.pipeline.live
     lake = Lake(spark, settings)
     clicks = lake.read_stream(CLICKS).where(F.col("source") == source.name)
-    counts = count_live(clicks.observe(OBSERVED, clicks_per_hour().alias(OBSERVED)), key, live.watermark_minutes)
+    grouping = grouping_of(settings.pipeline.counts[key], key, lake.buckets(count_table(key)))
+    counts = count_live(_observed(clicks, grouping), key, live.watermark_minutes)
     writer = counts.writeStream.outputMode("update").foreachBatch(LiveUpdate(settings, key))
     return start_writer(
         spark,
@@ -62,3 +64,13 @@ def start(
         state_partitions=live.state_partitions,
         trigger_seconds=None if available_now else live.trigger_seconds,
     )
+
+
+def _observed(clicks: DataFrame, grouping: Grouping) -> DataFrame:
+    """The same clicks; what they are per hour and instance is in the progress of each micro-batch."""
+    grouping.require_columns(clicks)
+    observed = [clicks_per_hour().alias("per_hour")]
+    instance = grouping.instance_of_row(clicks.columns)
+    if instance is not None:
+        observed.append(clicks_per_instance(instance, instances_of(grouping, clicks)).alias("per_instance"))
+    return clicks.observe(OBSERVED, *observed)

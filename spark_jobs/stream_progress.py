@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from include.log_hours import Hour
 from include.tables import STREAM_PROGRESS
 from spark_jobs.io import Lake
 from spark_jobs.stream_live import OBSERVED
@@ -69,16 +70,31 @@ def progress_rows(source: str, query: str, said: Mapping[str, Any]) -> list[dict
     rows = sum(of["rows"] for of in partitions) if partitions else _row_count(said["sources"][0])
     common["rows_per_second"] = rows / seconds if seconds else 0.0
     if not partitions:
-        return [common | {"rows": rows, "too_late": too_late(said, watermark)}]
+        late = too_late_by_hour(said, watermark)
+        of_clicks = {"too_late": sum(late.values()), "too_late_by_hour": late, "rows_per_instance": per_instance(said)}
+        return [common | {"rows": rows} | of_clicks]
     return [common | {"too_late": 0} | of for of in partitions]
 
 
-def too_late(said: Mapping[str, Any], watermark: datetime) -> int:
-    """How many clicks of a micro-batch are of hours that were over, by its watermark, when it began."""
-    observed = said.get("observedMetrics", {}).get(OBSERVED)
-    hours = json.loads(observed["values"][0] or "[]") if observed else []
+def too_late_by_hour(said: Mapping[str, Any], watermark: datetime) -> dict[str, int]:
+    """How many clicks of a micro-batch are of each hour that was over, by its watermark, when it began."""
+    observed = _observed(said)
+    hours = json.loads(observed[0]) if observed else []
     passed = watermark.timestamp() / 3600
-    return sum(int(hour["y"]) for hour in hours if hour["x"] + 1 <= passed)
+    return {str(Hour.of_number(int(hour["x"]))): int(hour["y"]) for hour in hours if hour["x"] + 1 <= passed}
+
+
+def per_instance(said: Mapping[str, Any]) -> list[int] | None:
+    """The clicks of a micro-batch by instance; none where the grouping does not tell the instance of a click."""
+    observed = _observed(said)
+    counts: list[int] | None = json.loads(observed[1]) if len(observed) > 1 else None
+    return counts
+
+
+def _observed(said: Mapping[str, Any]) -> list[str]:
+    """JSON each, per hour and per instance; null where there were no clicks."""
+    values: list[str | None] = said.get("observedMetrics", {}).get(OBSERVED, {}).get("values", [])
+    return [value or "[]" for value in values]
 
 
 def keep(lake: Lake, rows: list[tuple[Any, ...]]) -> None:

@@ -21,6 +21,7 @@ from rich.console import Console
 
 from expectations.history import judge_history
 from expectations.judge import Outcome, judge
+from expectations.live import judge_live
 from expectations.metrics import Facts, click_hour_frame, grouping_frame, log_hour_frame
 from expectations.suites import click_hour_checks, grouping_checks, log_hour_checks
 from include.buckets import Layout
@@ -138,6 +139,7 @@ def _judge(
     frame = click_hour_frame(touched.own, facts, layouts)
     outcomes += judge("click_hours", frame, click_hour_checks(pipeline), data_docs)
     outcomes += judge("groupings", grouping_frame(facts), grouping_checks(pipeline), data_docs)
+    outcomes += judge_live(touched.own, facts, pipeline.counts, data_docs)
     return outcomes + judge_history(sources, arguments.log_hours, touched.own, facts, pipeline, data_docs)
 
 

@@ -8,7 +8,7 @@ every time.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,6 +39,14 @@ class Grouping(ABC):
     def keeps_whole(self, keys: Iterable[str]) -> bool:
         """Whether all rows that are equal in ``keys`` go to one instance, so that its count of them is complete."""
         return False
+
+    def instance_of_row(self, columns: Sequence[str]) -> Column | None:
+        """The number of the instance that a row of these columns is dealt to.
+
+        None where the row itself does not tell: FIFO and shuffle go by its place, range by all rows, and broadcast
+        deals it to every instance.
+        """
+        return None
 
     def require_columns(self, rows: DataFrame) -> None:  # noqa: B027 - most groupings go by nothing
         """Refuse rows that lack what the grouping goes by; by default it goes by nothing.
@@ -159,6 +167,10 @@ class FieldsGrouping(_Keyed):
         return F.pmod(F.hash(*self.keys), F.lit(self.instances))
 
     @override
+    def instance_of_row(self, columns: Sequence[str]) -> Column:
+        return self.bucket()
+
+    @override
     def deal(self, rows: DataFrame) -> DataFrame:
         self.require_columns(rows)
         dealt = rows.repartition(self.instances, *self.keys)
@@ -190,7 +202,7 @@ class CustomGrouping(_Dealt):
     @override
     def require_columns(self, rows: DataFrame) -> None:
         try:
-            rows.select(self.instance()).schema  # noqa: B018 - asks Spark whether it understands the expression
+            rows.select(self.instance_of_row(rows.columns)).schema  # noqa: B018 - asks Spark whether it understands the expression
         except PySparkException as error:
             raise UsageError(
                 f"grouping {self.described()}: {str(error).splitlines()[0]}; expected a SQL expression over "
@@ -199,10 +211,10 @@ class CustomGrouping(_Dealt):
 
     @override
     def deal(self, rows: DataFrame) -> DataFrame:
-        return rows.repartitionById(self.instances, self.instance())
+        return rows.repartitionById(self.instances, self.instance_of_row(rows.columns))
 
-    def instance(self) -> Column:
-        """The number of the instance, 0 to ``instances`` - 1."""
+    @override
+    def instance_of_row(self, columns: Sequence[str]) -> Column:
         return F.pmod(F.hash(F.expr(self.expression)), F.lit(self.instances))
 
     @override
@@ -238,11 +250,15 @@ class SaltedFieldsGrouping(_Keyed):
     @override
     def deal(self, rows: DataFrame) -> DataFrame:
         self.require_columns(rows)
-        salt = F.pmod(F.xxhash64(*rows.columns), F.lit(self.salts)).cast("int")
+        return rows.repartitionById(self.instances, self.instance_of_row(rows.columns))
+
+    @override
+    def instance_of_row(self, columns: Sequence[str]) -> Column:
+        salt = F.pmod(F.xxhash64(*columns), F.lit(self.salts)).cast("int")
         if self.hot_keys:
             salt = F.when(F.col(self.keys[0]).isin(*self.hot_keys), salt).otherwise(0)
         first = F.pmod(F.hash(*self.keys), F.lit(self.instances))
-        return rows.repartitionById(self.instances, F.pmod(first + salt, F.lit(self.instances)))
+        return F.pmod(first + salt, F.lit(self.instances))
 
     @override
     def described(self) -> str:
@@ -258,6 +274,10 @@ class GlobalGrouping(Grouping):
     @override
     def deal(self, rows: DataFrame) -> DataFrame:
         return rows.repartition(1)
+
+    @override
+    def instance_of_row(self, columns: Sequence[str]) -> Column:
+        return F.lit(0)
 
     @override
     def keeps_whole(self, keys: Iterable[str]) -> bool:

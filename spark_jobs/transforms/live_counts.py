@@ -47,3 +47,8 @@ def clicks_per_hour() -> Column:
     """
     hour = F.floor(F.unix_seconds("clicked_at") / 3600).cast("double")
     return F.to_json(F.histogram_numeric(hour, F.lit(_MOST_HOURS)))
+
+
+def clicks_per_instance(instance: Column, instances: int) -> Column:
+    """As JSON, an array of how many clicks each instance has, from instance 0 on."""
+    return F.to_json(F.array(*(F.count_if(instance == number) for number in range(instances))))

@@ -94,6 +94,12 @@ def _contents(key: str) -> list[Column]:
     ]
 
 
+def live_facts(live: DataFrame) -> DataFrame:
+    """One row per source and click hour of a live table: the clicks of its windows of an hour."""
+    hourly = live.where("window_seconds = 3600")
+    return hourly.groupBy("source", *_CLICK_HOUR).agg(F.sum("click_count").alias("clicks"))
+
+
 def click_history_facts(counts: DataFrame) -> DataFrame:
     """One row per click hour, of ``clicks_by_country_hourly``: ``hour``, such as 2026-03-01T05, clicks and visitors.
 

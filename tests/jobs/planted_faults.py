@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from expectations.checks import Check
-from expectations.suites import click_hour_checks, grouping_checks, log_hour_checks, schema_drift, volume
+from expectations.suites import click_hour_checks, grouping_checks, live, log_hour_checks, schema_drift, volume
 from include.log_hours import Hour
 from include.settings import REPOSITORY, PipelineSettings
 from include.sources import JsonFields, Source
@@ -34,6 +34,7 @@ from include.tables import (
 )
 from tests.jobs.fault import Fault, Lines
 from tests.jobs.history_faults import HISTORY_FAULTS
+from tests.jobs.live_faults import LIVE_FAULTS
 from tests.jobs.temporary_lake import TemporaryLake, click
 
 PAGE = REPOSITORY / "docs" / "checks.md"
@@ -645,7 +646,7 @@ TABLE_WIDE = [
     ],
 ]
 
-FAULTS = [*LANDED, *PLANTED, *(fault for faults in TABLE_WIDE for fault in faults), *HISTORY_FAULTS]
+FAULTS = [*LANDED, *PLANTED, *(fault for faults in TABLE_WIDE for fault in faults), *HISTORY_FAULTS, *LIVE_FAULTS]
 
 
 def all_checks() -> dict[str, tuple[str, Check]]:
@@ -658,7 +659,11 @@ def all_checks() -> dict[str, tuple[str, Check]]:
             *volume.log_hour_checks(settings.volume),
             *schema_drift.log_hour_checks(settings.schema_drift),
         ],
-        "click hour": [*click_hour_checks(settings), *volume.click_hour_checks(settings.volume)],
+        "click hour": [
+            *click_hour_checks(settings),
+            *live.click_hour_checks(settings.counts),
+            *volume.click_hour_checks(settings.volume),
+        ],
         "operator": grouping_checks(settings),
     }
     return {f"{check.suite}.{check.name}": (kind, check) for kind, checks in by_kind.items() for check in checks}

@@ -142,4 +142,4 @@ class TemporaryLake:
 def _plain(value: Any, table: Table, name: str) -> Any:
     # A table of an earlier version has columns that are declared no more.
     declared = next((column.type for column in table.columns if column.name == name), "")
-    return dict(sorted(value)) if declared.startswith("MAP") else value
+    return dict(sorted(value)) if declared.startswith("MAP") and value is not None else value

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from include.sources import KafkaTopic
-from spark_jobs.stream_failure import failure_of
+from spark_jobs.stream_failure import failure_of, is_of_other_state
 from spark_jobs.stream_topic import lost_records
 
 TOPIC = KafkaTopic(topic="clicks")
@@ -77,3 +77,33 @@ with consumer group spark.
         "for topic partition clicks-0); they are lost: to go on without them, set fail_on_data_loss = false in the "
         "source's kafka table"
     )
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            "(STREAM_FAILED) [STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator "
+            "name does not match with the operator in state metadata.\nStateful operators in the metadata: "
+            "[(OperatorId: 0 -> OperatorName: dedupeWithinWatermark)]; Stateful operators in current batch: []. "
+            "SQLSTATE: 42K03",
+            "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA: Streaming stateful operator name does not match "
+            "with the operator in state metadata. Stateful operators in the metadata: [(OperatorId: 0 -> "
+            "OperatorName: dedupeWithinWatermark)]; Stateful operators in current batch: [].",
+        ),
+        (
+            f"{FAILED}[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match existing state key "
+            "schema.\nExisting schema=a; provided schema=b SQLSTATE: XXKST",
+            "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE: Provided key schema does not match existing state key schema. "
+            "Existing schema=a; provided schema=b",
+        ),
+    ],
+)
+def test_state_of_another_query_is_told_as_such(told: str, said: str) -> None:
+    assert is_of_other_state(told + QUERY)
+    refuses = "Spark refuses the checkpoint, its state is of another query"
+    assert failure_of(told + QUERY, TOPIC) == f"{refuses} ({said})"
+
+
+def test_other_failures_are_not_of_state() -> None:
+    assert not is_of_other_state(f"{FAILED}java.io.IOException: No space left" + QUERY)

@@ -9,11 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
-from ops.bootstrap import JAVA_VERSIONS, REPOSITORY, UV_LOCK
+from ops.bootstrap import BROKER_JARS_LOCK, JAVA_VERSIONS, REPOSITORY, UV_LOCK
 
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
+BROKER_JARS = (REPOSITORY / BROKER_JARS_LOCK).read_text()
 REQUIREMENTS = (REPOSITORY / "requirements.txt").read_text()
 
 
@@ -65,6 +66,24 @@ def test_database_is_reached_through_the_shared_socket_by_drivers_that_are_locke
     assert urlsplit(address).scheme == "postgresql+psycopg2"
     for package in ("psycopg2-binary", "asyncpg"):
         assert re.search(rf"^{package}==\d", REQUIREMENTS, re.MULTILINE), f"{package} is not in requirements.txt"
+
+
+def test_broker_is_there_when_it_is_asked_for_and_for_the_project_only() -> None:
+    broker = SERVICES["kafka"]
+    environment = broker["environment"]
+    advertised = environment["KAFKA_ADVERTISED_LISTENERS"].removeprefix("PLAINTEXT://")
+
+    assert broker["profiles"] == ["kafka"]
+    assert [name for name, service in SERVICES.items() if "profiles" in service] == ["kafka"]
+    assert not any("kafka" in service.get("depends_on", {}) for service in SERVICES.values())
+    assert "ports" not in broker
+    assert advertised.startswith("kafka:")
+    assert advertised in broker["healthcheck"]["test"]
+    assert SERVICES["clickmill"]["environment"]["CLICKMILL_KAFKA"] == f"${{CLICKMILL_KAFKA:-{advertised}}}"
+    assert mounts("kafka") == {environment["KAFKA_LOG_DIRS"]: "kafka"}
+    embedded = re.search(r"^org\.apache\.kafka:kafka_[\d.]+:([\d.]+) ", BROKER_JARS, re.MULTILINE)
+    assert embedded
+    assert broker["image"] == f"docker.io/apache/kafka:{embedded[1]}"
 
 
 def test_images_of_others_are_pinned_and_our_own_is_built_here() -> None:
@@ -121,7 +140,8 @@ def test_versions_are_said_in_the_lock_files_only() -> None:
     assert not installed, f"{installed}: ops.bootstrap installs what the lock files name"
     assert "==" not in DOCKERFILE
     for file in ("Dockerfile", "docker-compose.yml", ".dockerignore"):
-        assert "://" not in (REPOSITORY / file).read_text().replace("postgresql+psycopg2://", "")
+        text = re.sub(r"\b(postgresql\+psycopg2|PLAINTEXT|CONTROLLER)://", "", (REPOSITORY / file).read_text())
+        assert "://" not in text
     copied = " ".join(instructions("COPY"))
     assert all(lock in copied for lock in ("requirements.txt", UV_LOCK, "jars.lock"))
 

@@ -49,6 +49,16 @@ def test_without_brokers_it_is_the_embedded_one_which_must_run(tmp_path: Path) -
     assert bootstrap_servers(topic, settings) == "127.0.0.1:9"
 
 
+def test_brokers_of_the_environment_are_those_of_sources_that_name_none(tmp_path: Path) -> None:
+    _, source = streamed(tmp_path, 'topic = "t"')
+    settings = Settings.from_environment({"CLICKMILL_HOME": str(tmp_path), "CLICKMILL_KAFKA": "kafka:9092"})
+    topic = topic_of(source)
+    assert bootstrap_servers(topic, settings) == "kafka:9092"
+    assert bootstrap_servers(topic.model_copy(update={"bootstrap_servers": "b:1"}), settings) == "b:1"
+    unset = Settings.from_environment({"CLICKMILL_HOME": str(tmp_path), "CLICKMILL_KAFKA": ""})
+    assert unset.kafka is None
+
+
 @pytest.mark.parametrize(
     ("kafka", "said"),
     [

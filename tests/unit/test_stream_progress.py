@@ -28,7 +28,7 @@ TOPIC: dict[str, Any] = {
 TABLE: dict[str, Any] = TOPIC | {
     "sources": [{"description": "DeltaSource[file:/lake/clicks]", "numInputRows": 40}],
     "eventTime": {"watermark": "2026-11-21T19:00:00.000Z"},
-    "observedMetrics": {"clicks_per_hour": {"values": ['[{"x":494393.0,"y":3.0},{"x":494394.0,"y":2.0}]']}},
+    "observedMetrics": {"clicks": {"values": ['[{"x":494393.0,"y":3.0},{"x":494394.0,"y":2.0}]']}},
 }
 #: Hours since 1970 of 2026-11-21T18, by the calendar.
 HOUR_18 = int(datetime(2026, 11, 21, 18, tzinfo=UTC).timestamp()) // 3600
@@ -49,11 +49,13 @@ def test_each_partition_of_a_topic_has_what_was_read_and_what_is_left() -> None:
 
 def test_what_is_too_late_for_live_is_told_by_the_hours_that_the_watermark_has_passed() -> None:
     observed = f'[{{"x":{HOUR_18}.0,"y":3.0}},{{"x":{HOUR_18 + 1}.0,"y":2.0}}]'
-    said = TABLE | {"observedMetrics": {"clicks_per_hour": {"values": [observed]}}}
+    said = TABLE | {"observedMetrics": {"clicks": {"values": [observed]}}}
     (row,) = progress_rows("web", "url", said)
     assert (row["rows"], row["too_late"], row["rows_per_second"]) == (40, 3, 20.0)
+    assert row["too_late_by_hour"] == {"2026-11-21T18": 3}
     before = said | {"eventTime": {"watermark": "2026-11-21T18:59:59.999Z"}}
-    assert progress_rows("web", "url", before)[0]["too_late"] == 0
+    (row,) = progress_rows("web", "url", before)
+    assert (row["too_late"], row["too_late_by_hour"]) == (0, {})
 
 
 def test_of_files_the_lines_are_counted_once_and_nobody_knows_how_many_wait() -> None:
@@ -66,3 +68,10 @@ def test_of_files_the_lines_are_counted_once_and_nobody_knows_how_many_wait() ->
 def test_before_the_first_event_there_is_no_watermark() -> None:
     (row,) = progress_rows("web", "url", TABLE | {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}})
     assert (row["watermark"], row["watermark_delay"]) == (None, None)
+
+
+def test_rows_per_instance_are_there_where_the_grouping_tells_the_instance() -> None:
+    observed = {"observedMetrics": {"clicks": {"values": ["[]", "[30,0,10]"]}}}
+    assert progress_rows("web", "url", TABLE | observed)[0]["rows_per_instance"] == [30, 0, 10]
+    assert progress_rows("web", "url", TABLE)[0]["rows_per_instance"] is None
+    assert {row.get("rows_per_instance") for row in progress_rows("web", "clicks", TOPIC)} == {None}

@@ -1,0 +1,137 @@
+"""A stream whose configuration has changed since its checkpoint was made: it goes on, or says why not, at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from include.errors import UsageError
+from include.log_hours import Hour
+from include.stream_dependence import MADE_FOR, REFUSED
+from include.stream_supervision import sign_of_life, supervise
+from include.tables import CLICKS, CLICKS_BY_URL_LIVE
+from tests.jobs.temporary_lake import click
+from tests.stream.kafka_broker import Record
+from tests.stream.streamed_lake import StreamedLake
+
+HOUR = Hour.parse("2026-03-01T08")
+EVENT_ID = 'event_id = "event_id"\n'
+
+
+def produce(lake: StreamedLake, *event_ids: str) -> None:
+    at = int(HOUR.start.timestamp() * 1000)
+    lake.broker.produce(lake.topic, [Record(0, at, click(name, f"{HOUR}:00:00Z")) for name in event_ids])
+
+
+def event_ids(lake: StreamedLake) -> list[str]:
+    return sorted(row["event_id"] for row in lake.rows(CLICKS))
+
+
+def configure(lake: StreamedLake, old: str, new: str, **kafka: Any) -> None:
+    """The source with one line of its settings changed."""
+    lake.configure(**kafka)
+    text = lake.settings.sources_file.read_text(encoding="utf-8")
+    assert old in text
+    lake.settings.sources_file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def set_pipeline(lake: StreamedLake, text: str) -> None:
+    file = lake.settings.pipeline_file
+    file.write_text(file.read_text(encoding="utf-8") + text, encoding="utf-8")
+    lake.settings.__dict__.pop("pipeline", None)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_survives_what_the_guide_says_it_does(streamed: StreamedLake) -> None:
+    produce(streamed, "a", "b")
+    streamed.read_all(live=True)
+    set_pipeline(streamed, "[live]\nwatermark_minutes = 60\nstate_partitions = 5\n")
+    configure(
+        streamed,
+        'visitor = "visitor_id"\n',
+        'client_address = "visitor_id"\n',
+        max_rows_per_batch=1,
+        trigger_seconds=0.5,
+        state_partitions=5,
+        fail_on_data_loss=False,
+        starting_offsets="latest",
+    )
+    text = streamed.settings.sources_file.read_text(encoding="utf-8")
+    streamed.settings.sources_file.write_text(
+        text.replace("scheduled = true", "scheduled = true\nlateness_hours = 2\nmax_line_bytes = 1000", 1)
+    )
+    produce(streamed, "a", "c", "d")
+    streamed.read_all(live=True)
+    assert event_ids(streamed) == ["a", "b", "c", "d"]
+    hourly = [row for row in streamed.rows(CLICKS_BY_URL_LIVE) if row["window_seconds"] == 3600]
+    assert [row["click_count"] for row in hourly] == [4]
+
+    # Since then the state is kept for 2 hours.
+    streamed.configure()
+    with pytest.raises(UsageError, match="lateness_hours was 2 and is 6"):
+        streamed.read_all()
+
+
+@pytest.mark.slow
+def test_what_it_does_not_survive_is_refused_with_what_changed_and_the_ways_out(streamed: StreamedLake) -> None:
+    produce(streamed, "a")
+    streamed.read_all()
+    topic, folder = streamed.topic, streamed.settings.streams / "web"
+    ways_out = f"; change it back, or begin a new checkpoint: stop the stream and remove {folder} ("
+
+    def refused() -> str:
+        with pytest.raises(UsageError) as by_stream:
+            streamed.read_all()
+        with pytest.raises(UsageError) as by_supervision:
+            supervise(streamed.settings, "web")
+        assert str(by_stream.value) == str(by_supervision.value)
+        assert "\n" not in str(by_stream.value)
+        return str(by_stream.value)
+
+    before = sign_of_life(streamed.settings, "web")
+    cannot = "the stream of web (clicks) cannot go on with its checkpoint: "
+    streamed.topic = f"{topic}-2"
+    streamed.configure()
+    assert refused().startswith(f"{cannot}topic was {topic} and is {topic}-2{ways_out}")
+    streamed.topic = topic
+    configure(streamed, EVENT_ID, "")
+    assert refused().startswith(f"{cannot}event_id was mapped and is not mapped{ways_out}")
+    configure(streamed, "scheduled = true", "scheduled = true\nlateness_hours = 7")
+    assert refused().startswith(f"{cannot}lateness_hours was 6 and is 7{ways_out}")
+    assert sign_of_life(streamed.settings, "web") == before, "no process was started"
+
+    streamed.configure()
+    produce(streamed, "a", "b")
+    streamed.read_all()
+    assert event_ids(streamed) == ["a", "b"], "changed back, it goes on, and knows its duplicates"
+
+
+@pytest.mark.slow
+def test_what_spark_refuses_is_told_and_not_tried_again(streamed: StreamedLake) -> None:
+    """As a checkpoint of an earlier version, which does not say what it was made for."""
+    produce(streamed, "a")
+    streamed.read_all()
+    folder = streamed.settings.streams / "web"
+    (folder / MADE_FOR).unlink()
+    configure(streamed, EVENT_ID, "")
+    produce(streamed, "b")
+    with pytest.raises(UsageError) as first:
+        streamed.read_all()
+    told = str(first.value)
+    assert told.startswith(
+        "the stream of web (clicks) cannot go on with its checkpoint: Spark refuses the checkpoint, its state is of "
+        "another query (STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA: "
+    )
+    assert "dedupeWithinWatermark" in told
+    assert f"remove {folder / REFUSED}, or begin a new checkpoint: stop the stream and remove {folder} (" in told
+    assert "\n" not in told
+    before = sign_of_life(streamed.settings, "web")
+    with pytest.raises(UsageError) as again:
+        supervise(streamed.settings, "web")
+    assert str(again.value) == told
+    assert sign_of_life(streamed.settings, "web") == before, "no process was started"
+
+    streamed.configure()
+    streamed.read_all()
+    assert event_ids(streamed) == ["a", "b"]

@@ -1,0 +1,125 @@
+"""Groupings on a real stream: how many clicks each instance has, and in which order a key's clicks reach it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from include.buckets import bucket_of
+from include.kafka import topic_of
+from include.log_hours import Hour
+from include.tables import CLICKS, STREAM_PROGRESS
+from tests.jobs.temporary_lake import click
+from tests.stream.kafka_broker import Record
+from tests.stream.streamed_lake import StreamedLake
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+HOUR = Hour.parse("2026-03-01T08")
+URLS = [f"http://shop.test/{number}" for number in range(40)]
+CLICKS_SENT, INSTANCES = 3000, 4
+
+
+def records() -> list[Record]:
+    """Clicks in the order of their time, half of them on one URL; a URL's go to one partition of the topic."""
+    rng = random.Random(5)
+    sent = []
+    for number in range(CLICKS_SENT):
+        at = HOUR.start + timedelta(seconds=number)
+        url = URLS[0] if rng.random() < 0.5 else rng.choice(URLS)
+        line = click(f"e{number}", at.isoformat(), url, geo={"country": rng.choice(["DE", "FR"])})
+        sent.append(Record(bucket_of(url, 3), int(at.timestamp() * 1000), line))
+    return sent
+
+
+def test_progress_says_how_many_clicks_each_instance_of_the_configured_grouping_has(streamed: StreamedLake) -> None:
+    pipeline = streamed.settings.pipeline_file
+    pipeline.write_text(
+        pipeline.read_text() + '[counts.country_code]\ngrouping = "shuffle"\n[counts.visitor_id]\ngrouping = "custom"\n'
+        "expression = \"substring(url, -1, 1) = '7'\"\ninstances = 3\n",
+        encoding="utf-8",
+    )
+    sent, before = records(), Counter[int]()
+    for part in (sent[:1000], sent[1000:]):
+        streamed.broker.produce(streamed.topic, part)
+        streamed.read_all(live=True)
+        by_bucket = Counter(bucket_of(row["url"], INSTANCES) for row in streamed.rows(CLICKS))
+        newest = max(
+            (row for row in streamed.rows(STREAM_PROGRESS) if row["query"] == "url" and row["rows"]),
+            key=lambda row: row["batch_id"],
+        )
+        assert newest["rows_per_instance"] == [by_bucket[n] - before[n] for n in range(INSTANCES)]
+        before = by_bucket
+    progress = streamed.rows(STREAM_PROGRESS)
+    assert {row["rows_per_instance"] for row in progress if row["query"] in ("clicks", "country_code")} == {None}
+    of_expression = [row["rows_per_instance"] for row in progress if row["query"] == "visitor_id"]
+    ends_in_7 = sum(row["url"].endswith("7") for row in streamed.rows(CLICKS))
+    # Spark's hash of true and false: in which instances they are is not at issue here.
+    totals = sorted(map(sum, zip(*of_expression, strict=True)))
+    assert totals == sorted([0, ends_in_7, CLICKS_SENT - ends_in_7])
+
+
+def test_fields_grouping_keeps_a_keys_order_on_the_stream_and_shuffle_does_not(
+    tmp_path: Path, streamed: StreamedLake
+) -> None:
+    from spark_jobs.stream_topic import read_records
+    from spark_jobs.stream_writer import start_writer
+    from spark_jobs.transforms.groupings import FieldsGrouping, ShuffleGrouping, with_instance
+
+    streamed.configure(max_rows_per_batch=1000)
+    streamed.broker.produce(streamed.topic, records())
+    dealt = tmp_path / "dealt"
+
+    def deal(rows: DataFrame, batch_id: int) -> None:
+        from pyspark.sql import functions as F
+
+        urls = rows.select(F.get_json_object(F.col("value").cast("string"), "$.url").alias("url"), "offset")
+        for grouping in (FieldsGrouping(4, ("url",)), ShuffleGrouping(4)):
+            placed = with_instance(grouping.deal(urls)).withColumn("place", F.monotonically_increasing_id())
+            placed.write.parquet(str(dealt / grouping.name / str(batch_id)))
+
+    topic = read_records(streamed.spark, topic_of(streamed.source), streamed.settings, "earliest")
+    query = start_writer(
+        streamed.spark,
+        topic.writeStream.foreachBatch(deal),
+        tmp_path / "checkpoint",
+        state_partitions=2,
+        trigger_seconds=None,
+    )
+    assert query.awaitTermination(240)
+    fields, shuffle = (_handled(dealt / name) for name in ("fields", "shuffle"))
+    assert len(list((dealt / "fields").iterdir())) >= 3, "several micro-batches"
+    assert _instances_of(fields, URLS[0]) == 1
+    assert _instances_of(shuffle, URLS[0]) == INSTANCES
+    print("out of order: fields", _out_of_order(fields), "shuffle", _out_of_order(shuffle))
+    assert _out_of_order(fields) == 0
+    assert _out_of_order(shuffle) > CLICKS_SENT / 4
+
+
+def _handled(folder: Path) -> list[dict[str, Any]]:
+    """What the instances handled, in the order in which they did."""
+    batches = sorted(folder.iterdir(), key=lambda batch: int(batch.name))
+    rows = [sorted(pq.read_table(batch).to_pylist(), key=lambda row: row["place"]) for batch in batches]
+    assert sum(map(len, rows)) == CLICKS_SENT
+    return [row for of_batch in rows for row in of_batch]
+
+
+def _instances_of(rows: list[dict[str, Any]], url: str) -> int:
+    return len({row["instance_id"] for row in rows if row["url"] == url})
+
+
+def _out_of_order(rows: list[dict[str, Any]]) -> int:
+    """Clicks that an instance handles after a later one of the same URL; a URL is in one partition: offsets tell."""
+    latest: dict[tuple[int, str], int] = defaultdict(int)
+    count = 0
+    for row in rows:
+        place = (row["instance_id"], row["url"])
+        count += row["offset"] < latest[place]
+        latest[place] = max(row["offset"], latest[place])
+    return count
