@@ -2,7 +2,7 @@
 
 Everything that is compared runs in one go, in turn, several rounds; medians and ratios are what to quote.
 Sizes: ``BENCH_CLICKS`` (2,000,000), ``BENCH_ROUNDS`` (5); ``BENCH_ONLY`` names parts: duckdb, memory, dag, quality,
-pages.
+measuring, pages.
 """
 
 from __future__ import annotations
@@ -122,10 +122,11 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
     spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
     status = SparkStatus.of(spark)
     assert status is not None
-    ingest_clicks.run(spark, settings, arguments)
-    aggregate_clicks.run(spark, settings, arguments)
     jobs, worked, whole = [], [], []
     for turn in range(rounds + 1):
+        # As in every hour, the tables have just been written; the first turn warms up.
+        ingest_clicks.run(spark, settings, arguments)
+        aggregate_clicks.run(spark, settings, arguments)
         with step(spark, f"round {turn}"):
             took = seconds(lambda: validate_clicks.run(spark, settings, arguments))
         times = status.job_times(f"round {turn}")
@@ -133,10 +134,52 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
         worked.append((max(end for _, end in times) - min(start for start, _ in times)).total_seconds())
         whole.append(took)
     console.print(
-        f"validate {lines:,} clicks, 4 log hours: {jobs[0]} Spark jobs when the tables have just been written, then "
-        f"{', '.join(map(str, jobs[1:]))}; from the first job's start to the last one's end median "
-        f"{statistics.median(worked[1:]):.1f} s ({min(worked[1:]):.1f} to {max(worked[1:]):.1f}), with judging, pages "
-        f"and writing {statistics.median(whole[1:]):.1f} s ({rounds} rounds)"
+        f"validate {lines:,} clicks, 4 log hours, each time right after they were written: "
+        f"{', '.join(map(str, jobs))} Spark jobs; from the first job's start to the last one's end median "
+        f"{statistics.median(worked[1:]):.1f} s ({min(worked[1:]):.1f} to {max(worked[1:]):.1f}; {worked[0]:.1f} on a "
+        f"cold server), with judging, pages and writing {statistics.median(whole[1:]):.1f} s ({rounds} rounds)"
+    )
+    spark.stop()
+
+
+def measuring(home: Path, services: Services, clicks: int, rounds: int) -> None:
+    """Count the clicks of 4 log hours with the load of each instance measured and without, in turn."""
+    from unittest.mock import patch
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_jobs import aggregate_clicks, ingest_clicks
+    from spark_jobs.grouping_metrics import GroupingMetrics
+    from spark_jobs.session import configure
+
+    class NotMeasured(GroupingMetrics):
+        def observe(self, counts: DataFrame, operator: str, key: str, grouping: object) -> DataFrame:
+            return counts
+
+        def rows(self) -> list[tuple[object, ...]]:
+            return []
+
+    settings = replace(Settings.from_environment({}), home=home / "measuring")
+    lines = make_landing(settings.landing, 4, clicks)
+    arguments = JobArguments("web", HourRange(START, START.plus(4)))
+    os.environ["CLICKMILL_SPARK_UI_URL"] = services.spark_ui_url
+    spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
+    ingest_clicks.run(spark, settings, arguments)
+    times: dict[type, list[float]] = {GroupingMetrics: [], NotMeasured: []}
+    for turn in range(4 * rounds + 2):
+        for kind in sorted(times, key=lambda kind: kind.__name__, reverse=turn % 2 == 0):
+            with patch.object(aggregate_clicks, "GroupingMetrics", kind):
+                took = seconds(lambda: aggregate_clicks.run(spark, settings, arguments))
+            if turn > 1:
+                times[kind].append(took)
+    with_load, without = times.values()
+    pairs = sorted(one / other for one, other in zip(with_load, without, strict=True))
+    console.print(
+        f"aggregate {lines:,} clicks, load of the instances measured or not, {4 * rounds} rounds in turn: median "
+        f"{statistics.median(with_load):.2f} s against {statistics.median(without):.2f} s, ratio "
+        f"{statistics.median(with_load) / statistics.median(without):.3f}; of the pairs median "
+        f"{statistics.median(pairs):.3f}, middle half {pairs[len(pairs) // 4]:.2f} to {pairs[-len(pairs) // 4]:.2f}; "
+        f"smallest {min(with_load):.2f} s against {min(without):.2f} s"
     )
     spark.stop()
 
@@ -241,18 +284,20 @@ def pages(home: Path, rounds: int) -> None:
 def main() -> None:
     """Run the parts and print their tables."""
     clicks, rounds = int(os.environ.get("BENCH_CLICKS", "2000000")), int(os.environ.get("BENCH_ROUNDS", "5"))
-    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,quality,memory,pages").split(",")
+    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,quality,measuring,memory,pages").split(",")
     cores, gibibytes = psutil.cpu_count(), psutil.virtual_memory().total / 2**30
     console.print(f"{cores} cores, {gibibytes:.0f} GiB, Python {platform.python_version()}")
     home = Path(tempfile.mkdtemp(prefix="cm-bench-"))
     try:
-        if {"duckdb", "dag", "quality"} & set(parts):
+        if {"duckdb", "dag", "quality", "measuring"} & set(parts):
             services = start(home)
             try:
                 if "dag" in parts:
                     small_hour(services, rounds)
                 if "duckdb" in parts:
                     against_duckdb(home, services, clicks, rounds)
+                if "measuring" in parts:
+                    measuring(home, services, clicks, rounds)
                 if "quality" in parts:
                     quality(home, services, clicks, rounds)
             finally:
