@@ -258,6 +258,18 @@ def test_a_path_that_spark_takes_for_a_pattern_is_refused(tmp_path: Path, spark:
         lake.read_all()
 
 
+def test_a_folder_of_an_hour_that_is_to_come_does_not_make_lines_of_now_too_late(landed: FilesLake) -> None:
+    landed.configure(max_files_per_batch=1)
+    landed.land("2998-01-01T08", {"one.json": click("to come", "2998-01-01T08:00:00Z")})
+    for hour in ("08", "09"):
+        landed.land(f"2026-03-01T{hour}", {"one.json": click(f"of {hour}", f"2026-03-01T{hour}:00:00Z")})
+    for place, day in enumerate(("2998-01-01/log_hour=08", "2026-03-01/log_hour=08", "2026-03-01/log_hour=09")):
+        moment = time.time() - 100 + place
+        os.utime(landed.settings.landing / "web" / f"log_date={day}" / "one.json", (moment, moment))
+    landed.read_all()
+    assert ids(landed) == ["of 08", "of 09", "to come"]
+
+
 def more_sources(lake: FilesLake) -> dict[str, Source]:
     """Sources web and shop of files, and one whose broker does not run."""
     web = SOURCES.split("[sources.access]")[0]
