@@ -29,7 +29,7 @@ SCHEMA_VERSION = 1
 #: The suite whose rows are decisions on click hours, not checks.
 PUBLICATION = "publication"
 
-#: From good to bad; the state of several is the worst. ``undecided``: not enough history to judge.
+#: From good to bad; the state of several is the worst. ``undecided``: not enough history to judge, or not final.
 STATES = ("pass", "undecided", "warning", "fail")
 
 _COMMIT = re.compile(r"\d{20}\.json")

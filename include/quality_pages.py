@@ -33,7 +33,7 @@ METRIC_DAYS = (7, 31, 92)
 #: What a state is called, and the sign that stands for it beside its colour.
 SIGNS = {
     "pass": ("✓", "passed"),
-    "undecided": ("?", "not enough history"),
+    "undecided": ("?", "not enough history, or not final"),
     "warning": ("!", "warning"),
     "fail": ("✕", "failed"),
     "held": ("‖", "held"),

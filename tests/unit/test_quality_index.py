@@ -277,3 +277,8 @@ def test_the_series_is_what_stays_when_the_hour_changes() -> None:
     assert quality_index.series_of("web 2026-03-01T05", HOUR) == "web"
     assert quality_index.series_of(HOUR, HOUR) == ""
     assert quality_index.series_of("count_by_url 2026-03-01T05..2026-03-01T07", HOUR) == "count_by_url"
+
+
+@pytest.mark.parametrize("outcome", ["not_enough_history", "not_final"])
+def test_what_was_not_judged_is_neither_good_nor_bad(outcome: str) -> None:
+    assert {quality_index.state_of(outcome, severity) for severity in ("warning", "critical")} == {"undecided"}
