@@ -131,7 +131,9 @@ def run(
             try:
                 stream.start_clicks()
             except ClickmillError as error:
-                stream.fail(error)
+                if len(streams) == 1:
+                    raise
+                stream.fail(ClickmillError(f"the stream of {stream.source.name} did not start: {error}"))
         _tell_failures(streams, [stream for stream in streams if stream.failure is None])
         if available_now:
             _follow(streams)

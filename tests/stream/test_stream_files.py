@@ -312,7 +312,7 @@ def test_a_source_that_fails_does_not_end_another_nor_lose_its_place(
         )
     queue_failed, web_failed = str(told.value).split("; the stream of web ")
     assert "the stream of queue did not start: topic t names no bootstrap_servers" in queue_failed
-    assert web_failed.startswith("(clicks) failed: ")
+    assert web_failed.startswith("(clicks) cannot go on with its checkpoint: ")
     assert "state directory is empty or missing" in web_failed
     assert ("shop", "b") in {(row["source"], row["event_id"]) for row in landed.rows(CLICKS)}
     assert capsys.readouterr().err.count("the other streams go on") == 2
