@@ -56,8 +56,8 @@ class FilesInput:
         if gone is None:
             return None
         return (
-            f"a file was removed from the landing zone before it was read ({gone[1]}): put it back, or start the stream "
-            "again to go on without its lines"
+            f"a file was removed from the landing zone before it was read ({gone[1]}): put it back, or start the "
+            "stream again to go on without its lines"
         )
 
     def _text(self, files: LandedFiles) -> DataFrame:

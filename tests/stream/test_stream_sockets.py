@@ -48,6 +48,7 @@ def test_lines_of_three_ports_become_clicks_of_their_source(tmp_path: Path, spar
     assert {row["source"] for row in clicks} == {"web"}
     assert sorted(row["event_id"] for row in clicks) == sorted(f"{place}-{n}" for place in range(3) for n in range(100))
     assert all(Hour.of(row["log_date"], row["log_hour"]) >= Hour.of(now.date(), now.hour) for row in clicks)
+    assert {row["line"] for row in lake.rows(QUARANTINED_CLICKS)} == {102, 103}
     reasons = sorted((row["file"].partition("-")[0], row["reason"]) for row in lake.rows(QUARANTINED_CLICKS))
     assert reasons == sorted((str(port), reason) for port in ports for reason in ("line_too_long", "not_json"))
     batches = lake.rows(STREAM_BATCHES)
