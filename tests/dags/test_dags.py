@@ -137,7 +137,7 @@ def test_the_first_scheduled_run_is_that_of_the_hour_of_the_first_start(monkeypa
 
 
 def test_the_form_offers_the_declared_sources(clicks_hourly: DAG) -> None:
-    declared = ["all", "web", "access", "access_common", "web_stream"]
+    declared = ["all", "web", "access", "access_common", "collector", "web_stream"]
     assert clicks_hourly.params.get_param("source").schema["enum"] == declared
     for name in ("from", "to"):
         assert clicks_hourly.params.get_param(name).schema["format"] == "date-time"
@@ -146,7 +146,7 @@ def test_the_form_offers_the_declared_sources(clicks_hourly: DAG) -> None:
 
 def test_the_stream_catches_up_every_few_minutes_one_run_at_a_time() -> None:
     (dag,) = dags_of(REPOSITORY / "dags" / "clicks_stream.py")
-    assert dag.params.get_param("source").schema["enum"] == ["all", "web_stream"]
+    assert dag.params.get_param("source").schema["enum"] == ["all", "collector", "web_stream"]
     assert dag.max_active_runs == 1
     assert [task.task_id for task in dag.topological_sort()] == ["choose_sources", "stream_clicks"]
     assert dag.get_task("stream_clicks").partial_kwargs["conn_id"] == "spark_default"
