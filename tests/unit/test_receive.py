@@ -54,7 +54,10 @@ def test_what_was_acknowledged_is_there_once_whenever_the_receiver_is_killed(hom
 
     def feed(name: str, port: int, rounds: int) -> None:
         lines = [f"{name}-{rounds}-{number}".encode() for number in range(200_000)]
-        client, at = Client(port), 0
+        try:
+            client, at = Client(port), 0
+        except AssertionError:
+            return  # the receiver was killed before it listened
         try:
             while at < len(lines):
                 group = lines[at : at + dice.randint(1, 3000)]
