@@ -32,7 +32,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, key
     for source in choose_sources(settings, arguments.source):
         hours = list(arguments.log_hours)
         predicate = f"{log_hours_predicate(source.name, hours)} AND key_name = '{key}'"
-        if source.kafka is not None:
+        if source.stream is not None:
             report.append(_streamed(lake, source, arguments))
             with lake.locked():
                 lake.replace(OUT_OF_ORDER_KEYS, lake.rows(OUT_OF_ORDER_KEYS, []), predicate)

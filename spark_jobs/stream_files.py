@@ -67,8 +67,6 @@ class FilesInput:
                 f"the landing zone {folder} cannot be streamed: expected a path without {{}}[]*?\\; move CLICKMILL_HOME"
             )
         keep_files_whole(self.spark)
-        # Folders are listed by the driver, which takes milliseconds, not by a Spark job for each micro-batch.
-        self.spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.threshold", 100_000)
         return (
             self.spark.readStream.schema("value STRING")
             .option("lineSep", "\n")

@@ -102,7 +102,7 @@ with consumer group spark.
 def test_state_of_another_query_is_told_as_such(told: str, said: str) -> None:
     assert is_of_other_state(told + QUERY)
     refuses = "Spark refuses the checkpoint, its state is of another query"
-    assert failure_of(told + QUERY, TOPIC) == f"{refuses} ({said})"
+    assert failure_of(told + QUERY, partial(lost_records, topic=TOPIC)) == f"{refuses} ({said})"
 
 
 def test_other_failures_are_not_of_state() -> None:
