@@ -152,6 +152,6 @@ def _read(file: Path) -> dict[str, Any] | None:
     """What the file says; None of one that is not there, as in a checkpoint of an earlier version."""
     try:
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return found

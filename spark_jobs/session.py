@@ -24,8 +24,8 @@ SESSION_CONF = {
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
     # Java does not compile methods above 8,000 bytes of code to machine code, so Spark had better not make them.
     "spark.sql.codegen.hugeMethodLimit": "8000",
-    # Files are named one by one (Lake.read_files), folders listed for each micro-batch of a stream: by the driver, which
-    # takes milliseconds, not by a Spark job.
+    # Files are named one by one (Lake.read_files), and folders listed for each micro-batch of a stream: by the driver,
+    # which takes milliseconds, not by a Spark job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
 }
 

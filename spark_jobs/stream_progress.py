@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -81,7 +82,12 @@ def too_late_by_hour(said: Mapping[str, Any], watermark: datetime) -> dict[str, 
     observed = _observed(said)
     hours = json.loads(observed[0]) if observed else []
     passed = watermark.timestamp() / 3600
-    return {str(Hour.of_number(int(hour["x"]))): int(hour["y"]) for hour in hours if hour["x"] + 1 <= passed}
+    late: Counter[str] = Counter()
+    # An hour may be there more than once: Spark merges the tasks' histograms as they are.
+    for hour in hours:
+        if hour["x"] + 1 <= passed:
+            late[str(Hour.of_number(int(hour["x"])))] += int(hour["y"])
+    return dict(late)
 
 
 def per_instance(said: Mapping[str, Any]) -> list[int] | None:

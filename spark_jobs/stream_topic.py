@@ -48,14 +48,14 @@ class TopicInput:
             batches = start.earlier_batches(lambda row: bool(row["topic"] == topic.topic))
             if batches:
                 starting_offsets = offsets_after(batches, topic, partitions_of(topic, self.settings))
-        return lines_of_records(self._records(topic, starting_offsets))
+        return lines_of_records(self.records(topic, starting_offsets))
 
     def explained(self, reason: str) -> str | None:
         """Records that were removed before they were read."""
         return lost_records(reason, topic_of(self.source))
 
-    def _records(self, topic: KafkaTopic, starting_offsets: str) -> DataFrame:
-        """As Spark's Kafka source has them, from these offsets on where no checkpoint says more."""
+    def records(self, topic: KafkaTopic, starting_offsets: str) -> DataFrame:
+        """The topic's records, as Spark's Kafka source has them, from these offsets on if no checkpoint says more."""
         given = spark_options(topic, self.settings, os.environ)
         return (
             self.spark.readStream.format("kafka")

@@ -68,7 +68,7 @@ def test_progress_says_how_many_clicks_each_instance_of_the_configured_grouping_
 def test_fields_grouping_keeps_a_keys_order_on_the_stream_and_shuffle_does_not(
     tmp_path: Path, streamed: StreamedLake
 ) -> None:
-    from spark_jobs.stream_topic import read_records
+    from spark_jobs.stream_topic import TopicInput
     from spark_jobs.stream_writer import start_writer
     from spark_jobs.transforms.groupings import FieldsGrouping, ShuffleGrouping, with_instance
 
@@ -84,7 +84,8 @@ def test_fields_grouping_keeps_a_keys_order_on_the_stream_and_shuffle_does_not(
             placed = with_instance(grouping.deal(urls)).withColumn("place", F.monotonically_increasing_id())
             placed.write.parquet(str(dealt / grouping.name / str(batch_id)))
 
-    topic = read_records(streamed.spark, topic_of(streamed.source), streamed.settings, "earliest")
+    topic_input = TopicInput(streamed.spark, streamed.settings, streamed.source)
+    topic = topic_input.records(topic_of(streamed.source), "earliest")
     query = start_writer(
         streamed.spark,
         topic.writeStream.foreachBatch(deal),
