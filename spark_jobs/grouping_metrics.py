@@ -57,13 +57,13 @@ class GroupingMetrics:
     def rows(self) -> list[tuple[object, ...]]:
         """Rows of ``grouping_metrics``, one per operator and instance; after the counts have been computed."""
         status = SparkStatus.of(self._spark)
-        if status is not None:
-            status.settle()
-        rows = []
-        for operator in self._operators:
-            stages = status.marked_stages(self._mark(operator.name)) if status is not None else []
-            rows += self._rows_of(operator, _seconds(stages, operator.rows))
-        return rows
+        marks = [self._mark(operator.name) for operator in self._operators if any(operator.rows)]
+        stages = status.marked_stages(marks) if status is not None else {}
+        return [
+            row
+            for operator in self._operators
+            for row in self._rows_of(operator, _seconds(stages.get(self._mark(operator.name), []), operator.rows))
+        ]
 
     def _mark(self, operator: str) -> str:
         return f"{operator}-{self._run_id}"

@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -158,9 +158,16 @@ class SparkStatus:
         self.settle()
         return self._stages_of(self._jobs(name))
 
-    def marked_stages(self, mark: str) -> list[Stage]:
-        """As ``stages``, of what ran under a mark; ``settle()`` before."""
-        return self._stages_of([job for job in self._get("jobs") or () if has_mark(job["jobTags"], mark)])
+    def marked_stages(self, marks: Collection[str]) -> dict[str, list[Stage]]:
+        """As ``stages``, of what ran under each of these marks, under each of which something has."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            jobs = self._get("jobs") or ()
+            found = {mark: [job for job in jobs if has_mark(job["jobTags"], mark)] for mark in marks}
+            ended = all(of_mark and all(job["status"] != "RUNNING" for job in of_mark) for of_mark in found.values())
+            if ended or self.problem is not None or time.monotonic() > deadline:
+                return {mark: self._stages_of(of_mark) for mark, of_mark in found.items()}
+            time.sleep(_PAUSE_SECONDS)
 
     def _stages_of(self, jobs: Iterable[dict[str, Any]]) -> list[Stage]:
         found = []
