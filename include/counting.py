@@ -50,9 +50,14 @@ def counts_by_key(configured: dict[CountKey, CountSettings]) -> dict[CountKey, C
     return {"url": CountSettings(), "country_code": CountSettings(), **configured}
 
 
+def key_label(key: str) -> str:
+    """What clicks counted by this key are per, in words and names: ``url``, ``country``, and the further keys."""
+    return key.removesuffix("_code")
+
+
 def counted_tables(counts: dict[CountKey, CountSettings]) -> dict[str, Table]:
     """The tables of hourly counts by what they are per: ``url``, ``country``, and the further keys."""
-    return {key.removesuffix("_code"): count_table(key) for key in counts}
+    return {key_label(key): count_table(key) for key in counts}
 
 
 def count_table(key: CountKey) -> Table:

@@ -83,7 +83,7 @@ class Dependence:
 
     def _made_for(self) -> dict[str, Any] | None:
         """What the checkpoint was made for; one that does not tell yet where to go on may be begun for anything."""
-        return _read(self.folder / MADE_FOR) if any(self.folder.glob("offsets/[0-9]*")) else None
+        return _read(self.folder / MADE_FOR) if has_begun(self.folder) else None
 
     def _ways_out(self, first: str) -> str:
         after = (
@@ -101,6 +101,11 @@ class Dependence:
 def checkpoint_folder(settings: Settings, source: str, live_key: str | None = None) -> Path:
     """The checkpoint of the query that reads the source's topic, or of its live counts by a key."""
     return settings.streams / (f"{source}-live-{live_key}" if live_key else source)
+
+
+def has_begun(folder: Path) -> bool:
+    """Whether the checkpoint in this folder tells where to go on."""
+    return any(folder.glob("offsets/[0-9]*"))
 
 
 def dependences(settings: Settings, source: Source, *, live: bool = True) -> dict[str, Dependence]:

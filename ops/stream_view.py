@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from include.counting import key_label
 from include.stream_state import StreamState
 from include.texts import as_count
 
@@ -48,8 +49,8 @@ def _busiest(state: StreamState) -> Table:
     grid = Table.grid(padding=(0, 2))
     tables = []
     for key, counts in state.busiest.items():
-        table = Table(title=f"busiest by {key.removesuffix('_code')} in {state.hour}", title_justify="left")
-        table.add_column(key.removesuffix("_code"), overflow="ellipsis", no_wrap=True, max_width=60)
+        table = Table(title=f"busiest by {key_label(key)} in {state.hour}", title_justify="left")
+        table.add_column(key_label(key), overflow="ellipsis", no_wrap=True, max_width=60)
         table.add_column("clicks", justify="right")
         for name, count in counts:
             # As text: a URL of a log is no markup.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from include.counting import live_count_table
+from include.counting import key_label, live_count_table
 from include.log_hours import Hour
 from include.sources import load_sources
 from include.tables import STREAM_BATCHES, STREAM_PROGRESS, Table
@@ -17,7 +17,7 @@ _PROGRESS = ("query", "batch_id", "began_at", "watermark", "too_late", "too_late
 
 def live_tables(lake: Lake) -> dict[str, Table]:
     """The live tables that there are, by what they are per: ``url``, ``country``, and the further keys."""
-    tables = {key.removesuffix("_code"): live_count_table(key) for key in lake.settings.pipeline.counts}
+    tables = {key_label(key): live_count_table(key) for key in lake.settings.pipeline.counts}
     return {key: table for key, table in tables.items() if lake.exists(table)}
 
 
@@ -51,7 +51,7 @@ def _of_source(lake: Lake, source: str, click_hours: Collection[Hour]) -> Iterat
             after = [row for row in batches if row["watermark"] >= hour.end]
             yield {
                 "source": source,
-                "key": query.removesuffix("_code"),
+                "key": key_label(query),
                 "hour": str(hour),
                 "state": _state(after, arrived.get(hour)),
                 "too_late": sum(_too_late(row, hour) for row in after),

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from include.errors import StreamRunsAlreadyError
 from include.settings import Settings
-from include.stream_dependence import checkpoint_folder, keep_with_checkpoint
+from include.stream_dependence import checkpoint_folder, has_begun, keep_with_checkpoint
 from include.stream_supervision import lock_file
 
 
@@ -45,7 +45,7 @@ class StreamCheckpoint:
 
     def has_begun(self) -> bool:
         """Whether it tells from which offsets to go on."""
-        return any(self.folder.glob("offsets/[0-9]*"))
+        return has_begun(self.folder)
 
     def is_whole(self) -> bool:
         """Whether its last micro-batch has ended."""

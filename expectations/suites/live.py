@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from expectations.checks import WARNING, Check, zero
 from expectations.findings import Finding, Partition
 from expectations.metrics import Facts
-from include.counting import CountKey, CountSettings, live_count_table
+from include.counting import CountKey, CountSettings, key_label, live_count_table
 from include.log_hours import Hour
 
 #: The outcome where an hour's live counts are still to change: neither a pass nor a failure.
@@ -27,7 +27,7 @@ def click_hour_checks(counts: Mapping[CountKey, CountSettings]) -> list[Check]:
             live_count_table(key).name,
             zero(_name(key)),
             WARNING,
-            f"once the watermark has passed the hour, no source has more live clicks per {_label(key)} than clicks, "
+            f"once the watermark has passed the hour, no source has more live clicks per {key_label(key)} than clicks, "
             "and no more are missing than came too late for live",
             "The hour's own counts come from clicks and are not touched: what is wrong is what was shown live. After "
             "a crash of the stream too few may be known to have come too late; else the live table was changed. To "
@@ -47,12 +47,12 @@ def live_findings(
     sources = sorted({source for source, _, _ in positions})
     findings: dict[tuple[Partition, str], Finding] = {}
     for key in counts:
-        live = _clicks(facts[f"live_by_{_label(key)}"])
+        live = _clicks(facts[f"live_by_{key_label(key)}"])
         for hour in click_hours:
             found = [
                 _of_source(positions[place], stored[source, str(hour)], live[source, str(hour)])
                 for source in sources
-                if (place := (source, _label(key), str(hour))) in positions
+                if (place := (source, key_label(key), str(hour))) in positions
                 and (stored[source, str(hour)] or live[source, str(hour)])
             ]
             if found:
@@ -85,9 +85,5 @@ def _clicks(facts: Iterable[Mapping[str, object]]) -> Counter[tuple[object, str]
     return sums
 
 
-def _label(key: str) -> str:
-    return key.removesuffix("_code")
-
-
 def _name(key: str) -> str:
-    return f"live_by_{_label(key)}_equals_clicks"
+    return f"live_by_{key_label(key)}_equals_clicks"

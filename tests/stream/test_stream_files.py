@@ -22,6 +22,7 @@ from include.stream_position import has_passed, is_settleable
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, STREAM_PROGRESS
 from samples.sample_logs import SampleSpec, make_sample
 from tests.jobs.temporary_lake import SOURCES, TemporaryLake, click, make_settings
+from tests.stream.broken_checkpoint import forget_end_of_batch
 from tests.stream.files_lake import FilesLake, in_order_of_names
 from tests.stream.streamed_home import wait_until
 
@@ -172,15 +173,6 @@ def copied(read: FilesLake, folder: Path) -> FilesLake:
     return FilesLake(read.spark, Settings(folder, config / "sources.toml", config / "pipeline.toml"))
 
 
-def forget_end_of_batch(lake: FilesLake, batch: int) -> None:
-    """Let the checkpoint be as it was before the batch ended: one without lines may have come after it."""
-    for kind, first in (("commits", batch), ("offsets", batch + 1)):
-        for file in (lake.checkpoint / kind).glob("[0-9]*"):
-            if int(file.name) >= first:
-                file.unlink()
-                file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-
-
 @pytest.mark.parametrize("written", [0, 1, 2, 3], ids=["before all", "clicks", "quarantined too", "all tables"])
 def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once(
     tmp_path: Path, read: FilesLake, written: int
@@ -189,7 +181,7 @@ def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once
     # The checkpoint names the files where they were first.
     shutil.rmtree(lake.settings.landing)
     (lake.checkpoint / "landing_zone").write_text(f"{lake.settings.landing}\n")
-    forget_end_of_batch(lake, 2)
+    forget_end_of_batch(lake.checkpoint, 2)
     for table in TABLES[written:]:
         path = lake.settings.lake / table.name
         for file in (path / "_delta_log").glob(f"*{DeltaTable(path).version():020d}*"):

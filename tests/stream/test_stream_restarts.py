@@ -15,6 +15,7 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from tests.jobs.temporary_lake import click
+from tests.stream.broken_checkpoint import forget_end_of_batch
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome, multiset
 
@@ -77,21 +78,12 @@ def forget_last_commit(home: StreamedHome, table: Table) -> None:
         file.unlink()
 
 
-def forget_end_of_last_batch(home: StreamedHome) -> None:
-    """Let the checkpoint be as it was before the last batch ended: one without records may have come after it."""
-    for kind, first in (("commits", LAST_BATCH), ("offsets", LAST_BATCH + 1)):
-        for file in (home.checkpoint / kind).glob("[0-9]*"):
-            if int(file.name) >= first:
-                file.unlink()
-                file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-
-
 @pytest.mark.parametrize("written", [0, 1, 2, 3], ids=["before all", "clicks", "quarantined too", "all tables"])
 def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once(
     tmp_path: Path, spark: SparkSession, read: Read, written: int
 ) -> None:
     home = read.copied(tmp_path / "home")
-    forget_end_of_last_batch(home)
+    forget_end_of_batch(home.checkpoint, LAST_BATCH)
     for table in TABLES[written:]:
         forget_last_commit(home, table)
         assert len(home.rows(table)) < len(read.rows[table.name])
