@@ -57,12 +57,12 @@ class GroupingMetrics:
     def rows(self) -> list[tuple[object, ...]]:
         """Rows of ``grouping_metrics``, one per operator and instance; after the counts have been computed."""
         status = SparkStatus.of(self._spark)
-        marks = [self._mark(operator.name) for operator in self._operators if any(operator.rows)]
-        stages = status.marked_stages(marks) if status is not None else {}
+        counted = {self._mark(operator.name): operator.rows for operator in self._operators if any(operator.rows)}
+        stages = status.stages_that_read(counted) if status is not None and counted else {}
         return [
             row
             for operator in self._operators
-            for row in self._rows_of(operator, _seconds(stages.get(self._mark(operator.name), []), operator.rows))
+            for row in self._rows_of(operator, _seconds(stages.get(self._mark(operator.name)), operator.rows))
         ]
 
     def _mark(self, operator: str) -> str:
@@ -105,20 +105,8 @@ class GroupingMetrics:
         return lines
 
 
-def _seconds(stages: Sequence[Stage], rows: Sequence[int]) -> list[float | None]:
-    """How long the task of each instance ran; null for one without clicks, and where Spark does not say.
-
-    The stage that counts is the first whose tasks read as many rows from a shuffle as the instances counted; without
-    dealing, the first that reads files, which have at least so many.
-    """
-    alike = [stage for stage in stages if len(stage.tasks) == len(rows)]
-    dealt = [stage for stage in alike if [task.shuffle_records_read for task in stage.tasks] == list(rows)]
-    undealt = [
-        stage
-        for stage in alike
-        if all(task.input_records >= number for task, number in zip(stage.tasks, rows, strict=True))
-    ]
-    counting = next(iter([*dealt, *undealt]), None)
-    if counting is None:
+def _seconds(stage: Stage | None, rows: Sequence[int]) -> list[float | None]:
+    """How long the task of each instance ran; null for one without clicks, and where Spark does not say."""
+    if stage is None:
         return [None] * len(rows)
-    return [task.run_ms / 1000 or None if number else None for task, number in zip(counting.tasks, rows, strict=True)]
+    return [task.run_ms / 1000 or None if number else None for task, number in zip(stage.tasks, rows, strict=True)]

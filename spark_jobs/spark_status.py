@@ -13,10 +13,10 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import orjson
@@ -61,6 +61,14 @@ class Stage:
     name: str
     steps: tuple[str, ...]
     tasks: tuple[Task, ...]
+
+
+class _Ran(NamedTuple):
+    """A stage that ran, as the API gives it without its tasks."""
+
+    attempt: dict[str, Any]
+    job_id: int
+    steps: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -158,26 +166,51 @@ class SparkStatus:
         self.settle()
         return self._stages_of(self._jobs(name))
 
-    def marked_stages(self, marks: Collection[str]) -> dict[str, list[Stage]]:
-        """As ``stages``, of what ran under each of these marks, under each of which something has."""
+    def stages_that_read(self, records: Mapping[str, Sequence[int]]) -> dict[str, Stage]:
+        """For each mark, under which something has run, the newest stage whose tasks read so many records.
+
+        By partition, exactly as many from a shuffle, or at least as many from files. Only what may be that stage is
+        asked for, as each request takes its milliseconds.
+        """
+        found = {mark: self._stage_that_read(jobs, records[mark]) for mark, jobs in self._marked_jobs(records).items()}
+        return {mark: stage for mark, stage in found.items() if stage is not None}
+
+    def _marked_jobs(self, marks: Collection[str]) -> dict[str, list[dict[str, Any]]]:
+        """The Spark jobs that ran under each of these marks, when they have ended there too."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             jobs = self._get("jobs") or ()
             found = {mark: [job for job in jobs if has_mark(job["jobTags"], mark)] for mark in marks}
             ended = all(of_mark and all(job["status"] != "RUNNING" for job in of_mark) for of_mark in found.values())
             if ended or self.problem is not None or time.monotonic() > deadline:
-                return {mark: self._stages_of(of_mark) for mark, of_mark in found.items()}
+                return found
             time.sleep(_PAUSE_SECONDS)
 
+    def _stage_that_read(self, jobs: Iterable[dict[str, Any]], records: Sequence[int]) -> Stage | None:
+        for ran in self._ran(jobs, newest_first=True):
+            counts = ran.attempt
+            may_be = counts["shuffleReadRecords"] == sum(records) or counts["inputRecords"] >= sum(records)
+            if counts["numTasks"] == len(records) and may_be:
+                stage = self._stage(ran)
+                pairs = list(zip(stage.tasks, records, strict=False))
+                if len(stage.tasks) == len(records) and (
+                    all(task.shuffle_records_read == number for task, number in pairs)
+                    or all(task.input_records >= number for task, number in pairs)
+                ):
+                    return stage
+        return None
+
     def _stages_of(self, jobs: Iterable[dict[str, Any]]) -> list[Stage]:
-        found = []
-        for job in sorted(jobs, key=lambda job: int(job["jobId"])):
+        return [self._stage(ran) for ran in self._ran(jobs)]
+
+    def _ran(self, jobs: Iterable[dict[str, Any]], *, newest_first: bool = False) -> Iterator[_Ran]:
+        """The stages of these jobs that ran to their end, each asked for when it is come to."""
+        for job in sorted(jobs, key=lambda job: int(job["jobId"]), reverse=newest_first):
             steps = steps_of(job["jobTags"], self.session_id)
-            for stage_id in sorted(job["stageIds"]):
+            for stage_id in sorted(job["stageIds"], reverse=newest_first):
                 for attempt in self._get(f"stages/{stage_id}", details="false", absent_is_none=True) or ():
                     if attempt["status"] == "COMPLETE":
-                        found.append(self._stage(attempt, int(job["jobId"]), steps))
-        return found
+                        yield _Ran(attempt, int(job["jobId"]), steps)
 
     def job_times(self, name: str) -> list[tuple[datetime, datetime]]:
         """Beginning and end of each Spark job that ran under this step, Delta's own included."""
@@ -196,15 +229,15 @@ class SparkStatus:
         queries = (self._query(query_id, jobs) for query_id in ids)
         return [query for query in queries if query is not None]
 
-    def _stage(self, attempt: dict[str, Any], job_id: int, steps: tuple[str, ...]) -> Stage:
-        stage_id, number = int(attempt["stageId"]), int(attempt["attemptId"])
+    def _stage(self, ran: _Ran) -> Stage:
+        stage_id, number = int(ran.attempt["stageId"]), int(ran.attempt["attemptId"])
         tasks = self._get(f"stages/{stage_id}/{number}/taskList", length=_ALL) or ()
         return Stage(
             stage_id,
             number,
-            job_id,
-            str(attempt["name"]),
-            steps,
+            ran.job_id,
+            str(ran.attempt["name"]),
+            ran.steps,
             tuple(sorted(map(_task, _successful(tasks)), key=lambda task: task.partition)),
         )
 

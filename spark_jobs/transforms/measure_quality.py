@@ -47,10 +47,11 @@ def click_facts(clicks: DataFrame, configured: Iterable[ConfiguredCheck] = ()) -
 
 def duplicate_id_facts(clicks: DataFrame, lateness_hours: int) -> DataFrame:
     """One row per source and log hour that has event ids accepted at most ``lateness_hours`` before, counted."""
+    # By one number that stands for source and id: sorting by the source's text first takes half as long again.
     ids = clicks.where("event_id IS NOT NULL").select(
-        "source", F.xxhash64("event_id").alias("id_hash"), log_hour_number().alias("hour_number")
+        "source", F.xxhash64("source", "event_id").alias("id_hash"), log_hour_number().alias("hour_number")
     )
-    arrivals = Window.partitionBy("source", "id_hash").orderBy("hour_number")
+    arrivals = Window.partitionBy("id_hash").orderBy("hour_number")
     since = F.col("hour_number") - F.lag("hour_number").over(arrivals)
     return (
         ids.withColumn("hours_since", since)
