@@ -76,6 +76,20 @@ class Failure:
         return f"{self.partition}: {self.check_id}"
 
 
+def of_newest_runs(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of rows of ``quality_results``, those of the run that validated each suite's partition last; without events.
+
+    Whole runs, not single checks: a check that is gone, or worded anew, leaves no outcome behind. Rows of an earlier
+    version have no outcome, and are left out.
+    """
+    judged = [row for row in rows if row["suite"] != SUITE and row["outcome"] is not None]
+    newest: dict[tuple[str, str], tuple[datetime, str]] = {}
+    for row in judged:
+        partition, run = (row["suite"], row["partition"]), (row["validated_at"], row["run_id"])
+        newest[partition] = max(run, newest.get(partition, run))
+    return [row for row in judged if newest[row["suite"], row["partition"]] == (row["validated_at"], row["run_id"])]
+
+
 @dataclass(frozen=True)
 class Findings:
     """What ``quality_results`` says.
@@ -90,7 +104,6 @@ class Findings:
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> Findings:
         """From rows of ``quality_results``, whole runs of them, in any order."""
-        newest_run: dict[tuple[str, str], tuple[datetime, str]] = {}
         validated_at: dict[str, datetime] = {}
         events: dict[str, Event] = {}
         rows = list(rows)
@@ -100,15 +113,10 @@ class Findings:
                 if partition not in events or at >= events[partition].at:
                     events[partition] = _event(row)
                 continue
-            run = (at, row["run_id"])
-            key = (row["suite"], partition)
-            newest_run[key] = max(run, newest_run.get(key, run))
             validated_at[partition] = max(at, validated_at.get(partition, at))
         failures: dict[str, list[Failure]] = {}
-        for row in rows:
-            key = (row["suite"], row["partition"])
-            is_newest = row["suite"] != SUITE and newest_run[key] == (row["validated_at"], row["run_id"])
-            if is_newest and row["severity"] == "critical" and row["outcome"] == "fail":
+        for row in of_newest_runs(rows):
+            if row["severity"] == "critical" and row["outcome"] == "fail":
                 said = f"{row['partition']}: expected {row['expectation']}; found {row['observed']}"
                 failures.setdefault(row["partition"], []).append(Failure(row["partition"], row["check_id"], said))
         by_reason = {

@@ -53,6 +53,7 @@ class TableVersion:
 
     folder: Path
     schema: StructType
+    properties: Mapping[str, str]
     files: pa.Table
 
     @classmethod
@@ -74,7 +75,8 @@ class TableVersion:
         for name in (f"{bound}.{column}" for column in table.statistics for bound in ("min", "max")):
             if name not in files.column_names:
                 files = files.append_column(name, pa.nulls(files.num_rows))
-        return cls(folder, StructType.fromJson(orjson.loads(stored.schema().to_json())), files)
+        schema = StructType.fromJson(orjson.loads(stored.schema().to_json()))
+        return cls(folder, schema, stored.metadata().configuration, files)
 
     def chosen(self, *choices: pc.Expression) -> list[DataFile]:
         """The files that one of the choices takes."""

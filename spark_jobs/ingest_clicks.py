@@ -233,7 +233,7 @@ class SourceIngest:
     def _write_accounting(self, landed: Sequence[LandedHour], accounts: Mapping[Hour, HourAccount]) -> None:
         now = datetime.now(UTC)
         rows = [accounts[hour.hour].as_row(self.source.name, hour, self.damaged, now) for hour in landed]
-        self._replace(INGEST_ACCOUNTING, self.lake.rows(INGEST_ACCOUNTING, rows), list(accounts))
+        self.lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(self.source.name, list(accounts)))
 
 
 def _summary(

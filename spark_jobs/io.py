@@ -34,8 +34,12 @@ _ARROW_TYPES = {
     "STRING": pa.string(),
     "ARRAY<STRING>": pa.list_(pa.string()),
     "ARRAY<BIGINT>": pa.list_(pa.int64()),
+    "ARRAY<STRUCT<path: STRING, type: STRING, lines: BIGINT, example: STRING>>": pa.list_(
+        pa.struct({"path": pa.string(), "type": pa.string(), "lines": pa.int64(), "example": pa.string()})
+    ),
     "MAP<STRING, BIGINT>": pa.map_(pa.string(), pa.int64()),
     "BOOLEAN": pa.bool_(),
+    "BINARY": pa.binary(),
     "INT": pa.int32(),
     "BIGINT": pa.int64(),
     "DOUBLE": pa.float64(),
@@ -172,9 +176,6 @@ class Lake:
         other on a local disk, so the tables written here are written nowhere else.
         """
         self._make(table)
-        schema = pa.schema([(column.name, _ARROW_TYPES[column.type]) for column in table.columns])
-        columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
         with self.locked(f"append-{table.name}"):
             properties = None
             if transaction is not None:
@@ -185,40 +186,64 @@ class Lake:
                     app_transactions=[Transaction(transaction.stream_id, transaction.batch_id)]
                 )
             # Merged by name: a table of an earlier version may have more columns, which are null from now on.
-            appended = pa.Table.from_arrays(arrays, schema=schema)
             write_deltalake(
-                self.path(table), appended, mode="append", schema_mode="merge", commit_properties=properties
+                self.path(table),
+                _as_arrow(table, rows),
+                mode="append",
+                schema_mode="merge",
+                commit_properties=properties,
+            )
+
+    def replace_rows(self, table: Table, rows: Sequence[tuple[Any, ...]], predicate: str) -> None:
+        """As ``replace``, by a few rows made outside Spark; by delta-rs, as in ``append_rows``."""
+        self._make(table)
+        with self.locked(f"append-{table.name}"):
+            write_deltalake(
+                self.path(table), _as_arrow(table, rows), mode="overwrite", predicate=predicate, schema_mode="merge"
             )
 
     def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
-        """These columns of the few rows that the filters let through, without Spark and its jobs.
+        """As ``read_table``, a dictionary for each of a few rows."""
+        rows: list[dict[str, Any]] = self.read_table(table, columns, where).to_pylist()
+        return rows
+
+    def read_table(self, table: Table, columns: Sequence[str], where: Filters) -> pa.Table:
+        """These columns of the rows that the filters let through, without Spark and its jobs.
 
         A column that an earlier version of the table lacks is null, and a filter on it lets nothing through.
         """
+        declared = {column.name: _ARROW_TYPES[column.type] for column in table.columns if column.name in columns}
+        wanted = pa.schema([(name, declared[name]) for name in columns])
         if not self.exists(table):
-            return []
+            return wanted.empty_table()
         stored = DeltaTable(self.path(table))
         known = {one.name for one in stored.schema().fields}
-        if not {name for name, _, _ in where} <= known:
-            return []
+        # Arrow does not take an empty list for one of the column's type.
+        asks_for_none = any(operator == "in" and not value for _, operator, value in where)
+        if asks_for_none or not {name for name, _, _ in where} <= known:
+            return wanted.empty_table()
         there = [name for name in columns if name in known]
-        rows = stored.to_pyarrow_table(columns=there, filters=list(where)).to_pylist()
-        return [{name: row.get(name) for name in columns} for row in rows]
+        rows = stored.to_pyarrow_table(columns=there, filters=list(where) or None)
+        arrays = [
+            rows[field.name].cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
+            for field in wanted
+        ]
+        return pa.Table.from_arrays(arrays, schema=wanted)
 
-    def file_count(self, table: Table) -> int:
-        """How many files the table has now."""
-        return len(DeltaTable(self.path(table)).file_uris()) if self.exists(table) else 0
+    def compact(self, table: Table, leave_out: str = "false", *, above_files: int = 0) -> bool:
+        """Write a table of ``append_rows``, if it has more files than that, as few; whether it was.
 
-    def compact(self, table: Table, leave_out: str) -> None:
-        """Write a table of ``append_rows`` as few files, without the rows for which the predicate is true.
-
-        Readers that have begun keep the files that they see for a week.
+        Rows for which the predicate ``leave_out`` is true go. Readers that have begun keep the files that they see for
+        a week.
         """
+        if not self.exists(table) or len(DeltaTable(self.path(table)).file_uris()) <= above_files:
+            return False
         with self.locked(f"append-{table.name}"):
             stored = DeltaTable(self.path(table))
             stored.delete(leave_out)
             stored.optimize.compact()
             stored.vacuum(dry_run=False)
+        return True
 
     def write_as_few_files(self, table: Table, predicate: str) -> None:
         """Write the files of whole partitions, chosen by a constant predicate, as few; their rows stay the same."""
@@ -287,13 +312,11 @@ class Lake:
         assert table.bucket_key is not None
         if not self.exists(table):
             return Layout(str(self.buckets(table)), PARTITIONER, str(table.key_type))
-        shown = self.spark.sql(f"SHOW TBLPROPERTIES delta.`{self.path(table)}`").collect()
-        properties = {row["key"]: row["value"] for row in shown}
-        key_type = self.read(table).schema[table.bucket_key].dataType
+        stored = TableVersion.newest(self.path(table), table)
         return Layout(
-            properties.get(BUCKETS_PROPERTY, NOT_STATED),
-            properties.get(PARTITIONER_PROPERTY, NOT_STATED),
-            key_type.simpleString().upper(),
+            stored.properties.get(BUCKETS_PROPERTY, NOT_STATED),
+            stored.properties.get(PARTITIONER_PROPERTY, NOT_STATED),
+            stored.schema[table.bucket_key].dataType.simpleString().upper(),
         )
 
     @contextmanager
@@ -392,6 +415,13 @@ def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
 def click_hours_predicate(hours: Iterable[Hour]) -> str:
     """A constant predicate for click hours."""
     return hours_predicate(hours, "click_date", "click_hour")
+
+
+def _as_arrow(table: Table, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    schema = pa.schema([(column.name, _ARROW_TYPES[column.type]) for column in table.columns])
+    columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _with_declared(rows: DataFrame, table: Table) -> DataFrame:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import uuid4
+
+import pyarrow as pa
 
 from include.exports import export_hours
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.publication import COLUMNS, HELD, SUITE, ClickHourState, Findings, click_hour_state, event_row
-from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS
+from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS, Table
 from spark_jobs.io import Filters, Lake, click_hours_predicate
 from spark_jobs.quality_log import append_results
-from spark_jobs.steps import step
 
 
 def new_run_id(now: datetime) -> str:
@@ -81,9 +82,17 @@ def publish_hours(lake: Lake, hours: Sequence[Hour]) -> None:
     for computed, published in AGGREGATES.items():
         rows = lake.read_click_hours(computed, hours)
         lake.replace(published, rows, click_hours_predicate(hours))
-        with step(lake.spark, f"export {published.name}"):
-            exported = lake.read_click_hours(published, hours).toArrow()
-        export_hours(exported, lake.settings.reports / "exports", published.name, hours)
+        export_hours(_published_rows(lake, published, hours), lake.settings.reports / "exports", published.name, hours)
+
+
+def _published_rows(lake: Lake, published: Table, hours: Iterable[Hour]) -> pa.Table:
+    days: dict[date, list[int]] = {}
+    for hour in hours:
+        days.setdefault(hour.day, []).append(hour.hour)
+    return pa.concat_tables(
+        lake.read_table(published, published.column_names, [("click_date", "=", day), ("click_hour", "in", of_day)])
+        for day, of_day in days.items()
+    )
 
 
 def _counted_at(lake: Lake, hours: Iterable[Hour]) -> dict[Hour, datetime]:

@@ -16,7 +16,7 @@ import filelock
 from include import quality_index
 from include.log_hours import Hour
 from include.settings import Settings
-from include.tables import QUALITY_RESULTS
+from include.tables import GROUPING_METRICS, QUALITY_RESULTS
 from spark_jobs.io import Lake
 
 log = logging.getLogger("clickmill")
@@ -53,16 +53,16 @@ def published_at(lake: Lake, click_hours: Sequence[Hour]) -> dict[Hour, int]:
 
 
 def remove_old_results(lake: Lake, settings: Settings, now: datetime) -> None:
-    """Remove outcomes and Data Docs that are older than the settings say.
+    """Remove outcomes, the loads of instances and Data Docs that are older than the settings say.
 
     Data Docs go at once, a folder for each run. Rows go when the table has so many files that it is written anew.
     Publication events stay: the newest one is the state of its click hour.
     """
     pipeline = settings.pipeline
     _remove_data_docs(settings.reports / "data_docs", now - timedelta(days=pipeline.data_docs_days))
-    if lake.file_count(QUALITY_RESULTS) > MOST_FILES:
-        too_old = f"{now - timedelta(days=pipeline.quality_results_days):%Y-%m-%dT%H:%M:%SZ}"
-        lake.compact(QUALITY_RESULTS, f"suite <> 'publication' AND validated_at < TIMESTAMP '{too_old}'")
+    too_old = f"TIMESTAMP '{now - timedelta(days=pipeline.quality_results_days):%Y-%m-%dT%H:%M:%SZ}'"
+    lake.compact(GROUPING_METRICS, f"measured_at < {too_old}", above_files=MOST_FILES)
+    if lake.compact(QUALITY_RESULTS, f"suite <> 'publication' AND validated_at < {too_old}", above_files=MOST_FILES):
         # The files are others now, and the index is made anew: here rather than by who opens the next page.
         _catch_up(lake)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
-from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from include.log_hours import Hour
-from include.publication import SUITE
+from include.publication import COLUMNS, of_newest_runs
 from include.report import AccountingRow, HourOfClicks, InstanceLoad, KeyCount, ReportData, Verdict
 from include.settings import Settings
 from include.tables import (
@@ -25,37 +25,47 @@ from include.tables import (
 from spark_jobs.io import Lake
 from spark_jobs.publication import held_hours
 from spark_jobs.steps import step
-from spark_jobs.transforms.latest_results import latest_results
+from spark_jobs.touched_hours import reach_of_log_hours
 
 BUSIEST_URLS = 25
 ALL_COUNTRIES = 300
+_COUNTED = (
+    "lines", "accepted", "duplicates", "quarantined", "late", "out_of_order", "files", "bytes", "is_closed",
+)  # fmt: skip
 EARLIEST = Hour.parse("1970-01-01T00")
 
 
 def read_report_data(lake: Lake, settings: Settings) -> ReportData:
     """The newest ``report_hours`` click hours that are published, and what belongs to them."""
-    published = lake.read(PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)
-    per_hour = published.groupBy("click_date", "click_hour").agg(
-        F.sum("click_count").alias("click_count"), F.sum("bot_click_count").alias("bot_click_count")
-    )
-    limited = per_hour.orderBy(F.desc("click_date"), F.desc("click_hour")).limit(settings.pipeline.report_hours)
-    with step(lake.spark, "read clicks per hour"):
-        newest = sorted(limited.collect(), key=lambda row: (row["click_date"], row["click_hour"]))
-    hours = [Hour.of(row["click_date"], row["click_hour"]) for row in newest]
+    clicks = _clicks_per_hour(lake, settings.pipeline.report_hours)
+    hours = [Hour.parse(one.click_hour) for one in clicks]
     accounting = _accounting(lake, hours)
     return ReportData(
         title=f"Clicks, newest {len(hours)} hours" if hours else "Clicks",
         generated_at=datetime.now(UTC),
-        hours=[
-            HourOfClicks(str(hour), row["click_count"], row["bot_click_count"])
-            for hour, row in zip(hours, newest, strict=True)
-        ],
+        hours=clicks,
         urls=_busiest(lake, CLICKS_BY_URL_HOURLY, hours, BUSIEST_URLS),
         countries=_busiest(lake, CLICKS_BY_COUNTRY_HOURLY, hours, ALL_COUNTRIES),
         accounting=accounting,
         verdict=_verdict(lake, hours, accounting),
         loads=_loads(lake),
     )
+
+
+def _clicks_per_hour(lake: Lake, most: int) -> list[HourOfClicks]:
+    """The newest click hours that have been published, oldest first."""
+    table = PUBLISHED_CLICKS_BY_COUNTRY_HOURLY
+    partitions = {(file.partition["click_date"], file.partition["click_hour"]) for file in lake.data_files(table)}
+    newest = sorted(partitions)[-most:]
+    days = sorted({day for day, _ in newest})
+    columns = ("click_date", "click_hour", "click_count", "bot_click_count")
+    rows = lake.read_table(table, columns, [("click_date", "in", days)])
+    sums = rows.group_by(columns[:2]).aggregate([(name, "sum") for name in columns[2:]])
+    by_hour = {(row["click_date"], row["click_hour"]): row for row in sums.to_pylist()}
+    return [
+        HourOfClicks(str(Hour.of(*hour)), by_hour[hour]["click_count_sum"], by_hour[hour]["bot_click_count_sum"])
+        for hour in newest
+    ]
 
 
 def _busiest(lake: Lake, computed: Table, hours: Sequence[Hour], most: int) -> list[KeyCount]:
@@ -82,10 +92,11 @@ def _busiest(lake: Lake, computed: Table, hours: Sequence[Hour], most: int) -> l
 
 def _loads(lake: Lake) -> list[InstanceLoad]:
     """The instances of the newest run that counted anything."""
-    metrics = lake.read(GROUPING_METRICS)
-    newest = metrics.where("rows > 0").agg(F.max_by("run_id", "measured_at").alias("run_id"))
-    with step(lake.spark, "read the load per instance"):
-        rows = metrics.join(F.broadcast(newest), "run_id").collect()
+    runs = lake.read_table(GROUPING_METRICS, ["measured_at", "run_id"], [("rows", ">", 0)])
+    if not runs:
+        return []
+    newest = runs.sort_by([("measured_at", "descending")])["run_id"][0].as_py()
+    rows = lake.read_rows(GROUPING_METRICS, GROUPING_METRICS.column_names, [("run_id", "=", newest)])
     return [
         InstanceLoad(
             operator=row["operator"],
@@ -104,29 +115,21 @@ def _loads(lake: Lake) -> list[InstanceLoad]:
 def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
     if not hours:
         return []
-    shown = F.arrays_overlap("click_hours", F.array(*(F.lit(str(hour)) for hour in hours)))
-    with step(lake.spark, "read the accounting"):
-        rows = lake.read(INGEST_ACCOUNTING).where(shown).orderBy("log_date", "log_hour", "source").collect()
+    oldest = hours[0].start - reach_of_log_hours(lake.settings)
+    columns = [*_COUNTED, "source", "log_date", "log_hour", "click_hours", "quarantined_by_reason", "damaged_files"]
+    near = lake.read_rows(INGEST_ACCOUNTING, columns, [("log_date", ">=", oldest.date())])
+    shown = set(map(str, hours))
+    rows = sorted(
+        (row for row in near if shown.intersection(row["click_hours"])),
+        key=lambda row: (row["log_date"], row["log_hour"], row["source"]),
+    )
     return [
         AccountingRow(
             source=row["source"],
             log_hour=str(Hour.of(row["log_date"], row["log_hour"])),
             quarantined_by_reason=dict(row["quarantined_by_reason"]),
             damaged_files=list(row["damaged_files"]),
-            **{
-                name: row[name]
-                for name in (
-                    "lines",
-                    "accepted",
-                    "duplicates",
-                    "quarantined",
-                    "late",
-                    "out_of_order",
-                    "files",
-                    "bytes",
-                    "is_closed",
-                )
-            },
+            **{name: row[name] for name in _COUNTED},
         )
         for row in rows
     ]
@@ -135,12 +138,13 @@ def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
 def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingRow]) -> Verdict:
     """The newest outcomes of the shown click hours and log hours, and the Data Docs of the newest run."""
     shown = [*map(str, hours), *(f"{row.source} {row.log_hour}" for row in accounting)]
-    judged = lake.read(QUALITY_RESULTS).where(F.col("partition").isin(shown) & (F.col("suite") != SUITE))
-    latest = latest_results(judged)
-    with step(lake.spark, "read the newest run"):
-        newest = latest.agg(F.max_by("run_id", "validated_at")).collect()[0][0]
-    with step(lake.spark, "read what failed"):
-        failed = latest.where("outcome = 'fail'").orderBy("partition", "expectation").collect()
+    # By hour too: of it Delta knows what is in which file, so that old files are not opened.
+    of_these = [("hour", "in", sorted({one.split()[-1] for one in shown})), ("partition", "in", shown)]
+    latest = of_newest_runs(lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these))
+    newest = max(((row["validated_at"], row["run_id"]) for row in latest), default=(None, None))[1]
+    failed = sorted(
+        (row for row in latest if row["outcome"] == "fail"), key=lambda row: (row["partition"], row["expectation"])
+    )
     said = {
         severity: [_said(row) for row in failed if row["severity"] == severity] for severity in ("critical", "warning")
     }
@@ -156,5 +160,5 @@ def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingR
     )
 
 
-def _said(row: Row) -> str:
+def _said(row: Mapping[str, Any]) -> str:
     return f"{row['partition']}: expected {row['expectation']}; found {row['observed']}"

@@ -52,11 +52,10 @@ def settle(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Hour
     rows = [
         accounts[hour].as_row(source.name, of_hour, position.damaged(of_hour), now) for hour, of_hour in landed.items()
     ]
-    lake.replace(INGEST_ACCOUNTING, lake.rows(INGEST_ACCOUNTING, rows), log_hours_predicate(source.name, settled))
+    lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source.name, settled))
     for table in (CLICKS, QUARANTINED_CLICKS):
         lake.write_as_few_files(table, log_hours_predicate(source.name, settled))
-    if lake.file_count(STREAM_BATCHES) > MOST_FILES:
-        lake.compact(STREAM_BATCHES, leave_out=_done_with(lake, source.name, position, now))
+    lake.compact(STREAM_BATCHES, _done_with(lake, source.name, position, now), above_files=MOST_FILES)
     return {hour: accounts[hour] for hour in settled}
 
 

@@ -106,8 +106,7 @@ def _observed(said: Mapping[str, Any]) -> list[str]:
 def keep(lake: Lake, rows: list[tuple[Any, ...]]) -> None:
     """Append the rows, and now and then write the table as few files."""
     lake.append_rows(STREAM_PROGRESS, rows)
-    if lake.file_count(STREAM_PROGRESS) > MOST_FILES:
-        lake.compact(STREAM_PROGRESS, leave_out="false")
+    lake.compact(STREAM_PROGRESS, above_files=MOST_FILES)
 
 
 def _row_count(source: Mapping[str, Any]) -> int:

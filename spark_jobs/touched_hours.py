@@ -14,6 +14,7 @@ from typing import Any
 
 from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
+from include.settings import Settings
 from include.sources import Source, load_sources
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.io import Lake
@@ -99,9 +100,14 @@ def _touching(rows: Mapping[str, Mapping[str, Any]]) -> dict[Hour, dict[str, dat
     return touching
 
 
+def reach_of_log_hours(settings: Settings) -> timedelta:
+    """How far at most a click hour is from a log hour that touches it."""
+    return timedelta(hours=1 + max(source.oldest_hours for source in load_sources(settings).values()))
+
+
 def _accounting_around(lake: Lake, log_hours: HourRange) -> dict[str, dict[str, Any]]:
     """All sources' accounting, by log hour, as far as it can touch a click hour that these log hours touch."""
-    reach = timedelta(hours=1 + max(source.oldest_hours for source in load_sources(lake.settings).values()))
+    reach = reach_of_log_hours(lake.settings)
     first, last = (log_hours.start.start - reach).date(), (log_hours.end.start + reach).date()
     rows = lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, [("log_date", ">=", first), ("log_date", "<=", last)])
     return {f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}": row for row in rows}

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from include.log_hours import Hour
+from include.publication import COLUMNS, of_newest_runs
 from include.quality_index import open_index
 from include.tables import GROUPING_METRICS, OUT_OF_ORDER_KEYS, QUALITY_RESULTS
 from tests.jobs.temporary_lake import TemporaryLake, click
@@ -35,14 +36,13 @@ def _with_former_results(lake: TemporaryLake) -> None:
 def test_results_of_an_earlier_version_are_read_with_nulls_and_hold_nothing(lake: TemporaryLake) -> None:
     from spark_jobs.io import Lake
     from spark_jobs.quality_log import published_at
-    from spark_jobs.transforms.latest_results import latest_results
 
     _with_former_results(lake)
     stored = Lake(lake.spark, lake.settings)
     (row,) = stored.read(QUALITY_RESULTS).collect()
     assert set(QUALITY_RESULTS.column_names) <= set(row.asDict())
     assert (row["run_id"], row["outcome"], row["examples"]) == ("old", None, None)
-    assert latest_results(stored.read(QUALITY_RESULTS)).collect() == []
+    assert of_newest_runs(stored.read_rows(QUALITY_RESULTS, COLUMNS, [])) == []
     assert published_at(stored, [HOUR]) == {}
 
 

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from include.log_hours import Hour
-from include.tables import QUALITY_RESULTS
+from include.tables import GROUPING_METRICS, QUALITY_RESULTS
 from tests.jobs.temporary_lake import TemporaryLake
 
 pytestmark = pytest.mark.spark
@@ -50,6 +50,31 @@ def test_old_rows_go_events_stay_and_the_table_is_few_files(
     assert {row["run_id"] for row in stored.read(QUALITY_RESULTS).collect()} == {"event", "new", "newer"}
     assert {row["examples"][0] for row in stored.read(QUALITY_RESULTS).collect()} == {"{}"}
     assert seen_by_a_reader.count() in (3, 2)
+
+
+def test_loads_of_instances_are_kept_as_long_and_in_few_files(
+    lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spark_jobs import quality_log
+    from spark_jobs.io import Lake
+    from spark_jobs.quality_log import remove_old_results
+
+    def load(run_id: str, age_days: int) -> tuple[Any, ...]:
+        complete = {
+            "run_id": run_id, "measured_at": NOW - timedelta(days=age_days), "job": "aggregate_clicks",
+            "operator": "count_by_url", "source": "web", "log_hours": "2026-03-01T05 to 2026-03-01T06",
+            "grouping": "fields(url) over 1", "instances": 1, "instance_id": 0, "rows": 3, "keys": 2,
+            "busiest_key_share": 0.5,
+        }  # fmt: skip
+        return tuple(complete.get(name) for name in GROUPING_METRICS.column_names)
+
+    stored = Lake(lake.spark, lake.settings)
+    for run_id, age_days in (("old", 401), ("new", 399), ("newest", 1)):
+        stored.append_rows(GROUPING_METRICS, [load(run_id, age_days)])
+    monkeypatch.setattr(quality_log, "MOST_FILES", 2)
+    remove_old_results(stored, lake.settings, NOW)
+    assert {row["run_id"] for row in stored.read(GROUPING_METRICS).collect()} == {"new", "newest"}
+    assert len(DeltaTable(str(lake.settings.lake / GROUPING_METRICS.name)).file_uris()) == 1
 
 
 def test_pages_of_old_runs_go_and_nothing_else(lake: TemporaryLake) -> None:
