@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 
 from include.damage import find_damaged_files
 from include.landing import LandedHour, hour_folder, look_at
+from include.local_files import local_files
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
 from include.sources import Source
@@ -63,9 +64,9 @@ class FilesPosition:
         if "file" not in {field.name for field in stored.schema().fields}:
             return set()
         where = [("source", "=", self.source.name), ("log_date", "=", log_hour.day), ("log_hour", "=", log_hour.hour)]
-        names = stored.to_pyarrow_table(columns=["file"], filters=where)["file"].to_pylist()
+        rows = stored.to_pyarrow_table(columns=["file"], filters=where, filesystem=local_files(path))
         # Spark writes a file's name as in a URL.
-        return {unquote(name) for name in names if name is not None}
+        return {unquote(name) for name in rows["file"].to_pylist() if name is not None}
 
 
 def _has_lines(file: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from include.local_files import local_files
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import QUARANTINED_CLICKS
@@ -35,15 +36,18 @@ def read_quarantine(settings: Settings, hour: Hour, source: str | None = None) -
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
+    path = settings.lake / QUARANTINED_CLICKS.name
     try:
-        table = DeltaTable(settings.lake / QUARANTINED_CLICKS.name)
+        table = DeltaTable(path)
     except TableNotFoundError:
         return []
     of_hour = [("log_date", "=", hour.day.isoformat()), ("log_hour", "=", str(hour.hour))]
     names = sorted({str(partition["source"]) for partition in table.partitions(file_pruning_predicate=of_hour)})
     found = []
     for name in names if source is None else [name for name in names if name == source]:
-        rows = table.to_pyarrow_dataset(file_pruning_predicate=[("source", "=", name), *of_hour])
+        rows = table.to_pyarrow_dataset(
+            file_pruning_predicate=[("source", "=", name), *of_hour], filesystem=local_files(path)
+        )
         reasons = rows.to_table(columns=["reason"])["reason"]
         counts = sorted(
             ((count["values"], count["counts"]) for count in pc.value_counts(reasons).to_pylist()),

@@ -10,6 +10,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from include.counting import CountKey, live_count_table
+from include.local_files import local_files
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import STREAM_PROGRESS, Table
@@ -112,7 +113,6 @@ def _rows(
     path = str(settings.lake / table.name)
     if not DeltaTable.is_deltatable(path):  # not yet: its first commit may be under way
         return []
-    rows: list[dict[str, Any]] = (
-        DeltaTable(path).to_pyarrow_table(columns=list(columns), filters=list(where)).to_pylist()
-    )
-    return rows
+    rows = DeltaTable(path).to_pyarrow_table(columns=list(columns), filters=list(where), filesystem=local_files(path))
+    found: list[dict[str, Any]] = rows.to_pylist()
+    return found

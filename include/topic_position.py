@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from include.errors import ClickmillError
 from include.kafka import librdkafka_options, topic_of
 from include.landing import LandedHour
+from include.local_files import local_files
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
@@ -74,7 +75,9 @@ class TopicPosition:
         if not path.is_dir():
             return {}
         rows = DeltaTable(path).to_pyarrow_table(
-            columns=["partition", "last_offset"], filters=[("source", "=", self.source.name)]
+            columns=["partition", "last_offset"],
+            filters=[("source", "=", self.source.name)],
+            filesystem=local_files(path),
         )
         last = rows.group_by("partition").aggregate([("last_offset", "max")])
         return dict(zip(last["partition"].to_pylist(), pc.add(last["last_offset_max"], 1).to_pylist(), strict=True))

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from include.buckets import NOT_STATED, PARTITIONER, Layout
 from include.errors import ClickmillError
 from include.landing import LandedHour
+from include.local_files import local_files
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
 from include.tables import AGGREGATES, BUCKETS_PROPERTY, PARTITIONER_PROPERTY, Table
@@ -223,7 +224,9 @@ class Lake:
         if asks_for_none or not {name for name, _, _ in where} <= known:
             return wanted.empty_table()
         there = [name for name in columns if name in known]
-        rows = stored.to_pyarrow_table(columns=there, filters=list(where) or None)
+        rows = stored.to_pyarrow_table(
+            columns=there, filters=list(where) or None, filesystem=local_files(self.path(table))
+        )
         arrays = [
             rows[field.name].cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
             for field in wanted
