@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
@@ -20,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from ops.bootstrap import BROKER_JARS_LOCK, JAR_FOLDERS, REPOSITORY, find_java
 from ops.home import OpsError, find_home
 from ops.ports import PortChooser
-from ops.services import BROKER, Supervisor, broker_file, last_lines
+from ops.services import BROKER, broker_file, runs_beside, start_beside, stop_beside
 
 HEAP = "512m"
 START_SECONDS = 60.0
@@ -104,29 +103,21 @@ def start_broker(home: Path | str | None = None) -> str:
         OpsError: if it does not come up.
     """
     place = find_home(home)
-    supervisor = Supervisor(place)
     file = broker_file(place)
-    if not any(found.name == BROKER and found.state == "RUNNING" for found in supervisor.states()):
-        file.unlink(missing_ok=True)
-        supervisor.start(BROKER)
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        state = next(found.state for found in supervisor.states() if found.name == BROKER)
-        if state in ("BACKOFF", "EXITED", "FATAL"):
-            break
-        if file.exists() and answers(address := file.read_text(encoding="utf-8").strip()):
-            return address
-        time.sleep(0.2)
-    log = place.logs / f"{BROKER}.log"
-    raise OpsError("\n".join([*last_lines(log), f"the embedded Kafka broker did not start; see {log}"]))
+    if not runs_beside(place, BROKER):
+        file.unlink(missing_ok=True)  # of a broker that was killed: another may answer there now
+    start_beside(place, BROKER, START_SECONDS, lambda: file.exists() and answers(_address(file)))
+    return _address(file)
+
+
+def _address(file: Path) -> str:
+    return file.read_text(encoding="utf-8").strip()
 
 
 def stop_broker(home: Path | str | None = None) -> None:
     """End the embedded broker of a home; its topics stay."""
     place = find_home(home)
-    supervisor = Supervisor(place)
-    if place.run.is_dir() and supervisor.is_up():
-        supervisor.stop(BROKER)
+    stop_beside(place, BROKER)
     broker_file(place).unlink(missing_ok=True)
 
 

@@ -12,279 +12,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import errno
-import os
 import signal
-import socket
 import sys
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Sequence
+from contextlib import ExitStack
 
 from filelock import FileLock, Timeout
 
 from include.errors import ClickmillError, UsageError
-from include.log_hours import Hour
 from include.settings import Settings
-from include.sources import ClickSockets, Source, load_sources
-from include.spool import LineSplitter, Spool, close_hour, open_hours
+from include.sources import Source, load_sources
 from ops.home import OpsError, find_home
-from ops.services import RECEIVER, Supervisor, last_lines
+from ops.receiver import Receiver
+from ops.services import RECEIVER, start_beside, stop_beside
 
-#: A client's lines are stored in groups of at most twice as many bytes.
-CHUNK = 64 * 1024
-#: How often it is looked whether a file or an hour is complete, and how long until a full disk is tried again.
-LOOK_SECONDS = 0.2
-RETRY_SECONDS = 1.0
-#: How often it is said that the disk still refuses.
-REMIND_SECONDS = 60.0
-#: How long clients that do not read their answers are waited for at the end.
-PATIENCE_SECONDS = 5.0
 START_SECONDS = 30.0
-#: What is stored of a line beyond the longest that is read, so that it is quarantined as too long: parse_lines may
-#: take a byte order mark and a carriage return away.
-SPARE_BYTES = 16
-
-
-class NotStored(Exception):
-    """The receiver ends before the disk has taken the lines."""
-
-
-@dataclass
-class PortReader:
-    """One port: its clients, and the one thread that stores their lines, all that have come meanwhile at once."""
-
-    spool: Spool
-    longest: int
-    max_clients: int
-    _pending: list[tuple[list[bytes], asyncio.Future[int]]] = field(default_factory=list)
-    _clients: set[asyncio.Task[None]] = field(default_factory=set)
-    _listening: set[asyncio.Task[None]] = field(default_factory=set)
-    _wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _is_ending: bool = False
-    _refused_since: float | None = None
-    _reminded_at: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._disk = ThreadPoolExecutor(1, thread_name_prefix=f"port-{self.spool.port}")
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Store a client's lines and answer, until it or the receiver ends."""
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._clients) >= self.max_clients:
-            writer.write(f"refused: {self.max_clients} clients are connected (max_clients); try later\n".encode())
-            writer.close()
-            return
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self._clients.add(task)
-        try:
-            await self._talk(reader, writer, task)
-        except (OSError, NotStored, asyncio.CancelledError):
-            pass  # the client, or the receiver, is gone: what was not answered is sent again
-        finally:
-            self._clients.discard(task)
-            writer.close()
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
-        splitter, stored = LineSplitter(self.longest), 0
-        while not self._is_ending:
-            self._listening.add(task)
-            try:
-                chunk = await reader.read(2 * CHUNK)
-            finally:
-                self._listening.discard(task)
-            lines = splitter.feed(chunk) if chunk else splitter.rest()
-            if lines:
-                last_id = await self.store(lines)
-                stored += len(lines)
-                writer.write(f"stored {stored} {last_id}\n".encode())
-                await writer.drain()
-            if not chunk:
-                return
-
-    async def store(self, lines: list[bytes]) -> int:
-        """Wait until the lines are durable; returns the sequence id of the last one.
-
-        Raises:
-            NotStored: if the receiver ends before.
-        """
-        stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._pending.append((lines, stored))
-        self._wake.set()
-        return await stored
-
-    def begin(self) -> asyncio.Task[None]:
-        """Begin to store; the task ends with ``end``, or has failed."""
-        self._storing = asyncio.create_task(self._keep_storing())
-        return self._storing
-
-    async def _keep_storing(self) -> None:
-        while not self._is_ending or self._pending or self._clients:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
-            self._wake.clear()
-            group, self._pending = self._pending, []
-            if group:
-                await self._store_group(group)
-            await self.tried(self.spool.roll_if_due)
-
-    async def _store_group(self, group: Sequence[tuple[list[bytes], asyncio.Future[int]]]) -> None:
-        lines = [line for of_client, _ in group for line in of_client]
-        while not await self.tried(partial(self.spool.store, lines)):
-            if self._is_ending:
-                for _, stored in group:
-                    if not stored.done():
-                        stored.set_exception(NotStored())
-                return
-            await asyncio.sleep(RETRY_SECONDS)
-        last_id = self.spool.next_id - 1 - len(lines)
-        for of_client, stored in group:
-            last_id += len(of_client)
-            if not stored.done():  # its client may be gone
-                stored.set_result(last_id)
-
-    async def tried(self, work: Callable[[], object]) -> bool:
-        """Whether the disk, in the port's own thread, has let this be done; if not, a word on it is left."""
-        try:
-            await self._on_disk(work)
-        except OSError as error:
-            now = time.monotonic()
-            if self._refused_since is None or now - self._reminded_at >= REMIND_SECONDS:
-                self._reminded_at = now
-                say(f"port {self.spool.port}: the disk refuses ({error}); clients wait, it is tried again")
-            self._refused_since = self._refused_since or now
-            return False
-        if self._refused_since is not None:
-            seconds = time.monotonic() - self._refused_since
-            say(f"port {self.spool.port}: the disk takes lines again, after {seconds:.0f} s")
-            self._refused_since = None
-        return True
-
-    async def _on_disk(self, work: Callable[[], object]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._disk, work)
-
-    async def end(self) -> None:
-        """Answer what has come, read no more, and give the last file its name.
-
-        Raises:
-            OSError: if the disk refuses; the next start completes the file.
-        """
-        self._is_ending = True
-        self._wake.set()
-        for task in list(self._listening):
-            task.cancel()
-        if self._clients:
-            await asyncio.wait(list(self._clients), timeout=PATIENCE_SECONDS)
-        for task in list(self._clients):
-            task.cancel()
-        await self._storing
-        await self._on_disk(self.spool.roll)
-        self._disk.shutdown()
-
-
-@dataclass
-class Receiver:
-    """All ports of one source, and the hours that they close; ``clock`` and ``sync`` are those of ``Spool``."""
-
-    settings: Settings
-    source: Source
-    clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
-    sync: Callable[[int], None] = os.fsync
-    readers: list[PortReader] = field(default_factory=list)
-
-    @property
-    def sockets(self) -> ClickSockets:
-        """Its settings."""
-        assert self.source.sockets is not None
-        return self.source.sockets
-
-    def prepare(self) -> None:
-        """Complete what an earlier receiver left unfinished, and close its hours.
-
-        Raises:
-            OSError: if the landing zone cannot be read or written.
-        """
-        landing, name, sockets = self.settings.landing, self.source.name, self.sockets
-        for port in sockets.ports:
-            spool = Spool(landing, name, port, sockets.roll_seconds, sockets.roll_bytes, self.clock, self.sync)
-            for file in spool.recover():
-                say(f"completed {file.name}, which was left unfinished")
-            longest = self.source.max_line_bytes + SPARE_BYTES
-            self.readers.append(PortReader(spool, longest, sockets.max_clients))
-        for hour in open_hours(landing, name, sockets.ports, self.clock()):
-            close_hour(landing, name, hour)
-
-    async def run(self, told_to_end: asyncio.Event) -> None:
-        """Receive until told to end.
-
-        Raises:
-            OpsError: exit 2, if a port is taken.
-            OSError: if the disk refuses the last files.
-        """
-        async with AsyncExitStack() as stack:
-            for reader in self.readers:
-                stack.push_async_callback(_closed, await self._listen(reader))
-            tasks = [reader.begin() for reader in self.readers]
-            tasks.append(asyncio.create_task(self._close_hours(told_to_end)))
-            ending = asyncio.create_task(told_to_end.wait())
-            ports = ", ".join(str(port) for port in self.sockets.ports)
-            say(f"receiving {self.source.name} on {self.sockets.host}, ports {ports}")
-            # None of the tasks ends by itself: one that does has failed.
-            await asyncio.wait([ending, *tasks], return_when=asyncio.FIRST_COMPLETED)
-            told_to_end.set()
-            await ending
-        # No new clients from here on.
-        ended = await asyncio.gather(*(reader.end() for reader in self.readers), *tasks, return_exceptions=True)
-        for error in ended:
-            if isinstance(error, BaseException):
-                raise error
-        say(f"{self.source.name}: all that was received is stored and in files")
-
-    async def _listen(self, reader: PortReader) -> asyncio.Server:
-        host, port = self.sockets.host, reader.spool.port
-        try:
-            return await asyncio.start_server(reader.serve, host, port, limit=CHUNK)
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                what = "is taken: end what listens there, or give the source other ports"
-            else:
-                what = f"cannot be listened on ({error.strerror}): check host and ports"
-            raise OpsError(f"port {port} of {host} {what} in [sources.{self.source.name}.sockets]", 2) from None
-
-    async def _close_hours(self, told_to_end: asyncio.Event) -> None:
-        """Close each hour once it is over and all of its lines are in files."""
-        hour = _hour(self.clock())
-        while not told_to_end.is_set():
-            await asyncio.sleep(LOOK_SECONDS)
-            now = _hour(self.clock())
-            if now <= hour or await self._close(hour, now):
-                hour = now
-
-    async def _close(self, hour: Hour, now: Hour) -> bool:
-        """Whether the disk has let all lines of the hour be in files, and the hour be closed."""
-        for reader in self.readers:
-            if not await reader.tried(partial(reader.spool.begin_hour, now)):
-                return False
-        return await self.readers[0].tried(partial(close_hour, self.settings.landing, self.source.name, hour))
-
-
-async def _closed(server: asyncio.Server) -> None:
-    # Not waited for: that would be for the clients, too.
-    server.close()
-
-
-def _hour(moment: datetime) -> Hour:
-    return Hour.of(moment.date(), moment.hour)
-
-
-def say(what: str) -> None:
-    """Leave a line in the log."""
-    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {what}", flush=True)
 
 
 def sources_with_sockets(settings: Settings, name: str) -> list[Source]:
@@ -336,44 +78,6 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
             ) from error
 
 
-def start_receiver() -> None:
-    """Start the receiver of the home's running services, and wait until it is up.
-
-    Raises:
-        OpsError: if it does not come up; with the last lines of its log.
-    """
-    home = find_home()
-    supervisor = Supervisor(home)
-    if not home.run.is_dir() or not supervisor.is_up():
-        raise OpsError(f"no services run for {home.path}: start them with: .venv/bin/python -m ops.services start")
-    if _state(supervisor) == "RUNNING":
-        return
-    supervisor.start(RECEIVER)
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        state = _state(supervisor)
-        if state == "RUNNING":
-            return
-        if state in ("BACKOFF", "EXITED", "FATAL"):
-            break
-        time.sleep(0.2)
-    supervisor.stop(RECEIVER)
-    log = home.logs / f"{RECEIVER}.log"
-    raise OpsError("\n".join([*last_lines(log, 5), f"the receiver did not start; see {log}"]))
-
-
-def stop_receiver() -> None:
-    """End the receiver of the home's services; nothing happens if none runs."""
-    home = find_home()
-    supervisor = Supervisor(home)
-    if home.run.is_dir() and supervisor.is_up():
-        supervisor.stop(RECEIVER)
-
-
-def _state(supervisor: Supervisor) -> str:
-    return next(found.state for found in supervisor.states() if found.name == RECEIVER)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="ops.receive", description=str(__doc__).partition("\n")[0])
@@ -382,12 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         if given.action == "stop":
-            stop_receiver()
+            stop_beside(find_home(), RECEIVER)
             return 0
         settings = Settings.from_environment()
         sources = sources_with_sockets(settings, given.source)
         if given.action == "start":
-            start_receiver()
+            start_beside(find_home(), RECEIVER, START_SECONDS)
             names = ", ".join(source.name for source in sources_with_sockets(settings, "all"))
             print(f"receiving {names}; to end it: python -m ops.receive stop")
             return 0

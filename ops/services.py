@@ -327,6 +327,10 @@ class Supervisor:
             for found in self._call("getAllProcessInfo")
         ]
 
+    def state(self, name: str) -> str:
+        """What supervisord says of one service, such as RUNNING."""
+        return next(found.state for found in self.states() if found.name == name)
+
     def start(self, name: str) -> None:
         """Start one service, not waiting for it."""
         self._call("startProcess", name, False)
@@ -776,6 +780,42 @@ def unwell(home: Path | str | None = None, environment: Mapping[str, str] | None
     # Airflow itself calls a part unhealthy whose last heartbeat is too old.
     long_ago = datetime.min.replace(tzinfo=UTC)
     return _missing(ports, _programs(os.environ if environment is None else environment), long_ago)
+
+
+# --- services that are not always there: Kafka, the receiver of clicks -----------------------------
+
+
+def start_beside(home: Home, name: str, patience: float, answers: Callable[[], bool] = lambda: True) -> None:
+    """Start such a service, and wait until it is up and answers.
+
+    Raises:
+        OpsError: if no services run, or it does not come up; it is ended then.
+    """
+    _running_ports(home)
+    supervisor = Supervisor(home)
+    if not runs_beside(home, name):
+        supervisor.start(name)
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        state = supervisor.state(name)
+        if state == "RUNNING" and answers():
+            return
+        if state in ("BACKOFF", "EXITED", "FATAL"):
+            break
+        time.sleep(0.2)
+    supervisor.stop(name)
+    raise _failure(home, name, "did not start")
+
+
+def runs_beside(home: Home, name: str) -> bool:
+    """Whether such a service runs."""
+    return any(found.name == name and found.state == "RUNNING" for found in status(home.path))
+
+
+def stop_beside(home: Home, name: str) -> None:
+    """End such a service; nothing happens if it, or all, do not run."""
+    if status(home.path):
+        Supervisor(home).stop(name)
 
 
 # --- run in the foreground ------------------------------------------------------------------------
