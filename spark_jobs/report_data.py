@@ -65,6 +65,7 @@ def _clicks_per_hour(lake: Lake, most: int) -> list[HourOfClicks]:
     return [
         HourOfClicks(str(Hour.of(*hour)), by_hour[hour]["click_count_sum"], by_hour[hour]["bot_click_count_sum"])
         for hour in newest
+        if hour in by_hour  # a reader without the lake's lock may be overtaken
     ]
 
 
