@@ -113,6 +113,12 @@ class HourRange:
         return str(self.start) if len(self) == 1 else f"{self.start}..{self.end}"
 
 
+def by_day(hours: Iterable[Hour]) -> dict[date, list[int]]:
+    """The hours of each day, 0 to 23, both in order and without repetition."""
+    days = groupby(sorted(set(hours)), key=lambda hour: hour.day)
+    return {day: [hour.hour for hour in of_day] for day, of_day in days}
+
+
 def hours_predicate(hours: Iterable[Hour], day_column: str, hour_column: str) -> str:
     """A constant SQL predicate that is true for exactly these hours; false for none of them.
 
@@ -120,8 +126,7 @@ def hours_predicate(hours: Iterable[Hour], day_column: str, hour_column: str) ->
     so that Delta replaces whole partitions by their metadata.
     """
     terms = []
-    for day, of_day in groupby(sorted(set(hours)), key=lambda hour: hour.day):
-        numbers = [hour.hour for hour in of_day]
+    for day, numbers in by_day(hours).items():
         term = f"{day_column} = DATE'{day.isoformat()}'"
         if len(numbers) < 24:
             term += f" AND {hour_column} IN ({', '.join(map(str, numbers))})"

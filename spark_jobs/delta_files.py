@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.log_hours import Hour, by_day
 from include.tables import Table
 
 #: Above this version a table's files alone do not say what rows it has: some may be marked as deleted, for one.
@@ -97,14 +97,14 @@ def has_log_hours(source: str, hours: Iterable[Hour]) -> pc.Expression:
     """Choose the files of a source's log hours, of a table that is partitioned by them."""
     of_hours = [
         (pc.field("partition.log_date") == day) & pc.field("partition.log_hour").isin(of_day)
-        for day, of_day in _by_day(hours).items()
+        for day, of_day in by_day(hours).items()
     ]
     return (pc.field("partition.source") == source) & reduce(operator.or_, of_hours, pc.scalar(False))
 
 
 def may_have_click_hours(table: Table, hours: Iterable[Hour]) -> pc.Expression:
     """Choose the files that may have rows of these click hours, by partition or else by their statistics."""
-    days = _by_day(hours).items()
+    days = by_day(hours).items()
     if "click_hour" in table.partitioned_by:
         of_hours = [
             (pc.field("partition.click_date") == day) & pc.field("partition.click_hour").isin(of_day)
@@ -121,13 +121,6 @@ def may_have_click_hours(table: Table, hours: Iterable[Hour]) -> pc.Expression:
 def _may_have(column: str, value: date | int) -> pc.Expression:
     least, greatest = pc.field(f"min.{column}"), pc.field(f"max.{column}")
     return least.is_null() | greatest.is_null() | ((least <= value) & (greatest >= value))
-
-
-def _by_day(hours: Iterable[Hour]) -> dict[date, list[int]]:
-    found: dict[date, list[int]] = {}
-    for hour in hours:
-        found.setdefault(hour.day, []).append(hour.hour)
-    return found
 
 
 def _file(folder: Path, action: Mapping[str, Any]) -> DataFile:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from include.exports import export_hours
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, by_day
 from include.publication import COLUMNS, HELD, SUITE, ClickHourState, Findings, click_hour_state, event_row
 from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS, Table
 from spark_jobs.io import Filters, Lake, click_hours_predicate
@@ -31,16 +31,20 @@ def click_hour_states(lake: Lake, touching: Mapping[Hour, Mapping[str, datetime]
     """
     if not touching:
         return {}
-    partitions = {str(hour) for hour in touching}.union(*touching.values())
-    # By hour too: of it Delta knows what is in which file, so that old files are not opened.
-    hours = {partition.split()[-1] for partition in partitions}
-    of_these = [("hour", "in", sorted(hours)), ("partition", "in", sorted(partitions))]
-    findings = Findings.of(lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these))
+    findings = Findings.of(results_of(lake, {str(hour) for hour in touching}.union(*touching.values())))
     counted_at = _counted_at(lake, touching)
     return {
         hour: click_hour_state(hour, log_hours, counted_at.get(hour), findings)
         for hour, log_hours in sorted(touching.items())
     }
+
+
+def results_of(lake: Lake, partitions: Collection[str]) -> list[dict[str, Any]]:
+    """The rows of ``quality_results``, with ``COLUMNS``, of click hours and log hours (``web 2026-03-01T06``)."""
+    # By hour too: of it Delta knows what is in which file, so that old files are not opened.
+    hours = {partition.split()[-1] for partition in partitions}
+    of_these = [("hour", "in", sorted(hours)), ("partition", "in", sorted(partitions))]
+    return lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)
 
 
 def arguments_for(log_hours: Iterable[str]) -> list[JobArguments]:
@@ -86,12 +90,9 @@ def publish_hours(lake: Lake, hours: Sequence[Hour]) -> None:
 
 
 def _published_rows(lake: Lake, published: Table, hours: Iterable[Hour]) -> pa.Table:
-    days: dict[date, list[int]] = {}
-    for hour in hours:
-        days.setdefault(hour.day, []).append(hour.hour)
     return pa.concat_tables(
         lake.read_table(published, published.column_names, [("click_date", "=", day), ("click_hour", "in", of_day)])
-        for day, of_day in days.items()
+        for day, of_day in by_day(hours).items()
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from include.log_hours import Hour
-from include.publication import COLUMNS, of_newest_runs
+from include.publication import of_newest_runs
 from include.report import AccountingRow, HourOfClicks, InstanceLoad, KeyCount, ReportData, Verdict
 from include.settings import Settings
 from include.tables import (
@@ -19,11 +19,10 @@ from include.tables import (
     GROUPING_METRICS,
     INGEST_ACCOUNTING,
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
-    QUALITY_RESULTS,
     Table,
 )
 from spark_jobs.io import Lake
-from spark_jobs.publication import held_hours
+from spark_jobs.publication import held_hours, results_of
 from spark_jobs.steps import step
 from spark_jobs.touched_hours import reach_of_log_hours
 
@@ -139,9 +138,7 @@ def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
 def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingRow]) -> Verdict:
     """The newest outcomes of the shown click hours and log hours, and the Data Docs of the newest run."""
     shown = [*map(str, hours), *(f"{row.source} {row.log_hour}" for row in accounting)]
-    # By hour too: of it Delta knows what is in which file, so that old files are not opened.
-    of_these = [("hour", "in", sorted({one.split()[-1] for one in shown})), ("partition", "in", shown)]
-    latest = of_newest_runs(lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these))
+    latest = of_newest_runs(results_of(lake, shown))
     newest = max(((row["validated_at"], row["run_id"]) for row in latest), default=(None, None))[1]
     failed = sorted(
         (row for row in latest if row["outcome"] == "fail"), key=lambda row: (row["partition"], row["expectation"])
