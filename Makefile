@@ -43,7 +43,7 @@ types:
 	@$(VENV) -m mypy
 
 unit:
-	@$(VENV) -m pytest
+	@$(VENV) -m pytest -n $${CLICKMILL_TEST_PROCESSES:-2}
 
 test-faults: setup ## kill a stream at many random moments (CLICKMILL_FAULT_ROUNDS=24)
 	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -m faults tests/stream

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,7 @@ from tests.jobs.temporary_lake import TemporaryLake, make_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.scheduler import LoadFileScheduling
 
     from ops.services import Services
 
@@ -32,6 +33,23 @@ hour = "{{ params.hour }}"
 text = "{{ params.reasons | join('; ') }}"
 page = "{{ task.generate_link_to_ui(task_instance=ti) }}"
 """
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
+    """Deal the tests to several processes (pytest -n 2) by file, for they share what it sets up.
+
+    All that run DAGs go to one process: one Airflow runs them.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return "tests/end_to_end" if file.startswith("tests/end_to_end/") else file
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")
