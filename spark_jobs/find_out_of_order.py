@@ -1,8 +1,7 @@
 """Find the keys whose clicks arrived out of order in the given log hours, and log them to out_of_order_keys.
 
-A click is out of order when a click of the same key before it in the same file happened later. Replaces what the
-table says of these log hours and this key. Of a streamed source only the sum is known, from ingest_accounting: its
-clicks are stored as the stream's state hands them on, not in the order in which they arrived.
+A click is out of order when a click of the same key before it in the same file, or topic partition, and log hour
+happened later. Replaces what the table says of these log hours and this key.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from pyspark.sql import functions as F
 
 from include.counting import CountKey
 from include.job_arguments import JobArguments, OneLineParser, exit_with
-from include.log_hours import Hour
 from include.settings import Settings
-from include.sources import Source, choose_sources
-from include.tables import CLICKS, INGEST_ACCOUNTING, OUT_OF_ORDER_KEYS
+from include.sources import choose_sources
+from include.tables import CLICKS, OUT_OF_ORDER_KEYS
 from spark_jobs.io import Lake, log_hours_predicate
 from spark_jobs.shell import run_from_shell
 from spark_jobs.transforms.out_of_order import find_out_of_order
@@ -32,14 +30,10 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, key
     for source in choose_sources(settings, arguments.source):
         hours = list(arguments.log_hours)
         predicate = f"{log_hours_predicate(source.name, hours)} AND key_name = '{key}'"
-        if source.stream is not None:
-            report.append(_streamed(lake, source, arguments))
-            with lake.locked():
-                lake.replace(OUT_OF_ORDER_KEYS, lake.rows(OUT_OF_ORDER_KEYS, []), predicate)
-            continue
         with lake.locked():
-            found = find_out_of_order(lake.read_in_stored_order(CLICKS, source.name, hours), key)
-            lake.replace(OUT_OF_ORDER_KEYS, found, predicate)
+            clicks = lake.read_log_hours(CLICKS, source.name, hours)
+            unplaced = clicks.where("file IS NULL").count()
+            lake.replace(OUT_OF_ORDER_KEYS, find_out_of_order(clicks, key), predicate)
             logged = lake.read_log_hours(OUT_OF_ORDER_KEYS, source.name, hours).where(F.col("key_name") == key)
             keys, late = logged.agg(F.count_distinct(F.struct("key")), F.sum("out_of_order")).collect()[0]
             worst = logged.groupBy("key").agg(
@@ -51,20 +45,12 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, key
             f"  {row['out_of_order']:>9,} by up to {row['largest_delay']:,.3f} s: {row['key'] or 'null'}"
             for row in rows
         ]
+        if unplaced:
+            report.append(
+                f"  left out: {unplaced:,} clicks of an earlier version, which did not keep where they stood; "
+                "ingest their log hours again to look at them as well"
+            )
     return report
-
-
-def _streamed(lake: Lake, source: Source, arguments: JobArguments) -> str:
-    """What the accounts of a streamed source's settled hours say, in a line."""
-    where = [("source", "=", source.name), ("log_date", ">=", arguments.log_hours.start.day)]
-    rows = lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour", "accepted", "out_of_order"], where)
-    asked = set(arguments.log_hours)
-    accounts = [row for row in rows if Hour.of(row["log_date"], row["log_hour"]) in asked]
-    late, clicks = (sum(row[name] for row in accounts) for name in ("out_of_order", "accepted"))
-    return (
-        f"{source.name} {arguments.log_hours}, streamed: {late:,} of {clicks:,} clicks older than one before them in "
-        "their partition and micro-batch; of which keys is not known, for they are not stored in the order of arrival"
-    )
 
 
 def _add_options(parser: OneLineParser) -> None:

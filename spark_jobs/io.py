@@ -107,15 +107,6 @@ class Lake:
         """The rows of a source's log hours, of a table that is partitioned by them."""
         return self.read_files(table, has_log_hours(source, hours))
 
-    def read_in_stored_order(self, table: Table, source: str, hours: Iterable[Hour]) -> DataFrame:
-        """The rows of a source's log hours with ``file`` and ``position``, the row's place in it, rising.
-
-        Clicks are stored in the order in which they arrived: one file for each landed file and log hour.
-        """
-        keep_files_whole(self.spark)
-        rows = self.read_log_hours(table, source, hours)
-        return rows.select("*", F.input_file_name().alias("file"), F.monotonically_increasing_id().alias("position"))
-
     def read_click_hours(self, table: Table, hours: Iterable[Hour]) -> DataFrame:
         """The rows of these click hours."""
         wanted = list(hours)

@@ -9,17 +9,19 @@ from pyspark.sql import functions as F
 def find_out_of_order(clicks: DataFrame, key: str) -> DataFrame:
     """One row per (source, log_date, log_hour, key) that has clicks out of order.
 
-    ``clicks`` has ``file`` and ``position``: the stored file, which is in the order of arrival, and the row's place
-    in it. A click is out of order when one of the same key before it in the file happened later; nothing is said of
-    clicks of different files. ``out_of_order`` >= 1; ``largest_delay`` is by how many seconds the latest click before
-    was ahead, at most. Clicks with a null key are one key.
+    A click is out of order when one of the same key before it in the same file, or topic partition, and log hour
+    happened later; nothing is said of clicks of different files. ``out_of_order`` >= 1; ``largest_delay`` is by how
+    many seconds the latest click before was ahead, at most. Clicks with a null key are one key; of those without a
+    file, written by earlier versions, nothing is known, and they are left out.
     """
-    before = Window.partitionBy("file", key).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
+    place = ["source", "log_date", "log_hour"]
+    before = Window.partitionBy(*place, "file", key).orderBy("line").rowsBetween(Window.unboundedPreceding, -1)
     seconds = F.unix_micros("clicked_at") / F.lit(1_000_000)
     ahead = F.max(seconds).over(before) - seconds
     return (
-        clicks.withColumn("ahead", ahead)
-        .groupBy("source", "log_date", "log_hour", key)
+        clicks.where("file IS NOT NULL")
+        .withColumn("ahead", ahead)
+        .groupBy(*place, key)
         .agg(
             F.count(F.lit(1)).alias("clicks"),
             F.count_if(F.col("ahead") > 0).alias("out_of_order"),
@@ -27,9 +29,7 @@ def find_out_of_order(clicks: DataFrame, key: str) -> DataFrame:
         )
         .where("out_of_order > 0")
         .select(
-            "source",
-            "log_date",
-            "log_hour",
+            *place,
             F.lit(key).alias("key_name"),
             F.col(key).cast("string").alias("key"),
             "clicks",

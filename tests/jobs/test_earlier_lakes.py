@@ -6,10 +6,11 @@ from datetime import UTC, date, datetime
 
 import pytest
 
+from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from include.publication import COLUMNS, of_newest_runs
 from include.quality_index import open_index
-from include.tables import GROUPING_METRICS, OUT_OF_ORDER_KEYS, QUALITY_RESULTS
+from include.tables import CLICKS, GROUPING_METRICS, OUT_OF_ORDER_KEYS, QUALITY_RESULTS
 from tests.jobs.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -77,6 +78,41 @@ def test_a_partitioned_table_gets_its_missing_column_too(lake: TemporaryLake) ->
     predicate = log_hours_predicate("web", [HOUR])
     stored.replace(OUT_OF_ORDER_KEYS, stored.rows(OUT_OF_ORDER_KEYS, [row]), predicate)
     assert [row["largest_delay"] for row in lake.rows(OUT_OF_ORDER_KEYS)] == [1.5]
+
+
+def test_clicks_that_do_not_say_where_they_stood_are_left_out_and_counted(lake: TemporaryLake) -> None:
+    from spark_jobs import find_out_of_order
+
+    path = lake.settings.lake / CLICKS.name
+    former = [column for column in CLICKS.columns if column.name not in ("file", "line")]
+    columns = ", ".join(f"{column.name} {column.type}{' NOT NULL' if column.required else ''}" for column in former)
+    partitions = ", ".join(CLICKS.partitioned_by)
+    lake.spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta PARTITIONED BY ({partitions})").collect()
+    of_click = {
+        "source": "'web'", "log_date": "DATE'2026-03-01'", "log_hour": "5", "click_date": "DATE'2026-03-01'",
+        "click_hour": "5", "clicked_at": "TIMESTAMP'2026-03-01 05:00:00'", "url": "'http://shop.test/'",
+        "country_code": "'DE'", "is_bot": "false",
+    }  # fmt: skip
+    values = ", ".join(of_click.get(column.name, "null") for column in former)
+    lake.spark.sql(f"INSERT INTO delta.`{path}` VALUES ({values}), ({values})").collect()
+    later = HOUR.plus(1)
+    lake.land(str(later), {"a.json": click("b", f"{later}:30:00Z") + click("c", f"{later}:29:00Z")})
+    arguments = JobArguments.of("web", str(HOUR), str(later.plus(1)))
+    assert _out_of_order(lake, arguments) == {}, "before any write added the columns"
+    lake.run("ingest", str(later))
+    assert _out_of_order(lake, arguments) == {"http://shop.test/": 1}
+    said = find_out_of_order.run(lake.spark, lake.settings, arguments, key="url")
+    assert said[-1].startswith("  left out: 2 clicks of an earlier version"), said
+    lake.land(str(HOUR), {"a.json": click("a", f"{HOUR}:00:00Z")})
+    lake.run("ingest", str(HOUR))
+    assert not find_out_of_order.run(lake.spark, lake.settings, arguments, key="url")[-1].startswith("  left out")
+
+
+def _out_of_order(lake: TemporaryLake, arguments: JobArguments) -> dict[str, int]:
+    from spark_jobs import find_out_of_order
+
+    find_out_of_order.run(lake.spark, lake.settings, arguments, key="url")
+    return {row["key"]: row["out_of_order"] for row in lake.rows(OUT_OF_ORDER_KEYS)}
 
 
 def test_rows_are_appended_by_name(lake: TemporaryLake) -> None:

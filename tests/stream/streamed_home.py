@@ -165,6 +165,10 @@ def wait_until(holds: Callable[[], bool], what: str, patience: float = PATIENCE)
         time.sleep(0.05)
 
 
+#: Where a line was read: of a topic another place than of landed files.
+PLACE = frozenset({"file", "line"})
+
+
 def multiset(rows: list[dict[str, Any]], left_out: frozenset[str] = frozenset()) -> Counter[str]:
     """Rows in no order, each as often as it is there, without some columns."""
     return Counter(repr({name: value for name, value in row.items() if name not in left_out}) for row in rows)

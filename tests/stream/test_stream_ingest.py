@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from include.log_hours import Hour
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
@@ -13,6 +13,7 @@ from samples.sample_logs import SampleSpec, make_sample
 from tests.jobs.temporary_lake import TemporaryLake, click, make_settings
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
+from tests.stream.streamed_home import PLACE, multiset
 from tests.stream.streamed_lake import StreamedLake
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 SPEC = SampleSpec(start=Hour.parse("2026-03-01T08"), hours=4, clicks_per_hour=2000, seed=23)
 HOUR = Hour.parse("2026-03-01T08")
 MILLISECONDS = int(HOUR.start.timestamp() * 1000)
-
-
-def multiset(rows: list[dict[str, Any]], left_out: frozenset[str] = frozenset()) -> Counter[str]:
-    return Counter(repr({name: value for name, value in row.items() if name not in left_out}) for row in rows)
 
 
 def test_the_stream_writes_the_clicks_that_the_batch_writes(
@@ -42,9 +39,8 @@ def test_the_stream_writes_the_clicks_that_the_batch_writes(
 
     rows = streamed.rows(CLICKS)
     assert len(rows) == sum(of.accepted for of in truth.log_hours.values())
-    assert multiset(rows) == multiset(batch.rows(CLICKS))
-    place = frozenset({"file", "line"})
-    assert multiset(streamed.rows(QUARANTINED_CLICKS), place) == multiset(batch.rows(QUARANTINED_CLICKS), place)
+    assert multiset(rows, PLACE) == multiset(batch.rows(CLICKS), PLACE)
+    assert multiset(streamed.rows(QUARANTINED_CLICKS), PLACE) == multiset(batch.rows(QUARANTINED_CLICKS), PLACE)
     found = streamed.rows(STREAM_BATCHES)
     assert len({row["batch_id"] for row in found}) > 3
     for log_hour, of in truth.log_hours.items():

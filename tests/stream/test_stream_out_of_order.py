@@ -1,42 +1,77 @@
-"""Clicks that arrive out of order on a stream: their number is known, and no key is blamed for it."""
+"""Clicks that arrive out of order on a stream: which keys they are of is logged, as of landed files."""
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from datetime import timedelta
 
 import pytest
 
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
-from include.tables import OUT_OF_ORDER_KEYS
+from include.tables import CLICKS, OUT_OF_ORDER_KEYS
 from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
 
 HOUR = Hour.parse("2026-03-01T08")
+PARTITIONS = 3
 
 
 @pytest.mark.slow
-def test_streamed_clicks_out_of_order_are_counted_and_not_told_by_key(streamed: StreamedLake) -> None:
+def test_the_keys_of_streamed_clicks_out_of_order_are_logged(streamed: StreamedLake) -> None:
     from spark_jobs import find_out_of_order
 
-    seconds = [10 * number for number in range(300)]
-    # Two of them come late; all others in the order of their times, though they are not stored so.
-    seconds += [5, 15]
+    rng = random.Random(8)
+    records: list[Record] = []
+    late: Counter[str] = Counter()
+    delays: dict[str, int] = {}
+    latest: dict[tuple[int, str], int] = {}
+    for number in range(1200):
+        partition, url = rng.randrange(PARTITIONS), f"http://shop.test/{rng.randrange(40)}"
+        at = number - rng.choice([0, 0, 0, rng.randrange(600)])
+        arrived = HOUR.start + timedelta(seconds=number)
+        line = click(f"e{number}", (HOUR.start + timedelta(seconds=at)).isoformat(), url)
+        records.append(Record(partition, int(arrived.timestamp() * 1000), line))
+        before = latest.get((partition, url), at)
+        if at < before:
+            late[url] += 1
+            delays[url] = max(delays.get(url, 0), before - at)
+        latest[partition, url] = max(before, at)
+    assert len(late) > 30
+    assert late.total() > 150
+    streamed.configure(max_rows_per_batch=500)
+    streamed.broker.produce(streamed.topic, records)
+    streamed.read_all()
+    arguments = JobArguments.of("web", None, None, str(HOUR))
+
+    def find() -> list[str]:
+        said = find_out_of_order.run(streamed.spark, streamed.settings, arguments, key="url")
+        found = {row["key"]: row for row in streamed.rows(OUT_OF_ORDER_KEYS)}
+        assert {key: row["out_of_order"] for key, row in found.items()} == late
+        assert {key: row["largest_delay"] for key, row in found.items()} == delays
+        return said
+
+    said = find()
+    assert said[0] == f"web {arguments.log_hours}: {late.total()} clicks of {len(late)} urls out of order"
+    # Settled: its clicks are in few files now, of several micro-batches each.
+    streamed.run("ingest", str(HOUR))
+    assert find() == said
+
+
+def test_a_click_says_where_it_was_read(streamed: StreamedLake) -> None:
+    moment = HOUR.start
+    milliseconds = int(moment.timestamp() * 1000)
+    clicks = {(partition, offset): f"e{partition}-{offset}" for partition in range(PARTITIONS) for offset in range(2)}
     streamed.broker.produce(
         streamed.topic,
         [
-            Record(
-                0,
-                int((HOUR.start + timedelta(seconds=3000 + number)).timestamp() * 1000),
-                click(f"e{number}", (HOUR.start + timedelta(seconds=at)).isoformat(), f"http://shop.test/{number % 3}"),
-            )
-            for number, at in enumerate(seconds)
+            Record(partition, milliseconds, click(event_id, moment.isoformat()))
+            for (partition, _), event_id in clicks.items()
         ],
     )
     streamed.read_all()
-    streamed.run("ingest", str(HOUR))
-    arguments = JobArguments.of("web", str(HOUR), str(HOUR.plus(1)))
-    (said,) = find_out_of_order.run(streamed.spark, streamed.settings, arguments, key="url")
-    assert said.startswith(f"web {arguments.log_hours}, streamed: 2 of 302 clicks older than one before them in ")
-    assert streamed.rows(OUT_OF_ORDER_KEYS) == []
+    assert {(row["file"], row["line"]): row["event_id"] for row in streamed.rows(CLICKS)} == {
+        (f"{streamed.topic}/{partition}", offset): event_id for (partition, offset), event_id in clicks.items()
+    }
