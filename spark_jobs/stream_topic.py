@@ -23,6 +23,18 @@ from spark_jobs.transforms.stream_lines import lines_of_records
 #: Spark's word for the first record of a partition that is still there.
 EARLIEST = -2
 BROKER_TIMEOUT = 30.0
+#: What the consumers in Spark's tasks are told, unless the source's options say otherwise.
+CONSUMER_OPTIONS = {
+    # A micro-batch is read twice. A consumer that has come to the topic's end has asked for more, and before it can go
+    # back the broker must have answered: by default it waits half a second for records to come. A task asks only while
+    # it runs, so that an idle stream asks no more often than before.
+    "fetch.max.wait.ms": "10",
+    # Of each poll Spark asks the broker anew for the first and the last offset there is: so many records a poll, by
+    # default 500, as were fetched, and so many bytes a fetch, by default 1 MiB.
+    "max.poll.records": "100000",
+    "max.partition.fetch.bytes": str(8 * 2**20),
+    "receive.buffer.bytes": "-1",
+}
 _LOST = re.compile(r"data may have been (?:lost|missed)")
 _UNREAD = re.compile(r"(?:Could not read records in offset|Partition \S+ offset was changed|Reason:) .*")
 
@@ -56,7 +68,7 @@ class TopicInput:
 
     def records(self, topic: KafkaTopic, starting_offsets: str) -> DataFrame:
         """The topic's records, as Spark's Kafka source has them, from these offsets on if no checkpoint says more."""
-        given = spark_options(topic, self.settings, os.environ)
+        given = CONSUMER_OPTIONS | spark_options(topic, self.settings, os.environ)
         return (
             self.spark.readStream.format("kafka")
             .options(**{f"kafka.{name}": value for name, value in given.items()})
