@@ -32,6 +32,8 @@ class KafkaBroker:
     folder: Path
     port: int
     controller_port: int
+    #: Settings that take the place of those of ``ops.broker``.
+    settings: str = ""
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @classmethod
@@ -47,6 +49,8 @@ class KafkaBroker:
     def start(self) -> None:
         """Start it and wait until it answers."""
         settings = prepare(self.folder, self.port, self.controller_port)
+        with settings.open("a", encoding="utf-8") as file:
+            file.write(self.settings)
         with (self.folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(server_command(settings), stdout=log, stderr=log)
         deadline = time.monotonic() + 60

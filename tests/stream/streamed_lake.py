@@ -11,6 +11,12 @@ from tests.jobs.temporary_lake import SOURCES, TemporaryLake
 from tests.stream.kafka_broker import KafkaBroker
 
 
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{json.dumps(name)} = {_toml(one)}' for name, one in value.items())} }}"
+    return json.dumps(value)
+
+
 @dataclass
 class StreamedLake(TemporaryLake):
     """A home whose source web is a topic of its own."""
@@ -26,7 +32,7 @@ class StreamedLake(TemporaryLake):
     def configure(self, **kafka: Any) -> None:
         """Declare the source, with these settings of its topic."""
         given = {"topic": self.topic, "bootstrap_servers": self.broker.bootstrap_servers} | kafka
-        listed = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
+        listed = "\n".join(f"{name} = {_toml(value)}" for name, value in given.items())
         self.settings.sources_file.write_text(f"{SOURCES}\n[sources.web.kafka]\n{listed}\n", encoding="utf-8")
 
     def read_all(self, *, live: bool = False) -> None:
