@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from include.damage import find_damaged_files
@@ -29,7 +29,7 @@ from spark_jobs.hour_account import HourAccount, accounts_of
 from spark_jobs.io import Lake, log_hours_predicate, read_lines
 from spark_jobs.lookups import find_clients, find_crawlers
 from spark_jobs.shell import run_from_shell
-from spark_jobs.steps import step
+from spark_jobs.steps import at_once, step
 from spark_jobs.stream_accounting import described, settle
 from spark_jobs.transforms.account_for_lines import count_out_of_order, count_outcomes
 from spark_jobs.transforms.build_clicks import accepted_lines, build_clicks, quarantine
@@ -81,24 +81,37 @@ class SourceIngest:
             self._parsed(landed) as parsed,
             self.lake.staged(self._duplicates(parsed, hours), "duplicates") as duplicates,
         ):
-            with step(self.lake.spark, "count outcomes"):
-                outcomes = count_outcomes(parsed, duplicates).collect()
-            with step(self.lake.spark, "count clicks out of order"):
-                out_of_order = count_out_of_order(parsed, duplicates).collect()
-            accounts = accounts_of(hours, outcomes, out_of_order)
+            accounts = self._accounts(parsed, duplicates, hours)
             accepted = accepted_lines(parsed, duplicates)
             changed_later = self._later_hours_changed_by(accepted, accounts, known)
             self._require_landed(changed_later, known)
-            self._add_fields(parsed, accounts)
-            crawlers, clients = find_crawlers(parsed), find_clients(parsed, self.source, self.settings)
-            self._replace(QUARANTINED_CLICKS, quarantine(parsed, self.source.name), hours)
-            self._replace(CLICKS, build_clicks(accepted, crawlers, clients, self.source.name), hours)
+
+            def write_clicks() -> None:
+                crawlers, clients = find_crawlers(parsed), find_clients(parsed, self.source, self.settings)
+                self._replace(CLICKS, build_clicks(accepted, crawlers, clients, self.source.name), hours)
+
+            def write_quarantined() -> None:
+                self._replace(QUARANTINED_CLICKS, quarantine(parsed, self.source.name), hours)
+
+            at_once(self.lake.spark, write_clicks, write_quarantined, lambda: self._add_fields(parsed, accounts))
         again = self.run(changed_later) if changed_later else {}
         touched_again = {hour for account in again.values() for hour in account.click_hours}
         for hour, account in accounts.items():
             account.click_hours |= touched_before[hour] | touched_again
         self._write_accounting(landed, accounts)
         return accounts
+
+    def _accounts(self, parsed: DataFrame, duplicates: DataFrame, hours: Sequence[Hour]) -> dict[Hour, HourAccount]:
+        def counted(what: str, counts: DataFrame) -> list[Row]:
+            with step(self.lake.spark, what):
+                return counts.collect()
+
+        outcomes, out_of_order = at_once(
+            self.lake.spark,
+            lambda: counted("count outcomes", count_outcomes(parsed, duplicates)),
+            lambda: counted("count clicks out of order", count_out_of_order(parsed, duplicates)),
+        )
+        return accounts_of(hours, outcomes, out_of_order)
 
     def _known_around(self, hours: Sequence[Hour]) -> dict[Hour, Account]:
         """The accounting of these log hours and of all within the lateness window around them."""

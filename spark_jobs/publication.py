@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from include.publication import COLUMNS, HELD, SUITE, ClickHourState, Findings, 
 from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS, Table
 from spark_jobs.io import Filters, Lake, click_hours_predicate
 from spark_jobs.quality_log import append_results
+from spark_jobs.steps import at_once
 
 
 def new_run_id(now: datetime) -> str:
@@ -83,10 +85,12 @@ def held_hours(lake: Lake, since: Hour) -> dict[Hour, tuple[str, ...]]:
 
 def publish_hours(lake: Lake, hours: Sequence[Hour]) -> None:
     """Replace these click hours in the published tables, and in the exports, by what is counted now."""
-    for computed, published in AGGREGATES.items():
-        rows = lake.read_click_hours(computed, hours)
-        lake.replace(published, rows, click_hours_predicate(hours))
+
+    def publish(computed: Table, published: Table) -> None:
+        lake.replace(published, lake.read_click_hours(computed, hours), click_hours_predicate(hours))
         export_hours(_published_rows(lake, published, hours), lake.settings.reports / "exports", published.name, hours)
+
+    at_once(lake.spark, *(partial(publish, *tables) for tables in AGGREGATES.items()))
 
 
 def _published_rows(lake: Lake, published: Table, hours: Iterable[Hour]) -> pa.Table:

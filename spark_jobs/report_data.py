@@ -23,7 +23,7 @@ from include.tables import (
 )
 from spark_jobs.io import Lake
 from spark_jobs.publication import held_hours, results_of
-from spark_jobs.steps import step
+from spark_jobs.steps import at_once, step
 from spark_jobs.touched_hours import reach_of_log_hours
 
 BUSIEST_URLS = 25
@@ -39,12 +39,17 @@ def read_report_data(lake: Lake, settings: Settings) -> ReportData:
     clicks = _clicks_per_hour(lake, settings.pipeline.report_hours)
     hours = [Hour.parse(one.click_hour) for one in clicks]
     accounting = _accounting(lake, hours)
+    urls, countries = at_once(
+        lake.spark,
+        lambda: _busiest(lake, CLICKS_BY_URL_HOURLY, hours, BUSIEST_URLS),
+        lambda: _busiest(lake, CLICKS_BY_COUNTRY_HOURLY, hours, ALL_COUNTRIES),
+    )
     return ReportData(
         title=f"Clicks, newest {len(hours)} hours" if hours else "Clicks",
         generated_at=datetime.now(UTC),
         hours=clicks,
-        urls=_busiest(lake, CLICKS_BY_URL_HOURLY, hours, BUSIEST_URLS),
-        countries=_busiest(lake, CLICKS_BY_COUNTRY_HOURLY, hours, ALL_COUNTRIES),
+        urls=urls,
+        countries=countries,
         accounting=accounting,
         verdict=_verdict(lake, hours, accounting),
         loads=_loads(lake),

@@ -7,14 +7,20 @@ inside steps; what runs there has the names of all of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any, TypeVar, overload
 
 from pyspark.sql import SparkSession
 
 #: Our tags among others: ``step: count clicks_by_url_hourly / write clicks_by_url_hourly``.
 PREFIX = "step: "
 SEPARATOR = " / "
+
+_First = TypeVar("_First")
+_Second = TypeVar("_Second")
+_Result = TypeVar("_Result")
 
 
 @contextmanager
@@ -43,6 +49,30 @@ def marked(spark: SparkSession, mark: str) -> Iterator[None]:
         yield
     finally:
         spark.removeTag(mark)
+
+
+@overload
+def at_once(
+    spark: SparkSession, first: Callable[[], _First], second: Callable[[], _Second], /
+) -> tuple[_First, _Second]: ...
+@overload
+def at_once(spark: SparkSession, *work: Callable[[], _Result]) -> tuple[_Result, ...]: ...
+def at_once(spark: SparkSession, *work: Callable[[], Any]) -> tuple[Any, ...]:
+    """Do these pieces of work at the same time, under the names that this thread has; what they return, in their order.
+
+    For pieces that take longer to plan and to commit than to compute. All have ended when this ends. If some fail,
+    what the first of them raised is raised.
+    """
+    names = spark.getTags()
+
+    def named(piece: Callable[[], Any]) -> Any:
+        for name in names:
+            spark.addTag(name)
+        return piece()
+
+    # As many threads as pieces, so a name that a thread has is of these names.
+    with ThreadPoolExecutor(max(1, len(work))) as threads:
+        return tuple([future.result() for future in [threads.submit(named, piece) for piece in work]])
 
 
 def has_mark(job_tags: list[str], mark: str) -> bool:

@@ -21,7 +21,7 @@ from spark_jobs.hour_account import HourAccount
 from spark_jobs.io import Lake, StreamTransaction
 from spark_jobs.lookups import find_clients, find_crawlers
 from spark_jobs.session import configure
-from spark_jobs.steps import step
+from spark_jobs.steps import at_once, step
 from spark_jobs.transforms.build_clicks import build_clicks, quarantine
 from spark_jobs.transforms.count_batch import count_batch, count_out_of_order
 
@@ -65,20 +65,36 @@ class StreamIngest:
         with lake.staged(rows, "micro-batch") as batch:
             arrivals = batch.where("bytes IS NULL")
             accepted = arrivals.where("reason IS NULL")
-            with step(lake.spark, "count outcomes"):
-                outcomes = count_batch(batch).collect()
-            if not outcomes:
+
+            def count_outcomes() -> dict[tuple[str, Hour], PartOfBatch]:
+                with step(lake.spark, "count outcomes"):
+                    return parts_of(count_batch(batch).collect())
+
+            def look_up() -> tuple[DataFrame, DataFrame | None]:
+                return find_crawlers(accepted), find_clients(accepted, self.source, self.settings)
+
+            parts, (crawlers, clients) = at_once(lake.spark, count_outcomes, look_up)
+            if not parts:
                 return
-            parts = parts_of(outcomes)
-            if any(part.account.accepted for part in parts.values()):
+
+            def count_order() -> None:
                 with step(lake.spark, "count clicks out of order"):
                     add_out_of_order(parts, count_out_of_order(accepted).collect())
-                crawlers = find_crawlers(accepted)
-                clients = find_clients(accepted, self.source, self.settings)
+
+            def write_clicks() -> None:
                 clicks = build_clicks(accepted, crawlers, clients, self.source.name)
                 lake.append(CLICKS, clicks, transaction)
-            if any(part.account.quarantined for part in parts.values()):
+
+            def write_quarantined() -> None:
                 lake.append(QUARANTINED_CLICKS, quarantine(arrivals, self.source.name), transaction)
+
+            has_clicks = any(part.account.accepted for part in parts.values())
+            has_quarantined = any(part.account.quarantined for part in parts.values())
+            at_once(
+                lake.spark,
+                *([write_clicks, count_order] if has_clicks else []),
+                *([write_quarantined] if has_quarantined else []),
+            )
         lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id), transaction)
 
     def _account(self, parts: dict[tuple[str, Hour], PartOfBatch], batch_id: int) -> list[tuple[object, ...]]:
