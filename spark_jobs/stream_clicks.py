@@ -13,11 +13,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from include.counting import CountKey
 from include.errors import ClickmillError, UsageError
 from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
@@ -27,13 +29,15 @@ from include.stream_supervision import say_alive
 from spark_jobs import stream_live, stream_query
 from spark_jobs.io import Lake
 from spark_jobs.session import spark_session
+from spark_jobs.steps import at_once
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from spark_jobs.stream_failure import failure_of, is_of_other_state
 from spark_jobs.stream_input import input_of
 from spark_jobs.stream_progress import ProgressLog, keep
 
-#: How often the queries are asked what they have done.
+#: How often the queries are asked what they have done, and more often if they are to end by themselves.
 POLL_SECONDS = 1.0
+POLL_SECONDS_TO_THE_END = 0.25
 
 
 @dataclass
@@ -66,11 +70,18 @@ class SourceStream:
 
     def start_live(self) -> None:
         """Start to count its clicks live, if they are to be and it has not failed."""
-        for key in self.lake.settings.pipeline.counts if self.live and self.failure is None else ():
+        if not self.live or self.failure is not None:
+            return
+
+        def start(key: CountKey) -> None:
             query = stream_live.start(
                 self.lake.spark, self.lake.settings, self.source, key, available_now=self.available_now
             )
+            # Here, so that it is ended if another does not start.
             self.logs.append(ProgressLog(self.source.name, key, query))
+
+        # Each waits for a Python worker of its own.
+        at_once(self.lake.spark, *(partial(start, key) for key in self.lake.settings.pipeline.counts))
 
     def look(self) -> bool:
         """Keep the queries' progress, and say that this process lives; whether one of them runs."""
@@ -135,11 +146,12 @@ def run(
                     raise
                 stream.fail(ClickmillError(f"the stream of {stream.source.name} did not start: {error}"))
         _tell_failures(streams, [stream for stream in streams if stream.failure is None])
+        seconds = POLL_SECONDS_TO_THE_END if available_now else POLL_SECONDS
         if available_now:
-            _follow(streams)
+            _follow(streams, seconds)
         for stream in streams:
             stream.start_live()
-        _follow(streams)
+        _follow(streams, seconds)
         failures = [stream.failure for stream in streams if stream.failure is not None]
         if len(failures) == 1:
             raise failures[0]
@@ -147,15 +159,15 @@ def run(
             raise ClickmillError("; ".join(map(str, failures)))
 
 
-def _follow(streams: Sequence[SourceStream]) -> None:
-    """Look after the streams until all have ended."""
+def _follow(streams: Sequence[SourceStream], seconds: float) -> None:
+    """Look after the streams, every so many seconds, until all have ended."""
     running = [stream for stream in streams if stream.failure is None]
     while running:
         still = [stream for stream in running if stream.look()]
         _tell_failures(running, still)
         running = still
         if running:
-            time.sleep(POLL_SECONDS)
+            time.sleep(seconds)
 
 
 def _tell_failures(streams: Sequence[SourceStream], going_on: Sequence[SourceStream]) -> None:
