@@ -18,6 +18,9 @@ STREAM_CONF = {
     ),
     # A batch's changes are uploaded, not all files of the state.
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # All states of the server together take so much memory outside the heap and no more, whatever number of keys.
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "500",
     # It would refuse to sort a micro-batch before the state looks at it: see first_arrivals.
     "spark.sql.streaming.unsupportedOperationCheck": "false",
 }
