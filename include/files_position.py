@@ -12,14 +12,13 @@ from typing import Any
 from urllib.parse import unquote
 
 import zstandard
-from deltalake import DeltaTable
 
 from include.damage import find_damaged_files
 from include.landing import LandedHour, hour_folder, look_at
-from include.local_files import local_files
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
 from include.sources import Source
+from include.stored_rows import read_rows
 from include.tables import STREAM_BATCHES
 
 
@@ -57,16 +56,10 @@ class FilesPosition:
         return hours_predicate(there, "log_date", "log_hour")
 
     def _read_files(self, log_hour: Hour) -> set[str]:
-        path = self.settings.lake / STREAM_BATCHES.name
-        if not path.is_dir():
-            return set()
-        stored = DeltaTable(path)
-        if "file" not in {field.name for field in stored.schema().fields}:
-            return set()
         where = [("source", "=", self.source.name), ("log_date", "=", log_hour.day), ("log_hour", "=", log_hour.hour)]
-        rows = stored.to_pyarrow_table(columns=["file"], filters=where, filesystem=local_files(path))
+        rows = read_rows(self.settings.lake, STREAM_BATCHES, ["file"], where)
         # Spark writes a file's name as in a URL.
-        return {unquote(name) for name in rows["file"].to_pylist() if name is not None}
+        return {unquote(row["file"]) for row in rows if row["file"] is not None}
 
 
 def _has_lines(file: Path) -> bool:

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from deltalake import DeltaTable
-
 from include.counting import CountKey, live_count_table
-from include.local_files import local_files
 from include.log_hours import Hour
 from include.settings import Settings
-from include.tables import STREAM_PROGRESS, Table
+from include.stored_rows import read_rows
+from include.tables import STREAM_PROGRESS
 
 #: Progress older than that says nothing about now.
 RECENT = timedelta(minutes=2)
@@ -55,12 +53,8 @@ def stream_state(
 ) -> StreamState:
     """The state of a source's stream, of its micro-batches of the last minutes."""
     state = StreamState()
-    recent = _rows(
-        settings,
-        STREAM_PROGRESS,
-        STREAM_PROGRESS.column_names,
-        [("source", "=", source), ("began_at", ">=", now - RECENT)],
-    )
+    of_source = [("source", "=", source), ("began_at", ">=", now - RECENT)]
+    recent = read_rows(settings.lake, STREAM_PROGRESS, STREAM_PROGRESS.column_names, of_source)
     for query in ("clicks", *keys):
         rows = [row for row in recent if row["query"] == query]
         if rows:
@@ -68,8 +62,8 @@ def stream_state(
     hours = [Hour.of(now.date(), now.hour), Hour.of(now.date(), now.hour).plus(-1)]
     for hour in hours:
         for key in keys:
-            counts = _rows(
-                settings,
+            counts = read_rows(
+                settings.lake,
                 live_count_table(key),
                 [key, "click_count"],
                 [
@@ -105,14 +99,3 @@ def _newest(query: str, rows: Sequence[dict[str, Any]]) -> QueryState:
         state_rows=of_last[0]["state_rows"],
         too_late=sum(row["too_late"] for row in rows),
     )
-
-
-def _rows(
-    settings: Settings, table: Table, columns: Sequence[str], where: Sequence[tuple[str, str, Any]]
-) -> list[dict[str, Any]]:
-    path = str(settings.lake / table.name)
-    if not DeltaTable.is_deltatable(path):  # not yet: its first commit may be under way
-        return []
-    rows = DeltaTable(path).to_pyarrow_table(columns=list(columns), filters=list(where), filesystem=local_files(path))
-    found: list[dict[str, Any]] = rows.to_pylist()
-    return found

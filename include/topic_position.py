@@ -12,15 +12,14 @@ from typing import Any
 
 import pyarrow.compute as pc
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from deltalake import DeltaTable
 
 from include.errors import ClickmillError
 from include.kafka import librdkafka_options, topic_of
 from include.landing import LandedHour
-from include.local_files import local_files
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
+from include.stored_rows import read_table
 from include.tables import STREAM_BATCHES
 
 #: How long the broker is given for an answer, in seconds.
@@ -71,14 +70,8 @@ class TopicPosition:
 
     def _next_offsets(self) -> dict[int, int]:
         """For each partition of the topic the offset after the last one that is in the lake."""
-        path = self.settings.lake / STREAM_BATCHES.name
-        if not path.is_dir():
-            return {}
-        rows = DeltaTable(path).to_pyarrow_table(
-            columns=["partition", "last_offset"],
-            filters=[("source", "=", self.source.name)],
-            filesystem=local_files(path),
-        )
+        of_source = [("source", "=", self.source.name)]
+        rows = read_table(self.settings.lake, STREAM_BATCHES, ["partition", "last_offset"], of_source)
         last = rows.group_by("partition").aggregate([("last_offset", "max")])
         return dict(zip(last["partition"].to_pylist(), pc.add(last["last_offset_max"], 1).to_pylist(), strict=True))
 

@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from include.buckets import NOT_STATED, PARTITIONER, Layout
 from include.errors import ClickmillError
 from include.landing import LandedHour
-from include.local_files import local_files
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
+from include.stored_rows import ARROW_TYPES, Filters, read_rows, read_table
 from include.tables import AGGREGATES, BUCKETS_PROPERTY, PARTITIONER_PROPERTY, Table
 from spark_jobs.delta_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
 from spark_jobs.draft import drafted
@@ -30,27 +30,6 @@ from spark_jobs.steps import step
 from spark_jobs.transforms.groupings import ROW_IN_PARTITION
 
 LINES_SCHEMA = "value STRING, log_date DATE, log_hour INT, file STRING, line BIGINT, row_id BIGINT"
-
-_ARROW_TYPES = {
-    "STRING": pa.string(),
-    "ARRAY<STRING>": pa.list_(pa.string()),
-    "ARRAY<BIGINT>": pa.list_(pa.int64()),
-    "ARRAY<STRUCT<path: STRING, type: STRING, lines: BIGINT, example: STRING>>": pa.list_(
-        pa.struct({"path": pa.string(), "type": pa.string(), "lines": pa.int64(), "example": pa.string()})
-    ),
-    "MAP<STRING, BIGINT>": pa.map_(pa.string(), pa.int64()),
-    "BOOLEAN": pa.bool_(),
-    "BINARY": pa.binary(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-}
-
-
-#: Of column, operator and value: all must hold.
-Filters = Sequence[tuple[str, str, Any]]
 
 
 @dataclass(frozen=True)
@@ -195,34 +174,12 @@ class Lake:
             )
 
     def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
-        """As ``read_table``, a dictionary for each of a few rows."""
-        rows: list[dict[str, Any]] = self.read_table(table, columns, where).to_pylist()
-        return rows
+        """``include.stored_rows.read_rows`` of this lake."""
+        return read_rows(self.settings.lake, table, columns, where)
 
     def read_table(self, table: Table, columns: Sequence[str], where: Filters) -> pa.Table:
-        """These columns of the rows that the filters let through, without Spark and its jobs.
-
-        A column that an earlier version of the table lacks is null, and a filter on it lets nothing through.
-        """
-        declared = {column.name: _ARROW_TYPES[column.type] for column in table.columns if column.name in columns}
-        wanted = pa.schema([(name, declared[name]) for name in columns])
-        if not self.exists(table):
-            return wanted.empty_table()
-        stored = DeltaTable(self.path(table))
-        known = {one.name for one in stored.schema().fields}
-        # Arrow does not take an empty list for one of the column's type.
-        asks_for_none = any(operator == "in" and not value for _, operator, value in where)
-        if asks_for_none or not {name for name, _, _ in where} <= known:
-            return wanted.empty_table()
-        there = [name for name in columns if name in known]
-        rows = stored.to_pyarrow_table(
-            columns=there, filters=list(where) or None, filesystem=local_files(self.path(table))
-        )
-        arrays = [
-            rows[field.name].cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
-            for field in wanted
-        ]
-        return pa.Table.from_arrays(arrays, schema=wanted)
+        """``include.stored_rows.read_table`` of this lake."""
+        return read_table(self.settings.lake, table, columns, where)
 
     def compact(self, table: Table, leave_out: str = "false", *, above_files: int = 0) -> bool:
         """Write a table of ``append_rows``, if it has more files than that, as few; whether it was.
@@ -412,7 +369,7 @@ def click_hours_predicate(hours: Iterable[Hour]) -> str:
 
 
 def _as_arrow(table: Table, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    schema = pa.schema([(column.name, _ARROW_TYPES[column.type]) for column in table.columns])
+    schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in table.columns])
     columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)

@@ -15,8 +15,9 @@ from include.exports import export_hours
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange, by_day
 from include.publication import COLUMNS, HELD, SUITE, ClickHourState, Findings, click_hour_state, event_row
+from include.stored_rows import Filters
 from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS, Table
-from spark_jobs.io import Filters, Lake, click_hours_predicate
+from spark_jobs.io import Lake, click_hours_predicate
 from spark_jobs.quality_log import append_results
 from spark_jobs.steps import at_once
 

@@ -7,9 +7,10 @@ lines, and whatever it had written is left out: each table takes the rows of a b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 from pyspark.sql import DataFrame, Row
 
@@ -62,40 +63,10 @@ class StreamIngest:
         """Write one micro-batch: ``with_line_counts``' rows."""
         lake = Lake(configure(rows.sparkSession), self.settings)
         transaction = StreamTransaction(self.stream_id, batch_id)
-        with lake.staged(rows, "micro-batch") as batch:
-            arrivals = batch.where("bytes IS NULL")
-            accepted = arrivals.where("reason IS NULL")
-
-            def count_outcomes() -> dict[tuple[str, Hour], PartOfBatch]:
-                with step(lake.spark, "count outcomes"):
-                    return parts_of(count_batch(batch).collect())
-
-            def look_up() -> tuple[DataFrame, DataFrame | None]:
-                return find_crawlers(accepted), find_clients(accepted, self.source, self.settings)
-
-            parts, (crawlers, clients) = at_once(lake.spark, count_outcomes, look_up)
-            if not parts:
-                return
-
-            def count_order() -> None:
-                with step(lake.spark, "count clicks out of order"):
-                    add_out_of_order(parts, count_out_of_order(accepted).collect())
-
-            def write_clicks() -> None:
-                clicks = build_clicks(accepted, crawlers, clients, self.source.name)
-                lake.append(CLICKS, clicks, transaction)
-
-            def write_quarantined() -> None:
-                lake.append(QUARANTINED_CLICKS, quarantine(arrivals, self.source.name), transaction)
-
-            has_clicks = any(part.account.accepted for part in parts.values())
-            has_quarantined = any(part.account.quarantined for part in parts.values())
-            at_once(
-                lake.spark,
-                *([write_clicks, count_order] if has_clicks else []),
-                *([write_quarantined] if has_quarantined else []),
-            )
-        lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id), transaction)
+        with lake.staged(rows, "micro-batch") as staged:
+            parts = MicroBatch(lake, self.source, transaction, staged).write()
+        if parts:
+            lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id), transaction)
 
     def _account(self, parts: dict[tuple[str, Hour], PartOfBatch], batch_id: int) -> list[tuple[object, ...]]:
         now, stream = datetime.now(UTC), stream_of(self.source)
@@ -124,6 +95,53 @@ class StreamIngest:
             )
             for (file, log_hour), part in sorted(parts.items())
         ]
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """A micro-batch of ``with_line_counts``' rows on its way into ``clicks`` and ``quarantined_clicks``."""
+
+    lake: Lake
+    source: Source
+    transaction: StreamTransaction
+    rows: DataFrame
+
+    def write(self) -> dict[tuple[str, Hour], PartOfBatch]:
+        """Write its rows; what it has, none if it has no lines."""
+        parts, (crawlers, clients) = at_once(self.lake.spark, self._count_outcomes, self._look_up)
+        pieces: list[Callable[[], None]] = []
+        if any(part.account.accepted for part in parts.values()):
+            pieces += [partial(self._write_clicks, crawlers, clients), partial(self._count_out_of_order, parts)]
+        if any(part.account.quarantined for part in parts.values()):
+            pieces.append(self._write_quarantined)
+        at_once(self.lake.spark, *pieces)
+        return parts
+
+    @property
+    def _arrivals(self) -> DataFrame:
+        return self.rows.where("bytes IS NULL")
+
+    @property
+    def _accepted(self) -> DataFrame:
+        return self._arrivals.where("reason IS NULL")
+
+    def _count_outcomes(self) -> dict[tuple[str, Hour], PartOfBatch]:
+        with step(self.lake.spark, "count outcomes"):
+            return parts_of(count_batch(self.rows).collect())
+
+    def _look_up(self) -> tuple[DataFrame, DataFrame | None]:
+        return find_crawlers(self._accepted), find_clients(self._accepted, self.source, self.lake.settings)
+
+    def _write_clicks(self, crawlers: DataFrame, clients: DataFrame | None) -> None:
+        clicks = build_clicks(self._accepted, crawlers, clients, self.source.name)
+        self.lake.append(CLICKS, clicks, self.transaction)
+
+    def _write_quarantined(self) -> None:
+        self.lake.append(QUARANTINED_CLICKS, quarantine(self._arrivals, self.source.name), self.transaction)
+
+    def _count_out_of_order(self, parts: dict[tuple[str, Hour], PartOfBatch]) -> None:
+        with step(self.lake.spark, "count clicks out of order"):
+            add_out_of_order(parts, count_out_of_order(self._accepted).collect())
 
 
 def parts_of(outcomes: Iterable[Row]) -> dict[tuple[str, Hour], PartOfBatch]:
