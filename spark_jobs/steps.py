@@ -70,7 +70,7 @@ def at_once(spark: SparkSession, *work: Callable[[], Any]) -> tuple[Any, ...]:
             spark.addTag(name)
         return piece()
 
-    # As many threads as pieces, so a name that a thread has is of these names.
+    # The threads end here, and their names with them.
     with ThreadPoolExecutor(max(1, len(work))) as threads:
         return tuple([future.result() for future in [threads.submit(named, piece) for piece in work]])
 

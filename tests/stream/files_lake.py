@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from typing import Any
 
 from include.sources import Source, load_sources
 from include.tables import STREAM_BATCHES
-from tests.jobs.temporary_lake import SOURCES, TemporaryLake
+from tests.jobs.temporary_lake import TemporaryLake
+from tests.stream.streamed_source import streamed_source
 
 
 @dataclass
@@ -30,8 +30,7 @@ class FilesLake(TemporaryLake):
 
     def configure(self, **files: Any) -> None:
         """Declare the source, with these settings of its files."""
-        listed = "\n".join(f"{name} = {json.dumps(value)}" for name, value in files.items())
-        self.settings.sources_file.write_text(f"{SOURCES}\n[sources.web.files]\n{listed}\n", encoding="utf-8")
+        self.settings.sources_file.write_text(streamed_source("files", files), encoding="utf-8")
 
     def read_all(self, *, live: bool = False) -> None:
         """Stream what is in the landing zone now."""

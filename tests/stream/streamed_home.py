@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -21,8 +20,9 @@ from include.settings import REPOSITORY, Settings
 from include.sources import Source, load_sources
 from include.tables import STREAM_BATCHES, Table
 from spark_jobs.stream_checkpoint import StreamCheckpoint
-from tests.jobs.temporary_lake import SOURCES, make_settings
+from tests.jobs.temporary_lake import make_settings
 from tests.stream.kafka_broker import KafkaBroker
+from tests.stream.streamed_source import streamed_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,13 +96,7 @@ class StreamedHome:
     def configure(self, **kafka: Any) -> None:
         """Declare the source, with these settings of its topic."""
         given = {"topic": self.topic, "bootstrap_servers": self.broker.bootstrap_servers} | kafka
-        listed = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items() if name != "options")
-        options = "\n".join(
-            f"{json.dumps(name)} = {json.dumps(value)}" for name, value in kafka.get("options", {}).items()
-        )
-        self.settings.sources_file.write_text(
-            f"{SOURCES}\n[sources.web.kafka]\n{listed}\n[sources.web.kafka.options]\n{options}\n", encoding="utf-8"
-        )
+        self.settings.sources_file.write_text(streamed_source("kafka", given), encoding="utf-8")
 
     def environment(self, remote: str) -> dict[str, str]:
         """That of a job of this home, on the Spark server there."""

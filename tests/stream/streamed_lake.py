@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from include.sources import Source, load_sources
-from tests.jobs.temporary_lake import SOURCES, TemporaryLake
+from tests.jobs.temporary_lake import TemporaryLake
 from tests.stream.kafka_broker import KafkaBroker
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{json.dumps(name)} = {_toml(one)}' for name, one in value.items())} }}"
-    return json.dumps(value)
+from tests.stream.streamed_source import streamed_source
 
 
 @dataclass
@@ -32,8 +26,7 @@ class StreamedLake(TemporaryLake):
     def configure(self, **kafka: Any) -> None:
         """Declare the source, with these settings of its topic."""
         given = {"topic": self.topic, "bootstrap_servers": self.broker.bootstrap_servers} | kafka
-        listed = "\n".join(f"{name} = {_toml(value)}" for name, value in given.items())
-        self.settings.sources_file.write_text(f"{SOURCES}\n[sources.web.kafka]\n{listed}\n", encoding="utf-8")
+        self.settings.sources_file.write_text(streamed_source("kafka", given), encoding="utf-8")
 
     def read_all(self, *, live: bool = False) -> None:
         """Stream what is in the topic now."""

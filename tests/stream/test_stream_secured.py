@@ -130,17 +130,15 @@ def secured(
 
 
 @pytest.fixture
-def server_logs(request: pytest.FixtureRequest) -> list[Path]:
-    """The logs of the Spark server; none of one that was given."""
-    if os.environ.get("CLICKMILL_TEST_SPARK_REMOTE"):
-        return []
-    home: Path = request.getfixturevalue("services").home
-    return [file for file in (home / "logs").rglob("*") if file.is_file()]
+def server_logs(request: pytest.FixtureRequest) -> Path | None:
+    """The folder of the Spark server's logs; none of one that was given."""
+    given = os.environ.get("CLICKMILL_TEST_SPARK_REMOTE")
+    return None if given else request.getfixturevalue("services").home / "logs"
 
 
 @pytest.mark.slow
 def test_a_secured_topic_is_streamed_and_settled_and_its_password_is_nowhere(
-    secured: StreamedLake, capfd: pytest.CaptureFixture[str], server_logs: list[Path]
+    secured: StreamedLake, capfd: pytest.CaptureFixture[str], server_logs: Path | None
 ) -> None:
     secured.read_all()
     assert sorted(row["event_id"] for row in secured.rows(CLICKS)) == sorted(f"e{number}" for number in range(20))
@@ -152,8 +150,11 @@ def test_a_secured_topic_is_streamed_and_settled_and_its_password_is_nowhere(
     told = capfd.readouterr()
     pages = spark_pages(secured)
     assert any("KafkaScan" in text for text in pages.values()), "they tell of streams"
-    home = [file for file in secured.settings.home.rglob("*") if file.is_file()]
-    files = {str(file): file.read_text("utf-8", "replace") for file in (*home, *server_logs)}
+    files = texts_under(secured.settings.home)
+    if server_logs is not None:
+        logs = texts_under(server_logs)
+        assert any("spark-connect" in name for name in logs), "the Spark server's is among them"
+        files |= logs
     places = {"stdout": told.out, "stderr": told.err, **pages, **files}
     assert [name for name, text in places.items() if PASSWORD in text] == []
 
@@ -185,6 +186,11 @@ def spark_pages(lake: StreamedLake) -> dict[str, str]:
         f"{ui}/connect/",
     )
     return {address: page(address) for address in addresses}
+
+
+def texts_under(folder: Path) -> dict[str, str]:
+    """Its files, whatever they are, as text."""
+    return {str(file): file.read_text("utf-8", "replace") for file in folder.rglob("*") if file.is_file()}
 
 
 def page(address: str) -> str:

@@ -1,0 +1,21 @@
+"""The sources file of a home whose source web is a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tests.jobs.temporary_lake import SOURCES
+
+
+def streamed_source(kind: str, given: Mapping[str, Any]) -> str:
+    """All sources, and web streamed from its ``kind``, kafka or files, with these settings."""
+    listed = "\n".join(f"{name} = {_toml(value)}" for name, value in given.items())
+    return f"{SOURCES}\n[sources.web.{kind}]\n{listed}\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{json.dumps(name)} = {_toml(one)}' for name, one in value.items())} }}"
+    return json.dumps(value)
