@@ -375,9 +375,9 @@ STREAM_PROGRESS = Table(
         Column(
             "rows_per_instance",
             "ARRAY<BIGINT>",
-            "Clicks of the micro-batch by the instance, from 0, that the key's grouping in config/pipeline.toml deals "
-            "them to; null for the query clicks, in rows of earlier versions, and for fifo, shuffle and range, which "
-            "do not tell it of a single click.",
+            "Clicks of the micro-batch by the instance, from 0, that counted them: to which the key's grouping in "
+            "config/pipeline.toml dealt them; null without clicks, for the query clicks and in rows of earlier "
+            "versions.",
             required=False,
         ),
         Column(

@@ -1,6 +1,7 @@
 """Count the streamed clicks of a source per minute and hour while they come, into the live tables.
 
-Reads ``clicks``, so that a click is counted live exactly when it is a click, and once.
+Reads ``clicks``, so that a click is counted live exactly when it is a click, and once. The clicks of each micro-batch
+are dealt as ``config/pipeline.toml`` says for the key, as those of the hourly counts are.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from spark_jobs.io import Lake
 from spark_jobs.session import configure
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from spark_jobs.stream_writer import start_writer
-from spark_jobs.transforms.groupings import Grouping, grouping_of, instances_of
-from spark_jobs.transforms.live_counts import clicks_per_hour, clicks_per_instance, count_live
+from spark_jobs.transforms.groupings import grouping_of
+from spark_jobs.transforms.live_counts import count_live, deal_live, load_of_batch
 
-#: The name of what is observed in each micro-batch: clicks per hour and, where the grouping tells, per instance.
+#: The name of what is observed in each micro-batch: ``load_of_batch``.
 OBSERVED = "clicks"
 
 
@@ -55,7 +56,8 @@ def start(
     lake = Lake(spark, settings)
     clicks = lake.read_stream(CLICKS).where(F.col("source") == source.name)
     grouping = grouping_of(settings.pipeline.counts[key], key, lake.buckets(count_table(key)))
-    counts = count_live(_observed(clicks, grouping), key, live.watermark_minutes)
+    dealt = deal_live(clicks, key, grouping).observe(OBSERVED, *load_of_batch(grouping))
+    counts = count_live(dealt, key, live.watermark_minutes)
     writer = counts.writeStream.outputMode("update").foreachBatch(LiveUpdate(settings, key))
     return start_writer(
         spark,
@@ -64,13 +66,3 @@ def start(
         state_partitions=live.state_partitions,
         trigger_seconds=None if available_now else live.trigger_seconds,
     )
-
-
-def _observed(clicks: DataFrame, grouping: Grouping) -> DataFrame:
-    """The same clicks; what they are per hour and instance is in the progress of each micro-batch."""
-    grouping.require_columns(clicks)
-    observed = [clicks_per_hour().alias("per_hour")]
-    instance = grouping.instance_of_row(clicks.columns)
-    if instance is not None:
-        observed.append(clicks_per_instance(instance, instances_of(grouping, clicks)).alias("per_instance"))
-    return clicks.observe(OBSERVED, *observed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -79,28 +79,31 @@ def progress_rows(source: str, query: str, said: Mapping[str, Any]) -> list[dict
 
 def too_late_by_hour(said: Mapping[str, Any], watermark: datetime) -> dict[str, int]:
     """How many clicks of a micro-batch are of each hour that was over, by its watermark, when it began."""
-    observed = _observed(said)
-    hours = json.loads(observed[0]) if observed else []
     passed = watermark.timestamp() / 3600
-    late: Counter[str] = Counter()
-    # An hour may be there more than once: Spark merges the tasks' histograms as they are.
-    for hour in hours:
-        if hour["x"] + 1 <= passed:
-            late[str(Hour.of_number(int(hour["x"])))] += int(hour["y"])
-    return dict(late)
+    per_hour, _, _ = _observed(said)
+    clicks = _counts(per_hour)
+    return {str(Hour.of_number(hour)): count for hour, count in clicks.items() if hour + 1 <= passed}
 
 
 def per_instance(said: Mapping[str, Any]) -> list[int] | None:
-    """The clicks of a micro-batch by instance; none where the grouping does not tell the instance of a click."""
-    observed = _observed(said)
-    counts: list[int] | None = json.loads(observed[1]) if len(observed) > 1 else None
+    """The clicks of a micro-batch by the instance that counted them; none if there were none."""
+    _, histogram, least = _observed(said)
+    clicks = _counts(histogram)
+    return [clicks[instance] for instance in range(max(least, max(clicks) + 1))] if clicks else None
+
+
+def _observed(said: Mapping[str, Any]) -> Sequence[Any]:
+    """What ``load_of_batch`` saw, in its order."""
+    values: Sequence[Any] = said.get("observedMetrics", {}).get(OBSERVED, {}).get("values", (None, None, None))
+    return values
+
+
+def _counts(histogram: str | None) -> Counter[int]:
+    counts: Counter[int] = Counter()
+    # A value may be there more than once: Spark merges the tasks' histograms as they are.
+    for seen in json.loads(histogram or "[]"):
+        counts[int(seen["x"])] += int(seen["y"])
     return counts
-
-
-def _observed(said: Mapping[str, Any]) -> list[str]:
-    """JSON each, per hour and per instance; null where there were no clicks."""
-    values: list[str | None] = said.get("observedMetrics", {}).get(OBSERVED, {}).get("values", [])
-    return [value or "[]" for value in values]
 
 
 def keep(lake: Lake, rows: list[tuple[Any, ...]]) -> None:

@@ -40,13 +40,10 @@ class Grouping(ABC):
         """Whether all rows that are equal in ``keys`` go to one instance, so that its count of them is complete."""
         return False
 
-    def instance_of_row(self, columns: Sequence[str]) -> Column | None:
-        """The number of the instance that a row of these columns is dealt to.
-
-        None where the row itself does not tell: FIFO and shuffle go by its place, range by all rows, and broadcast
-        deals it to every instance.
-        """
-        return None
+    @property
+    def least_instances(self) -> int:
+        """How many instances there are, with rows or without; 0 if that depends on what is dealt."""
+        return 0
 
     def require_columns(self, rows: DataFrame) -> None:  # noqa: B027 - most groupings go by nothing
         """Refuse rows that lack what the grouping goes by; by default it goes by nothing.
@@ -67,10 +64,8 @@ def with_instance(dealt: DataFrame) -> DataFrame:
 
 def instances_of(grouping: Grouping, rows: DataFrame) -> int:
     """How many instances the grouping deals these rows to."""
-    if isinstance(grouping, _Dealt):
-        return grouping.instances
     # One file, one partition: see spark_jobs/io.py.
-    return 1 if isinstance(grouping, GlobalGrouping) else max(1, len(rows.inputFiles()))
+    return grouping.least_instances or max(1, len(rows.inputFiles()))
 
 
 def require_whole(grouping: Grouping, keys: Iterable[str], operator: str) -> None:
@@ -107,6 +102,11 @@ class _Dealt(Grouping):
     def __post_init__(self) -> None:
         if self.instances < 1:
             raise UsageError(f"grouping {self.name}: instances = {self.instances}; expected a whole number above 0")
+
+    @property
+    @override
+    def least_instances(self) -> int:
+        return self.instances
 
     @override
     def described(self) -> str:
@@ -167,10 +167,6 @@ class FieldsGrouping(_Keyed):
         return F.pmod(F.hash(*self.keys), F.lit(self.instances))
 
     @override
-    def instance_of_row(self, columns: Sequence[str]) -> Column:
-        return self.bucket()
-
-    @override
     def deal(self, rows: DataFrame) -> DataFrame:
         self.require_columns(rows)
         dealt = rows.repartition(self.instances, *self.keys)
@@ -202,7 +198,7 @@ class CustomGrouping(_Dealt):
     @override
     def require_columns(self, rows: DataFrame) -> None:
         try:
-            rows.select(self.instance_of_row(rows.columns)).schema  # noqa: B018 - asks Spark whether it understands the expression
+            rows.select(self._instance()).schema  # noqa: B018 - asks Spark whether it understands the expression
         except PySparkException as error:
             raise UsageError(
                 f"grouping {self.described()}: {str(error).splitlines()[0]}; expected a SQL expression over "
@@ -211,10 +207,9 @@ class CustomGrouping(_Dealt):
 
     @override
     def deal(self, rows: DataFrame) -> DataFrame:
-        return rows.repartitionById(self.instances, self.instance_of_row(rows.columns))
+        return rows.repartitionById(self.instances, self._instance())
 
-    @override
-    def instance_of_row(self, columns: Sequence[str]) -> Column:
+    def _instance(self) -> Column:
         return F.pmod(F.hash(F.expr(self.expression)), F.lit(self.instances))
 
     @override
@@ -250,10 +245,9 @@ class SaltedFieldsGrouping(_Keyed):
     @override
     def deal(self, rows: DataFrame) -> DataFrame:
         self.require_columns(rows)
-        return rows.repartitionById(self.instances, self.instance_of_row(rows.columns))
+        return rows.repartitionById(self.instances, self._instance(rows.columns))
 
-    @override
-    def instance_of_row(self, columns: Sequence[str]) -> Column:
+    def _instance(self, columns: Sequence[str]) -> Column:
         salt = F.pmod(F.xxhash64(*columns), F.lit(self.salts)).cast("int")
         if self.hot_keys:
             salt = F.when(F.col(self.keys[0]).isin(*self.hot_keys), salt).otherwise(0)
@@ -275,9 +269,10 @@ class GlobalGrouping(Grouping):
     def deal(self, rows: DataFrame) -> DataFrame:
         return rows.repartition(1)
 
+    @property
     @override
-    def instance_of_row(self, columns: Sequence[str]) -> Column:
-        return F.lit(0)
+    def least_instances(self) -> int:
+        return 1
 
     @override
     def keeps_whole(self, keys: Iterable[str]) -> bool:

@@ -1,12 +1,26 @@
-"""Counts of clicks per minute and hour while they come, under a watermark."""
+"""Counts of clicks per minute and hour while they come, by instances that each count the clicks dealt to them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-#: More hours than a micro-batch has: with as many bins, a histogram of hours is an exact count.
-_MOST_HOURS = 10_000
+from spark_jobs.transforms.groupings import INSTANCE, Grouping, with_instance
+
+#: More than a micro-batch has hours, or instances: with as many bins, a histogram of them is an exact count.
+_MOST_VALUES = 10_000
+
+
+def deal_live(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
+    """The clicks of each micro-batch dealt to the grouping's instances: what is counted of them, and ``instance_id``.
+
+    Raises:
+        UsageError: if the grouping goes by a column that clicks do not have.
+    """
+    grouping.require_columns(clicks)
+    return with_instance(grouping.deal(clicks)).select("source", "clicked_at", "is_bot", key, INSTANCE)
 
 
 def count_live(clicks: DataFrame, key: str, watermark_minutes: int) -> DataFrame:
@@ -14,6 +28,9 @@ def count_live(clicks: DataFrame, key: str, watermark_minutes: int) -> DataFrame
 
     A minute's window stays open as long as its hour's: until the watermark, ``watermark_minutes`` behind the latest
     click seen, has passed the hour's end. Clicks that come later are left out. A null key is a key of its own.
+
+    ``clicks`` are ``deal_live``'s: each instance counts what it was dealt of a micro-batch, and the state, which Spark
+    keeps by a hash of window and key, adds these parts to the counts so far. So any grouping gives the same counts.
     """
     hour, minute = F.date_trunc("hour", "clicked_at"), F.date_trunc("minute", "clicked_at")
     windows = F.array(
@@ -40,15 +57,21 @@ def count_live(clicks: DataFrame, key: str, watermark_minutes: int) -> DataFrame
     )
 
 
-def clicks_per_hour() -> Column:
-    """As JSON, an array of ``x``, hours since 1970, and ``y``, how many clicks happened in that hour.
+def load_of_batch(grouping: Grouping) -> Sequence[Column]:
+    """What to observe of ``deal_live``'s clicks: ``per_hour``, ``per_instance`` and ``instances``.
 
-    Source: Hive's numeric histogram, which is exact as long as it has a bin for each distinct value.
+    The first two are JSON, arrays of ``x``, an hour since 1970 or an instance from 0, and ``y``, clicks of it; an ``x``
+    may be there more than once. The third is how many instances the grouping has at least: 0 for FIFO, whose are those
+    that read the micro-batch. All are null without clicks.
     """
-    hour = F.floor(F.unix_seconds("clicked_at") / 3600).cast("double")
-    return F.to_json(F.histogram_numeric(hour, F.lit(_MOST_HOURS)))
+    hour = F.floor(F.unix_seconds("clicked_at") / 3600)
+    return [
+        _exact_counts(hour).alias("per_hour"),
+        _exact_counts(F.col(INSTANCE)).alias("per_instance"),
+        F.max(F.lit(grouping.least_instances)).alias("instances"),
+    ]
 
 
-def clicks_per_instance(instance: Column, instances: int) -> Column:
-    """As JSON, an array of how many clicks each instance has, from instance 0 on."""
-    return F.to_json(F.array(*(F.count_if(instance == number) for number in range(instances))))
+def _exact_counts(value: Column) -> Column:
+    """Source: Hive's numeric histogram, which is exact as long as it has a bin for each distinct value."""
+    return F.to_json(F.histogram_numeric(value.cast("double"), F.lit(_MOST_VALUES)))

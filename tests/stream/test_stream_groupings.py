@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from include.buckets import bucket_of
+from include.counting import live_count_table
 from include.kafka import topic_of
 from include.log_hours import Hour
 from include.tables import CLICKS, STREAM_PROGRESS
 from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import Record
+from tests.stream.live_truth import live_counts, true_counts
 from tests.stream.streamed_lake import StreamedLake
 
 if TYPE_CHECKING:
@@ -38,31 +40,45 @@ def records() -> list[Record]:
     return sent
 
 
-def test_progress_says_how_many_clicks_each_instance_of_the_configured_grouping_has(streamed: StreamedLake) -> None:
+GROUPINGS = """
+[live]
+watermark_minutes = 400
+[counts.country_code]
+grouping = "shuffle"
+[counts.visitor_id]
+grouping = "custom"
+expression = "substring(url, -1, 1) = '7'"
+instances = 3
+[counts.status]
+grouping = "fifo"
+"""
+
+
+def test_live_counts_are_made_by_the_instances_of_the_configured_grouping(streamed: StreamedLake) -> None:
     pipeline = streamed.settings.pipeline_file
-    pipeline.write_text(
-        pipeline.read_text() + '[counts.country_code]\ngrouping = "shuffle"\n[counts.visitor_id]\ngrouping = "custom"\n'
-        "expression = \"substring(url, -1, 1) = '7'\"\ninstances = 3\n",
-        encoding="utf-8",
-    )
+    pipeline.write_text(pipeline.read_text() + GROUPINGS, encoding="utf-8")
     sent, before = records(), Counter[int]()
     for part in (sent[:1000], sent[1000:]):
         streamed.broker.produce(streamed.topic, part)
         streamed.read_all(live=True)
         by_bucket = Counter(bucket_of(row["url"], INSTANCES) for row in streamed.rows(CLICKS))
-        newest = max(
-            (row for row in streamed.rows(STREAM_PROGRESS) if row["query"] == "url" and row["rows"]),
-            key=lambda row: row["batch_id"],
-        )
-        assert newest["rows_per_instance"] == [by_bucket[n] - before[n] for n in range(INSTANCES)]
+        assert loads(streamed, "url")[-1] == [by_bucket[n] - before[n] for n in range(INSTANCES)]
         before = by_bucket
-    progress = streamed.rows(STREAM_PROGRESS)
-    assert {row["rows_per_instance"] for row in progress if row["query"] in ("clicks", "country_code")} == {None}
-    of_expression = [row["rows_per_instance"] for row in progress if row["query"] == "visitor_id"]
+    assert all(max(load) - min(load) <= INSTANCES for load in loads(streamed, "country_code")), "round-robin"
     ends_in_7 = sum(row["url"].endswith("7") for row in streamed.rows(CLICKS))
     # Spark's hash of true and false: in which instances they are is not at issue here.
-    totals = sorted(map(sum, zip(*of_expression, strict=True)))
+    totals = sorted(map(sum, zip(*loads(streamed, "visitor_id"), strict=True)))
     assert totals == sorted([0, ends_in_7, CLICKS_SENT - ends_in_7])
+    assert sum(map(sum, loads(streamed, "status"))) == CLICKS_SENT, "by the instances that read them"
+    # Whatever instance counted a part of a key's clicks, the parts add up.
+    for key in streamed.settings.pipeline.counts:
+        assert live_counts(streamed, live_count_table(key), key) == true_counts(streamed, key), key
+
+
+def loads(lake: StreamedLake, query: str) -> list[list[int]]:
+    """The clicks by instance of each micro-batch that had any."""
+    rows = [row for row in lake.rows(STREAM_PROGRESS) if row["query"] == query and row["rows"]]
+    return [row["rows_per_instance"] for row in sorted(rows, key=lambda row: row["batch_id"])]
 
 
 def test_fields_grouping_keeps_a_keys_order_on_the_stream_and_shuffle_does_not(

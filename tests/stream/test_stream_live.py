@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from include.log_hours import Hour
-from include.tables import CLICKS, CLICKS_BY_COUNTRY_LIVE, CLICKS_BY_URL_LIVE, STREAM_PROGRESS, Table
+from include.tables import CLICKS, CLICKS_BY_COUNTRY_LIVE, CLICKS_BY_URL_LIVE, STREAM_PROGRESS
 from samples.sample_logs import SampleSpec, make_sample
 from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
+from tests.stream.live_truth import live_counts, true_counts
 from tests.stream.streamed_lake import StreamedLake
 
 SPEC = SampleSpec(start=Hour.parse("2026-03-01T08"), hours=2, clicks_per_hour=3000, seed=41)
 HOUR = Hour.parse("2026-03-01T08")
-
-
-def true_counts(lake: StreamedLake, key: str) -> Counter[tuple[datetime, int, str]]:
-    """Clicks by window and key, from the clicks themselves."""
-    counts: Counter[tuple[datetime, int, str]] = Counter()
-    for row in lake.rows(CLICKS):
-        at = row["clicked_at"].replace(second=0, microsecond=0)
-        counts[at, 60, row[key]] += 1
-        counts[at.replace(minute=0), 3600, row[key]] += 1
-    return counts
-
-
-def live_counts(lake: StreamedLake, table: Table, key: str) -> Counter[tuple[datetime, int, str]]:
-    rows = lake.rows(table)
-    counts = Counter({(row["window_start"], row["window_seconds"], row[key]): row["click_count"] for row in rows})
-    assert len(counts) == len(rows), "one row per window and key"
-    return counts
 
 
 def test_live_counts_are_those_of_the_clicks_by_minute_and_hour(tmp_path: Path, streamed: StreamedLake) -> None:

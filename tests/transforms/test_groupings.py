@@ -95,25 +95,6 @@ def test_rows_of_one_key_go_to_one_instance_null_too(clicks: DataFrame, name: st
     assert len(set.union(*instances.values())) > 1
 
 
-@pytest.mark.parametrize("name", ["fields", "custom", "salted_fields", "global"])
-def test_a_row_tells_its_instance_where_the_grouping_goes_by_the_row(clicks: DataFrame, name: str) -> None:
-    grouping = _groupings()[name]
-    told = grouping.instance_of_row(clicks.columns)
-    assert told is not None
-    assert all(row["told"] == row["instance_id"] for row in _dealt_with(clicks, grouping, told))
-
-
-@pytest.mark.parametrize("name", ["fifo", "shuffle", "range"])
-def test_a_row_does_not_tell_its_instance_where_the_grouping_goes_by_its_place(clicks: DataFrame, name: str) -> None:
-    assert _groupings()[name].instance_of_row(clicks.columns) is None
-
-
-def _dealt_with(clicks: DataFrame, grouping: Grouping, told: Any) -> list[Any]:
-    from spark_jobs.transforms.groupings import with_instance
-
-    return with_instance(grouping.deal(clicks)).withColumn("told", told).collect()
-
-
 def test_fifo_moves_nothing(clicks: DataFrame) -> None:
     rows = _dealt(clicks, _groupings()["fifo"])
     assert [row["id"] for row in rows] == list(range(len(CLICKS)))

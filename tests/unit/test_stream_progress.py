@@ -28,7 +28,7 @@ TOPIC: dict[str, Any] = {
 TABLE: dict[str, Any] = TOPIC | {
     "sources": [{"description": "DeltaSource[file:/lake/clicks]", "numInputRows": 40}],
     "eventTime": {"watermark": "2026-11-21T19:00:00.000Z"},
-    "observedMetrics": {"clicks": {"values": ['[{"x":494393.0,"y":3.0},{"x":494394.0,"y":2.0}]']}},
+    "observedMetrics": {"clicks": {"values": ['[{"x":494393.0,"y":3.0},{"x":494394.0,"y":2.0}]', "[]", 2]}},
 }
 #: Hours since 1970 of 2026-11-21T18, by the calendar.
 HOUR_18 = int(datetime(2026, 11, 21, 18, tzinfo=UTC).timestamp()) // 3600
@@ -50,7 +50,7 @@ def test_each_partition_of_a_topic_has_what_was_read_and_what_is_left() -> None:
 def test_what_is_too_late_for_live_is_told_by_the_hours_that_the_watermark_has_passed() -> None:
     # Spark merges the tasks' histograms without adding up what is of the same hour.
     observed = f'[{{"x":{HOUR_18}.0,"y":2.0}},{{"x":{HOUR_18}.0,"y":1.0}},{{"x":{HOUR_18 + 1}.0,"y":2.0}}]'
-    said = TABLE | {"observedMetrics": {"clicks": {"values": [observed]}}}
+    said = TABLE | {"observedMetrics": {"clicks": {"values": [observed, "[]", 2]}}}
     (row,) = progress_rows("web", "url", said)
     assert (row["rows"], row["too_late"], row["rows_per_second"]) == (40, 3, 20.0)
     assert row["too_late_by_hour"] == {"2026-11-21T18": 3}
@@ -71,8 +71,20 @@ def test_before_the_first_event_there_is_no_watermark() -> None:
     assert (row["watermark"], row["watermark_delay"]) == (None, None)
 
 
-def test_rows_per_instance_are_there_where_the_grouping_tells_the_instance() -> None:
-    observed = {"observedMetrics": {"clicks": {"values": ["[]", "[30,0,10]"]}}}
-    assert progress_rows("web", "url", TABLE | observed)[0]["rows_per_instance"] == [30, 0, 10]
-    assert progress_rows("web", "url", TABLE)[0]["rows_per_instance"] is None
+def observed_rows_per_instance(histogram: str, least: int) -> list[int] | None:
+    observed = {"observedMetrics": {"clicks": {"values": ["[]", histogram, least]}}}
+    rows_per_instance: list[int] | None = progress_rows("web", "url", TABLE | observed)[0]["rows_per_instance"]
+    return rows_per_instance
+
+
+def test_rows_per_instance_are_there_for_all_instances_that_the_grouping_has() -> None:
+    histogram = '[{"x":0.0,"y":20.0},{"x":0.0,"y":10.0},{"x":2.0,"y":10.0}]'
+    assert observed_rows_per_instance(histogram, 4) == [30, 0, 10, 0]
+    assert observed_rows_per_instance(histogram, 0) == [30, 0, 10], "as many as have read the micro-batch"
+
+
+def test_without_clicks_there_are_no_rows_per_instance() -> None:
+    without = {"observedMetrics": {"clicks": {"values": [None, None, None]}}}
+    for said in (TABLE, TABLE | without):
+        assert progress_rows("web", "url", said)[0]["rows_per_instance"] is None
     assert {row.get("rows_per_instance") for row in progress_rows("web", "clicks", TOPIC)} == {None}
