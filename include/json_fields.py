@@ -6,7 +6,7 @@ types are of one shape, and one of them stands for all.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,11 @@ class SampledField:
     lines: int = 0
     example: str | None = None
 
+    def add(self, other: SampledField) -> None:
+        """Count other lines; of the examples the smallest is kept, the same whatever order they come in."""
+        self.lines += other.lines
+        self.example = min((e for e in (self.example, other.example) if e is not None), default=None)
+
 
 @dataclass(frozen=True)
 class SampledFields:
@@ -47,17 +52,33 @@ class SampledFields:
     lines: int
     fields: dict[tuple[str, str], SampledField]
 
-    def as_rows(self, left_out: Collection[str], without_example: Collection[str]) -> list[tuple[Any, ...]]:
-        """Path, type, lines and example of each, in order of the path.
+    def less(self, left_out: Collection[str], without_example: Collection[str]) -> SampledFields:
+        """Without some paths, and without an example of others; each stands for what is inside it too."""
+        return SampledFields(
+            self.lines,
+            {
+                (path, type_): SampledField(seen.lines) if is_within(path, without_example) else seen
+                for (path, type_), seen in self.fields.items()
+                if not is_within(path, left_out)
+            },
+        )
 
-        Some paths are left out, some have no example; each stands for what is inside it too.
-        """
-        kept = [item for item in self.fields.items() if not is_within(item[0][0], left_out)]
-        most = sorted(kept, key=lambda item: (-item[1].lines, item[0]))[:MAX_FIELDS]
-        return [
-            (path, type_, seen.lines, None if is_within(path, without_example) else seen.example)
-            for (path, type_), seen in sorted(most, key=lambda item: item[0])
-        ]
+    def as_rows(self) -> list[tuple[Any, ...]]:
+        """Path, type, lines and example of each, in order of the path."""
+        most = sorted(self.fields.items(), key=lambda item: (-item[1].lines, item[0]))[:MAX_FIELDS]
+        return [(*key, seen.lines, seen.example) for key, seen in sorted(most, key=lambda item: item[0])]
+
+    @classmethod
+    def of_rows(cls, lines: int, rows: Iterable[Mapping[str, Any]]) -> SampledFields:
+        """Those of ``as_rows``, as a table has them."""
+        return cls(lines, {(row["path"], row["type"]): SampledField(row["lines"], row["example"]) for row in rows})
+
+    def __add__(self, other: SampledFields) -> SampledFields:
+        """Those of both, of different lines."""
+        fields = {key: SampledField(seen.lines, seen.example) for key, seen in self.fields.items()}
+        for key, seen in other.fields.items():
+            fields.setdefault(key, SampledField()).add(seen)
+        return SampledFields(self.lines + other.lines, fields)
 
 
 def sampled_fields(shapes: Iterable[tuple[str, int]]) -> SampledFields:
@@ -78,10 +99,7 @@ def sampled_fields(shapes: Iterable[tuple[str, int]]) -> SampledFields:
         # A field has one type in a line, but what is inside an array may have several, or one many times.
         values = {(path, json_type(value)): value for path, value in _fields_of(document, "", MAX_DEPTH)}
         for key, value in values.items():
-            seen = fields.setdefault(key, SampledField())
-            seen.lines += times
-            # The smallest: the same whatever order the shapes come in.
-            seen.example = min((e for e in (seen.example, _example(value)) if e is not None), default=None)
+            fields.setdefault(key, SampledField()).add(SampledField(times, _example(value)))
     return SampledFields(lines, fields)
 
 

@@ -138,6 +138,22 @@ QUARANTINED_CLICKS = Table(
     statistics=("reason",),
 )
 
+_SAMPLED = (
+    Column(
+        "sampled_lines",
+        "BIGINT",
+        "JSON lines whose fields were looked at: the first 100 of each file, or topic partition, and every 100th, of a "
+        "stream less duplicates; null for access logs, and before it was measured.",
+        required=False,
+    ),
+    Column(
+        "sampled_fields",
+        "ARRAY<STRUCT<path: STRING, type: STRING, lines: BIGINT, example: STRING>>",
+        "Their fields, by dotted path and JSON type, with the lines that have it and one value; null as above.",
+        required=False,
+    ),
+)
+
 INGEST_ACCOUNTING = Table(
     name="ingest_accounting",
     grain="one source and log hour",
@@ -160,19 +176,7 @@ INGEST_ACCOUNTING = Table(
         Column("damaged_files", "ARRAY<STRING>", "Files that broke off; their lines before the damage count."),
         Column("is_closed", "BOOLEAN", "Whether _SUCCESS was there; false: ingested after the grace time."),
         Column("click_hours", "ARRAY<STRING>", "Click hours this log hour touches or, in earlier runs, touched."),
-        Column(
-            "sampled_lines",
-            "BIGINT",
-            "JSON lines whose fields were looked at: the first 100 of each file and every 100th; "
-            "null for access logs, and before it was measured.",
-            required=False,
-        ),
-        Column(
-            "sampled_fields",
-            "ARRAY<STRUCT<path: STRING, type: STRING, lines: BIGINT, example: STRING>>",
-            "Their fields, by dotted path and JSON type, with the lines that have it and one value; null as above.",
-            required=False,
-        ),
+        *_SAMPLED,
         Column("ingested_at", "TIMESTAMP", "When this row was written."),
     ),
     key=_BY_LOG_HOUR,
@@ -420,6 +424,7 @@ STREAM_BATCHES = Table(
         Column("last_clicked_at", "TIMESTAMP", "Latest accepted click; null without clicks.", required=False),
         Column("ids_hash", "BIGINT", "Exclusive or of the accepted event ids' xxhash64; 0 without ids."),
         Column("click_hours", "ARRAY<STRING>", "Click hours that the accepted clicks touch."),
+        *_SAMPLED,
         Column("written_at", "TIMESTAMP", "When the batch's rows were in the tables."),
     ),
     key=("stream_id", "batch_id", "file", "log_date", "log_hour"),

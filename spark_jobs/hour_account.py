@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from pyspark.sql import Row
 
-from include.json_fields import SampledFields
+from include.json_fields import SampledFields, sampled_fields
 from include.landing import LandedHour
 from include.log_hours import Hour
 from include.sources import Source
@@ -29,8 +28,7 @@ class HourAccount:
     first_clicked_at: datetime | None = None
     last_clicked_at: datetime | None = None
     ids_hash: int = 0
-    sampled_lines: int | None = None
-    sampled_fields: list[tuple[Any, ...]] | None = None
+    sampled: SampledFields | None = None
 
     @property
     def lines(self) -> int:
@@ -47,7 +45,7 @@ class HourAccount:
         self.ids_hash ^= row["ids_hash"] or 0
 
     def add(self, other: HourAccount) -> None:
-        """Count other lines of the same log hour; their sampled fields are left out."""
+        """Count other lines of the same log hour."""
         self.accepted += other.accepted
         self.late += other.late
         self.out_of_order += other.out_of_order
@@ -57,14 +55,16 @@ class HourAccount:
         self.first_clicked_at = min(filter(None, (self.first_clicked_at, other.first_clicked_at)), default=None)
         self.last_clicked_at = max(filter(None, (self.last_clicked_at, other.last_clicked_at)), default=None)
         self.ids_hash ^= other.ids_hash
+        if other.sampled is not None:
+            self.sampled = other.sampled + self.sampled if self.sampled else other.sampled
 
-    def add_fields(self, sampled: SampledFields, source: Source) -> None:
-        """Keep what was found in the sampled lines of a JSON source."""
+    def add_fields(self, shapes: Iterable[Row], source: Source) -> None:
+        """Keep what the sampled lines of a JSON source have: rows of ``line_shapes``."""
         assert source.fields is not None
-        self.sampled_lines = sampled.lines
+        sampled = sampled_fields((row["example"], row["lines"]) for row in shapes)
         # Client addresses are kept in no table of good lines, so not as an example either.
         addresses = [source.fields.client_address] if source.fields.client_address else []
-        self.sampled_fields = sampled.as_rows(left_out=source.unwatched_fields, without_example=addresses)
+        self.sampled = sampled.less(left_out=source.unwatched_fields, without_example=addresses)
 
     def as_row(self, source: str, landed: LandedHour, damaged: frozenset[str], now: datetime) -> tuple[object, ...]:
         """A row of ``ingest_accounting``, in its columns' order."""
@@ -88,10 +88,14 @@ class HourAccount:
             sorted(file.name for file in landed.files if str(file) in damaged),
             landed.is_closed,
             sorted(self.click_hours),
-            self.sampled_lines,
-            self.sampled_fields,
+            *sampled_columns(self.sampled),
             now,
         )
+
+
+def sampled_columns(sampled: SampledFields | None) -> tuple[object, object]:
+    """``sampled_lines`` and ``sampled_fields``, as ``ingest_accounting`` and ``stream_batches`` have them."""
+    return (None, None) if sampled is None else (sampled.lines, sampled.as_rows())
 
 
 def accounts_of(hours: Iterable[Hour], outcomes: Iterable[Row], out_of_order: Iterable[Row]) -> dict[Hour, HourAccount]:

@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 from include.damage import find_damaged_files
 from include.errors import ClickmillError, MissingLandingError
 from include.job_arguments import JobArguments, OneLineParser, exit_with
-from include.json_fields import sampled_fields
 from include.landing import LandedHour, look_at
 from include.log_hours import Hour
 from include.settings import Settings
@@ -35,7 +34,7 @@ from spark_jobs.transforms.account_for_lines import count_out_of_order, count_ou
 from spark_jobs.transforms.build_clicks import accepted_lines, build_clicks, quarantine
 from spark_jobs.transforms.drop_duplicates import find_duplicates, log_hour_number
 from spark_jobs.transforms.parse_lines import parse_lines
-from spark_jobs.transforms.sample_lines import line_shapes
+from spark_jobs.transforms.sample_lines import LOG_HOUR, line_shapes
 
 #: A row of ``ingest_accounting``, and what is asked of those that are there.
 Account = Mapping[str, Any]
@@ -193,12 +192,12 @@ class SourceIngest:
         if self.source.fields is None:
             return
         with step(self.lake.spark, "sample fields"):
-            rows = line_shapes(parsed).collect()
-        shapes: dict[Hour, list[tuple[str, int]]] = {hour: [] for hour in accounts}
+            rows = line_shapes(parsed, LOG_HOUR).collect()
+        shapes: dict[Hour, list[Row]] = {hour: [] for hour in accounts}
         for row in rows:
-            shapes[Hour.of_number(row["log_hour_number"])].append((row["example"], row["lines"]))
+            shapes[Hour.of(row["log_date"], row["log_hour"])].append(row)
         for hour, account in accounts.items():
-            account.add_fields(sampled_fields(shapes[hour]), self.source)
+            account.add_fields(shapes[hour], self.source)
 
     def _later_hours_changed_by(
         self, accepted: DataFrame, accounts: Mapping[Hour, HourAccount], known: Mapping[Hour, Account]

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from include.json_fields import SampledFields
 from include.landing import LandedHour
 from include.log_hours import Hour
 from include.sources import Source, load_sources
@@ -123,6 +124,10 @@ def _account(rows: Iterable[Mapping[str, Any]]) -> HourAccount:
                 first_clicked_at=row["first_clicked_at"],
                 last_clicked_at=row["last_clicked_at"],
                 ids_hash=row["ids_hash"],
+                # Null where none was sampled, and in rows of earlier versions.
+                sampled=SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"])
+                if row.get("sampled_lines")
+                else None,
             )
         )
     return account

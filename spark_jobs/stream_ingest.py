@@ -18,13 +18,14 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source, stream_of
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
-from spark_jobs.hour_account import HourAccount
+from spark_jobs.hour_account import HourAccount, sampled_columns
 from spark_jobs.io import Lake, StreamTransaction
 from spark_jobs.lookups import find_clients, find_crawlers
 from spark_jobs.session import configure
 from spark_jobs.steps import at_once, step
 from spark_jobs.transforms.build_clicks import build_clicks, quarantine
-from spark_jobs.transforms.count_batch import count_batch, count_out_of_order
+from spark_jobs.transforms.count_batch import PLACE, count_batch, count_out_of_order
+from spark_jobs.transforms.sample_lines import line_shapes
 
 
 @dataclass
@@ -91,6 +92,7 @@ class StreamIngest:
                 part.account.last_clicked_at,
                 part.account.ids_hash,
                 sorted(part.account.click_hours),
+                *sampled_columns(part.account.sampled),
                 now,
             )
             for (file, log_hour), part in sorted(parts.items())
@@ -114,6 +116,8 @@ class MicroBatch:
             pieces += [partial(self._write_clicks, crawlers, clients), partial(self._count_out_of_order, parts)]
         if any(part.account.quarantined for part in parts.values()):
             pieces.append(self._write_quarantined)
+        if pieces and self.source.fields is not None:
+            pieces.append(partial(self._add_fields, parts))
         at_once(self.lake.spark, *pieces)
         return parts
 
@@ -142,6 +146,12 @@ class MicroBatch:
     def _count_out_of_order(self, parts: dict[tuple[str, Hour], PartOfBatch]) -> None:
         with step(self.lake.spark, "count clicks out of order"):
             add_out_of_order(parts, count_out_of_order(self._accepted).collect())
+
+    def _add_fields(self, parts: dict[tuple[str, Hour], PartOfBatch]) -> None:
+        with step(self.lake.spark, "sample fields"):
+            rows = line_shapes(self._arrivals, PLACE).collect()
+        for place in {_place(row) for row in rows}:
+            parts[place].account.add_fields([row for row in rows if _place(row) == place], self.source)
 
 
 def parts_of(outcomes: Iterable[Row]) -> dict[tuple[str, Hour], PartOfBatch]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from include.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from include.log_hours import Hour
 from include.stream_position import has_passed, is_settleable
-from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, STREAM_BATCHES, Table
+from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from samples.sample_logs import SampleSpec, make_sample
 from tests.jobs.temporary_lake import TemporaryLake, click, make_settings
 from tests.stream.kafka_broker import Record
@@ -68,6 +71,32 @@ def test_streamed_hours_are_published_as_landed_ones_are(
         for lake in (streamed, batch)
     ]
     assert accounts[0] == accounts[1]
+    for account in streamed.rows(INGEST_ACCOUNTING):
+        lines = sampled(streamed, Hour.of(account["log_date"], account["log_hour"]), records)
+        assert account["sampled_lines"] == len(lines) > 0
+        found = {(row["path"], row["type"]): row["lines"] for row in account["sampled_fields"]}
+        countries = [line["geo"]["country"] for line in lines if line.get("geo")]
+        assert found["event_id", "string"] == sum(isinstance(line.get("event_id"), str) for line in lines)
+        assert found["geo.country", "string"] == sum(isinstance(country, str) for country in countries)
+
+
+def sampled(lake: StreamedLake, hour: Hour, records: list[Record]) -> list[dict[str, Any]]:
+    """Of the hour's lines that are no duplicates those whose fields are looked at, in plain Python."""
+    by_partition: dict[int, list[bytes | None]] = {}
+    for record in records:
+        by_partition.setdefault(record.partition, []).append(record.value)
+    places = {
+        (row["file"], row["line"])
+        for table in (CLICKS, QUARANTINED_CLICKS)
+        for row in lake.rows(table)
+        if Hour.of(row["log_date"], row["log_hour"]) == hour
+    }
+    found = []
+    for file, offset in places:
+        if offset <= FIRST_SAMPLED_LINES or offset % SAMPLED_EVERY == 0:
+            with suppress(ValueError):
+                found.append(json.loads(by_partition[int(file.rpartition("/")[2])][offset] or b""))
+    return [line for line in found if isinstance(line, dict)]
 
 
 def test_an_hour_has_passed_when_every_partition_is_read_up_to_its_end(streamed: StreamedLake) -> None:

@@ -7,9 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY, sampled_fields
+from include.log_hours import Hour
 from include.sources import JsonFields, Source
 from spark_jobs.transforms.parse_lines import parse_lines
-from spark_jobs.transforms.sample_lines import line_shapes
+from spark_jobs.transforms.sample_lines import LOG_HOUR, line_shapes
 
 pytestmark = pytest.mark.spark
 
@@ -44,14 +45,14 @@ def test_only_objects_are_sampled_whatever_else_is_wrong_with_them(spark: SparkS
 
 
 def test_a_name_twice_has_no_shape(spark: SparkSession) -> None:
-    shapes = line_shapes(_parsed(spark, {1: b'{"a": 1, "a": 2, "b": 3}', 2: b'{"a": 1}'})).collect()
+    shapes = line_shapes(_parsed(spark, {1: b'{"a": 1, "a": 2, "b": 3}', 2: b'{"a": 1}'}), LOG_HOUR).collect()
     assert [(row["example"], row["lines"]) for row in shapes] == [('{"a": 1}', 1)]
 
 
 def test_lines_of_one_shape_are_one_row(spark: SparkSession) -> None:
     documents = [{"id": f"{n}", "n": n, "geo": {"c": "DE"} if n % 2 else None, "l": [1, "x"]} for n in range(10)]
     parsed = _parsed(spark, {n + 1: json.dumps(document).encode() for n, document in enumerate(documents)})
-    rows = line_shapes(parsed).collect()
+    rows = line_shapes(parsed, LOG_HOUR).collect()
     assert sorted((row["example"], row["lines"]) for row in rows) == [
         (json.dumps(documents[0]), 5), (json.dumps(documents[1]), 5),
     ]  # fmt: skip
@@ -61,4 +62,4 @@ def test_lines_of_one_shape_are_one_row(spark: SparkSession) -> None:
     assert {key: seen.lines for key, seen in of_shapes.fields.items()} == {
         key: seen.lines for key, seen in every.fields.items()
     }
-    assert {row["log_hour_number"] for row in rows} == {20_513 * 24 + 5}
+    assert {Hour.of(row["log_date"], row["log_hour"]) for row in rows} == {Hour.parse("2026-03-01T05")}

@@ -12,13 +12,14 @@ from include.json_fields import (
     MAX_EXAMPLE_CHARACTERS,
     MAX_FIELDS,
     MAX_PATH_CHARACTERS,
+    SampledFields,
     is_within,
     sampled_fields,
 )
 
 
 def _rows(*documents: Any, left_out: tuple[str, ...] = (), hidden: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
-    return sampled_fields((json.dumps(document), 1) for document in documents).as_rows(left_out, hidden)
+    return sampled_fields((json.dumps(document), 1) for document in documents).less(left_out, hidden).as_rows()
 
 
 def test_each_field_with_its_types_and_an_example() -> None:
@@ -46,7 +47,21 @@ def test_each_field_with_its_types_and_an_example() -> None:
 def test_a_shape_counts_for_all_its_lines() -> None:
     sampled = sampled_fields([('{"a": 1}', 40), ('{"a": 1, "b": 2}', 2)])
     assert sampled.lines == 42
-    assert [row[:3] for row in sampled.as_rows((), ())] == [("a", "integer", 42), ("b", "integer", 2)]
+    assert [row[:3] for row in sampled.as_rows()] == [("a", "integer", 42), ("b", "integer", 2)]
+
+
+def test_fields_of_two_parts_are_those_of_all_their_lines() -> None:
+    documents = [{"a": n, "b": "x" if n % 2 else None, "c": {"d": [n]}} for n in range(8)] + [{"e": "z"}, {"e": "y"}]
+    lines = [(json.dumps(document), 1) for document in documents]
+    every = sampled_fields(lines)
+    parts = [sampled_fields(lines[:3]), sampled_fields(lines[3:9]), sampled_fields(lines[9:])]
+    names = ("path", "type", "lines", "example")
+    stored = [
+        SampledFields.of_rows(part.lines, [dict(zip(names, row, strict=True)) for row in part.as_rows()])
+        for part in parts
+    ]
+    assert stored[2] + stored[0] + stored[1] == every
+    assert stored == parts, "adding changes none of them"
 
 
 def test_what_this_parser_does_not_take_is_left_out() -> None:
