@@ -17,7 +17,7 @@ run: ## sample logs (HOURS=12 CLICKS=20000 an hour) or your own (LOGS=path FORMA
 	@$(PYTHON) -m ops.bootstrap
 	@$(VENV) -m ops.run
 
-stream: ## a broker, sample clicks (RATE=200 a second) and the stream of them, shown until Ctrl-C; or a topic of yours (SOURCE=name)
+stream: ## a broker, sample clicks (RATE=200 a second) and the stream of them, shown until Ctrl-C; or a streamed source of yours (SOURCE=name)
 	@$(PYTHON) -m ops.bootstrap --broker
 	@$(VENV) -m ops.stream run
 

@@ -44,6 +44,20 @@ def sources_with_sockets(settings: Settings, name: str) -> list[Source]:
     return found
 
 
+def is_received(settings: Settings, source: str) -> bool:
+    """Whether a process receives the source's lines."""
+    try:
+        with _lock(settings, source):
+            return False
+    except Timeout:
+        return True
+
+
+def _lock(settings: Settings, source: str) -> FileLock:
+    settings.locks.mkdir(parents=True, exist_ok=True)
+    return FileLock(settings.locks / f"receiver-{source}.lock", timeout=0)
+
+
 async def receive(settings: Settings, sources: Sequence[Source]) -> None:
     """Receive for these sources until SIGTERM or SIGINT.
 
@@ -55,11 +69,10 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
         asyncio.get_running_loop().add_signal_handler(ending, told_to_end.set)
     with ExitStack() as stack:
         receivers = [Receiver(settings, source) for source in sources]
-        settings.locks.mkdir(parents=True, exist_ok=True)
         for receiver in receivers:
             name = receiver.source.name
             try:
-                stack.enter_context(FileLock(settings.locks / f"receiver-{name}.lock", timeout=0))
+                stack.enter_context(_lock(settings, name))
             except Timeout:
                 raise OpsError(f"{name} is received already, by another process: end that one first") from None
         try:

@@ -1,7 +1,9 @@
 """A stream to look at: `make stream` starts a broker, sample clicks and the stream, and shows what it does.
 
-Until Ctrl-C, which ends all that it has started. A source that names a broker of its own gets no sample clicks: its
-topic is streamed as it is. `make stream-stop` ends what was left behind.
+Until Ctrl-C, which ends all that it has started. With SOURCE, any streamed source: a topic of the embedded broker gets
+sample clicks; one of another broker, and files of the landing zone, are streamed as they are; for a source with sockets
+the receiver is started unless it runs, and sample clicks are sent when RATE is given. `make stream-stop` ends what was
+left behind.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple, NoReturn
 
 import psutil
 from confluent_kafka import KafkaException
@@ -27,11 +30,12 @@ from rich.live import Live
 from include.errors import ClickmillError
 from include.kafka import topic_of
 from include.settings import Settings
-from include.sources import KafkaTopic, Source, choose_sources
+from include.sources import ClickSockets, KafkaTopic, Source, choose_sources, stream_of
 from include.stream_state import stream_state
 from ops.bootstrap import REPOSITORY
 from ops.broker import start_broker, stop_broker
 from ops.home import Home, OpsError, find_home
+from ops.receive import is_received
 from ops.services import last_lines, start, status, stop
 from ops.stream_view import render
 
@@ -97,43 +101,99 @@ def left_behind(home: Home) -> list[psutil.Process]:
     return found
 
 
-def run(source: Source, rate: float, console: Console) -> int:
+class Part(NamedTuple):
+    """One process of a stream that is shown."""
+
+    process: subprocess.Popen[bytes]
+    what: str
+    log: Path
+
+    def require_running(self) -> None:
+        """Nothing, as long as it runs.
+
+        Raises:
+            OpsError: with the end of its log.
+        """
+        if self.process.poll() is not None:
+            raise OpsError("\n".join([*last_lines(self.log), f"{self.what} has ended; see {self.log}"]))
+
+
+def run(source: Source, rate: float | None, console: Console) -> int:
     """Start everything, show it until interrupted, end it; returns the exit code."""
     home = find_home()
     settings = Settings.from_environment()
-    topic = topic_of(source)
+    stream_of(source)
+    if rate is not None and source.sockets is None and not _is_embedded(source, settings):
+        raise OpsError(
+            f"RATE={rate:g}: {source.name} is streamed as it is, without sample clicks; leave RATE out", 2
+        )
     with ExitStack() as stack:
         if not status(home.path):
             console.print("starting Spark Connect and Airflow")
             stack.callback(stop, home.path)
-        services = start(home.path)
-        environment = os.environ | services.environment() | {MARK: str(home.path)}
-        if topic.bootstrap_servers is None and settings.kafka is None:
+        environment = os.environ | start(home.path).environment() | {MARK: str(home.path)}
+        commands: dict[str, list[str]] = {}
+        if _is_embedded(source, settings):
             console.print("starting the embedded Kafka broker")
             address = start_broker(home.path)
             stack.callback(stop_broker, home.path)
-            make_topic(address, topic)
-            clicks = ["samples.live_clicks", "--bootstrap-servers", address, "--topic", topic.topic]
-            log = home.logs / "live-clicks.log"
-            stack.enter_context(running([*clicks, "--rate", str(rate)], environment, log))
-        log = home.logs / f"stream-{source.name}.log"
-        stream = stack.enter_context(running(["spark_jobs.stream_clicks", "--source", source.name], environment, log))
+            make_topic(address, topic_of(source))
+            to = ["--bootstrap-servers", address, "--topic", topic_of(source).topic]
+            commands["live-clicks"] = ["samples.live_clicks", *to, "--rate", str(rate or DEFAULT_RATE)]
+        elif source.sockets is not None:
+            commands |= _receiving(settings, source.name, source.sockets, rate, console)
+        commands[f"stream-{source.name}"] = ["spark_jobs.stream_clicks", "--source", source.name]
+        parts = []
+        for name, command in commands.items():
+            log = home.logs / f"{name}.log"
+            parts.append(Part(stack.enter_context(running(command, environment, log)), name, log))
         try:
-            _show(stream, settings, source, console)
+            _show(parts, settings, source, console)
         except KeyboardInterrupt:
             console.print("ending the stream")
             return 0
-        raise OpsError("\n".join([*last_lines(log), f"the stream has ended; see {log}"]))
 
 
-def _show(stream: subprocess.Popen[bytes], settings: Settings, source: Source, console: Console) -> None:
+def _receiving(
+    settings: Settings, source: str, sockets: ClickSockets, rate: float | None, console: Console
+) -> dict[str, list[str]]:
+    """The commands, by their log's name, that receive the source's lines, and send sample clicks if a rate is given."""
+    commands = {}
+    if not is_received(settings, source):
+        commands[f"receiver-{source}"] = ["ops.receive", "--source", source]
+    ports = ",".join(f"{sockets.host}:{port}" for port in sockets.ports)
+    if rate is None:
+        console.print(f"send clicks to {ports}, one a line; RATE={DEFAULT_RATE} sends sample clicks")
+    else:
+        commands["live-clicks"] = ["samples.live_clicks", "--ports", ports, "--rate", str(rate)]
+    return commands
+
+
+def _is_embedded(source: Source, settings: Settings) -> bool:
+    """Whether the source is a topic of the embedded broker."""
+    return source.kafka is not None and source.kafka.bootstrap_servers is None and settings.kafka is None
+
+
+def _show(parts: Sequence[Part], settings: Settings, source: Source, console: Console) -> NoReturn:
     keys = list(settings.pipeline.counts)
     began = time.monotonic()
     with Live(console=console, auto_refresh=False) as view:
-        while stream.poll() is None:
+        while True:
+            for part in parts:
+                part.require_running()
             state = stream_state(settings, source.name, keys, datetime.now(UTC))
             view.update(render(source.name, state, time.monotonic() - began), refresh=True)
             time.sleep(REFRESH_SECONDS)
+
+
+def _rate(given: str) -> float | None:
+    try:
+        rate = float(given) if given else None
+    except ValueError:
+        rate = 0.0
+    if rate is not None and not 0 < rate <= 1_000_000:
+        raise OpsError(f"RATE={given}: expected clicks a second, above 0 and up to 1000000", 2)
+    return rate
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -141,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ops.stream", description=str(__doc__).partition("\n")[0])
     parser.add_argument("action", choices=("run", "stop"))
     parser.add_argument("--source", default=os.environ.get("SOURCE", "").strip() or DEFAULT_SOURCE)
-    parser.add_argument("--rate", default=os.environ.get("RATE", "").strip() or str(DEFAULT_RATE))
+    parser.add_argument("--rate", default=os.environ.get("RATE", "").strip())
     given = parser.parse_args(arguments)
     # SIGINT too, which a shell has its background processes ignore; and a terminal that is closed ends it as well.
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -153,14 +213,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stop_broker()
             print(f"ended {len(processes)} processes of streams" if processes else "no stream ran")
             return 0
-        try:
-            rate = float(given.rate)
-        except ValueError:
-            rate = 0.0
-        if not 0 < rate <= 1_000_000:
-            raise OpsError(f"RATE={given.rate}: expected clicks a second, above 0 and up to 1000000", 2)
         (source,) = choose_sources(Settings.from_environment(), given.source)
-        return run(source, rate, Console())
+        return run(source, _rate(given.rate), Console())
     except (OpsError, ClickmillError) as error:
         print(f"stream: {error}", file=sys.stderr)
         return error.exit_code

@@ -1,7 +1,7 @@
-"""Sample clicks that happen now, for a topic: `python -m samples.live_clicks --bootstrap-servers … --topic … --rate N`.
+"""Sample clicks that happen now, for a topic or for the ports of a receiver.
 
-Like the clicks of a landed sample: crawlers and people, duplicates, late and malformed ones. Goes on until it is told
-to end.
+`python -m samples.live_clicks --bootstrap-servers … --topic … --rate N`, or `--ports host:port,… --rate N`. Like the
+clicks of a landed sample: crawlers and people, duplicates, late and malformed ones. Goes on until it is told to end.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from types import FrameType
 from typing import NoReturn
 
 import numpy as np
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
 from include.job_arguments import OneLineParser
 from samples.draw_clicks import ClickFormat, ClickSource
 from samples.malformed_lines import DAMAGES
 from samples.sample_logs import DUPLICATE_SHARE, LATE_SHARE, MALFORMED_SHARE, PEOPLE_PER_HOURLY_CLICK
+from samples.send_lines import Lines, ToPorts, ToTopic
 from samples.truth import MILLISECONDS_PER_HOUR
 
 #: How often records are sent.
@@ -51,20 +52,18 @@ class LiveClicks:
         return [line.encode("utf-8", "surrogateescape") for line in (*lines, *(lines[place] for place in again))]
 
 
-def produce(bootstrap_servers: str, topic: str, rate: float, seed: int) -> NoReturn:
-    """Send ``rate`` lines a second, evenly over the topic's partitions, until interrupted."""
+def send(destination: Lines, rate: float, seed: int) -> NoReturn:
+    """Send ``rate`` lines a second until interrupted."""
     clicks = LiveClicks(rate, seed)
-    producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 20, "partitioner": "random"})
     began, sent = time.monotonic(), 0
     try:
         while True:
             due = int((time.monotonic() - began) * rate) - sent
-            for line in clicks.lines(due, int(time.time() * 1000)) if due else ():
-                producer.produce(topic, value=line)
+            destination.send(clicks.lines(due, int(time.time() * 1000)) if due else ())
             sent += due
-            producer.poll(TICK_SECONDS)
+            time.sleep(TICK_SECONDS)
     finally:
-        producer.flush(10)
+        destination.close()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -74,18 +73,23 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def main() -> int:
     """Run from the command line."""
     parser = OneLineParser(prog="python -m samples.live_clicks", description=__doc__)
-    parser.add_argument("--bootstrap-servers", required=True, help="where the broker answers")
-    parser.add_argument("--topic", required=True)
+    to = parser.add_mutually_exclusive_group(required=True)
+    to.add_argument("--bootstrap-servers", help="where the broker of the topic answers")
+    to.add_argument("--ports", help="where a receiver listens: host:port, separated by commas")
+    parser.add_argument("--topic", help="of the broker")
     parser.add_argument("--rate", type=float, default=200, help="clicks a second (default 200)")
     parser.add_argument("--seed", type=int, default=7)
     given = parser.parse_args()
+    if (given.topic is None) != (given.bootstrap_servers is None):
+        parser.error("--bootstrap-servers and --topic are given together")
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        produce(given.bootstrap_servers, given.topic, given.rate, given.seed)
+        destination = ToPorts(given.ports.split(",")) if given.ports else ToTopic(given.bootstrap_servers, given.topic)
+        send(destination, given.rate, given.seed)
     except KeyboardInterrupt:
         return 0
-    except (KafkaException, BufferError) as error:
-        print(f"live clicks: {given.bootstrap_servers} takes no records of {given.topic}: {error}", file=sys.stderr)
+    except (KafkaException, BufferError, OSError) as error:
+        print(f"live clicks: {given.ports or given.bootstrap_servers} takes no clicks: {error}", file=sys.stderr)
         return 1
 
 

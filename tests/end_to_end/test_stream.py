@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,17 +22,19 @@ from ops.home import find_home
 from ops.services import BROKER, Services, Supervisor
 from ops.stream import end, left_behind, make_topic
 from samples.live_clicks import LiveClicks
+from tests.jobs.temporary_lake import SOURCES
+from tests.ports import claimed_port
 
 DAG_ID = "clicks_stream"
 SOURCE = "web_stream"
 TIMEOUT = 420.0
 
 
-def rows(services: Services, table: str) -> list[dict[str, Any]]:
+def rows(services: Services, table: str, source: str = SOURCE) -> list[dict[str, Any]]:
     path = str(services.home / "lake" / table)
     there = DeltaTable.is_deltatable(path)
     found: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist() if there else []
-    return [row for row in found if row["source"] == SOURCE]
+    return [row for row in found if row["source"] == source]
 
 
 def wait_until(done: Callable[[], Any], what: str) -> None:
@@ -41,17 +44,21 @@ def wait_until(done: Callable[[], Any], what: str) -> None:
         time.sleep(0.5)
 
 
-@pytest.fixture(scope="module")
-def shown(services: Services) -> Iterator[subprocess.Popen[str]]:
-    """`make stream`'s command in a terminal that is none, told to end by Ctrl-C once it has streamed clicks."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ops.stream", "run", "--rate", "50"],
+def shown_stream(services: Services, arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "ops.stream", "run", *arguments],
         cwd=REPOSITORY,
-        env=os.environ | services.environment(),
+        env=os.environ | services.environment() | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+@pytest.fixture(scope="module")
+def shown(services: Services) -> Iterator[subprocess.Popen[str]]:
+    """`make stream`'s command in a terminal that is none, told to end by Ctrl-C once it has streamed clicks."""
+    process = shown_stream(services, ["--rate", "50"], {})
     try:
         wait_until(lambda: process.poll() is not None or rows(services, "clicks_by_url_live"), "live counts are there")
         process.send_signal(signal.SIGINT)
@@ -75,6 +82,25 @@ def test_a_stream_is_shown_until_ctrl_c_which_ends_all_that_it_started(
     states = {found.name: found.state for found in Supervisor(home).states()}
     assert states[BROKER] == "STOPPED"
     assert states["spark-connect"] == "RUNNING", "it ran before"
+
+
+def test_clicks_over_tcp_are_received_and_shown(services: Services, tmp_path: Path) -> None:
+    ports = [claimed_port(29980, "the receiver") for _ in range(2)]
+    sources = tmp_path / "sources.toml"
+    collector = f"[sources.tcp.sockets]\nports = {ports}\nroll_seconds = 0.5\n[sources.tcp.files]\n"
+    sources.write_text(SOURCES.replace("[sources.web", "[sources.tcp") + collector)
+    process = shown_stream(services, ["--source", "tcp", "--rate", "50"], {"CLICKMILL_SOURCES": str(sources)})
+    try:
+        wait_until(lambda: process.poll() is not None or rows(services, "clicks", "tcp"), "clicks are there")
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        end(left_behind(find_home(services.home)))
+    assert process.returncode == 0, said
+    clicks = rows(services, "clicks", "tcp")
+    assert {row["file"].partition("-")[0] for row in clicks} == {str(port) for port in ports}
+    assert left_behind(find_home(services.home)) == []
 
 
 def test_the_dag_catches_up_with_what_is_in_the_topic(services: Services, shown: subprocess.Popen[str]) -> None:
