@@ -124,9 +124,7 @@ def run(source: Source, rate: float | None, console: Console) -> int:
     settings = Settings.from_environment()
     stream_of(source)
     if rate is not None and source.sockets is None and not _is_embedded(source, settings):
-        raise OpsError(
-            f"RATE={rate:g}: {source.name} is streamed as it is, without sample clicks; leave RATE out", 2
-        )
+        raise OpsError(f"RATE={rate:g}: {source.name} is streamed as it is, without sample clicks; leave RATE out", 2)
     with ExitStack() as stack:
         if not status(home.path):
             console.print("starting Spark Connect and Airflow")
