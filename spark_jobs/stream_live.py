@@ -22,6 +22,7 @@ from spark_jobs.io import Lake
 from spark_jobs.session import configure
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from spark_jobs.stream_writer import start_writer
+from spark_jobs.transforms.columns import let
 from spark_jobs.transforms.groupings import grouping_of
 from spark_jobs.transforms.live_counts import count_live, deal_live, load_of_batch
 
@@ -39,7 +40,9 @@ class LiveUpdate:
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Merge one micro-batch: a batch that is tried again says the same once more."""
         lake = Lake(configure(rows.sparkSession), self.settings)
-        with lake.staged(rows.withColumn("counted_at", F.lit(datetime.now(UTC))), "live counts") as counts:
+        now = datetime.now(UTC)
+        counted = rows.withColumn("counted_at", let(F.col("click_count"), lambda _: F.lit(now)))
+        with lake.staged(counted, "live counts") as counts:
             hours = {
                 Hour.of(row["click_date"], row["click_hour"])
                 for row in counts.select("click_date", "click_hour").distinct().collect()

@@ -1,5 +1,7 @@
 """Fixtures that tests share. Spark and Airflow start when the first test asks for them, and then once.
 
+Where no test has asked for Airflow before, Spark starts without it.
+
 While working on tests, ``CLICKMILL_TEST_SPARK_REMOTE`` names a running Spark Connect server (on this machine: it
 reads and writes the tests' folders) to use in place of starting one.
 """
@@ -17,12 +19,16 @@ import pytest
 
 from include.settings import Settings
 from tests.jobs.temporary_lake import TemporaryLake, make_settings
+from tests.spark_server import SparkServer, UsedSpark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.scheduler import LoadFileScheduling
 
     from ops.services import Services
+
+#: The services, once a test has asked for them.
+SERVICES = pytest.StashKey["Services"]()
 
 NOTIFICATIONS = """
 [[held]]
@@ -53,7 +59,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 
 @pytest.fixture(scope="session")
-def services() -> Iterator[Services]:
+def services(request: pytest.FixtureRequest) -> Iterator[Services]:
     """Real services of a home of their own; they tell the connection held_webhook of new holds."""
     from ops.services import start, stop
 
@@ -62,17 +68,35 @@ def services() -> Iterator[Services]:
     notifications = home / "notifications.toml"
     notifications.write_text(NOTIFICATIONS, encoding="utf-8")
     try:
-        yield start(home, os.environ | {"CLICKMILL_NOTIFICATIONS": str(notifications)})
+        running = start(home, os.environ | {"CLICKMILL_NOTIFICATIONS": str(notifications)})
+        request.config.stash[SERVICES] = running
+        yield running
     finally:
         stop(home)
         shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
-def spark_remote(request: pytest.FixtureRequest) -> str:
+def used_spark(request: pytest.FixtureRequest) -> Iterator[UsedSpark]:
+    """The one given, or that of the services if they run, or one without Airflow beside it."""
+    if given := os.environ.get("CLICKMILL_TEST_SPARK_REMOTE"):
+        yield UsedSpark(given, None)
+    elif running := request.config.stash.get(SERVICES, None):
+        yield UsedSpark(running.spark_remote, running.home / "logs")
+    else:
+        with tempfile.TemporaryDirectory(prefix="cm-", ignore_cleanup_errors=True) as folder:
+            server = SparkServer.in_folder(Path(folder))
+            try:
+                server.start()
+                yield UsedSpark(server.remote, server.home.logs)
+            finally:
+                server.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_remote(used_spark: UsedSpark) -> str:
     """Where Spark Connect answers, with its token."""
-    given = os.environ.get("CLICKMILL_TEST_SPARK_REMOTE")
-    return given or str(request.getfixturevalue("services").spark_remote)
+    return used_spark.remote
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,13 @@ Rule (after RFC 3986, section 6.2, as far as it never changes what the URL leads
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from string import ascii_uppercase
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+from spark_jobs.transforms.columns import let
 
 _SITE = r"(?s)^([A-Za-z]+)://([^/?#@]*@)?([^/?#]*)(.*)$"
 
@@ -43,24 +45,19 @@ def is_normal_url(url: Column, tracking_parameters: Iterable[str]) -> Column:
 def normalize_url(url: Column, tracking_parameters: Iterable[str]) -> Column:
     """The URL in normal form; null for null. Expects an absolute http or https URL."""
     # Cut by searching for single characters; patterns are for the parts that need them.
-    return _let(
+    return let(
         F.substring_index(url, "#", 1),
-        lambda no_fragment: _let(
+        lambda no_fragment: let(
             F.substring_index(no_fragment, "?", 1),
             lambda page: F.concat(
                 _normal_page(page),
-                _let(
+                let(
                     F.substring(no_fragment, F.length(page) + 2, F.length(no_fragment)),
                     lambda query: _normal_query(query, tracking_parameters),
                 ),
             ),
         ),
     )
-
-
-def _let(value: Column, body: Callable[[Column], Column]) -> Column:
-    """``body`` of ``value``, which is computed once however often ``body`` uses it."""
-    return F.get(F.transform(F.array(value), body), F.lit(0))
 
 
 def _normal_page(page: Column) -> Column:

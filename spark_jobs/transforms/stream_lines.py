@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs.transforms.columns import let
 from spark_jobs.transforms.drop_duplicates import log_hour_number
 from spark_jobs.transforms.groupings import ROW_IN_PARTITION
 
@@ -18,14 +19,14 @@ def lines_of_records(records: DataFrame) -> DataFrame:
     partition, such as ``clicks/3``; ``line`` is the offset; ``row_id``, not unique here, is the time of arrival in
     microseconds since 1970.
     """
-    arrived = F.least("timestamp", F.current_timestamp())
-    return records.select(
+    arrived = let(F.col("timestamp"), lambda time: F.least(time, F.current_timestamp()))
+    return records.withColumn("arrived", arrived).select(
         F.coalesce(F.col("value").cast("string"), F.lit("")).alias("value"),
-        F.to_date(arrived).alias("log_date"),
-        F.hour(arrived).alias("log_hour"),
+        F.to_date("arrived").alias("log_date"),
+        F.hour("arrived").alias("log_hour"),
         F.concat_ws("/", "topic", "partition").alias("file"),
         F.col("offset").alias("line"),
-        F.unix_micros(arrived).alias("row_id"),
+        F.unix_micros("arrived").alias("row_id"),
     )
 
 
@@ -70,8 +71,9 @@ def first_arrivals(parsed: DataFrame, lateness_hours: int) -> DataFrame:
     window = F.make_dt_interval(hours=F.lit(lateness_hours))
     order = ["row_id", "file", "line"]
     log_hour = F.timestamp_seconds(log_hour_number().cast("bigint") * 3600)
+    now = F.current_timestamp()
     # A folder of a log hour that is to come would move the watermark past lines of now.
-    seen_at = F.least(F.greatest(log_hour, F.current_timestamp() - window), F.current_timestamp())
+    seen_at = let(log_hour, lambda hour: F.least(F.greatest(hour, now - window), now))
     is_click = F.col("reason").isNull()
     keys = {
         "state_id": F.when(is_click, F.col("event_id")),

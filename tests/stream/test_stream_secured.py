@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import os
 import tempfile
 import urllib.request
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from include.tables import CLICKS
 from spark_jobs.stream_topic import partitions_of
 from tests.jobs.temporary_lake import click, make_settings
 from tests.ports import claimed_port
+from tests.spark_server import UsedSpark
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_lake import StreamedLake
 
@@ -129,16 +129,9 @@ def secured(
     return lake
 
 
-@pytest.fixture
-def server_logs(request: pytest.FixtureRequest) -> Path | None:
-    """The folder of the Spark server's logs; none of one that was given."""
-    given = os.environ.get("CLICKMILL_TEST_SPARK_REMOTE")
-    return None if given else request.getfixturevalue("services").home / "logs"
-
-
 @pytest.mark.slow
 def test_a_secured_topic_is_streamed_and_settled_and_its_password_is_nowhere(
-    secured: StreamedLake, capfd: pytest.CaptureFixture[str], server_logs: Path | None
+    secured: StreamedLake, capfd: pytest.CaptureFixture[str], used_spark: UsedSpark
 ) -> None:
     secured.read_all()
     assert sorted(row["event_id"] for row in secured.rows(CLICKS)) == sorted(f"e{number}" for number in range(20))
@@ -151,8 +144,8 @@ def test_a_secured_topic_is_streamed_and_settled_and_its_password_is_nowhere(
     pages = spark_pages(secured)
     assert any("KafkaScan" in text for text in pages.values()), "they tell of streams"
     files = texts_under(secured.settings.home)
-    if server_logs is not None:
-        logs = texts_under(server_logs)
+    if used_spark.logs is not None:
+        logs = texts_under(used_spark.logs)
         assert any("spark-connect" in name for name in logs), "the Spark server's is among them"
         files |= logs
     places = {"stdout": told.out, "stderr": told.err, **pages, **files}

@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -17,6 +18,13 @@ from ops.bootstrap import REPOSITORY, find_java
 from ops.home import Home, load_secrets
 from ops.services import Ports, find_spark_home, marked_processes, render_settings, service_environment
 from tests.ports import claimed_port
+
+
+class UsedSpark(NamedTuple):
+    """A server that tests use: SPARK_REMOTE, and the folder of its logs; none of one that was given."""
+
+    remote: str
+    logs: Path | None
 
 
 @dataclass
