@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import random
-import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.spark_status import SparkStatus
+from tests.compiled_classes import compiled_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-
-
-def compiled_classes(spark: SparkSession) -> int:
-    """How often this Spark has compiled generated code, from the metrics beside its UI."""
-    status = SparkStatus.of(spark)
-    assert status is not None
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"{status.address}/metrics/json", timeout=10) as answer:
-        histograms = json.load(answer)["histograms"]
-    return sum(
-        int(found["count"]) for name, found in histograms.items() if name.endswith("CodeGenerator.compilationTime")
-    )
 
 
 def test_a_session_compiles_nothing_that_another_has(spark: SparkSession, spark_remote: str) -> None:
