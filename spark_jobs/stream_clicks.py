@@ -38,6 +38,8 @@ from spark_jobs.stream_progress import ProgressLog, keep
 #: How often the queries are asked what they have done, and more often if they are to end by themselves.
 POLL_SECONDS = 1.0
 POLL_SECONDS_TO_THE_END = 0.25
+#: So many live counts are started at the same time.
+STARTED_AT_ONCE = 2
 
 
 @dataclass
@@ -80,8 +82,10 @@ class SourceStream:
             # Here, so that it is ended if another does not start.
             self.logs.append(ProgressLog(self.source.name, key, query))
 
-        # Each waits for a Python worker of its own.
-        at_once(self.lake.spark, *(partial(start, key) for key in self.lake.settings.pipeline.counts))
+        keys = list(self.lake.settings.pipeline.counts)
+        # Each waits for a Python worker of its own, and Spark waits 10 s for it: too many delay each other.
+        for first in range(0, len(keys), STARTED_AT_ONCE):
+            at_once(self.lake.spark, *(partial(start, key) for key in keys[first : first + STARTED_AT_ONCE]))
 
     def look(self) -> bool:
         """Keep the queries' progress, and say that this process lives; whether one of them runs."""

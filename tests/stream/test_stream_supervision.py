@@ -40,7 +40,8 @@ def lake(streamed: StreamedLake, spark_remote: str, monkeypatch: pytest.MonkeyPa
             process = psutil.Process(pid(streamed))
             process.send_signal(signal.SIGCONT)
             process.terminate()
-            process.wait(60)
+            # It may be starting its live counts, and have a micro-batch to finish.
+            process.wait(240)
 
 
 def pid(lake: StreamedLake) -> int | None:
