@@ -26,7 +26,7 @@ STREAM_CONF = {
 }
 
 #: How often the start of a query is tried.
-_TRIES = 4
+_TRIES = 6
 
 
 def start_writer(

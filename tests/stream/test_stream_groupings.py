@@ -45,10 +45,6 @@ GROUPINGS = """
 watermark_minutes = 400
 [counts.country_code]
 grouping = "shuffle"
-[counts.visitor_id]
-grouping = "custom"
-expression = "substring(url, -1, 1) = '7'"
-instances = 3
 [counts.status]
 grouping = "fifo"
 """
@@ -65,10 +61,6 @@ def test_live_counts_are_made_by_the_instances_of_the_configured_grouping(stream
         assert loads(streamed, "url")[-1] == [by_bucket[n] - before[n] for n in range(INSTANCES)]
         before = by_bucket
     assert all(max(load) - min(load) <= INSTANCES for load in loads(streamed, "country_code")), "round-robin"
-    ends_in_7 = sum(row["url"].endswith("7") for row in streamed.rows(CLICKS))
-    # Spark's hash of true and false: in which instances they are is not at issue here.
-    totals = sorted(map(sum, zip(*loads(streamed, "visitor_id"), strict=True)))
-    assert totals == sorted([0, ends_in_7, CLICKS_SENT - ends_in_7])
     assert sum(map(sum, loads(streamed, "status"))) == CLICKS_SENT, "by the instances that read them"
     # Whatever instance counted a part of a key's clicks, the parts add up.
     for key in streamed.settings.pipeline.counts:
