@@ -102,10 +102,9 @@ def left_behind(home: Home) -> list[psutil.Process]:
 
 
 class Part(NamedTuple):
-    """One process of a stream that is shown."""
+    """One process of a stream that is shown; its log is named after it."""
 
     process: subprocess.Popen[bytes]
-    what: str
     log: Path
 
     def require_running(self) -> None:
@@ -115,7 +114,7 @@ class Part(NamedTuple):
             OpsError: with the end of its log.
         """
         if self.process.poll() is not None:
-            raise OpsError("\n".join([*last_lines(self.log), f"{self.what} has ended; see {self.log}"]))
+            raise OpsError("\n".join([*last_lines(self.log), f"{self.log.stem} has ended; see {self.log}"]))
 
 
 def run(source: Source, rate: float | None, console: Console) -> int:
@@ -144,7 +143,7 @@ def run(source: Source, rate: float | None, console: Console) -> int:
         parts = []
         for name, command in commands.items():
             log = home.logs / f"{name}.log"
-            parts.append(Part(stack.enter_context(running(command, environment, log)), name, log))
+            parts.append(Part(stack.enter_context(running(command, environment, log)), log))
         try:
             _show(parts, settings, source, console)
         except KeyboardInterrupt:

@@ -56,7 +56,7 @@ class HourAccount:
         self.last_clicked_at = max(filter(None, (self.last_clicked_at, other.last_clicked_at)), default=None)
         self.ids_hash ^= other.ids_hash
         if other.sampled is not None:
-            self.sampled = other.sampled + self.sampled if self.sampled else other.sampled
+            self.sampled = self.sampled + other.sampled if self.sampled else other.sampled
 
     def add_fields(self, shapes: Iterable[Row], source: Source) -> None:
         """Keep what the sampled lines of a JSON source have: rows of ``line_shapes``."""

@@ -150,8 +150,11 @@ class MicroBatch:
     def _add_fields(self, parts: dict[tuple[str, Hour], PartOfBatch]) -> None:
         with step(self.lake.spark, "sample fields"):
             rows = line_shapes(self._arrivals, PLACE).collect()
-        for place in {_place(row) for row in rows}:
-            parts[place].account.add_fields([row for row in rows if _place(row) == place], self.source)
+        shapes: dict[tuple[str, Hour], list[Row]] = {}
+        for row in rows:
+            shapes.setdefault(_place(row), []).append(row)
+        for place, of_place in shapes.items():
+            parts[place].account.add_fields(of_place, self.source)
 
 
 def parts_of(outcomes: Iterable[Row]) -> dict[tuple[str, Hour], PartOfBatch]:
