@@ -46,7 +46,7 @@ from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS
 from spark_jobs.count_measurements import measure_counts
-from spark_jobs.io import Lake, keep_files_whole, log_hours_predicate
+from spark_jobs.io import Lake, files_kept_whole, log_hours_predicate
 from spark_jobs.session import core_count, spark_session
 from spark_jobs.steps import step
 from spark_jobs.touched_hours import touched_click_hours
@@ -133,35 +133,35 @@ def give_advice(
     lake = Lake(spark, settings)
     sources = choose_sources(settings, arguments.source)
     touched_click_hours(lake, sources, arguments.log_hours)
-    # So that fifo has an instance for each file.
-    keep_files_whole(spark)
     hours = list(arguments.log_hours)
     predicate = " OR ".join(f"({log_hours_predicate(source.name, hours)})" for source in sources)
     clicks = lake.read(CLICKS).where(predicate)
     if request.expression is not None:
         _grouping("custom", request, 1, None).require_columns(clicks)
-    with step(spark, "count clicks per key"):
-        rows = key_distribution(clicks, request.key, request.counts).collect()
-    distribution = _distribution(request, rows)
-    if not distribution.clicks:
-        raise ClickmillError(
-            f"no clicks of {arguments.source} in the log hours {arguments.log_hours}: there is nothing to deal; "
-            "name log hours with clicks (ingest_accounting, column accepted)"
-        )
-    candidates = _candidates(request, distribution)
-    with step(spark, "deal clicks"):
-        found = _deal(clicks, request, candidates)
-    advice = advise(distribution, arguments.source, str(arguments.log_hours), found, core_count(spark))
-    if not is_measured:
-        return advice
-    pairs = [
-        (candidate.grouping, load)
-        for candidate, load in zip(candidates, found, strict=True)
-        if load.instances <= MAX_INSTANCES
-    ]
-    pairs.sort(key=lambda pair: advice.loads.index(pair[1]))
-    with step(spark, "measure counts"):
-        return with_measurements(advice, measure_counts(clicks, arguments, distribution, pairs))
+    # So that fifo has an instance for each file.
+    with files_kept_whole(spark):
+        with step(spark, "count clicks per key"):
+            rows = key_distribution(clicks, request.key, request.counts).collect()
+        distribution = _distribution(request, rows)
+        if not distribution.clicks:
+            raise ClickmillError(
+                f"no clicks of {arguments.source} in the log hours {arguments.log_hours}: there is nothing to deal; "
+                "name log hours with clicks (ingest_accounting, column accepted)"
+            )
+        candidates = _candidates(request, distribution)
+        with step(spark, "deal clicks"):
+            found = _deal(clicks, request, candidates)
+        advice = advise(distribution, arguments.source, str(arguments.log_hours), found, core_count(spark))
+        if not is_measured:
+            return advice
+        pairs = [
+            (candidate.grouping, load)
+            for candidate, load in zip(candidates, found, strict=True)
+            if load.instances <= MAX_INSTANCES
+        ]
+        pairs.sort(key=lambda pair: advice.loads.index(pair[1]))
+        with step(spark, "measure counts"):
+            return with_measurements(advice, measure_counts(clicks, arguments, distribution, pairs))
 
 
 def _candidates(request: AdviceRequest, distribution: KeyDistribution) -> list[_Candidate]:

@@ -7,6 +7,7 @@ says in grouping_metrics what load each instance had.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +20,7 @@ from include.sources import choose_sources
 from include.tables import CLICKS, GROUPING_METRICS
 from spark_jobs.co_partitioning import co_partitioned_tables, require_co_partitioned
 from spark_jobs.grouping_metrics import GroupingMetrics
-from spark_jobs.io import Lake, click_hours_predicate, keep_files_whole
+from spark_jobs.io import Lake, click_hours_predicate, files_kept_whole
 from spark_jobs.shell import run_from_shell
 from spark_jobs.stream_accounting import settled_clicks
 from spark_jobs.touched_hours import touched_click_hours
@@ -47,15 +48,15 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         }
         for grouping in groupings.values():
             grouping.require_columns(clicks)
-        if any(isinstance(grouping, FifoGrouping) for grouping in groupings.values()):
-            keep_files_whole(spark)
         metrics = GroupingMetrics(spark, "aggregate_clicks", arguments)
-        for key, grouping in groupings.items():
-            operator = f"count_by_{key}"
-            with metrics.measured(operator):
-                parts = metrics.observe(count_per_instance(clicks, key, grouping), operator, key, grouping)
-                rows = _as_stored(parts, key, grouping, FieldsGrouping(buckets[key], (key,)))
-                lake.replace(count_table(key), rows, click_hours_predicate(hours))
+        has_fifo = any(isinstance(grouping, FifoGrouping) for grouping in groupings.values())
+        with files_kept_whole(spark) if has_fifo else nullcontext():
+            for key, grouping in groupings.items():
+                operator = f"count_by_{key}"
+                with metrics.measured(operator):
+                    parts = metrics.observe(count_per_instance(clicks, key, grouping), operator, key, grouping)
+                    rows = _as_stored(parts, key, grouping, FieldsGrouping(buckets[key], (key,)))
+                    lake.replace(count_table(key), rows, click_hours_predicate(hours))
         lake.append_rows(GROUPING_METRICS, metrics.rows())
     listed = f"{hours[0]} to {hours[-1]}" if hours else "none"
     return [

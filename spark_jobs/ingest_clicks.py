@@ -25,7 +25,7 @@ from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
 from spark_jobs.hour_account import HourAccount, accounts_of
-from spark_jobs.io import Lake, log_hours_predicate, read_lines
+from spark_jobs.io import Lake, files_kept_whole, log_hours_predicate, read_lines
 from spark_jobs.lookups import find_clients, find_crawlers
 from spark_jobs.shell import run_from_shell
 from spark_jobs.steps import at_once, step
@@ -59,7 +59,8 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, all
                 report.append(described(source, settle(lake, source, list(arguments.log_hours))))
                 continue
             source_ingest = SourceIngest(lake, settings, source, allow_missing)
-            accounts = source_ingest.run(list(arguments.log_hours))
+            with files_kept_whole(spark):
+                accounts = source_ingest.run(list(arguments.log_hours))
         report += _summary(source, arguments, accounts, source_ingest.damaged)
     return report
 

@@ -29,6 +29,7 @@ from spark_jobs.draft import drafted
 from spark_jobs.steps import step
 from spark_jobs.transforms.groupings import ROW_IN_PARTITION
 
+_PARTS_OF_FILES = ("spark.sql.files.openCostInBytes", "spark.sql.files.maxPartitionBytes")
 LINES_SCHEMA = "value STRING, log_date DATE, log_hour INT, file STRING, line BIGINT, row_id BIGINT"
 
 
@@ -328,13 +329,13 @@ class Lake:
 def read_lines(spark: SparkSession, landed: Sequence[LandedHour], *, skip_damage: bool = False) -> DataFrame:
     """Every line of the landed files with its log hour, file name and line number from 1.
 
+    To be computed under ``files_kept_whole``: a line's number is its place in the partition.
     With ``skip_damage`` a file that breaks off, such as a truncated gzip, gives the lines before the damage.
     """
     files = [str(file) for hour in landed for file in hour.files]
     if not files:
         return spark.createDataFrame([], LINES_SCHEMA)
     source_folder = landed[0].folder.parent.parent
-    keep_files_whole(spark)
     text = (
         spark.read.schema("value STRING, log_date DATE, log_hour INT")
         .option("basePath", str(source_folder))
@@ -352,10 +353,25 @@ def read_lines(spark: SparkSession, landed: Sequence[LandedHour], *, skip_damage
     )
 
 
+@contextmanager
+def files_kept_whole(spark: SparkSession) -> Iterator[None]:
+    """What the session reads until the end: one file, one partition, whatever their sizes.
+
+    Not longer than needed: a task for each file makes reading many small ones take twice as long.
+    """
+    before = {name: spark.conf.get(name) for name in _PARTS_OF_FILES}
+    keep_files_whole(spark)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))
+
+
 def keep_files_whole(spark: SparkSession) -> None:
-    """One file, one partition, whatever their sizes: so that the row's number in the partition is its place."""
-    spark.conf.set("spark.sql.files.openCostInBytes", 1 << 50)
-    spark.conf.set("spark.sql.files.maxPartitionBytes", 1 << 50)
+    """One file, one partition, as long as the session lives: see ``files_kept_whole``."""
+    for name in _PARTS_OF_FILES:
+        spark.conf.set(name, 1 << 50)
 
 
 def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
