@@ -58,8 +58,7 @@ class Lake:
 
     def exists(self, table: Table) -> bool:
         """Whether the table has been made: its first commit is there, or was before the log was tidied."""
-        log = self.path(table) / "_delta_log"
-        return (log / f"{0:020}.json").exists() or (log / "_last_checkpoint").exists()
+        return DeltaTable.is_deltatable(self.path(table))
 
     def read(self, table: Table) -> DataFrame:
         """The table as it is now; with its declared columns and no rows when it has not been made.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from types import FrameType
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from include.counting import CountKey
 from include.errors import ClickmillError, UsageError
@@ -33,18 +35,23 @@ from spark_jobs.steps import at_once
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from spark_jobs.stream_failure import failure_of, is_of_other_state
 from spark_jobs.stream_input import input_of
-from spark_jobs.stream_progress import ProgressLog, keep
+from spark_jobs.stream_progress import ProgressLog, QueryName, keep
 
 #: How often the queries are asked what they have done, and more often if they are to end by themselves.
 POLL_SECONDS = 1.0
 POLL_SECONDS_TO_THE_END = 0.25
 #: So many live counts are started at the same time.
 STARTED_AT_ONCE = 2
+#: So often a query is started again that another start of it has ended.
+MOST_TAKEN_BACK = 3
 
 
 @dataclass
 class SourceStream:
-    """The queries of one source, that of its clicks first; ``failure`` says why they have ended early."""
+    """The queries of one source, that of its clicks first; ``failure`` says why they have ended early.
+
+    ``taken_back`` counts how often each was started again, because another start of it had ended it.
+    """
 
     lake: Lake
     source: Source
@@ -52,6 +59,7 @@ class SourceStream:
     live: bool
     logs: list[ProgressLog] = field(default_factory=list)
     made_for: dict[str, Dependence] = field(default_factory=dict)
+    taken_back: Counter[str] = field(default_factory=Counter)
     failure: ClickmillError | None = None
 
     def start_clicks(self) -> None:
@@ -65,8 +73,7 @@ class SourceStream:
         self.made_for = dependences(self.lake.settings, self.source, live=self.live)
         for dependence in self.made_for.values():
             dependence.keep_if_absent()
-        query = stream_query.start(self.lake.spark, self.lake.settings, self.source, available_now=self.available_now)
-        self.logs.append(ProgressLog(self.source.name, "clicks", query))
+        self.logs.append(ProgressLog(self.source.name, "clicks", self._started("clicks")))
         self.made_for["clicks"].keep()
         print(f"the stream of {self.source.name} runs", flush=True)
 
@@ -76,11 +83,8 @@ class SourceStream:
             return
 
         def start(key: CountKey) -> None:
-            query = stream_live.start(
-                self.lake.spark, self.lake.settings, self.source, key, available_now=self.available_now
-            )
             # Here, so that it is ended if another does not start.
-            self.logs.append(ProgressLog(self.source.name, key, query))
+            self.logs.append(ProgressLog(self.source.name, key, self._started(key)))
 
         keys = list(self.lake.settings.pipeline.counts)
         # Each waits for a Python worker of its own, and Spark waits 10 s for it: too many delay each other.
@@ -91,7 +95,7 @@ class SourceStream:
         """Keep the queries' progress, and say that this process lives; whether one of them runs."""
         if self.failure is not None:
             return False
-        is_running = any(log.handle.isActive for log in self.logs)
+        ended = [log for log in self.logs if not log.handle.isActive]
         rows = [row for log in self.logs for row in log.new_rows()]
         if rows:
             keep(self.lake, rows)
@@ -105,7 +109,36 @@ class SourceStream:
                 else:
                     self.fail(ClickmillError(f"the stream of {log.source} ({log.query}) failed: {said}"))
                 return False
-        return is_running
+        if self.available_now:
+            return len(ended) < len(self.logs)
+        for log in ended:
+            self._take_back(log)
+        return self.failure is None
+
+    def _take_back(self, log: ProgressLog) -> None:
+        """Start a query again that has ended without having failed.
+
+        What a process that was killed while it started a query has asked for, Spark does all the same, however late,
+        and ends the query that it finds on the checkpoint: this one, if it was started since.
+        """
+        self.taken_back[log.query] += 1
+        what = f"the stream of {log.source} ({log.query}) was ended by another start of it"
+        if self.taken_back[log.query] > MOST_TAKEN_BACK:
+            others = "find what else starts it on this Spark server, end that, and start the stream again"
+            self.fail(ClickmillError(f"{what} more than {MOST_TAKEN_BACK} times; {others}"))
+            return
+        print(f"{what}, such as one of a killed process, and is started again", file=sys.stderr, flush=True)
+        try:
+            log.handle = self._started(log.query)
+        except ClickmillError as error:
+            self.fail(error)
+
+    def _started(self, query: QueryName) -> StreamingQuery:
+        """One of its queries, started where it left off."""
+        given = self.lake.spark, self.lake.settings, self.source
+        if query == "clicks":
+            return stream_query.start(*given, available_now=self.available_now)
+        return stream_live.start(*given, query, available_now=self.available_now)
 
     def fail(self, why: ClickmillError) -> None:
         """End its queries."""

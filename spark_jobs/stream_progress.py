@@ -7,15 +7,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from include.counting import CountKey
 from include.log_hours import Hour
 from include.tables import STREAM_PROGRESS
 from spark_jobs.io import Lake
 from spark_jobs.stream_live import OBSERVED
 
+#: That of a source's clicks, or the key that is counted live.
+QueryName = Literal["clicks"] | CountKey
 #: With more files than this, the table is written as few.
 MOST_FILES = 200
 #: Before its first event, a query's watermark is 1970.
@@ -27,7 +30,7 @@ class ProgressLog:
     """The progress of one query, each micro-batch once."""
 
     source: str
-    query: str
+    query: QueryName
     handle: StreamingQuery
     last_batch: int = -1
     #: Records that were not yet read when the last micro-batch began; none before it, of a table and of files.

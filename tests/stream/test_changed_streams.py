@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
@@ -135,3 +136,37 @@ def test_what_spark_refuses_is_told_and_not_tried_again(streamed: StreamedLake) 
     streamed.configure()
     streamed.read_all()
     assert event_ids(streamed) == ["a", "b"]
+
+
+@pytest.mark.slow
+def test_state_and_tables_that_are_gone_are_told_and_the_way_out_leads_on(streamed: StreamedLake) -> None:
+    """Somebody has removed what a checkpoint relies on, to save space or to begin anew."""
+    produce(streamed, "a")
+    streamed.read_all()
+    streams = streamed.settings.streams
+
+    def refused_at_first(query: str, told: str) -> None:
+        folder = streams / ("web" if query == "clicks" else f"web-live-{query}")
+        with pytest.raises(UsageError) as refusal:
+            streamed.read_all(live=query != "clicks")
+        said = str(refusal.value)
+        assert said.startswith(f"the stream of web ({query}) cannot go on with its checkpoint: Spark refuses"), said
+        assert f" ({told}: " in said
+        assert f"begin a new checkpoint: stop the stream and remove {folder} (" in said
+        assert "\n" not in said
+        shutil.rmtree(folder)
+
+    shutil.rmtree(streams / "web" / "state")
+    produce(streamed, "b")
+    refused_at_first("clicks", "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY")
+    streamed.read_all(live=True)
+    assert event_ids(streamed) == ["a", "b"]
+
+    shutil.rmtree(streamed.settings.lake / CLICKS.name)
+    produce(streamed, "c", "d", "e")
+    for query in ("url", "country_code"):
+        refused_at_first(query, "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE")
+    streamed.read_all(live=True)
+    assert event_ids(streamed) == ["c", "d", "e"]
+    hourly = [row for row in streamed.rows(CLICKS_BY_URL_LIVE) if row["window_seconds"] == 3600]
+    assert [row["click_count"] for row in hourly] == [3]

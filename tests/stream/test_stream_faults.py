@@ -222,9 +222,41 @@ def test_a_stream_whose_client_was_killed_is_taken_over_by_the_next_one(machine:
     wait_until(lambda: home.accepted() >= 12 or second.process.poll() is not None, "all are read")
 
     assert second.process.poll() is None, second.said[-4000:]
+
+    # As if a killed process had asked for its start, and the server had come to it only now.
+    started_late(machine, home)
+    wait_until(
+        lambda: "is started again" in second.said or second.process.poll() is not None, "the stream takes it back"
+    )
+    machine.broker.produce(home.topic, clicks_of(*range(12, 16)))
+    wait_until(lambda: home.accepted() >= 16 or second.process.poll() is not None, "all are read")
+
+    assert second.process.poll() is None, second.said[-4000:]
     assert second.terminate() == 0, second.said[-4000:]
-    assert second.last_line == "the stream of web has been told to end"
-    assert event_ids(home) == sorted(f"e{number}" for number in range(12))
+    assert second.said.splitlines() == [
+        "the stream of web runs",
+        "the stream of web (clicks) was ended by another start of it, such as one of a killed process, and is started "
+        "again",
+        "the stream of web has been told to end",
+    ]
+    assert event_ids(home) == sorted(f"e{number}" for number in range(16))
+
+
+def started_late(machine: Machine, home: StreamedHome) -> None:
+    """Start the stream's query in a process of its own, without regard to the lock of its checkpoint."""
+    program = (
+        "from include.settings import Settings\n"
+        "from include.sources import load_sources\n"
+        "from spark_jobs import stream_query\n"
+        "from spark_jobs.session import open_session\n"
+        "settings = Settings.from_environment()\n"
+        "stream_query.start(open_session(settings), settings, load_sources(settings)['web'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=home.environment(machine.server.remote), cwd=REPOSITORY, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
 
 
 def test_a_second_stream_on_a_checkpoint_is_refused(machine: Machine) -> None:
