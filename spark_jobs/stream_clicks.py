@@ -112,7 +112,8 @@ class SourceStream:
         if self.available_now:
             return len(ended) < len(self.logs)
         for log in ended:
-            self._take_back(log)
+            if self.failure is None:
+                self._take_back(log)
         return self.failure is None
 
     def _take_back(self, log: ProgressLog) -> None:
