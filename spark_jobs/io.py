@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from filelock import FileLock
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -115,15 +116,21 @@ class Lake:
     def append(self, table: Table, rows: DataFrame, transaction: StreamTransaction) -> None:
         """Add rows in one commit, unless the table has those of this transaction already."""
         self._make(table)
+        write = (
+            _as_declared(rows, table)
+            .write.format("delta")
+            .mode("append")
+            .option("txnAppId", transaction.stream_id)
+            .option("txnVersion", transaction.batch_id)
+        )
         with step(self.spark, f"write {table.name}"):
-            (
-                _as_declared(rows, table)
-                .write.format("delta")
-                .mode("append")
-                .option("txnAppId", transaction.stream_id)
-                .option("txnVersion", transaction.batch_id)
-                .save(str(self.path(table)))
-            )
+            try:
+                write.save(str(self.path(table)))
+            except PySparkException as error:
+                if "DELTA_CONCURRENT_TRANSACTION" not in str(error):
+                    raise
+                # A query that was ended has written the same micro-batch meanwhile: Delta sees that now.
+                write.save(str(self.path(table)))
 
     def merge_click_hours(self, table: Table, rows: DataFrame, hours: Iterable[Hour]) -> None:
         """Put the rows of these click hours, unique by the table's key, in the place of those of the same key."""

@@ -1,0 +1,33 @@
+"""A micro-batch that two queries write at the same moment, one of which has been ended: it is in the table once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from include.tables import QUARANTINED_CLICKS
+from spark_jobs.io import Lake, StreamTransaction
+from spark_jobs.steps import at_once
+from tests.jobs.temporary_lake import TemporaryLake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_micro_batch_that_is_written_twice_at_once_is_there_once(spark: SparkSession, lake: TemporaryLake) -> None:
+    writer = Lake(spark, lake.settings)
+    rows = spark.range(3).selectExpr(
+        "'web' AS source", "DATE'2026-03-01' AS log_date", "8 AS log_hour", "'clicks/0' AS file", "id AS line",
+        "'not_json' AS reason", "'x' AS raw",
+    )  # fmt: skip
+    for batch_id in range(4):
+        transaction = StreamTransaction("stream", batch_id)
+
+        def append(transaction: StreamTransaction = transaction) -> None:
+            writer.append(QUARANTINED_CLICKS, rows, transaction)
+
+        at_once(spark, append, append)
+        assert len(lake.rows(QUARANTINED_CLICKS)) == 3 * (batch_id + 1)
