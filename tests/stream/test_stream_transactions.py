@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,10 +25,6 @@ def test_a_micro_batch_that_is_written_twice_at_once_is_there_once(spark: SparkS
         "'not_json' AS reason", "'x' AS raw",
     )  # fmt: skip
     for batch_id in range(4):
-        transaction = StreamTransaction("stream", batch_id)
-
-        def append(transaction: StreamTransaction = transaction) -> None:
-            writer.append(QUARANTINED_CLICKS, rows, transaction)
-
+        append = partial(writer.append, QUARANTINED_CLICKS, rows, StreamTransaction("stream", batch_id))
         at_once(spark, append, append)
         assert len(lake.rows(QUARANTINED_CLICKS)) == 3 * (batch_id + 1)
