@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ops.home import Home
-from ops.services import Supervisor
+from ops.services import AIRFLOW, TRIGGERER, Supervisor
 from tests.conftest import SERVICES
 
 _HERE = Path(__file__).parent
@@ -20,6 +20,5 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if services is None or (nextitem is not None and nextitem.path.is_relative_to(_HERE)):
         return
     supervisor = Supervisor(Home(services.home))
-    for service in supervisor.states():
-        if service.name.startswith("airflow-"):
-            supervisor.stop(service.name)
+    for name in (*AIRFLOW, TRIGGERER):
+        supervisor.stop(name)
