@@ -97,7 +97,7 @@ def test_spark_answers_on_loopback_only_and_on_the_chosen_ports(home: Home, keys
     assert settings["spark.port.maxRetries"] == "0"
 
 
-def test_master_memory_and_partitions_can_be_set_from_the_shell(home: Home, keys: Secrets) -> None:
+def test_master_memory_partitions_and_java_options_can_be_set_from_the_shell(home: Home, keys: Secrets) -> None:
     usual = rendered_spark_settings(environment_of(home, keys))
     changed = rendered_spark_settings(
         environment_of(
@@ -106,12 +106,15 @@ def test_master_memory_and_partitions_can_be_set_from_the_shell(home: Home, keys
             CLICKMILL_SPARK_MASTER="local[8]",
             CLICKMILL_SPARK_DRIVER_MEMORY="12g",
             CLICKMILL_SPARK_SHUFFLE_PARTITIONS="16",
+            CLICKMILL_SPARK_JAVA_OPTIONS="-Xlog:gc",
         )
     )
 
     names = ("spark.master", "spark.driver.memory", "spark.sql.shuffle.partitions")
     assert [changed[name] for name in names] == ["local[8]", "12g", "16"]
     assert all(usual[name] and usual[name] != changed[name] for name in names)
+    options = "spark.driver.extraJavaOptions"
+    assert changed[options] == f"{usual[options]} -Xlog:gc"
 
 
 def test_spark_gets_local_jars_only(home: Home, keys: Secrets) -> None:
