@@ -259,8 +259,6 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
         environment.setdefault(name, value)
     address = listen_address(base)
     environment.setdefault("SPARK_LOCAL_IP", address)
-    # Of memory that RocksDB has given back, glibc keeps what its pools, by default 8 for each core, are split up into.
-    environment.setdefault("MALLOC_ARENA_MAX", "2")
     return environment | {
         MARK: str(home.path),
         "CLICKMILL_HOME": str(home.path),

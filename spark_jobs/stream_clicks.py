@@ -10,7 +10,6 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -48,10 +47,7 @@ MOST_TAKEN_BACK = 3
 
 @dataclass
 class SourceStream:
-    """The queries of one source, that of its clicks first; ``failure`` says why they have ended early.
-
-    ``taken_back`` counts how often each was started again, because another start of it had ended it.
-    """
+    """The queries of one source, that of its clicks first; ``failure`` says why they have ended early."""
 
     lake: Lake
     source: Source
@@ -59,7 +55,6 @@ class SourceStream:
     live: bool
     logs: list[ProgressLog] = field(default_factory=list)
     made_for: dict[str, Dependence] = field(default_factory=dict)
-    taken_back: Counter[str] = field(default_factory=Counter)
     failure: ClickmillError | None = None
 
     def start_clicks(self) -> None:
@@ -122,9 +117,9 @@ class SourceStream:
         What a process that was killed while it started a query has asked for, Spark does all the same, however late,
         and ends the query that it finds on the checkpoint: this one, if it was started since.
         """
-        self.taken_back[log.query] += 1
+        log.taken_back += 1
         what = f"the stream of {log.source} ({log.query}) was ended by another start of it"
-        if self.taken_back[log.query] > MOST_TAKEN_BACK:
+        if log.taken_back > MOST_TAKEN_BACK:
             others = "find what else starts it on this Spark server, end that, and start the stream again"
             self.fail(ClickmillError(f"{what} more than {MOST_TAKEN_BACK} times; {others}"))
             return

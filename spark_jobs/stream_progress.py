@@ -35,6 +35,8 @@ class ProgressLog:
     last_batch: int = -1
     #: Records that were not yet read when the last micro-batch began; none before it, of a table and of files.
     lag: int | None = None
+    #: How often the query was started again, because another start of it had ended it.
+    taken_back: int = 0
 
     def new_rows(self) -> list[tuple[Any, ...]]:
         """Rows of the micro-batches that have ended since the last call, in the columns' order."""

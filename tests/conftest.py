@@ -44,7 +44,8 @@ page = "{{ task.generate_link_to_ui(task_instance=ti) }}"
 def pytest_configure() -> None:
     """Let Java be slower to compile anew, by its second compiler, what its first has compiled, unless told otherwise.
 
-    A server of tests lives for minutes, of which compiling takes a quarter. These are five times Java's own thresholds.
+    A server of tests lives for minutes, of whose processor time compiling takes a quarter. These are five times Java's
+    own thresholds: 8 % less of it (docs/benchmarks.md).
     """
     thresholds = {"Invocation": 25_000, "MinInvocation": 3_000, "Compile": 75_000, "BackEdge": 200_000}
     options = " ".join(f"-XX:Tier4{of}Threshold={number}" for of, number in thresholds.items())
