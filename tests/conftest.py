@@ -1,6 +1,6 @@
-"""Fixtures that tests share. Spark and Airflow start when the first test asks for them, and then once.
+"""Fixtures that tests share. Spark and Airflow start when the first test asks for them, once for all processes.
 
-Where no test has asked for Airflow before, Spark starts without it.
+Spark starts without Airflow where no test of the run needs that.
 
 While working on tests, ``CLICKMILL_TEST_SPARK_REMOTE`` names a running Spark Connect server (on this machine: it
 reads and writes the tests' folders) to use in place of starting one.
@@ -9,8 +9,6 @@ reads and writes the tests' folders) to use in place of starting one.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,38 +16,50 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from include.settings import Settings
+from ops.home import Home
 from tests.jobs.temporary_lake import TemporaryLake, make_settings
-from tests.spark_server import SparkServer, UsedSpark
+from tests.shared_services import SharedServices
+from tests.spark_server import UsedSpark, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.scheduler import LoadFileScheduling
+    from xdist.workermanage import WorkerController
 
     from ops.services import Services
 
-#: The services, once a test has asked for them.
+#: The services of this run, whether they have been started or not.
+SHARED = pytest.StashKey[SharedServices]()
+#: The services, once a test of this process has asked for them.
 SERVICES = pytest.StashKey["Services"]()
-
-NOTIFICATIONS = """
-[[held]]
-notifier = "plugins.notifiers.webhook.WebhookNotifier"
-connection = "held_webhook"
-[held.payload]
-hour = "{{ params.hour }}"
-text = "{{ params.reasons | join('; ') }}"
-page = "{{ task.generate_link_to_ui(task_instance=ti) }}"
-"""
+#: How the process that deals the tests out tells the others of the home of SHARED.
+_HOME = "clickmill_home"
 
 
-def pytest_configure() -> None:
-    """Let Java be slower to compile anew, by its second compiler, what its first has compiled, unless told otherwise.
+def pytest_configure(config: pytest.Config) -> None:
+    """Have one home of services; and set how the Spark servers compile, unless told otherwise.
 
-    A server of tests lives for minutes, of whose processor time compiling takes a quarter. These are five times Java's
-    own thresholds: 8 % less of it (docs/benchmarks.md).
+    Java is to be slower to compile anew, by its second compiler, what its first has compiled: a server of tests lives
+    for minutes, of whose processor time compiling takes a quarter. These are five times Java's own thresholds: 8 %
+    less of it (docs/benchmarks.md).
     """
+    told: dict[str, str] = getattr(config, "workerinput", {})
+    config.stash[SHARED] = SharedServices(Home(Path(told[_HOME]))) if told else SharedServices.none_yet()
     thresholds = {"Invocation": 25_000, "MinInvocation": 3_000, "Compile": 75_000, "BackEdge": 200_000}
     options = " ".join(f"-XX:Tier4{of}Threshold={number}" for of, number in thresholds.items())
     os.environ.setdefault("CLICKMILL_SPARK_JAVA_OPTIONS", options)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Tell a process of tests (pytest -n 2) of the home of all."""
+    node.workerinput[_HOME] = str(node.config.stash[SHARED].home.path)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the services, when all processes of tests have ended."""
+    if not hasattr(config, "workerinput"):
+        config.stash[SHARED].end()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -70,38 +80,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 
 @pytest.fixture(scope="session")
-def services(request: pytest.FixtureRequest) -> Iterator[Services]:
-    """Real services of a home of their own; they tell the connection held_webhook of new holds."""
-    from ops.services import start, stop
-
-    # Not under tmp_path: its long name leaves no room for a socket's path.
-    home = Path(tempfile.mkdtemp(prefix="cm-"))
-    notifications = home / "notifications.toml"
-    notifications.write_text(NOTIFICATIONS, encoding="utf-8")
-    try:
-        running = start(home, os.environ | {"CLICKMILL_NOTIFICATIONS": str(notifications)})
-        request.config.stash[SERVICES] = running
-        yield running
-    finally:
-        stop(home)
-        shutil.rmtree(home, ignore_errors=True)
+def services(request: pytest.FixtureRequest) -> Services:
+    """Real services; they tell the connection held_webhook of new holds."""
+    running = request.config.stash[SHARED].start()
+    request.config.stash[SERVICES] = running
+    return running
 
 
 @pytest.fixture(scope="session")
-def used_spark(request: pytest.FixtureRequest) -> Iterator[UsedSpark]:
-    """The one given, or that of the services if they run, or one without Airflow beside it."""
+def used_spark(request: pytest.FixtureRequest) -> UsedSpark:
+    """The one given, or that of the services, or one without Airflow beside it where no test needs that."""
     if given := os.environ.get("CLICKMILL_TEST_SPARK_REMOTE"):
-        yield UsedSpark(given, None)
-    elif running := request.config.stash.get(SERVICES, None):
-        yield UsedSpark(running.spark_remote, running.home / "logs")
-    else:
-        with tempfile.TemporaryDirectory(prefix="cm-", ignore_cleanup_errors=True) as folder:
-            server = SparkServer.in_folder(Path(folder))
-            try:
-                server.start()
-                yield UsedSpark(server.remote, server.home.logs)
-            finally:
-                server.stop()
+        return UsedSpark(given, None)
+    shared = request.config.stash[SHARED]
+    # Every process knows all tests of the run.
+    with_airflow = any("services" in getattr(item, "fixturenames", ()) for item in request.session.items)
+    return UsedSpark(shared.spark_remote(with_airflow=with_airflow), shared.home.logs)
 
 
 @pytest.fixture(scope="session")
@@ -112,19 +106,9 @@ def spark_remote(used_spark: UsedSpark) -> str:
 
 @pytest.fixture(scope="session")
 def spark(spark_remote: str) -> Iterator[SparkSession]:
-    """One session for all tests, configured as the jobs' own are."""
-    # Before any function of pyspark is called: it decides there whether columns are a client's or the JVM's.
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
-    from pyspark.sql import SparkSession
-
-    from spark_jobs.session import configure
-
-    session = configure(SparkSession.builder.remote(spark_remote).getOrCreate())
-    try:
+    """One session for all tests of this process."""
+    with open_session(spark_remote) as session:
         yield session
-    finally:
-        session.stop()
-        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
 
 
 @pytest.fixture

@@ -6,18 +6,24 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
+import pytest
 
 from ops.bootstrap import REPOSITORY, find_java
 from ops.home import Home, load_secrets
 from ops.services import Ports, find_spark_home, marked_processes, render_settings, service_environment
 from tests.ports import claimed_port
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class UsedSpark(NamedTuple):
@@ -97,3 +103,32 @@ class SparkServer:
         except OSError:
             return False
         return True
+
+
+@contextmanager
+def open_session(remote: str) -> Iterator[SparkSession]:
+    """A session of the server there, configured as the jobs' own are."""
+    with pytest.MonkeyPatch.context() as environment:
+        # Before any function of pyspark is called: it decides there whether columns are a client's or the JVM's.
+        environment.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        from pyspark.sql import SparkSession
+
+        from spark_jobs.session import configure
+
+        session = configure(SparkSession.builder.remote(remote).create())
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+@contextmanager
+def own_server() -> Iterator[SparkServer]:
+    """A server that nobody else uses, for as long as it is needed."""
+    with tempfile.TemporaryDirectory(prefix="cm-", ignore_cleanup_errors=True) as folder:
+        server = SparkServer.in_folder(Path(folder))
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()

@@ -6,6 +6,7 @@ import configparser
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ops import services
-from ops.bootstrap import REPOSITORY
+from ops.bootstrap import REPOSITORY, find_java
 from ops.home import Home, OpsError, Secrets, load_secrets
 from ops.services import (
     AIRFLOW,
@@ -115,6 +116,21 @@ def test_master_memory_partitions_and_java_options_can_be_set_from_the_shell(hom
     assert all(usual[name] and usual[name] != changed[name] for name in names)
     options = "spark.driver.extraJavaOptions"
     assert changed[options] == f"{usual[options]} -Xlog:gc"
+
+
+def test_java_takes_the_options_as_they_are_meant(home: Home, keys: Secrets) -> None:
+    """Java is told to leave out what it does not know: a misspelt option would do nothing, and nobody would know."""
+    options = shlex.split(rendered_spark_settings(environment_of(home, keys))["spark.driver.extraJavaOptions"])
+    asked = [find_java(), *options, "-XX:+PrintFlagsFinal", "-version"]
+    answer = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    told = {line.split()[1]: line.split()[3] for line in answer.splitlines() if "{command line}" in line}
+    given = {option[4:].partition("=") for option in options if option.startswith("-XX:") and "=" in option}
+    assert {name: told[name] for name, _, _ in given} == {name: _bytes(value) for name, _, value in given}
+
+
+def _bytes(size: str) -> str:
+    """As Java prints it."""
+    return str(int(size[:-1]) << 20) if size.endswith("m") else size
 
 
 def test_spark_gets_local_jars_only(home: Home, keys: Secrets) -> None:

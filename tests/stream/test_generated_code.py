@@ -1,0 +1,87 @@
+"""What a session or a micro-batch made Spark compile must serve the next."""
+
+from __future__ import annotations
+
+import json
+import random
+import urllib.request
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from include.log_hours import Hour
+from include.tables import STREAM_BATCHES, STREAM_PROGRESS
+from spark_jobs.spark_status import SparkStatus
+from tests.jobs.temporary_lake import click
+from tests.spark_server import SparkServer, open_session, own_server
+from tests.stream.kafka_broker import Record
+from tests.stream.streamed_lake import StreamedLake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+HOUR = Hour.parse("2026-03-01T08")
+#: Records of a part, and of a micro-batch: their 9 micro-batches stay below the 10 commits after which Delta sums up.
+RECORDS, AT_ONCE = 117, 39
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SparkServer]:
+    """A server of these tests' own: Spark counts what it compiles for whomever."""
+    with own_server() as server:
+        yield server
+
+
+@pytest.fixture
+def spark(server: SparkServer) -> Iterator[SparkSession]:
+    """A session of that server."""
+    with open_session(server.remote) as session:
+        yield session
+
+
+def compiled_classes(spark: SparkSession) -> int:
+    """How often this Spark has compiled generated code, from the metrics beside its UI."""
+    status = SparkStatus.of(spark)
+    assert status is not None
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"{status.address}/metrics/json", timeout=10) as answer:
+        histograms = json.load(answer)["histograms"]
+    return sum(
+        int(found["count"]) for name, found in histograms.items() if name.endswith("CodeGenerator.compilationTime")
+    )
+
+
+def test_a_session_compiles_nothing_that_another_has(spark: SparkSession, server: SparkServer) -> None:
+    # A whole number is part of the code, so that nobody has compiled this before.
+    number = random.randrange(1 << 40)
+
+    def ask(session: SparkSession) -> int:
+        before = compiled_classes(session)
+        session.range(100).where(f"id % 7 + {number} = {number}").selectExpr(f"id + {number}").collect()
+        return compiled_classes(session) - before
+
+    assert ask(spark) > 0
+    with open_session(server.remote) as second:
+        assert ask(second) == 0
+
+
+def test_further_micro_batches_compile_less_than_a_class_each(streamed: StreamedLake) -> None:
+    streamed.configure(max_rows_per_batch=AT_ONCE)
+    moment = int(HOUR.start.timestamp() * 1000)
+    compiled = [compiled_classes(streamed.spark)]
+    for part in range(3):
+        lines = [click(f"{part}-{number}", HOUR.start.isoformat()) for number in range(RECORDS - 1)]
+        records = [Record(number % 3, moment + part, line) for number, line in enumerate([*lines, b"no click"])]
+        streamed.broker.produce(streamed.topic, records)
+        streamed.read_all(live=True)
+        compiled.append(compiled_classes(streamed.spark))
+    batches = len({row["batch_id"] for row in streamed.rows(STREAM_BATCHES)})
+    live = [row for row in streamed.rows(STREAM_PROGRESS) if row["query"] != "clicks" and row["rows"]]
+    print(f"{batches} and {len(live)} micro-batches; compiled so far: {compiled}")
+    assert (batches, len(live)) == (9, 6)
+    # Spark compiles a look at each watermark that is new. With the time of a micro-batch in its code, five classes and
+    # more were compiled for each.
+    assert compiled[3] - compiled[2] < (batches + len(live)) / 3
