@@ -44,21 +44,21 @@ class SharedServices:
     def start(self) -> Services:
         """All services, if they do not run; they tell the connection held_webhook of new holds."""
         notifications = self.home.path / "notifications.toml"
-        with FileLock(self._remote.with_suffix(".lock")):
+        with self._lock:
             notifications.write_text(NOTIFICATIONS, encoding="utf-8")
-            services = start(self.home.path, os.environ | {"CLICKMILL_NOTIFICATIONS": str(notifications)})
-            self._remote.write_text(services.spark_remote)
-        return services
+            return start(self.home.path, os.environ | {"CLICKMILL_NOTIFICATIONS": str(notifications)})
 
     def spark_remote(self, *, with_airflow: bool) -> str:
         """SPARK_REMOTE of the one Spark server. Started now, it has the other services beside it or not."""
-        with FileLock(self._remote.with_suffix(".lock")):
-            if self._remote.exists():
-                return self._remote.read_text()
+        # Where the services say it too.
+        file = self.home.run / "spark_remote"
+        with self._lock:
+            if file.exists():
+                return file.read_text(encoding="utf-8").strip()
             if not with_airflow:
                 server = SparkServer.in_folder(self.home.path)
                 server.start()
-                self._remote.write_text(server.remote)
+                file.write_text(server.remote, encoding="utf-8")
                 return server.remote
         return self.start().spark_remote
 
@@ -68,6 +68,6 @@ class SharedServices:
         shutil.rmtree(self.home.path, ignore_errors=True)
 
     @property
-    def _remote(self) -> Path:
-        """Holds SPARK_REMOTE of the server, once it runs."""
-        return self.home.path / "spark_remote"
+    def _lock(self) -> FileLock:
+        """Held while something starts: a process that comes meanwhile waits, and uses it."""
+        return FileLock(self.home.path / "services.lock")

@@ -17,8 +17,7 @@ _HERE = Path(__file__).parent
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """End Airflow after the last of these tests, when their own fixtures are gone."""
     services = item.config.stash.get(SERVICES, None)
-    # After the last test of all there is nothing to save, and the services have ended already.
-    if services is None or nextitem is None or nextitem.path.is_relative_to(_HERE):
+    if services is None or (nextitem is not None and nextitem.path.is_relative_to(_HERE)):
         return
     supervisor = Supervisor(Home(services.home))
     for name in (*AIRFLOW, TRIGGERER):

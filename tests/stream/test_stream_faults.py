@@ -28,7 +28,7 @@ from include.settings import REPOSITORY
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from samples.sample_logs import SampleSpec, make_sample
 from tests.jobs.temporary_lake import click, make_settings
-from tests.spark_server import SparkServer
+from tests.spark_server import SparkServer, own_server
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_home import PLACE, StreamedHome, StreamProcess, multiset, wait_until
@@ -58,15 +58,12 @@ class Machine:
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
     """A Spark server and a broker of the module's own."""
-    with tempfile.TemporaryDirectory(prefix="cm-faults-", ignore_cleanup_errors=True) as folder:
-        server = SparkServer.in_folder(Path(folder) / "spark")
+    with own_server() as server, tempfile.TemporaryDirectory(prefix="cm-faults-", ignore_cleanup_errors=True) as folder:
         broker = KafkaBroker.in_folder(Path(folder) / "kafka")
         try:
-            server.start()
             broker.start()
             yield Machine(server, broker, Path(folder))
         finally:
-            server.stop()
             broker.stop()
 
 
