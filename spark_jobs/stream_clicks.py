@@ -104,15 +104,14 @@ class SourceStream:
                 else:
                     self.fail(ClickmillError(f"the stream of {log.source} ({log.query}) failed: {said}"))
                 return False
-        if self.available_now:
-            return len(ended) < len(self.logs)
-        for log in ended:
+        cut_off = [log for log in ended if not (self.available_now and log.found_no_more)]
+        for log in cut_off:
             if self.failure is None:
                 self._take_back(log)
-        return self.failure is None
+        return self.failure is None and len(ended) - len(cut_off) < len(self.logs)
 
     def _take_back(self, log: ProgressLog) -> None:
-        """Start a query again that has ended without having failed.
+        """Start a query again that has ended without having failed, and before its end.
 
         What a process that was killed while it started a query has asked for, Spark does all the same, however late,
         and ends the query that it finds on the checkpoint: this one, if it was started since.

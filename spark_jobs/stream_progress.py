@@ -35,15 +35,19 @@ class ProgressLog:
     last_batch: int = -1
     #: Records that were not yet read when the last micro-batch began; none before it, of a table and of files.
     lag: int | None = None
+    #: Whether the query has looked for more after its last micro-batch, and there was none.
+    found_no_more: bool = False
     #: How often the query was started again, because another start of it had ended it.
     taken_back: int = 0
 
     def new_rows(self) -> list[tuple[Any, ...]]:
         """Rows of the micro-batches that have ended since the last call, in the columns' order."""
         rows = []
+        self.found_no_more = False
         for progress in self.handle.recentProgress:
             said = json.loads(progress.json)
-            if said["batchId"] > self.last_batch and "addBatch" in said["durationMs"]:
+            self.found_no_more = "addBatch" not in said["durationMs"]
+            if said["batchId"] > self.last_batch and not self.found_no_more:
                 self.last_batch = said["batchId"]
                 found = progress_rows(self.source, self.query, said)
                 lags = [row["lag"] for row in found if "lag" in row]
