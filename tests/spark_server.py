@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: A server that lives for a minute or two gains nothing by Java's second compiler. What its first makes is larger.
+FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+
+
 class UsedSpark(NamedTuple):
     """A server that tests use: SPARK_REMOTE, and the folder of its logs; none of one that was given."""
 
@@ -60,7 +64,9 @@ class SparkServer:
 
     def start(self) -> None:
         """Start it as supervisord does, and wait until it answers."""
-        environment = service_environment(self.home, self.ports, load_secrets(self.home), find_java(), os.environ)
+        given = os.environ.get("CLICKMILL_SPARK_JAVA_OPTIONS", "")
+        asked = os.environ | {"CLICKMILL_SPARK_JAVA_OPTIONS": f"{given} {FIRST_COMPILER_ONLY}"}
+        environment = service_environment(self.home, self.ports, load_secrets(self.home), find_java(), asked)
         template = REPOSITORY / "config" / "spark-defaults.conf"
         settings = self.home.run / template.name
         settings.write_text(render_settings(template.read_text(encoding="utf-8"), environment, template.name))
