@@ -43,14 +43,15 @@ class SparkServer:
 
     home: Home
     ports: Ports
+    java_options: str = ""
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @classmethod
-    def in_folder(cls, folder: Path) -> SparkServer:
-        """A server that is not yet started, on free ports."""
+    def in_folder(cls, folder: Path, java_options: str = "") -> SparkServer:
+        """A server that is not yet started, on free ports; the options come after those that all tests have."""
         home = Home(folder.resolve())
         home.make()
-        return cls(home, Ports(0, claimed_port(16002, "Spark Connect"), claimed_port(5040, "Spark's UI")))
+        return cls(home, Ports(0, claimed_port(16002, "Spark Connect"), claimed_port(5040, "Spark's UI")), java_options)
 
     @property
     def remote(self) -> str:
@@ -64,8 +65,8 @@ class SparkServer:
 
     def start(self) -> None:
         """Start it as supervisord does, and wait until it answers."""
-        given = os.environ.get("CLICKMILL_SPARK_JAVA_OPTIONS", "")
-        asked = os.environ | {"CLICKMILL_SPARK_JAVA_OPTIONS": f"{given} {FIRST_COMPILER_ONLY}"}
+        options = f"{os.environ.get('CLICKMILL_SPARK_JAVA_OPTIONS', '')} {self.java_options}"
+        asked = os.environ | {"CLICKMILL_SPARK_JAVA_OPTIONS": options}
         environment = service_environment(self.home, self.ports, load_secrets(self.home), find_java(), asked)
         template = REPOSITORY / "config" / "spark-defaults.conf"
         settings = self.home.run / template.name
@@ -132,7 +133,7 @@ def open_session(remote: str) -> Iterator[SparkSession]:
 def own_server() -> Iterator[SparkServer]:
     """A server that nobody else uses, for as long as it is needed."""
     with tempfile.TemporaryDirectory(prefix="cm-", ignore_cleanup_errors=True) as folder:
-        server = SparkServer.in_folder(Path(folder))
+        server = SparkServer.in_folder(Path(folder), FIRST_COMPILER_ONLY)
         try:
             server.start()
             yield server
