@@ -32,22 +32,20 @@ if TYPE_CHECKING:
 SHARED = pytest.StashKey[SharedServices]()
 #: The services, once a test of this process has asked for them.
 SERVICES = pytest.StashKey["Services"]()
+#: Java's first compiler alone, and room for all that it makes: by default it has a fifth of that.
+_FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 #: How the process that deals the tests out tells the others of the home of SHARED.
 _HOME = "clickmill_home"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have one home of services; and set how the Spark servers compile, unless told otherwise.
+    """Have one home of services; and have Spark servers use Java's first compiler alone, unless told otherwise.
 
-    Java is to be slower to compile anew, by its second compiler, what its first has compiled: a server of tests lives
-    for minutes, of whose processor time compiling takes a quarter. These are five times Java's own thresholds: 8 %
-    less of it (docs/benchmarks.md).
+    A server of tests lives for minutes: a seventh less processor time (docs/benchmarks.md).
     """
     told: dict[str, str] = getattr(config, "workerinput", {})
     config.stash[SHARED] = SharedServices(Home(Path(told[_HOME]))) if told else SharedServices.none_yet()
-    thresholds = {"Invocation": 25_000, "MinInvocation": 3_000, "Compile": 75_000, "BackEdge": 200_000}
-    options = " ".join(f"-XX:Tier4{of}Threshold={number}" for of, number in thresholds.items())
-    os.environ.setdefault("CLICKMILL_SPARK_JAVA_OPTIONS", options)
+    os.environ.setdefault("CLICKMILL_SPARK_JAVA_OPTIONS", _FIRST_COMPILER_ONLY)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-#: A server that lives for a minute or two gains nothing by Java's second compiler. What its first makes is larger.
-FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-
-
 class UsedSpark(NamedTuple):
     """A server that tests use: SPARK_REMOTE, and the folder of its logs; none of one that was given."""
 
@@ -43,15 +39,14 @@ class SparkServer:
 
     home: Home
     ports: Ports
-    java_options: str = ""
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @classmethod
-    def in_folder(cls, folder: Path, java_options: str = "") -> SparkServer:
-        """A server that is not yet started, on free ports; the options come after those that all tests have."""
+    def in_folder(cls, folder: Path) -> SparkServer:
+        """A server that is not yet started, on free ports."""
         home = Home(folder.resolve())
         home.make()
-        return cls(home, Ports(0, claimed_port(16002, "Spark Connect"), claimed_port(5040, "Spark's UI")), java_options)
+        return cls(home, Ports(0, claimed_port(16002, "Spark Connect"), claimed_port(5040, "Spark's UI")))
 
     @property
     def remote(self) -> str:
@@ -65,9 +60,7 @@ class SparkServer:
 
     def start(self) -> None:
         """Start it as supervisord does, and wait until it answers."""
-        options = f"{os.environ.get('CLICKMILL_SPARK_JAVA_OPTIONS', '')} {self.java_options}"
-        asked = os.environ | {"CLICKMILL_SPARK_JAVA_OPTIONS": options}
-        environment = service_environment(self.home, self.ports, load_secrets(self.home), find_java(), asked)
+        environment = service_environment(self.home, self.ports, load_secrets(self.home), find_java(), os.environ)
         template = REPOSITORY / "config" / "spark-defaults.conf"
         settings = self.home.run / template.name
         settings.write_text(render_settings(template.read_text(encoding="utf-8"), environment, template.name))
@@ -133,7 +126,7 @@ def open_session(remote: str) -> Iterator[SparkSession]:
 def own_server() -> Iterator[SparkServer]:
     """A server that nobody else uses, for as long as it is needed."""
     with tempfile.TemporaryDirectory(prefix="cm-", ignore_cleanup_errors=True) as folder:
-        server = SparkServer.in_folder(Path(folder), FIRST_COMPILER_ONLY)
+        server = SparkServer.in_folder(Path(folder))
         try:
             server.start()
             yield server

@@ -1,11 +1,19 @@
-"""Files are chosen from Delta's log: the right ones, without Spark jobs, and not where the log is not enough."""
+"""Files are chosen from Delta's log: the right ones, without Spark jobs, and not where the log is not enough.
+
+And a log that a kill has left with half a file is read all the same.
+"""
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
@@ -17,6 +25,8 @@ from spark_jobs.steps import step
 from tests.jobs.temporary_lake import click
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tests.jobs.temporary_lake import TemporaryLake
 
 pytestmark = pytest.mark.spark
@@ -89,3 +99,25 @@ def test_a_table_whose_files_do_not_tell_its_rows_is_refused(lake: TemporaryLake
     lake.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')").collect()
     with pytest.raises(ClickmillError, match=r"reader version 3; expected 1: without deletion vectors"):
         stored.read_click_hours(CLICKS_BY_URL_HOURLY, [HOURS.start])
+
+
+@pytest.mark.parametrize("left", [0, 40])
+def test_half_a_hint_of_the_last_checkpoint_harms_nobody(spark: SparkSession, tmp_path: Path, left: int) -> None:
+    """As a server leaves it that is killed while it overwrites _last_checkpoint (docs/adr/0025)."""
+
+    def append(table: Path, ids: Iterable[int]) -> None:
+        for of_row in ids:
+            rows = spark.range(of_row, of_row + 1).write.format("delta").mode("append")
+            rows.option("delta.checkpointInterval", 2).save(str(table))
+
+    append(tmp_path / "made", range(4))
+    # A table that the server has not yet read: it would not look for the hint of one that it knows.
+    torn = shutil.copytree(tmp_path / "made", tmp_path / "torn")
+    hint = torn / "_delta_log" / "_last_checkpoint"
+    hint.write_bytes(hint.read_bytes()[:left])
+
+    assert sorted(row["id"] for row in spark.read.format("delta").load(str(torn)).collect()) == [0, 1, 2, 3]
+    assert DeltaTable(torn).version() == 3
+    append(torn, range(4, 6))
+    assert sorted(DeltaTable(torn).to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2, 3, 4, 5]
+    assert json.loads(hint.read_bytes())["version"] == 4
