@@ -11,10 +11,36 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from include.errors import StreamRunsAlreadyError
+from include.errors import ClickmillError, StreamRunsAlreadyError
 from include.settings import Settings
 from include.stream_dependence import checkpoint_folder, has_begun, keep_with_checkpoint
 from include.stream_supervision import lock_file
+
+#: What the error of a query says that has been overtaken.
+OVERTAKEN = "was started again since this query was"
+
+
+@dataclass(frozen=True)
+class Fence:
+    """The fencing token of a checkpoint's newest start: a query that was given an older one may no longer write."""
+
+    file: Path
+    token: str
+
+    def require_newest(self) -> None:
+        """See that the checkpoint was not taken over.
+
+        Raises:
+            ClickmillError: if it was, or was removed.
+        """
+        try:
+            newest = self.file.read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
+            raise ClickmillError(
+                f"the checkpoint {self.file.parent} was removed while its stream ran; start the stream again"
+            ) from None
+        if newest != self.token:
+            raise ClickmillError(f"the stream of {self.file.parent} {OVERTAKEN}, which ends")
 
 
 @dataclass(frozen=True)
@@ -42,6 +68,26 @@ class StreamCheckpoint:
         if not file.exists():
             keep_with_checkpoint(file, f"{self.source}-{uuid4()}\n")
         return file.read_text(encoding="utf-8").strip()
+
+    def fence(self) -> Fence:
+        """Take the checkpoint over: from now on only who holds this fence's token may write.
+
+        Raises:
+            ClickmillError: if the folder cannot be written.
+        """
+        fence = Fence(self.folder / "fencing_token", str(uuid4()))
+        keep_with_checkpoint(fence.file, f"{fence.token}\n")
+        return fence
+
+    def renew_query_id(self) -> None:
+        """Give the query another id, by which Spark knows the queries that run; nothing else depends on it.
+
+        Raises:
+            ClickmillError: if the folder cannot be written.
+        """
+        # Hadoop would hold the checksum of the former file against the new one.
+        (self.folder / ".metadata.crc").unlink(missing_ok=True)
+        keep_with_checkpoint(self.folder / "metadata", json.dumps({"id": str(uuid4())}))
 
     def has_begun(self) -> bool:
         """Whether it tells from which offsets to go on."""

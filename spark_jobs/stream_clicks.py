@@ -32,7 +32,7 @@ from spark_jobs.io import Lake
 from spark_jobs.session import spark_session
 from spark_jobs.steps import at_once
 from spark_jobs.stream_checkpoint import StreamCheckpoint
-from spark_jobs.stream_failure import failure_of, is_of_other_state
+from spark_jobs.stream_failure import failure_of, is_of_another_start, is_of_other_state
 from spark_jobs.stream_input import input_of
 from spark_jobs.stream_progress import ProgressLog, QueryName, keep
 
@@ -95,26 +95,33 @@ class SourceStream:
         if rows:
             keep(self.lake, rows)
         say_alive(self.lake.settings, self.source.name, self.logs[0].lag)
-        for log in self.logs:
-            if error := log.handle.exception():
-                source_input = input_of(self.lake.spark, self.lake.settings, self.source)
-                said = failure_of(str(error), source_input.explained)
-                if is_of_other_state(str(error)):
-                    self.fail(UsageError(self.made_for[log.query].keep_refusal(said)))
-                else:
-                    self.fail(ClickmillError(f"the stream of {log.source} ({log.query}) failed: {said}"))
+        cut_off = []
+        for log in ended:
+            error = log.handle.exception()
+            if error is not None and not is_of_another_start(str(error)):
+                self._fail_of(log, str(error))
                 return False
-        cut_off = [log for log in ended if not (self.available_now and log.found_no_more)]
+            if error is not None or not (self.available_now and log.found_no_more):
+                cut_off.append(log)
         for log in cut_off:
             if self.failure is None:
                 self._take_back(log)
-        return self.failure is None and len(ended) - len(cut_off) < len(self.logs)
+        return self.failure is None and (bool(cut_off) or len(ended) < len(self.logs))
+
+    def _fail_of(self, log: ProgressLog, told: str) -> None:
+        """End its queries, because of what Spark tells of this one."""
+        said = failure_of(told, input_of(self.lake.spark, self.lake.settings, self.source).explained)
+        if is_of_other_state(told):
+            self.fail(UsageError(self.made_for[log.query].keep_refusal(said)))
+        else:
+            self.fail(ClickmillError(f"the stream of {log.source} ({log.query}) failed: {said}"))
 
     def _take_back(self, log: ProgressLog) -> None:
-        """Start a query again that has ended without having failed, and before its end.
+        """Start a query again that has ended before its end, and not by a fault of its own.
 
         What a process that was killed while it started a query has asked for, Spark does all the same, however late,
-        and ends the query that it finds on the checkpoint: this one, if it was started since.
+        and ends the query that it finds on the checkpoint: this one, if it was started since. Or that one has written
+        an entry of the checkpoint before it was found to be overtaken.
         """
         log.taken_back += 1
         what = f"the stream of {log.source} ({log.query}) was ended by another start of it"

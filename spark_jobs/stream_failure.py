@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from spark_jobs.stream_checkpoint import OVERTAKEN
+
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:\s.*\n)*(?:\w+\.)*(\S.*)")
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 #: Spark's names for what a checkpoint has and the query has not, or the other way round.
@@ -16,11 +18,19 @@ _OTHER_STATE = re.compile(
     r" ([\s\S]*?)(?=\s*SQLSTATE: |\n\tat |\nJVM |\s*\Z)"
 )
 _SQL_STATE = re.compile(r"\s*SQLSTATE: \w+")
+#: Another query has written the checkpoint's next entry, or has taken the checkpoint over.
+_ANOTHER_START = ("[CONCURRENT_STREAM_LOG_UPDATE]", OVERTAKEN)
+
+
+def is_of_another_start(told: str) -> bool:
+    """Whether the query failed because another start of it works on its checkpoint, or did."""
+    reason = _reason_of(told)
+    return any(sign in reason for sign in _ANOTHER_START)
 
 
 def is_of_other_state(told: str) -> bool:
     """Whether Spark refuses the checkpoint for what is in it: the same again would fail again."""
-    return _OTHER_STATE.search(told.partition("=== Streaming Query ===")[0]) is not None
+    return _OTHER_STATE.search(_reason_of(told)) is not None
 
 
 def failure_of(told: str, explained: Callable[[str], str | None]) -> str:
@@ -28,7 +38,7 @@ def failure_of(told: str, explained: Callable[[str], str | None]) -> str:
 
     An error of the batch's Python comes inside another one, and has the JVM's causes at its own end.
     """
-    reason = told.partition("=== Streaming Query ===")[0]
+    reason = _reason_of(told)
     if explanation := explained(reason):
         return explanation
     raised, causes = _RAISED.findall(reason), _CAUSE.findall(reason)
@@ -40,3 +50,8 @@ def failure_of(told: str, explained: Callable[[str], str | None]) -> str:
     if causes and causes[-1] not in what:
         return f"{what} ({_SQL_STATE.sub('', causes[-1])})"
     return what
+
+
+def _reason_of(told: str) -> str:
+    """What is told before the query itself, its plan and all, is."""
+    return told.partition("=== Streaming Query ===")[0]

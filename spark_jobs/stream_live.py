@@ -61,11 +61,11 @@ def start(
     grouping = grouping_of(settings.pipeline.counts[key], key, lake.buckets(count_table(key)))
     dealt = deal_live(clicks, key, grouping).observe(OBSERVED, *load_of_batch(grouping))
     counts = count_live(dealt, key, live.watermark_minutes)
-    writer = counts.writeStream.outputMode("update").foreachBatch(LiveUpdate(settings, key))
     return start_writer(
         spark,
-        writer.queryName(f"live {key} {source.name}"),
-        StreamCheckpoint.of(settings, source.name, key).folder,
+        counts.writeStream.outputMode("update").queryName(f"live {key} {source.name}"),
+        LiveUpdate(settings, key),
+        StreamCheckpoint.of(settings, source.name, key),
         state_partitions=live.state_partitions,
         trigger_seconds=None if available_now else live.trigger_seconds,
     )

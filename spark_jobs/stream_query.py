@@ -39,11 +39,11 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
     stream_id = checkpoint.stream_id()
     lines = input_of(spark, settings, source).lines(StreamStart(Lake(spark, settings), checkpoint, stream_id))
     rows = stream_rows(lines, source, settings)
-    writer = rows.writeStream.foreachBatch(StreamIngest(settings, source, stream_id))
     return start_writer(
         spark,
-        writer.queryName(f"clicks {source.name}"),
-        checkpoint.folder,
+        rows.writeStream.queryName(f"clicks {source.name}"),
+        StreamIngest(settings, source, stream_id),
+        checkpoint,
         state_partitions=stream.state_partitions,
         trigger_seconds=None if available_now else stream.trigger_seconds,
     )

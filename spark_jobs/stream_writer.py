@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from spark_jobs.stream_checkpoint import Fence, StreamCheckpoint
+
+#: What is done with each micro-batch: its rows and its number.
+BatchWork = Callable[[DataFrame, int], None]
 
 #: What a stream's session needs besides what every job relies on.
 STREAM_CONF = {
@@ -30,24 +35,47 @@ _IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
 #: How often the start of a query is tried.
 _TRIES = 6
 _PASSING = ("failed to connect back", "queries are concurrently using metadata")
+#: Two starts of a query at the same moment, while a third ran: what Spark then notes as the query that runs never
+#: does, so that it refuses each later start too.
+_REFUSED_FOR_GOOD = "[CONCURRENT_QUERY]"
+
+
+@dataclass(frozen=True)
+class FencedWork:
+    """The work on micro-batches, as long as nobody has started the stream again.
+
+    Spark stops a checkpoint's query when it is started again, but not one that it has lost sight of, nor one that a
+    killed process has asked for and that starts only now: without this, such a one would write beside the new one.
+    """
+
+    work: BatchWork
+    fence: Fence
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Do the work."""
+        self.fence.require_newest()
+        self.work(rows, batch_id)
 
 
 def start_writer(
     spark: SparkSession,
     writer: DataStreamWriter,
-    checkpoint: Path,
+    work: BatchWork,
+    checkpoint: StreamCheckpoint,
     *,
     state_partitions: int,
     trigger_seconds: float | None,
 ) -> StreamingQuery:
-    """Start a query where it left off; without a trigger it reads what is there, then ends.
+    """Start a query where it left off, and take its checkpoint over.
 
-    Such a one always says last that it has found no more: without that it has been ended before.
+    Without a trigger it reads what is there, then ends. Such a one always says last that it has found no more: without
+    that it has been ended before.
     """
     for name, value in STREAM_CONF.items():
         spark.conf.set(name, value)
     spark.conf.set("spark.sql.shuffle.partitions", state_partitions)
-    writer = writer.option("checkpointLocation", str(checkpoint))
+    writer = writer.foreachBatch(FencedWork(work, checkpoint.fence()))
+    writer = writer.option("checkpointLocation", str(checkpoint.folder))
     if trigger_seconds is None:
         spark.conf.set(_IDLE_INTERVAL, 0)
         writer = writer.trigger(availableNow=True)
@@ -55,20 +83,22 @@ def start_writer(
         spark.conf.unset(_IDLE_INTERVAL)
         writer = writer.trigger(processingTime=f"{trigger_seconds} seconds")
     for _ in range(_TRIES - 1):
-        with _tried_again():
+        with _tried_again(checkpoint):
             return writer.start()
     return writer.start()
 
 
 @contextmanager
-def _tried_again() -> Iterator[None]:
+def _tried_again(checkpoint: StreamCheckpoint) -> Iterator[None]:
     """Pass over what fails the start of a query once and not for good.
 
     On a busy machine a Python worker takes longer to import its packages than the 10 s that Spark waits for it. And a
-    start that a killed process has asked for may make the checkpoint at the same moment.
+    start that a killed process has asked for may make the checkpoint at the same moment, or be started.
     """
     try:
         yield
     except PySparkException as error:
-        if not any(passing in str(error) for passing in _PASSING):
+        if _REFUSED_FOR_GOOD in str(error):
+            checkpoint.renew_query_id()
+        elif not any(passing in str(error) for passing in _PASSING):
             raise

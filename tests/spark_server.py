@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -24,6 +23,10 @@ from tests.ports import claimed_port
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+#: What ops/connect_server.py prints once Spark answers.
+STARTED = b"Spark Connect server started"
 
 
 class UsedSpark(NamedTuple):
@@ -59,7 +62,7 @@ class SparkServer:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it as supervisord does, and wait until it answers."""
+        """Start it as supervisord does, and wait until it says that it has."""
         environment = service_environment(self.home, self.ports, load_secrets(self.home), find_java(), os.environ)
         template = REPOSITORY / "config" / "spark-defaults.conf"
         settings = self.home.run / template.name
@@ -68,14 +71,15 @@ class SparkServer:
         (self.home.run / "spark").mkdir()
         command = [find_spark_home() / "bin" / "spark-submit", "--properties-file", settings]
         with self.log.open("ab") as log:
+            printed = log.tell()
             self._process = subprocess.Popen(
                 [*command, REPOSITORY / "ops" / "connect_server.py"],
                 env=environment, cwd=self.home.run, stdout=log, stderr=log,
             )  # fmt: skip
         deadline = time.monotonic() + 180
-        while not self._answers():
+        while not self._says_that_it_started(printed):
             assert self._process.poll() is None, self.log.read_text(encoding="utf-8")[-2000:]
-            assert time.monotonic() < deadline, "the Spark server did not answer within 180 s"
+            assert time.monotonic() < deadline, "the Spark server did not start within 180 s"
             time.sleep(0.1)
 
     def kill(self) -> None:
@@ -97,12 +101,11 @@ class SparkServer:
         """What it prints."""
         return self.home.logs / "spark-connect.out"
 
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.ports.spark), timeout=1).close()
-        except OSError:
-            return False
-        return True
+    def _says_that_it_started(self, printed: int) -> bool:
+        # That its port answers is not enough: what a killed server was about to start may hold the port a while longer.
+        with self.log.open("rb") as log:
+            log.seek(printed)
+            return STARTED in log.read()
 
 
 @contextmanager

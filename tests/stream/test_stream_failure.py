@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from include.sources import KafkaTopic
-from spark_jobs.stream_failure import failure_of, is_of_other_state
+from spark_jobs.stream_checkpoint import OVERTAKEN
+from spark_jobs.stream_failure import failure_of, is_of_another_start, is_of_other_state
 from spark_jobs.stream_topic import lost_records
 
 TOPIC = KafkaTopic(topic="clicks")
@@ -107,3 +108,16 @@ def test_state_of_another_query_is_told_as_such(told: str, said: str) -> None:
 
 def test_other_failures_are_not_of_state() -> None:
     assert not is_of_other_state(f"{FAILED}java.io.IOException: No space left" + QUERY)
+
+
+@pytest.mark.parametrize(
+    ("told", "is_so"),
+    [
+        ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected for 38.", True),
+        (f"{IN_BATCH}include.errors.ClickmillError: the stream of /streams/web {OVERTAKEN}, which ends", True),
+        ("java.io.IOException: No space left", False),
+    ],
+)
+def test_a_failure_because_of_another_start_is_known_as_such(told: str, is_so: bool) -> None:
+    assert is_of_another_start(FAILED + told + QUERY) == is_so
+    assert not is_of_another_start(f"{FAILED}java.io.IOException: No space left{QUERY}{told}")

@@ -76,6 +76,7 @@ def loads(lake: StreamedLake, query: str) -> list[list[int]]:
 def test_fields_grouping_keeps_a_keys_order_on_the_stream_and_shuffle_does_not(
     tmp_path: Path, streamed: StreamedLake
 ) -> None:
+    from spark_jobs.stream_checkpoint import StreamCheckpoint
     from spark_jobs.stream_topic import TopicInput
     from spark_jobs.stream_writer import start_writer
     from spark_jobs.transforms.groupings import FieldsGrouping, ShuffleGrouping, with_instance
@@ -96,8 +97,9 @@ def test_fields_grouping_keeps_a_keys_order_on_the_stream_and_shuffle_does_not(
     topic = topic_input.records(topic_of(streamed.source), "earliest")
     query = start_writer(
         streamed.spark,
-        topic.writeStream.foreachBatch(deal),
-        tmp_path / "checkpoint",
+        topic.writeStream,
+        deal,
+        StreamCheckpoint("dealt", tmp_path / "checkpoint", tmp_path / "lock"),
         state_partitions=2,
         trigger_seconds=None,
     )
