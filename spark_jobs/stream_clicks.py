@@ -130,6 +130,8 @@ class SourceStream:
             self.fail(ClickmillError(f"{what} more than {MOST_TAKEN_BACK} times; {others}"))
             return
         print(f"{what}, such as one of a killed process, and is started again", file=sys.stderr, flush=True)
+        # It counts as ended once Spark has been told to end it. Until it has, its name is taken in this session.
+        log.handle.stop()
         try:
             log.handle = self._started(log.query)
         except ClickmillError as error:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -93,6 +93,38 @@ def test_a_stream_takes_its_checkpoint_back_from_a_query_that_has_begun_its_next
     finally:
         stream.stop()
     assert event_ids(home) == ["a", "b"]
+    assert "(clicks) was ended by another start of it" in capsys.readouterr().err
+
+
+class EndingQuery:
+    """A query that has been told to end and has not yet: Spark says from then on that it is not active."""
+
+    isActive = False
+
+    def __init__(self, query: StreamingQuery) -> None:
+        self._query = query
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._query, name)
+
+
+def test_a_query_that_is_being_ended_is_waited_for_before_it_is_started_again(
+    home: StreamedHome, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from spark_jobs.io import Lake
+    from spark_jobs.stream_clicks import SourceStream
+
+    stream = SourceStream(Lake(spark, home.settings), home.source, available_now=False, live=False)
+    stream.start_clicks()
+    try:
+        former = stream.logs[0].handle
+        stream.logs[0].handle = cast("StreamingQuery", EndingQuery(former))
+        assert stream.look(), stream.failure
+        assert stream.logs[0].handle.runId != former.runId
+        assert stream.logs[0].handle.isActive
+        assert not former.isActive
+    finally:
+        stream.stop()
     assert "(clicks) was ended by another start of it" in capsys.readouterr().err
 
 
