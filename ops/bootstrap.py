@@ -286,6 +286,16 @@ def install_packages(root: Path, groups: Sequence[str]) -> bool:
     return True
 
 
+def remove_archives(root: Path) -> None:
+    """Have Spark's Python processes read pyspark from its folder, which is compiled.
+
+    Spark puts the archives that pyspark brings of itself and of py4j before that folder, and nothing in them is
+    compiled: each process compiled anew what it imports (docs/adr/0025). YARN alone needs them.
+    """
+    for archive in (root / ".venv").glob("lib/python3*/site-packages/pyspark/python/lib/*.zip"):
+        archive.unlink()
+
+
 # --- the JARs -------------------------------------------------------------------------------------
 
 
@@ -413,6 +423,7 @@ def set_up(root: Path = REPOSITORY, groups: Sequence[str] = ("runtime",)) -> boo
     java = find_java()
     with _one_at_a_time(root):
         packages = install_packages(root, [group for group in groups if group in LOCKS])
+        remove_archives(root)
         jars = install_jars(root, java)
         broker = "broker" in groups and install_jars(root, java, lock=BROKER_JARS_LOCK)
     return packages or jars or broker

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from include.settings import REPOSITORY
+from ops.services import find_spark_home
 
 OWN = {"dags", "expectations", "include", "ops", "plugins", "samples", "spark_jobs", "tests"}
 #: Which of the own packages each may import, itself included.
@@ -129,3 +132,28 @@ def test_what_dags_import_is_quick() -> None:
     assert imported
     for module in imported:
         assert not _modules_loaded_by(module) & SLOW, module
+
+
+def test_sparks_python_processes_import_what_is_compiled() -> None:
+    """From where Spark has them import: PythonUtils.sparkPythonPath (Spark 4.2), then PYTHONPATH."""
+    spark_home = find_spark_home()
+    names = ("pyspark.zip", f"py4j-{version('py4j')}-src.zip")
+    archives = [str(spark_home / "python" / "lib" / name) for name in names]
+    program = """
+import sys
+import pyspark.sql.connect.streaming.worker.foreach_batch_worker
+print(pyspark.__file__)
+of_pyspark = [module for name, module in sys.modules.items() if name.partition(".")[0] in ("pyspark", "py4j")]
+print(len(of_pyspark), *(module.__name__ for module in of_pyspark if not module.__cached__))
+"""
+    environment = os.environ | {
+        "SPARK_HOME": str(spark_home),
+        "PYTHONPATH": os.pathsep.join([*archives, str(REPOSITORY)]),
+    }
+    command = [sys.executable, "-c", program]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    file, others = answer.stdout.splitlines()
+    assert file == str(spark_home / "__init__.py")
+    number, *not_compiled = others.split()
+    assert int(number) > 50
+    assert not_compiled == []

@@ -24,6 +24,7 @@ from ops.bootstrap import (
     java_major,
     read_jars_lock,
     read_stamp,
+    remove_archives,
     write_stamp,
 )
 
@@ -196,6 +197,19 @@ def test_tools_of_the_tests_are_added_when_asked_for_and_kept_when_not(
     (root / "requirements-dev.txt").write_text("changed\n")
     with pytest.raises(Installed):
         install_packages(root, ("runtime",))
+
+
+def test_archives_that_spark_would_import_from_are_removed(tmp_path: Path) -> None:
+    packages = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
+    library = packages / "pyspark" / "python" / "lib"
+    library.mkdir(parents=True)
+    kept = (packages / "other.zip", library / "PY4J_LICENSE.txt")
+    for file in (library / "pyspark.zip", library / "py4j-0.10.9.9-src.zip", *kept):
+        file.touch()
+
+    remove_archives(tmp_path)
+    remove_archives(tmp_path)
+    assert sorted(file for file in packages.rglob("*.*") if file.is_file()) == sorted(kept)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", "nonsense"])
