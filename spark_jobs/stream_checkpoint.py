@@ -11,36 +11,11 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from include.errors import ClickmillError, StreamRunsAlreadyError
+from include.errors import StreamRunsAlreadyError
 from include.settings import Settings
 from include.stream_dependence import checkpoint_folder, has_begun, keep_with_checkpoint
 from include.stream_supervision import lock_file
-
-#: What the error of a query says that has been overtaken.
-OVERTAKEN = "was started again since this query was"
-
-
-@dataclass(frozen=True)
-class Fence:
-    """The fencing token of a checkpoint's newest start: a query that was given an older one may no longer write."""
-
-    file: Path
-    token: str
-
-    def require_newest(self) -> None:
-        """See that the checkpoint was not taken over.
-
-        Raises:
-            ClickmillError: if it was, or was removed.
-        """
-        try:
-            newest = self.file.read_text(encoding="utf-8").strip()
-        except FileNotFoundError:
-            raise ClickmillError(
-                f"the checkpoint {self.file.parent} was removed while its stream ran; start the stream again"
-            ) from None
-        if newest != self.token:
-            raise ClickmillError(f"the stream of {self.file.parent} {OVERTAKEN}, which ends")
+from spark_jobs.stream_fence import Fence
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from spark_jobs.stream_checkpoint import OVERTAKEN
+from spark_jobs.stream_fence import OVERTAKEN
 
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:\s.*\n)*(?:\w+\.)*(\S.*)")
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from spark_jobs.stream_checkpoint import Fence, StreamCheckpoint
-
-#: What is done with each micro-batch: its rows and its number.
-BatchWork = Callable[[DataFrame, int], None]
+from spark_jobs.stream_checkpoint import StreamCheckpoint
+from spark_jobs.stream_fence import BatchWork, FencedWork
 
 #: What a stream's session needs besides what every job relies on.
 STREAM_CONF = {
@@ -38,23 +35,6 @@ _PASSING = ("failed to connect back", "queries are concurrently using metadata")
 #: Two starts of a query at the same moment, while a third ran: what Spark then notes as the query that runs never
 #: does, so that it refuses each later start too.
 _REFUSED_FOR_GOOD = "[CONCURRENT_QUERY]"
-
-
-@dataclass(frozen=True)
-class FencedWork:
-    """The work on micro-batches, as long as nobody has started the stream again.
-
-    Spark stops a checkpoint's query when it is started again, but not one that it has lost sight of, nor one that a
-    killed process has asked for and that starts only now: without this, such a one would write beside the new one.
-    """
-
-    work: BatchWork
-    fence: Fence
-
-    def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Do the work."""
-        self.fence.require_newest()
-        self.work(rows, batch_id)
 
 
 def start_writer(

@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from include.sources import KafkaTopic
-from spark_jobs.stream_checkpoint import OVERTAKEN
 from spark_jobs.stream_failure import failure_of, is_of_another_start, is_of_other_state
+from spark_jobs.stream_fence import OVERTAKEN
 from spark_jobs.stream_topic import lost_records
 
 TOPIC = KafkaTopic(topic="clicks")

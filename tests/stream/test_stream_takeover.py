@@ -16,7 +16,8 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from include.log_hours import Hour
 from include.tables import CLICKS
-from spark_jobs.stream_checkpoint import OVERTAKEN, StreamCheckpoint
+from spark_jobs.stream_checkpoint import StreamCheckpoint
+from spark_jobs.stream_fence import OVERTAKEN
 from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome, wait_until
