@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 
 from include.settings import REPOSITORY, Settings
 from include.sources import Source, load_sources
-from include.tables import STREAM_BATCHES, Table
+from include.tables import CLICKS, STREAM_BATCHES, Table
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from tests.jobs.temporary_lake import make_settings
 from tests.stream.kafka_broker import KafkaBroker
@@ -141,6 +141,10 @@ class StreamedHome:
             return []
         rows: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist()
         return rows
+
+    def event_ids(self) -> list[str]:
+        """The event ids of all clicks, sorted."""
+        return sorted(row["event_id"] for row in self.rows(CLICKS))
 
     def begun_batches(self) -> int:
         """How many micro-batches have been begun."""

@@ -108,10 +108,6 @@ def clicks_of(*numbers: int) -> list[Record]:
     return [Record(number % 3, start + number, click(f"e{number}", "2026-03-01T08:10:00Z")) for number in numbers]
 
 
-def event_ids(home: StreamedHome) -> list[str]:
-    return sorted(row["event_id"] for row in home.rows(CLICKS))
-
-
 def running_stream(machine: Machine, home: StreamedHome) -> StreamProcess:
     """The stream, started without an end, once it runs."""
     stream = home.start_stream(machine.server.remote)
@@ -236,7 +232,7 @@ def test_a_stream_whose_client_was_killed_is_taken_over_by_the_next_one(machine:
         "again",
         "the stream of web has been told to end",
     ]
-    assert event_ids(home) == sorted(f"e{number}" for number in range(16))
+    assert home.event_ids() == sorted(f"e{number}" for number in range(16))
 
 
 def started_late(machine: Machine, home: StreamedHome) -> None:
@@ -268,7 +264,7 @@ def test_a_second_stream_on_a_checkpoint_is_refused(machine: Machine) -> None:
     )
     wait_until(lambda: home.accepted() == 2 or first.process.poll() is not None, "the first stream goes on")
     assert first.terminate() == 0, first.said[-4000:]
-    assert event_ids(home) == ["e0", "e1"]
+    assert home.event_ids() == ["e0", "e1"]
 
 
 def test_a_broker_that_was_killed_is_read_again_when_it_is_back(machine: Machine) -> None:
@@ -282,4 +278,4 @@ def test_a_broker_that_was_killed_is_read_again_when_it_is_back(machine: Machine
     wait_until(lambda: home.accepted() == 30 or stream.process.poll() is not None, "all are read")
     assert stream.process.poll() is None, stream.said[-4000:]
     assert stream.terminate() == 0, stream.said[-4000:]
-    assert event_ids(home) == sorted(f"e{number}" for number in range(30))
+    assert home.event_ids() == sorted(f"e{number}" for number in range(30))

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from include.errors import ClickmillError
 from include.log_hours import Hour
-from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
+from include.tables import QUARANTINED_CLICKS, STREAM_BATCHES
 from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome
@@ -31,10 +31,6 @@ def clicks_of(*numbers: int, partitions: int = 1) -> list[Record]:
     ]
 
 
-def event_ids(home: StreamedHome) -> list[str]:
-    return sorted(row["event_id"] for row in home.rows(CLICKS))
-
-
 def test_records_that_a_producer_sends_twice_are_clicks_once(
     tmp_path: Path, spark: SparkSession, broker: KafkaBroker
 ) -> None:
@@ -46,7 +42,7 @@ def test_records_that_a_producer_sends_twice_are_clicks_once(
     broker.produce(home.topic, [record._replace(partition=(record.partition + 1) % 3) for record in records])
     broker.produce(home.topic, clicks_of(10))
     home.read_all_in(spark)
-    assert event_ids(home) == sorted(f"e{number}" for number in range(11))
+    assert home.event_ids() == sorted(f"e{number}" for number in range(11))
     account = home.rows(STREAM_BATCHES)
     assert (sum(row["lines"] for row in account), sum(row["accepted"] for row in account)) == (31, 11)
     assert len({row["batch_id"] for row in account}) > 3
@@ -71,7 +67,7 @@ def test_poison_between_clicks_is_quarantined_and_the_stream_goes_on(
     home = StreamedHome.in_folder(tmp_path / "home", broker, max_rows_per_batch=5)
     broker.produce(home.topic, records)
     home.read_all_in(spark)
-    assert event_ids(home) == sorted(f"e{place}" for place in range(len(poison)))
+    assert home.event_ids() == sorted(f"e{place}" for place in range(len(poison)))
     quarantined = home.rows(QUARANTINED_CLICKS)
     assert sorted((row["file"], row["line"]) for row in quarantined) == [
         (f"{home.topic}/0", 2 * place + 1) for place in range(len(poison))
@@ -98,8 +94,8 @@ def test_records_that_were_removed_unread_end_the_stream_unless_told_to_go_on(
         assert "\n" not in str(told.value)
         assert f"records of topic {home.topic} were removed before they were read" in str(told.value)
         assert "fail_on_data_loss = false" in str(told.value)
-    assert event_ids(home) == [f"e{number}" for number in range(6)]
+    assert home.event_ids() == [f"e{number}" for number in range(6)]
 
     home.configure(fail_on_data_loss=False)
     home.read_all_in(spark)
-    assert event_ids(home) == sorted(f"e{number}" for number in (*range(6), 9, 10, 11))
+    assert home.event_ids() == sorted(f"e{number}" for number in (*range(6), 9, 10, 11))

@@ -41,10 +41,6 @@ def records_of(*numbers: int, partition: int = 0) -> list[Record]:
     return [Record(partition, MILLISECONDS + number, value(number)) for number in numbers]
 
 
-def event_ids(home: StreamedHome) -> list[str]:
-    return sorted(row["event_id"] for row in home.rows(CLICKS))
-
-
 @dataclass
 class Read:
     """A home whose three batches are read, never changed: a test works on a copy."""
@@ -92,7 +88,7 @@ def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once
 
     for table in TABLES:
         assert multiset(home.rows(table), WRITTEN_AT) == multiset(read.rows[table.name], WRITTEN_AT)
-    assert event_ids(home) == ["e0", "e1", "e4", "e5", "e8", "e9"]
+    assert home.event_ids() == ["e0", "e1", "e4", "e5", "e8", "e9"]
 
 
 def test_without_its_checkpoint_a_stream_goes_on_after_the_batches_in_the_lake(
@@ -109,7 +105,7 @@ def test_without_its_checkpoint_a_stream_goes_on_after_the_batches_in_the_lake(
     home.read_all_in(spark)
 
     assert "has no checkpoint: it goes on after the batches in the lake" in capsys.readouterr().out
-    assert event_ids(home) == sorted(f"e{number}" for number in (0, 1, 4, 5, 8, 9, 12, 13, 16, 20))
+    assert home.event_ids() == sorted(f"e{number}" for number in (0, 1, 4, 5, 8, 9, 12, 13, 16, 20))
     account = home.rows(STREAM_BATCHES)
     assert len({row["stream_id"] for row in account}) == 2
     places = [
@@ -139,7 +135,7 @@ def test_of_another_topic_the_lake_does_not_know_where_to_go_on(
     home.broker.produce(home.topic, records_of(20, 21))
     home.configure()
     home.read_all_in(spark)
-    assert event_ids(home) == sorted(["e0", "e1", "e4", "e5", "e8", "e9", "e20", "e21"])
+    assert home.event_ids() == sorted(["e0", "e1", "e4", "e5", "e8", "e9", "e20", "e21"])
 
 
 def test_a_checkpoint_that_lost_its_offsets_alone_is_refused(tmp_path: Path, spark: SparkSession, read: Read) -> None:

@@ -15,7 +15,6 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from include.log_hours import Hour
-from include.tables import CLICKS
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from spark_jobs.stream_fence import OVERTAKEN
 from tests.jobs.temporary_lake import click
@@ -43,10 +42,6 @@ def produce(home: StreamedHome, *event_ids: str) -> None:
     )
 
 
-def event_ids(home: StreamedHome) -> list[str]:
-    return sorted(row["event_id"] for row in home.rows(CLICKS))
-
-
 def test_a_query_that_spark_has_lost_sight_of_writes_nothing_once_its_stream_is_started_again(
     home: StreamedHome, spark: SparkSession
 ) -> None:
@@ -63,11 +58,11 @@ def test_a_query_that_spark_has_lost_sight_of_writes_nothing_once_its_stream_is_
             query.awaitTermination(240)
     finally:
         query.stop()
-    assert event_ids(home) == ["a"]
+    assert home.event_ids() == ["a"]
 
     produce(home, "c")
     home.read_all_in(spark)
-    assert event_ids(home) == ["a", "b", "c"]
+    assert home.event_ids() == ["a", "b", "c"]
 
 
 def test_a_stream_takes_its_checkpoint_back_from_a_query_that_has_begun_its_next_batch(
@@ -88,12 +83,12 @@ def test_a_stream_takes_its_checkpoint_back_from_a_query_that_has_begun_its_next
 
         def has_read_it() -> bool:
             assert stream.look(), stream.failure
-            return len(event_ids(home)) == 2
+            return len(home.event_ids()) == 2
 
         wait_until(has_read_it, "the stream goes on")
     finally:
         stream.stop()
-    assert event_ids(home) == ["a", "b"]
+    assert home.event_ids() == ["a", "b"]
     assert "(clicks) was ended by another start of it" in capsys.readouterr().err
 
 
@@ -137,7 +132,7 @@ def test_after_two_starts_at_once_spark_refuses_no_further_one(home: StreamedHom
 
         produce(home, "b")
         home.read_all_in(spark)
-    assert event_ids(home) == ["a", "b"]
+    assert home.event_ids() == ["a", "b"]
 
 
 @contextmanager
