@@ -12,8 +12,10 @@ import platform
 import shutil
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -54,14 +56,51 @@ def make_landing(folder: Path, hours: int, clicks: int) -> int:
     return sum(hour.lines for hour in truth.log_hours.values())
 
 
-def peak_mebibytes(services: Services) -> float:
-    """Largest resident memory of the Spark server since its start."""
+class SparkWatch:
+    """The Spark server of a home and its Python workers, while they work: processor seconds, largest memory.
+
+    Memory is proportional (PSS): what forked workers share is counted once.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._server = _spark_server(services)
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.peak_mebibytes = 0.0
+        self._thread.start()
+
+    def processor_seconds(self) -> float:
+        """So far, of those that run, and of those that have ended and were waited for."""
+        total = 0.0
+        for process in self._processes():
+            with suppress(psutil.Error):
+                times = process.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
+        return total
+
+    def stop(self) -> float:
+        """The largest memory of all together, in MiB."""
+        self._end.set()
+        self._thread.join()
+        return self.peak_mebibytes
+
+    def _watch(self) -> None:
+        while not self._end.wait(0.5):
+            used = 0
+            for process in self._processes():
+                with suppress(psutil.Error):
+                    used += process.memory_full_info().pss
+            self.peak_mebibytes = max(self.peak_mebibytes, used / 2**20)
+
+    def _processes(self) -> list[psutil.Process]:
+        return [self._server, *self._server.children(recursive=True)]
+
+
+def _spark_server(services: Services) -> psutil.Process:
     for process in psutil.process_iter(["cmdline"]):
         command = " ".join(process.info["cmdline"] or ())
         if "org.apache.spark.deploy.SparkSubmit" in command and str(services.home) in command:
-            status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
-            (peak,) = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
-            return int(peak) / 1024
+            return process
     raise LookupError("no Spark server of this home")
 
 
@@ -77,11 +116,15 @@ def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> 
     arguments = JobArguments("web", HourRange(START, START.plus(4)))
     spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
     times: dict[str, list[float]] = {}
+    processor: dict[str, list[float]] = {}
+    watch = SparkWatch(services)
 
     def record(name: str, work: Callable[[], object], counted: bool) -> None:
+        before = watch.processor_seconds()
         took = seconds(work)
         if counted:
             times.setdefault(name, []).append(took)
+            processor.setdefault(name, []).append(watch.processor_seconds() - before)
 
     for turn in range(rounds + 1):  # the first turn warms both up
         shutil.rmtree(settings.lake, ignore_errors=True)
@@ -102,7 +145,10 @@ def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> 
         )
     console.print(table)
     console.print(f"Clickmill: {lines / statistics.median(times['Clickmill']):,.0f} clicks per second")
-    console.print(f"peak memory of the server: {peak_mebibytes(services):,.0f} MiB")
+    for name in ("Clickmill: ingest", "Clickmill: aggregate"):
+        each = statistics.median(processor[name]) / lines * 1e6
+        console.print(f"{name}: {each:.1f} s of Spark's processor time a million clicks")
+    console.print(f"peak memory of the server and its workers: {watch.stop():,.0f} MiB")
     spark.stop()
 
 
@@ -199,11 +245,12 @@ def memory(home: Path) -> None:
             lines = make_landing(settings.landing, hours, hours * 150_000)
             spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
             arguments = JobArguments("web", HourRange(START, START.plus(hours)))
+            watch = SparkWatch(services)
             took = seconds(lambda: ingest_clicks.run(spark, settings, arguments))  # noqa: B023 - called at once
             took += seconds(lambda: aggregate_clicks.run(spark, settings, arguments))  # noqa: B023
             console.print(
-                f"{hours} log hours, {lines:,} lines in one range: peak memory of the server "
-                f"{peak_mebibytes(services):,.0f} MiB, {took:.1f} s"
+                f"{hours} log hours, {lines:,} lines in one range: peak memory of the server and its workers "
+                f"{watch.stop():,.0f} MiB, {took:.1f} s"
             )
             spark.stop()
         finally:
