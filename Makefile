@@ -46,7 +46,7 @@ unit:
 	@$(VENV) -m pytest -n $${CLICKMILL_TEST_PROCESSES:-2}
 
 test-faults: setup ## kill a stream at many random moments (CLICKMILL_FAULT_ROUNDS=24)
-	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -m faults tests/stream
+	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -m faults tests/stream tests/ingest
 
 bench: setup ## measure the pipeline on this machine
 	@$(VENV) -m tests.benchmarks.bench

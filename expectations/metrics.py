@@ -30,6 +30,7 @@ _NO_ACCOUNT: Mapping[str, Any] = {
     **dict.fromkeys(("lines", "accepted", "duplicates", "out_of_order", "files", "bytes"), 0),
     "is_closed": False,
     "damaged_files": (),
+    "unread_files": (),
 }
 
 
@@ -89,6 +90,8 @@ def _presence(account: Mapping[str, Any]) -> dict[str, Any]:
         # An hour of which nothing landed is missing, and no further complaint about it is needed.
         "files_not_closed_or_damaged": 0 if is_missing else len(damage),
         "damage": "" if is_missing else _listed(damage),
+        "files_not_read": len(account["unread_files"] or ()),
+        "unread": _listed(account["unread_files"] or ()),
     }
 
 

@@ -14,13 +14,14 @@ SUCCESS = "_SUCCESS"
 
 @dataclass(frozen=True)
 class LandedHour:
-    """What lies in the landing zone for one source and log hour."""
+    """What lies in the landing zone for one source and log hour; ``others`` is what is no file, such as a folder."""
 
     folder: Path
     hour: Hour
     files: tuple[Path, ...]
     size_bytes: int
     is_closed: bool
+    others: tuple[Path, ...] = ()
 
 
 def hour_folder(landing: Path, source: str, log_hour: Hour) -> Path:
@@ -35,14 +36,21 @@ def look_at(landing: Path, source: str, log_hour: Hour) -> LandedHour:
         entries = sorted(entry for entry in folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         entries = []
-    files = tuple(entry for entry in entries if entry.name[0] not in "._" and entry.is_file())
+    data = [entry for entry in entries if entry.name[0] not in "._"]
+    files = tuple(entry for entry in data if entry.is_file())
     return LandedHour(
         folder=folder,
         hour=log_hour,
         files=files,
         size_bytes=sum(file.stat().st_size for file in files),
         is_closed=any(entry.name == SUCCESS for entry in entries),
+        others=tuple(entry for entry in data if entry not in files),
     )
+
+
+def printed_name(path: Path) -> str:
+    r"""A file's name as tables have it: bytes that are not UTF-8 are written as ``\xff``."""
+    return path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def is_ready(landing: Path, source: Source, log_hour: Hour, now: datetime) -> bool:

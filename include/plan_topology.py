@@ -111,8 +111,12 @@ def _shuffles(plan: Operator) -> Counter[str]:
 
 def is_internal(plan: Operator) -> bool:
     """Whether a query reads nothing but Delta's own log, or rows that the job sent itself."""
-    leaves = [operator for operator in plan.walk() if not operator.children]
-    return all(_IS_LOCAL.match(leaf.name) or _is_log(leaf) for leaf in leaves)
+    operators = list(plan.walk())
+    leaves = [operator for operator in operators if not operator.children]
+    # What Python makes of the job's rows may be all lines of the files that they name.
+    return not any(operator.name in _PYTHON for operator in operators) and all(
+        _IS_LOCAL.match(leaf.name) or _is_log(leaf) for leaf in leaves
+    )
 
 
 class _Reader:
@@ -252,6 +256,7 @@ def _own_columns(plan: Operator) -> dict[str, str]:
 _COALESCED = re.compile(r"coalesced to (\d+)")
 _WRITE_METRICS = ("data size", "shuffle bytes written", "shuffle write time", "time to collect", "time to build")
 _STAGE = re.compile(r"\(stage (\d+)\.\d+: task \d+\)")
+_PYTHON = {"MapInArrow", "PythonMapInArrow"}
 _IS_LOCAL = re.compile(r"(LocalTableScan|Scan OneRowRelation|OneRowRelation|LocalRelation|Range)$")
 _LOCATION = re.compile(r"\[(?P<first>[^,\]]+)")
 
@@ -322,6 +327,7 @@ def _said(operator: Operator, aliases: Mapping[str, str]) -> str | None:
 
 
 _WORDS = {
+    **dict.fromkeys(_PYTHON, "read and parse in Python, a table at a time"),
     "Generate": "explode",
     "TakeOrderedAndProject": "top rows",
     "CollectLimit": "limit",

@@ -98,6 +98,9 @@ class PipelineSettings(BaseModel):
         return checked_names(given)
 
 
+_OF_PATTERNS = "[]{}*?\\"
+
+
 @dataclass(frozen=True)
 class Settings:
     """The folders of one Clickmill home, and the paths of its configuration."""
@@ -115,11 +118,18 @@ class Settings:
         """From ``CLICKMILL_HOME`` (default: ``var`` beside the code), ``_SOURCES``, ``_PIPELINE`` and ``_KAFKA``.
 
         ``CLICKMILL_SCHEDULE_START`` is set by the services.
+
+        Raises:
+            UsageError: if the home's path cannot be used.
         """
         config = REPOSITORY / "config"
         start = environment.get("CLICKMILL_SCHEDULE_START")
+        home = Path(environment.get("CLICKMILL_HOME") or REPOSITORY / "var").resolve()
+        # Spark takes such a path for a pattern, and finds other files or none.
+        if set(_OF_PATTERNS) & set(str(home)):
+            raise UsageError(f"CLICKMILL_HOME {home} cannot be used: expected a path without {_OF_PATTERNS}")
         return cls(
-            home=Path(environment.get("CLICKMILL_HOME") or REPOSITORY / "var").resolve(),
+            home=home,
             sources_file=Path(environment.get("CLICKMILL_SOURCES") or config / "sources.toml").resolve(),
             pipeline_file=Path(environment.get("CLICKMILL_PIPELINE") or config / "pipeline.toml").resolve(),
             schedule_start=datetime.fromisoformat(start) if start else cls.schedule_start,

@@ -56,10 +56,6 @@ class TopicPosition:
             is_closed=False,
         )
 
-    def damaged(self, landed: LandedHour) -> frozenset[str]:
-        """Records are whole."""
-        return frozenset()
-
     def still_needed(self, batches: Sequence[Mapping[str, Any]]) -> str:
         """Each partition's last one: it says how far a partition is read that gets no records any more."""
         last: dict[int, int] = {}

@@ -22,8 +22,8 @@ class OpsError(Exception):
         self.exit_code = exit_code
 
 
-# Each of them means something to Airflow's configuration, a database URL, or a JVM option.
-UNUSABLE = frozenset("%?#,$\"'\\{}")
+# Each of them means something to Airflow's configuration, a database URL, a JVM option, or a pattern of paths.
+UNUSABLE = frozenset("%?#,$\"'\\{}[]*")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
-import zstandard
+from backports import zstd
 
 from include.errors import UsageError
 from include.landing import SUCCESS, hour_folder, look_at
@@ -370,7 +370,7 @@ def _compress(lines: list[str], codec: str) -> bytes:
             # wbits 31: a gzip header without time and name, so that the same lines are the same bytes.
             return zlib.compress(data, level=3, wbits=31)
         case "zstd":
-            return zstandard.ZstdCompressor(level=3).compress(data)
+            return zstd.compress(data, 3)
         case _:
             return data
 

@@ -10,15 +10,23 @@ from datetime import datetime
 from pyspark.sql import Row
 
 from include.json_fields import SampledFields, sampled_fields
-from include.landing import LandedHour
+from include.landing import LandedHour, printed_name
 from include.log_hours import Hour
 from include.sources import Source
+from spark_jobs.ingest.read_lines import ReadFile
 
 
 @dataclass
 class HourAccount:
-    """What became of one log hour's lines; the counts of ``ingest_accounting``."""
+    """What became of one log hour's lines; the counts of ``ingest_accounting``.
 
+    ``lines`` are those that were read from ``files``, counted by who reads: that the others add up to them is a check,
+    and that no other file was there.
+    """
+
+    lines: int = 0
+    files: set[str] = field(default_factory=set)
+    damaged_files: set[str] = field(default_factory=set)
     accepted: int = 0
     late: int = 0
     out_of_order: int = 0
@@ -30,14 +38,10 @@ class HourAccount:
     ids_hash: int = 0
     sampled: SampledFields | None = None
 
-    @property
-    def lines(self) -> int:
-        """All of them."""
-        return self.accepted + self.duplicates_of.total() + self.quarantined.total()
-
     def add_accepted(self, row: Row, log_hour: Hour, click_hour: Hour) -> None:
         """Count the accepted clicks of one click hour."""
         self.accepted += row["lines"]
+        self.out_of_order += row["out_of_order"]
         self.late += row["lines"] if click_hour < log_hour else 0
         self.click_hours.add(str(click_hour))
         self.first_clicked_at = min(filter(None, (self.first_clicked_at, row["first_clicked_at"])))
@@ -46,6 +50,9 @@ class HourAccount:
 
     def add(self, other: HourAccount) -> None:
         """Count other lines of the same log hour."""
+        self.lines += other.lines
+        self.files |= other.files
+        self.damaged_files |= other.damaged_files
         self.accepted += other.accepted
         self.late += other.late
         self.out_of_order += other.out_of_order
@@ -66,7 +73,7 @@ class HourAccount:
         addresses = [source.fields.client_address] if source.fields.client_address else []
         self.sampled = sampled.less(left_out=source.unwatched_fields, without_example=addresses)
 
-    def as_row(self, source: str, landed: LandedHour, damaged: frozenset[str], now: datetime) -> tuple[object, ...]:
+    def as_row(self, source: str, landed: LandedHour, now: datetime) -> tuple[object, ...]:
         """A row of ``ingest_accounting``, in its columns' order."""
         return (
             source,
@@ -85,12 +92,18 @@ class HourAccount:
             self.ids_hash,
             len(landed.files),
             landed.size_bytes,
-            sorted(file.name for file in landed.files if str(file) in damaged),
+            sorted(self.damaged_files),
+            self._unread(landed),
             landed.is_closed,
             sorted(self.click_hours),
             *sampled_columns(self.sampled),
             now,
         )
+
+    def _unread(self, landed: LandedHour) -> list[str]:
+        """The names of what is in the landing partition and was not read; in a file of no bytes there is nothing."""
+        files = [path for path in landed.files if printed_name(path) not in self.files and path.stat().st_size]
+        return sorted(printed_name(path) for path in (*landed.others, *files))
 
 
 def sampled_columns(sampled: SampledFields | None) -> tuple[object, object]:
@@ -98,12 +111,18 @@ def sampled_columns(sampled: SampledFields | None) -> tuple[object, object]:
     return (None, None) if sampled is None else (sampled.lines, sampled.as_rows())
 
 
-def accounts_of(hours: Iterable[Hour], outcomes: Iterable[Row], out_of_order: Iterable[Row]) -> dict[Hour, HourAccount]:
+def accounts_of(hours: Iterable[Hour], read: Iterable[ReadFile], outcomes: Iterable[Row]) -> dict[Hour, HourAccount]:
     """One account per log hour, of no lines where there were none.
 
-    ``outcomes`` and ``out_of_order`` are the rows of ``spark_jobs.transforms.account_for_lines``.
+    ``outcomes`` are the rows of ``spark_jobs.transforms.account_for_lines``.
     """
     accounts = {hour: HourAccount() for hour in hours}
+    for of_file in read:
+        account = accounts[of_file.file.hour]
+        account.lines += of_file.lines
+        account.files.add(of_file.file.name)
+        if of_file.damage is not None:
+            account.damaged_files.add(of_file.file.name)
     for row in outcomes:
         log_hour = Hour.of_number(row["log_hour_number"])
         account = accounts[log_hour]
@@ -113,6 +132,4 @@ def accounts_of(hours: Iterable[Hour], outcomes: Iterable[Row], out_of_order: It
             account.duplicates_of[str(Hour.of_number(row["first_hour"]))] += row["lines"]
         else:
             account.add_accepted(row, log_hour, Hour.of_number(row["click_hour"]))
-    for row in out_of_order:
-        accounts[Hour.of_number(row["log_hour_number"])].out_of_order = row["out_of_order"]
     return accounts

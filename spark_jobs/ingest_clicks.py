@@ -8,7 +8,7 @@ again gives the same tables. The accounting is written last: its row says that t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from include.damage import find_damaged_files
 from include.errors import ClickmillError, MissingLandingError
 from include.job_arguments import JobArguments, OneLineParser, exit_with
 from include.landing import LandedHour, look_at
@@ -25,15 +24,15 @@ from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
 from spark_jobs.hour_account import HourAccount, accounts_of
-from spark_jobs.io import Lake, files_kept_whole, log_hours_predicate, read_lines
-from spark_jobs.lookups import find_clients, find_crawlers
+from spark_jobs.ingest.arrivals import LineParser
+from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
+from spark_jobs.io import Lake, log_hours_predicate
 from spark_jobs.shell import run_from_shell
 from spark_jobs.steps import at_once, step
 from spark_jobs.stream_accounting import described, settle
-from spark_jobs.transforms.account_for_lines import count_out_of_order, count_outcomes
+from spark_jobs.transforms.account_for_lines import count_outcomes
 from spark_jobs.transforms.build_clicks import accepted_lines, build_clicks, quarantine
 from spark_jobs.transforms.drop_duplicates import find_duplicates, log_hour_number
-from spark_jobs.transforms.parse_lines import parse_lines
 from spark_jobs.transforms.sample_lines import LOG_HOUR, line_shapes
 
 #: A row of ``ingest_accounting``, and what is asked of those that are there.
@@ -58,19 +57,17 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, all
             if source.stream is not None:
                 report.append(described(source, settle(lake, source, list(arguments.log_hours))))
                 continue
-            source_ingest = SourceIngest(lake, settings, source, allow_missing)
-            with files_kept_whole(spark):
-                accounts = source_ingest.run(list(arguments.log_hours))
-        report += _summary(source, arguments, accounts, source_ingest.damaged)
+            accounts = SourceIngest(lake, settings, source, allow_missing).run(list(arguments.log_hours))
+        report += _summary(source, arguments, accounts)
     return report
 
 
 class SourceIngest:
-    """The ingest of one source; ``damaged`` are the files that were found to break off."""
+    """The ingest of one source."""
 
     def __init__(self, lake: Lake, settings: Settings, source: Source, allow_missing: bool) -> None:
         self.lake, self.settings, self.source, self.allow_missing = lake, settings, source, allow_missing
-        self.damaged: frozenset[str] = frozenset()
+        self.parser = LineParser.of(source, settings)
 
     def run(self, hours: Sequence[Hour]) -> dict[Hour, HourAccount]:
         """Ingest these log hours, and again those later ones whose first arrivals have changed by that."""
@@ -78,40 +75,27 @@ class SourceIngest:
         landed = self._landed(hours, known)
         touched_before = self._touched_before(hours, known)
         with (
-            self._parsed(landed) as parsed,
-            self.lake.staged(self._duplicates(parsed, hours), "duplicates") as duplicates,
+            self._staged(landed) as staged,
+            self.lake.staged(self._duplicates(staged.arrivals, hours), "duplicates") as duplicates,
         ):
-            accounts = self._accounts(parsed, duplicates, hours)
-            accepted = accepted_lines(parsed, duplicates)
+            arrivals = staged.arrivals
+            with step(self.lake.spark, "count outcomes"):
+                accounts = accounts_of(hours, staged.read, count_outcomes(arrivals, duplicates).collect())
+            accepted = accepted_lines(arrivals, duplicates)
             changed_later = self._later_hours_changed_by(accepted, accounts, known)
             self._require_landed(changed_later, known)
-
-            def write_clicks() -> None:
-                crawlers, clients = find_crawlers(parsed), find_clients(parsed, self.source, self.settings)
-                self._replace(CLICKS, build_clicks(accepted, crawlers, clients, self.source.name), hours)
-
-            def write_quarantined() -> None:
-                self._replace(QUARANTINED_CLICKS, quarantine(parsed, self.source.name), hours)
-
-            at_once(self.lake.spark, write_clicks, write_quarantined, lambda: self._add_fields(parsed, accounts))
+            at_once(
+                self.lake.spark,
+                lambda: self._replace(CLICKS, build_clicks(accepted, self.source.name), hours),
+                lambda: self._replace(QUARANTINED_CLICKS, quarantine(arrivals, self.source.name), hours),
+                lambda: self._add_fields(arrivals, accounts),
+            )
         again = self.run(changed_later) if changed_later else {}
         touched_again = {hour for account in again.values() for hour in account.click_hours}
         for hour, account in accounts.items():
             account.click_hours |= touched_before[hour] | touched_again
         self._write_accounting(landed, accounts)
         return accounts
-
-    def _accounts(self, parsed: DataFrame, duplicates: DataFrame, hours: Sequence[Hour]) -> dict[Hour, HourAccount]:
-        def counted(what: str, counts: DataFrame) -> list[Row]:
-            with step(self.lake.spark, what):
-                return counts.collect()
-
-        outcomes, out_of_order = at_once(
-            self.lake.spark,
-            lambda: counted("count outcomes", count_outcomes(parsed, duplicates)),
-            lambda: counted("count clicks out of order", count_out_of_order(parsed, duplicates)),
-        )
-        return accounts_of(hours, outcomes, out_of_order)
 
     def _known_around(self, hours: Sequence[Hour]) -> dict[Hour, Account]:
         """The accounting of these log hours and of all within the lateness window around them."""
@@ -154,27 +138,21 @@ class SourceIngest:
         return touched
 
     @contextmanager
-    def _parsed(self, landed: Sequence[LandedHour]) -> Iterator[DataFrame]:
-        """The parsed lines, staged for the passes over them: memory does not grow with their number."""
-        with ExitStack() as stack:
+    def _staged(self, landed: Sequence[LandedHour]) -> Iterator[StagedArrivals]:
+        """The arrivals, staged for the passes over them: memory does not grow with their number."""
+        files = [(file, hour.hour) for hour in landed for file in hour.files]
+        with self.lake.scratch_folder("arrivals") as folder:
             try:
-                parsed = stack.enter_context(self.lake.staged(self._parse(landed, skip_damage=False), "parsed lines"))
-            except PySparkException as error:
-                files = find_damaged_files(file for hour in landed for file in hour.files)
-                if not files:
-                    raise ClickmillError(
-                        f"the files of {self.source.name} {landed[0].hour} to {landed[-1].hour} cannot be read: "
-                        f"{str(error).splitlines()[0]}; see the Spark server's log"
-                    ) from error
-                self.damaged |= frozenset(map(str, files))
-                parsed = stack.enter_context(self.lake.staged(self._parse(landed, skip_damage=True), "parsed lines"))
-            yield parsed
+                with step(self.lake.spark, "stage arrivals"):
+                    staged = stage_arrivals(self.lake.spark, files, self.parser, folder)
+            except (PySparkException, OSError) as error:
+                raise ClickmillError(
+                    f"the files of {self.source.name} {landed[0].hour} to {landed[-1].hour} cannot be read: "
+                    f"{reason_of(error)}; nothing has been replaced; see that they can be read, and ingest them again"
+                ) from error
+            yield staged
 
-    def _parse(self, landed: Sequence[LandedHour], *, skip_damage: bool) -> DataFrame:
-        lines = read_lines(self.lake.spark, landed, skip_damage=skip_damage)
-        return parse_lines(lines, self.source, self.settings.pipeline.tracking_parameters)
-
-    def _duplicates(self, parsed: DataFrame, hours: Sequence[Hour]) -> DataFrame:
+    def _duplicates(self, arrivals: DataFrame, hours: Sequence[Hour]) -> DataFrame:
         if not self.source.has_event_id:
             return self.lake.spark.createDataFrame([], "row_id BIGINT, first_hour INT")
         # Accounted for or not: while later log hours are ingested again, the account of these is still to come.
@@ -183,17 +161,17 @@ class SourceIngest:
         before = self.lake.read_log_hours(CLICKS, self.source.name, others).select(
             "event_id", log_hour_number().alias("hour_number")
         )
-        arrivals = parsed.where("reason IS NULL").select(
+        with_id = arrivals.where("reason IS NULL").select(
             "event_id", log_hour_number().alias("hour_number"), "file", "line", "row_id"
         )
-        return find_duplicates(arrivals, before, self.source.lateness_hours)
+        return find_duplicates(with_id, before, self.source.lateness_hours)
 
-    def _add_fields(self, parsed: DataFrame, accounts: Mapping[Hour, HourAccount]) -> None:
+    def _add_fields(self, arrivals: DataFrame, accounts: Mapping[Hour, HourAccount]) -> None:
         """What fields the sampled lines of a JSON source have."""
         if self.source.fields is None:
             return
         with step(self.lake.spark, "sample fields"):
-            rows = line_shapes(parsed, LOG_HOUR).collect()
+            rows = line_shapes(arrivals, LOG_HOUR).collect()
         shapes: dict[Hour, list[Row]] = {hour: [] for hour in accounts}
         for row in rows:
             shapes[Hour.of(row["log_date"], row["log_hour"])].append(row)
@@ -245,13 +223,11 @@ class SourceIngest:
 
     def _write_accounting(self, landed: Sequence[LandedHour], accounts: Mapping[Hour, HourAccount]) -> None:
         now = datetime.now(UTC)
-        rows = [accounts[hour.hour].as_row(self.source.name, hour, self.damaged, now) for hour in landed]
+        rows = [accounts[hour.hour].as_row(self.source.name, hour, now) for hour in landed]
         self.lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(self.source.name, list(accounts)))
 
 
-def _summary(
-    source: Source, arguments: JobArguments, accounts: Mapping[Hour, HourAccount], damaged: frozenset[str]
-) -> list[str]:
+def _summary(source: Source, arguments: JobArguments, accounts: Mapping[Hour, HourAccount]) -> list[str]:
     def total(name: str) -> int:
         return sum(getattr(account, name) for account in accounts.values())
 
@@ -267,7 +243,11 @@ def _summary(
         f"+ {duplicates:,} duplicates + {sum(reasons.values()):,} quarantined",
         f"  quarantined: {listed}; late {total('late'):,}; out of order {total('out_of_order'):,}; "
         f"click hours touched: {len(click_hours)}",
-        *(f"  breaks off, the lines before the damage count: {file}" for file in sorted(damaged)),
+        *(
+            f"  breaks off, the lines before the damage count: {hour} {file}"
+            for hour, account in accounts.items()
+            for file in sorted(account.damaged_files)
+        ),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The only place where jobs read and write: landing files, Delta tables and the locks around them."""
+"""The Delta tables of a lake: the only place where jobs read and write them, and the locks around them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from pyspark.sql import functions as F
 
 from include.buckets import NOT_STATED, PARTITIONER, Layout
 from include.errors import ClickmillError
-from include.landing import LandedHour
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
 from include.stored_rows import ARROW_TYPES, Filters, read_rows, read_table
@@ -28,10 +27,8 @@ from include.tables import AGGREGATES, BUCKETS_PROPERTY, PARTITIONER_PROPERTY, T
 from spark_jobs.delta_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
 from spark_jobs.draft import drafted
 from spark_jobs.steps import step
-from spark_jobs.transforms.groupings import ROW_IN_PARTITION
 
 _PARTS_OF_FILES = ("spark.sql.files.openCostInBytes", "spark.sql.files.maxPartitionBytes")
-LINES_SCHEMA = "value STRING, log_date DATE, log_hour INT, file STRING, line BIGINT, row_id BIGINT"
 
 
 @dataclass(frozen=True)
@@ -237,11 +234,18 @@ class Lake:
     @contextmanager
     def staged(self, rows: DataFrame, what: str) -> Iterator[DataFrame]:
         """The rows, computed now and kept as Parquet until the end, for several passes that each need few columns."""
-        folder = self.settings.scratch / f"staged-{what.replace(' ', '-')}-{uuid4()}"
-        try:
+        with self.scratch_folder(what) as folder:
             with step(self.spark, f"stage {what}"):
-                rows.write.option("compression", "lz4_raw").parquet(str(folder))
+                rows.write.mode("overwrite").option("compression", "lz4_raw").parquet(str(folder))
             yield self.spark.read.schema(rows.schema).parquet(str(folder))
+
+    @contextmanager
+    def scratch_folder(self, what: str) -> Iterator[Path]:
+        """An empty folder for intermediate rows, removed at the end."""
+        folder = self.settings.scratch / f"staged-{what.replace(' ', '-')}-{uuid4()}"
+        folder.mkdir(parents=True)
+        try:
+            yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -332,33 +336,6 @@ class Lake:
         )
 
 
-def read_lines(spark: SparkSession, landed: Sequence[LandedHour], *, skip_damage: bool = False) -> DataFrame:
-    """Every line of the landed files with its log hour, file name and line number from 1.
-
-    To be computed under ``files_kept_whole``: a line's number is its place in the partition.
-    With ``skip_damage`` a file that breaks off, such as a truncated gzip, gives the lines before the damage.
-    """
-    files = [str(file) for hour in landed for file in hour.files]
-    if not files:
-        return spark.createDataFrame([], LINES_SCHEMA)
-    source_folder = landed[0].folder.parent.parent
-    text = (
-        spark.read.schema("value STRING, log_date DATE, log_hour INT")
-        .option("basePath", str(source_folder))
-        .option("lineSep", "\n")
-        .option("ignoreCorruptFiles", skip_damage)
-        .text(files)
-    )
-    return text.select(
-        "value",
-        "log_date",
-        "log_hour",
-        F.col("_metadata.file_name").alias("file"),
-        (F.monotonically_increasing_id().bitwiseAND(F.lit(ROW_IN_PARTITION)) + 1).alias("line"),
-        F.monotonically_increasing_id().alias("row_id"),
-    )
-
-
 @contextmanager
 def files_kept_whole(spark: SparkSession) -> Iterator[None]:
     """What the session reads until the end: one file, one partition, whatever their sizes.
@@ -366,18 +343,13 @@ def files_kept_whole(spark: SparkSession) -> Iterator[None]:
     Not longer than needed: a task for each file makes reading many small ones take twice as long.
     """
     before = {name: spark.conf.get(name) for name in _PARTS_OF_FILES}
-    keep_files_whole(spark)
+    for name in _PARTS_OF_FILES:
+        spark.conf.set(name, 1 << 50)
     try:
         yield
     finally:
         for name, value in before.items():
             spark.conf.set(name, str(value))
-
-
-def keep_files_whole(spark: SparkSession) -> None:
-    """One file, one partition, as long as the session lives: see ``files_kept_whole``."""
-    for name in _PARTS_OF_FILES:
-        spark.conf.set(name, 1 << 50)
 
 
 def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-import zstandard
+from backports import zstd
 
 from include.click_time import hour_reader
 from include.errors import ClickmillError, UsageError
@@ -128,7 +128,7 @@ def _lines(logs: Path) -> Iterator[bytes]:
             yield from stream
     except FileNotFoundError:
         raise UsageError(f"no file {logs}; expected a log file, plain, .gz or .zst") from None
-    except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
+    except (EOFError, OSError, zlib.error, zstd.ZstdError) as error:
         raise ClickmillError(f"{logs} cannot be read to its end ({error}); nothing has been landed") from None
 
 
@@ -138,7 +138,7 @@ def _opened(logs: Path) -> Iterator[IO[bytes]]:
         case ".gz":
             opened = cast(IO[bytes], gzip.open(logs))
         case ".zst":
-            opened = zstandard.open(logs)
+            opened = cast(IO[bytes], zstd.open(logs))
         case _:
             opened = logs.open("rb")
     with opened as stream:

@@ -50,9 +50,7 @@ def settle(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Hour
         return {}
     now, position = datetime.now(UTC), position_of(lake.settings, source)
     landed = {hour: _landed(position, hour, batches.get(hour, []), now) for hour in settled}
-    rows = [
-        accounts[hour].as_row(source.name, of_hour, position.damaged(of_hour), now) for hour, of_hour in landed.items()
-    ]
+    rows = [accounts[hour].as_row(source.name, of_hour, now) for hour, of_hour in landed.items()]
     lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source.name, settled))
     for table in (CLICKS, QUARANTINED_CLICKS):
         lake.write_as_few_files(table, log_hours_predicate(source.name, settled))
@@ -115,6 +113,10 @@ def _account(rows: Iterable[Mapping[str, Any]]) -> HourAccount:
         duplicates = {str(_log_hour(row)): row["lines"] - row["accepted"] - quarantined.total()}
         account.add(
             HourAccount(
+                lines=row["lines"],
+                # A landed file's name, or the partition of a topic.
+                files={row["file"].rpartition("/")[2]},
+                damaged_files={row["file"]} if row.get("damage") is not None else set(),
                 accepted=row["accepted"],
                 late=row["late"],
                 out_of_order=row["out_of_order"],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from include.errors import ClickmillError
 from include.landing import hour_folder
@@ -14,14 +15,15 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import LandedFiles, Source
 from include.tables import INGEST_ACCOUNTING, STREAM_BATCHES
-from spark_jobs.io import keep_files_whole
+from spark_jobs.ingest.arrivals import LineParser
+from spark_jobs.ingest.spark_arrivals import arrivals_of_listed_files
 from spark_jobs.stream_start import StreamStart
-from spark_jobs.transforms.stream_lines import lines_of_files, without_files
+from spark_jobs.transforms.stream_lines import landed_files, without_files
 
+#: What each micro-batch says of how many lines it has read: Spark itself counts files.
+LINES_READ = "lines_read"
 _FOLDERS = "log_date=[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]/log_hour=[0-2][0-9]"
-#: In a path with one of these Spark's file source reads each file as often as there are files.
-_PATTERN_CHARACTERS = re.compile(r"[{}\[\]*?\\]")
-_GONE = re.compile(r"(?:FILE_NOT_EXIST|FileNotFoundException)[^\n]*?(file:\S+)")
+_GONE = re.compile(r"FileNotFoundError: .*?: '([^\n]+)'|(?:FILE_NOT_EXIST|FileNotFoundException)[^\n]*?(file:\S+)")
 
 
 @dataclass(frozen=True)
@@ -32,23 +34,24 @@ class FilesInput:
     settings: Settings
     source: Source
 
-    def lines(self, start: StreamStart) -> DataFrame:
-        """The lines of all files, those left out that the lake has of another checkpoint or of the batch.
+    def arrivals(self, start: StreamStart) -> DataFrame:
+        """The arrivals of all files, those left out that the lake has of another checkpoint or of the batch.
 
         A file that breaks off gives the lines before the damage.
 
         Raises:
-            ClickmillError: if the landing zone's path cannot be read as a stream, or the lake does not tell what of it
-                has been read.
+            ClickmillError: if the lake does not tell what has been read.
         """
         files = self.source.files
         assert files is not None
         self._require_same_place(start)
         read = self._files_in_lake(start)
-        lines = lines_of_files(self._text(files))
-        if not read:
-            return lines
-        return without_files(lines, self.spark.createDataFrame(read, "log_date DATE, log_hour INT, file STRING"))
+        landed = landed_files(self._listed(files))
+        if read:
+            known = self.spark.createDataFrame(read, "log_date DATE, log_hour INT, file STRING")
+            landed = without_files(landed, known)
+        arrivals = arrivals_of_listed_files(landed, LineParser.of(self.source, self.settings))
+        return arrivals.observe(LINES_READ, F.sum("read.lines").alias("lines"))
 
     def explained(self, reason: str) -> str | None:
         """A file that was removed after it had been seen."""
@@ -56,24 +59,22 @@ class FilesInput:
         if gone is None:
             return None
         return (
-            f"a file was removed from the landing zone before it was read ({gone[1]}): put it back, or start the "
-            "stream again to go on without its lines"
+            f"a file was removed from the landing zone before it was read ({gone[1] or gone[2]}): put it back, or "
+            "start the stream again to go on without its lines"
         )
 
-    def _text(self, files: LandedFiles) -> DataFrame:
-        folder = str(self.settings.landing / self.source.name)
-        if _PATTERN_CHARACTERS.search(folder):
-            raise ClickmillError(
-                f"the landing zone {folder} cannot be streamed: expected a path without {{}}[]*?\\; move CLICKMILL_HOME"
-            )
-        keep_files_whole(self.spark)
+    def _listed(self, files: LandedFiles) -> DataFrame:
+        """The files as they appear, each once; Spark lists them, and reads nothing of what is in them."""
         return (
-            self.spark.readStream.schema("value STRING")
-            .option("lineSep", "\n")
+            self.spark.readStream.format("binaryFile")
+            .schema("path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY")
             .option("maxFilesPerTrigger", files.max_files_per_batch)
             .option("maxFileAge", f"{files.remembered_days}d")
-            .option("ignoreCorruptFiles", True)
-            .text(f"{folder}/{_FOLDERS}")
+            .load(f"{self.settings.landing / self.source.name}/{_FOLDERS}")
+            .select("path")
+            # For each name that could be a pattern, Spark's file source gives all files of the micro-batch once more.
+            # What is given twice meets in one task, which reads it once.
+            .repartition("path")
         )
 
     def _require_same_place(self, start: StreamStart) -> None:

@@ -20,11 +20,10 @@ from include.sources import Source, stream_of
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.hour_account import HourAccount, sampled_columns
 from spark_jobs.io import Lake, StreamTransaction
-from spark_jobs.lookups import find_clients, find_crawlers
 from spark_jobs.session import configure
 from spark_jobs.steps import at_once, step
 from spark_jobs.transforms.build_clicks import build_clicks, quarantine
-from spark_jobs.transforms.count_batch import PLACE, count_batch, count_out_of_order
+from spark_jobs.transforms.count_batch import PLACE, count_batch
 from spark_jobs.transforms.sample_lines import line_shapes
 
 
@@ -32,19 +31,19 @@ from spark_jobs.transforms.sample_lines import line_shapes
 class PartOfBatch:
     """What a micro-batch has of one file, or topic partition, and log hour; the counts of ``stream_batches``.
 
-    ``lines`` are all that were read; ``account`` has what became of those that are no duplicates.
+    ``account`` has all lines that were read, and what became of those that are no duplicates.
     """
 
-    lines: int = 0
     bytes: int = 0
+    damage: str | None = None
     first_offset: int | None = None
     last_offset: int | None = None
     account: HourAccount = field(default_factory=HourAccount)
 
     def add(self, row: Row, log_hour: Hour) -> None:
         """Count the lines of one outcome: a row of ``count_batch``."""
-        if row["bytes"] is not None:
-            self.lines, self.bytes = row["lines"], row["bytes"]
+        if row["is_read"]:
+            self.account.lines, self.bytes, self.damage = row["lines"], row["bytes"], row["damage"]
             self.first_offset, self.last_offset = row["first_offset"], row["last_offset"]
         elif row["reason"] is not None:
             self.account.quarantined[row["reason"]] += row["lines"]
@@ -61,7 +60,7 @@ class StreamIngest:
     stream_id: str
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Write one micro-batch: ``with_line_counts``' rows."""
+        """Write one micro-batch: arrivals less duplicates, and what was read."""
         lake = Lake(configure(rows.sparkSession), self.settings)
         transaction = StreamTransaction(self.stream_id, batch_id)
         with lake.staged(rows, "micro-batch") as staged:
@@ -82,8 +81,9 @@ class StreamIngest:
                 log_hour.hour,
                 part.first_offset,
                 part.last_offset,
-                part.lines,
+                part.account.lines,
                 part.bytes,
+                part.damage,
                 part.account.accepted,
                 dict(part.account.quarantined),
                 part.account.late,
@@ -101,7 +101,7 @@ class StreamIngest:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A micro-batch of ``with_line_counts``' rows on its way into ``clicks`` and ``quarantined_clicks``."""
+    """A micro-batch on its way into ``clicks`` and ``quarantined_clicks``."""
 
     lake: Lake
     source: Source
@@ -109,11 +109,11 @@ class MicroBatch:
     rows: DataFrame
 
     def write(self) -> dict[tuple[str, Hour], PartOfBatch]:
-        """Write its rows; what it has, none if it has no lines."""
-        parts, (crawlers, clients) = at_once(self.lake.spark, self._count_outcomes, self._look_up)
+        """Write its rows; what it has, none if it has read nothing."""
+        parts = self._count_outcomes()
         pieces: list[Callable[[], None]] = []
         if any(part.account.accepted for part in parts.values()):
-            pieces += [partial(self._write_clicks, crawlers, clients), partial(self._count_out_of_order, parts)]
+            pieces.append(self._write_clicks)
         if any(part.account.quarantined for part in parts.values()):
             pieces.append(self._write_quarantined)
         if pieces and self.source.fields is not None:
@@ -123,7 +123,7 @@ class MicroBatch:
 
     @property
     def _arrivals(self) -> DataFrame:
-        return self.rows.where("bytes IS NULL")
+        return self.rows.where("read IS NULL")
 
     @property
     def _accepted(self) -> DataFrame:
@@ -133,19 +133,11 @@ class MicroBatch:
         with step(self.lake.spark, "count outcomes"):
             return parts_of(count_batch(self.rows).collect())
 
-    def _look_up(self) -> tuple[DataFrame, DataFrame | None]:
-        return find_crawlers(self._accepted), find_clients(self._accepted, self.source, self.lake.settings)
-
-    def _write_clicks(self, crawlers: DataFrame, clients: DataFrame | None) -> None:
-        clicks = build_clicks(self._accepted, crawlers, clients, self.source.name)
-        self.lake.append(CLICKS, clicks, self.transaction)
+    def _write_clicks(self) -> None:
+        self.lake.append(CLICKS, build_clicks(self._accepted, self.source.name), self.transaction)
 
     def _write_quarantined(self) -> None:
         self.lake.append(QUARANTINED_CLICKS, quarantine(self._arrivals, self.source.name), self.transaction)
-
-    def _count_out_of_order(self, parts: dict[tuple[str, Hour], PartOfBatch]) -> None:
-        with step(self.lake.spark, "count clicks out of order"):
-            add_out_of_order(parts, count_out_of_order(self._accepted).collect())
 
     def _add_fields(self, parts: dict[tuple[str, Hour], PartOfBatch]) -> None:
         with step(self.lake.spark, "sample fields"):
@@ -164,12 +156,6 @@ def parts_of(outcomes: Iterable[Row]) -> dict[tuple[str, Hour], PartOfBatch]:
         place = _place(row)
         parts.setdefault(place, PartOfBatch()).add(row, place[1])
     return parts
-
-
-def add_out_of_order(parts: dict[tuple[str, Hour], PartOfBatch], rows: Iterable[Row]) -> None:
-    """Fill in what ``count_out_of_order`` found."""
-    for row in rows:
-        parts[_place(row)].account.out_of_order = row["out_of_order"]
 
 
 def _place(row: Row) -> tuple[str, Hour]:

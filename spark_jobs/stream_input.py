@@ -1,4 +1,4 @@
-"""What a stream reads: the lines of a topic, or of landed files, by one interface."""
+"""What a stream reads: a topic, or landed files, by one interface."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from spark_jobs.stream_topic import TopicInput
 class StreamInput(Protocol):
     """Where a source's lines come from."""
 
-    def lines(self, start: StreamStart) -> DataFrame:
-        """The lines as they come, as ``parse_lines`` takes them; from where the start says, without a checkpoint.
+    def arrivals(self, start: StreamStart) -> DataFrame:
+        """The arrivals as they come, and what was read; from where the start says, without a checkpoint.
 
         Raises:
             ClickmillError: if that cannot be told.

@@ -15,6 +15,7 @@ from include.counting import CountKey
 from include.log_hours import Hour
 from include.tables import STREAM_PROGRESS
 from spark_jobs.io import Lake
+from spark_jobs.stream_files import LINES_READ
 from spark_jobs.stream_live import OBSERVED
 
 #: That of a source's clicks, or the key that is counted live.
@@ -77,7 +78,7 @@ def progress_rows(source: str, query: str, said: Mapping[str, Any]) -> list[dict
     }
     seconds = said["durationMs"]["triggerExecution"] / 1000
     partitions = _partitions(said["sources"][0])
-    rows = sum(of["rows"] for of in partitions) if partitions else _row_count(said["sources"][0])
+    rows = sum(of["rows"] for of in partitions) if partitions else _row_count(said)
     common["rows_per_second"] = rows / seconds if seconds else 0.0
     if not partitions:
         late = too_late_by_hour(said, watermark)
@@ -89,21 +90,21 @@ def progress_rows(source: str, query: str, said: Mapping[str, Any]) -> list[dict
 def too_late_by_hour(said: Mapping[str, Any], watermark: datetime) -> dict[str, int]:
     """How many clicks of a micro-batch are of each hour that was over, by its watermark, when it began."""
     passed = watermark.timestamp() / 3600
-    per_hour, _, _ = _observed(said)
+    per_hour, _, _ = _observed(said, OBSERVED, 3)
     clicks = _counts(per_hour)
     return {str(Hour.of_number(hour)): count for hour, count in clicks.items() if hour + 1 <= passed}
 
 
 def per_instance(said: Mapping[str, Any]) -> list[int] | None:
     """The clicks of a micro-batch by the instance that counted them; none if there were none."""
-    _, histogram, least = _observed(said)
+    _, histogram, least = _observed(said, OBSERVED, 3)
     clicks = _counts(histogram)
     return [clicks[instance] for instance in range(max(least, max(clicks) + 1))] if clicks else None
 
 
-def _observed(said: Mapping[str, Any]) -> Sequence[Any]:
-    """What ``load_of_batch`` saw, in its order."""
-    values: Sequence[Any] = said.get("observedMetrics", {}).get(OBSERVED, {}).get("values", (None, None, None))
+def _observed(said: Mapping[str, Any], name: str, count: int) -> Sequence[Any]:
+    """What the query has observed under this name, so many values; nulls where there was nothing."""
+    values: Sequence[Any] = said.get("observedMetrics", {}).get(name, {}).get("values", (None,) * count)
     return values
 
 
@@ -121,10 +122,14 @@ def keep(lake: Lake, rows: list[tuple[Any, ...]]) -> None:
     lake.compact(STREAM_PROGRESS, above_files=MOST_FILES)
 
 
-def _row_count(source: Mapping[str, Any]) -> int:
-    """The rows of an input without partitions; of files Spark counts those of both readings: see with_line_counts."""
-    rows: int = source["numInputRows"]
-    return rows // 2 if source["description"].startswith("FileStreamSource") else rows
+def _row_count(said: Mapping[str, Any]) -> int:
+    """The rows of an input without partitions, which are the lines of files, or rows of a table."""
+    source = said["sources"][0]
+    if not source["description"].startswith("FileStreamSource"):
+        rows: int = source["numInputRows"]
+        return rows
+    (lines,) = _observed(said, LINES_READ, 1)
+    return lines or 0
 
 
 def _partitions(source: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from include.settings import Settings
@@ -13,16 +13,7 @@ from spark_jobs.stream_ingest import StreamIngest
 from spark_jobs.stream_input import input_of
 from spark_jobs.stream_start import StreamStart
 from spark_jobs.stream_writer import start_writer
-from spark_jobs.transforms.parse_lines import parse_lines
-from spark_jobs.transforms.stream_lines import first_arrivals, with_line_counts
-
-
-def stream_rows(lines: DataFrame, source: Source, settings: Settings) -> DataFrame:
-    """What each micro-batch consists of: parsed lines less their duplicates, and the lines to be accounted for."""
-    arrivals = parse_lines(lines, source, settings.pipeline.tracking_parameters)
-    if source.has_event_id:
-        arrivals = first_arrivals(arrivals, source.lateness_hours)
-    return with_line_counts(arrivals, lines)
+from spark_jobs.transforms.stream_lines import first_arrivals
 
 
 def start(spark: SparkSession, settings: Settings, source: Source, *, available_now: bool = False) -> StreamingQuery:
@@ -37,8 +28,9 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
     stream = stream_of(source)
     checkpoint = StreamCheckpoint.of(settings, source.name)
     stream_id = checkpoint.stream_id()
-    lines = input_of(spark, settings, source).lines(StreamStart(Lake(spark, settings), checkpoint, stream_id))
-    rows = stream_rows(lines, source, settings)
+    rows = input_of(spark, settings, source).arrivals(StreamStart(Lake(spark, settings), checkpoint, stream_id))
+    if source.has_event_id:
+        rows = first_arrivals(rows, source.lateness_hours)
     return start_writer(
         spark,
         rows.writeStream.queryName(f"clicks {source.name}"),

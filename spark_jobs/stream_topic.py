@@ -17,6 +17,8 @@ from include.errors import ClickmillError
 from include.kafka import librdkafka_options, spark_options, topic_of
 from include.settings import Settings
 from include.sources import KafkaTopic, Source
+from spark_jobs.ingest.arrivals import LineParser
+from spark_jobs.ingest.spark_arrivals import arrivals_of_records
 from spark_jobs.stream_start import StreamStart
 from spark_jobs.transforms.stream_lines import lines_of_records
 
@@ -25,9 +27,9 @@ EARLIEST = -2
 BROKER_TIMEOUT = 30.0
 #: What the consumers in Spark's tasks are told, unless the source's options say otherwise.
 CONSUMER_OPTIONS = {
-    # A micro-batch is read twice. A consumer that has come to the topic's end has asked for more, and before it can go
-    # back the broker must have answered: by default it waits half a second for records to come. A task asks only while
-    # it runs, so that an idle stream asks no more often than before.
+    # A consumer that has come to the topic's end asks for more, and before it can be told to read elsewhere the broker
+    # must have answered: by default it waits half a second for records to come. A task asks only while it runs, so an
+    # idle stream asks no more often.
     "fetch.max.wait.ms": "10",
     # Of each poll Spark asks the broker anew for the first and the last offset there is: so many records a poll, by
     # default 500, as were fetched, and so many bytes a fetch, by default 1 MiB.
@@ -47,8 +49,8 @@ class TopicInput:
     settings: Settings
     source: Source
 
-    def lines(self, start: StreamStart) -> DataFrame:
-        """The topic's records; without a checkpoint, those after the batches in the lake.
+    def arrivals(self, start: StreamStart) -> DataFrame:
+        """The topic's records as arrivals; without a checkpoint, those after the batches in the lake.
 
         Raises:
             ClickmillError: if the broker is not known or does not name the partitions, or the lake does not tell where
@@ -60,7 +62,8 @@ class TopicInput:
             batches = start.earlier_batches(lambda row: bool(row["topic"] == topic.topic))
             if batches:
                 starting_offsets = offsets_after(batches, topic, partitions_of(topic, self.settings))
-        return lines_of_records(self.records(topic, starting_offsets))
+        lines = lines_of_records(self.records(topic, starting_offsets))
+        return arrivals_of_records(lines, LineParser.of(self.source, self.settings))
 
     def explained(self, reason: str) -> str | None:
         """Records that were removed before they were read."""

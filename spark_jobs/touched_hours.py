@@ -28,6 +28,7 @@ _COLUMNS = (
     "files",
     "bytes",
     "damaged_files",
+    "unread_files",
     "is_closed",
     "click_hours",
     "ingested_at",

@@ -35,6 +35,17 @@ def log_hour_checks() -> list[Check]:
         ),
         Check(
             _SUITE,
+            "files_are_read",
+            INGEST_ACCOUNTING.name,
+            zero("files_not_read"),
+            WARNING,
+            "every file of the landing partition was read",
+            "Its lines are in no table. Move away what is no file, and give files names in UTF-8; then ingest the log "
+            "hour again. A file that the stream has yet to read is counted once it is read.",
+            finding="unread",
+        ),
+        Check(
+            _SUITE,
             "lines_add_up",
             CLICKS.name,
             equal("lines", "accounted_lines"),

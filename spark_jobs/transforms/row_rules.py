@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 
 from include.check_settings import ConfiguredCheck
 from include.tables import CLICKS, QUARANTINE_REASONS, UNKNOWN_COUNTRY, VISITOR_COUNT_STANDARD_ERROR, Table
+from spark_jobs.ingest.countries import COUNTRY_CODES
 from spark_jobs.transforms.drop_duplicates import log_hour_number
 from spark_jobs.transforms.groupings import FieldsGrouping
-from spark_jobs.transforms.parse_lines import COUNTRY_CODES
 
 #: So many standard errors a visitor count may be above its clicks: with more rows than there are, none is.
 _SIGMAS = 5
@@ -26,7 +26,7 @@ def click_rules() -> dict[str, Column]:
     url = F.col("url")
     return {
         "null_keys": reduce(lambda a, b: a | b, (F.col(name).isNull() for name in CLICKS.required_columns)),
-        "invalid_country_codes": ~F.col("country_code").isin([*COUNTRY_CODES, UNKNOWN_COUNTRY]),
+        "invalid_country_codes": ~F.col("country_code").isin([*sorted(COUNTRY_CODES), UNKNOWN_COUNTRY]),
         "unknown_country": F.col("country_code") == UNKNOWN_COUNTRY,
         # No full parse: what ingest makes of a URL has none of these.
         "malformed_urls": ~(url.startswith("https://") | url.startswith("http://"))

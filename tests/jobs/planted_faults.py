@@ -176,13 +176,13 @@ def _cut_file(table: Table) -> Callable[[TemporaryLake, Hour], None]:
     return plant
 
 
-def _scatter(table: Table) -> Callable[[TemporaryLake, Hour], None]:
-    """Write each row of an hour as a file of its own."""
+def _scatter(table: Table, key: str, files: int) -> Callable[[TemporaryLake, Hour], None]:
+    """Write the rows of an hour as so many files."""
 
     def plant(lake: TemporaryLake, hour: Hour) -> None:
         path, of_hour = lake.settings.lake / table.name, _of_hour(table, hour)
         rows = lake.spark.sql(f"SELECT * FROM delta.`{path}` WHERE {of_hour}")
-        spread = rows.repartitionByRange(len(URLS), str(table.bucket_key))
+        spread = rows.repartitionByRange(files, key)
         spread.write.format("delta").mode("overwrite").option("replaceWhere", of_hour).save(str(path))
 
     return plant
@@ -326,7 +326,7 @@ def _of_counts(key: str, table: Table, published: Table, one: str) -> list[Fault
             "warning",
             f"layout.{key}_files",
             f"{key}_files = 8",
-            plant=_scatter(table),
+            plant=_scatter(table, str(table.bucket_key), len(URLS)),
         ),
         Fault(
             f"a published count per {key} was changed by hand",
@@ -381,6 +381,13 @@ LANDED = [
         "reconciliation.hour_is_complete",
         "files_not_closed_or_damaged = 1; not closed by _SUCCESS",
         is_closed=False,
+    ),
+    Fault(
+        "a folder lies among the files of a log hour",
+        "warning",
+        "reconciliation.files_are_read",
+        "files_not_read = 1; part.log",
+        folder="part.log",
     ),
     *(_in_quarantine(reason, _and(*bad)) for reason, bad in _UNREADABLE.items()),
     *(_in_quarantine(reason, _and_clicks(3, **bad)) for reason, bad in _INCOMPLETE.items()),
@@ -440,7 +447,6 @@ LANDED = [
         "top_url_share = 0.671875",
         lines=_with(40, url=URLS[0]),
     ),
-    Fault("an hour landed in 6 files", "warning", "layout.clicks_files", "clicks_files = 6", files=6),
     Fault(
         "the referrer is no longer logged (a check of the source's own)",
         "warning",
@@ -461,6 +467,13 @@ LANDED = [
 
 #: What goes wrong in the lake afterwards: each in an hour of its own.
 PLANTED = [
+    Fault(
+        "the clicks of an hour are in 6 files",
+        "warning",
+        "layout.clicks_files",
+        "clicks_files = 6",
+        plant=_scatter(CLICKS, "event_id", 6),
+    ),
     Fault(
         "a required column is null",
         "critical",

@@ -69,12 +69,12 @@ def faulty(make_lake: Callable[[str], TemporaryLake]) -> FaultyLake:
 
 
 def _land(lake: TemporaryLake, hour: Hour, fault: Fault | None) -> None:
-    files = fault.files if fault else 1
-    if not files:
+    if fault and not fault.files:
         return
     lines = fault.lines(hour) if fault and fault.lines else fine_lines(hour)
-    parts = {f"{part}.json": b"".join(lines[part::files]) for part in range(files)}
-    lake.land(str(hour), parts, is_closed=fault.is_closed if fault else True)
+    folder = lake.land(str(hour), {"0.json": b"".join(lines)}, is_closed=fault.is_closed if fault else True)
+    if fault and fault.folder:
+        (folder / fault.folder).mkdir()
 
 
 def _validate(lake: TemporaryLake, start: Hour, end: Hour) -> Failures:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import io
 import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import zstandard
+from backports import zstd
 
 from include.landing import look_at
 from include.log_hours import Hour
@@ -39,5 +38,5 @@ def lines_of(file: Path) -> list[bytes]:
     if file.suffix == ".gz":
         content = gzip.decompress(content)
     elif file.suffix == ".zst":
-        content = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(content), read_across_frames=True).read()
+        content = zstd.decompress(content)
     return content.removesuffix(b"\n").split(b"\n")

@@ -243,13 +243,6 @@ def test_hours_that_the_batch_has_ingested_are_not_streamed_again(tmp_path: Path
     assert (accounting[str(HOUR)]["lines"], accounting["2026-03-01T09"]["lines"]) == (2, 1)
 
 
-def test_a_path_that_spark_takes_for_a_pattern_is_refused(tmp_path: Path, spark: SparkSession) -> None:
-    lake = FilesLake(spark, make_settings(tmp_path / "home [1]"))
-    lake.configure()
-    with pytest.raises(ClickmillError, match=r"landing zone .* cannot be streamed: expected a path without"):
-        lake.read_all()
-
-
 def test_a_folder_of_an_hour_that_is_to_come_does_not_make_lines_of_now_too_late(landed: FilesLake) -> None:
     landed.configure(max_files_per_batch=1)
     landed.land("2100-01-01T08", {"one.json": click("to come", "2100-01-01T08:00:00Z")})

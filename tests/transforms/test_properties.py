@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from include.tables import QUARANTINE_REASONS
-from tests.transforms.test_parse_lines import WEB
+from tests.ingest.lines import arrivals_frame, lines_table
+from tests.ingest.test_parse_lines import WEB
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,22 +52,14 @@ lines = st.lists(
 
 def outcomes(spark: SparkSession, raw: list[bytes], files: int, partitions: int) -> tuple[Counter[Any], Counter[Any]]:
     """Lines by their outcome, and accepted clicks by URL and country."""
-    from pyspark.sql import functions as F
-
     from spark_jobs.transforms.account_for_lines import count_outcomes
     from spark_jobs.transforms.drop_duplicates import find_duplicates, log_hour_number
-    from spark_jobs.transforms.parse_lines import parse_lines
 
-    rows = [(line, number % files, number // files, (number % files) << 33 | number) for number, line in enumerate(raw)]
-    landed = spark.createDataFrame(rows, "raw BINARY, file INT, line BIGINT, row_id BIGINT").select(
-        F.col("raw").cast("string").alias("value"),
-        F.lit(date(2026, 3, 1)).alias("log_date"),
-        F.lit(12).alias("log_hour"),
-        F.col("file").cast("string").alias("file"),
-        (F.col("line") + 2).alias("line"),
-        "row_id",
-    )
-    parsed = parse_lines(landed.repartition(partitions), WEB, ("utm_*",))
+    tables = [
+        lines_table(raw[file::files], file=str(file), numbers=[file << 33 | n for n in range(len(raw[file::files]))])
+        for file in range(files)
+    ]
+    parsed = arrivals_frame(spark, WEB, tables).repartition(partitions)
     arrivals = parsed.where("reason IS NULL").select(
         "event_id", log_hour_number().alias("hour_number"), "file", "line", "row_id"
     )

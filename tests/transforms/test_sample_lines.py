@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from include.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY, sampled_fields
 from include.log_hours import Hour
 from include.sources import JsonFields, Source
-from spark_jobs.transforms.parse_lines import parse_lines
 from spark_jobs.transforms.sample_lines import LOG_HOUR, line_shapes
+from tests.ingest.lines import arrivals_frame, lines_table
 
 pytestmark = pytest.mark.spark
 
@@ -18,12 +18,8 @@ WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"))
 
 
 def _parsed(spark: SparkSession, lines: dict[int, bytes], source: Source = WEB) -> Any:
-    rows = [(value, 5, "a.json", line, line) for line, value in lines.items()]
-    frame = spark.createDataFrame(rows, "raw BINARY, log_hour INT, file STRING, line BIGINT, row_id BIGINT")
-    # Text as a file of text has it: a cast does not look at whether it is UTF-8.
-    return parse_lines(
-        frame.selectExpr("*", "CAST(raw AS STRING) AS value", "DATE'2026-03-01' AS log_date"), source, ()
-    )
+    hour = Hour.parse("2026-03-01T05")
+    return arrivals_frame(spark, source, [lines_table([*lines.values()], hour=hour, numbers=[*lines])])
 
 
 def test_first_lines_and_every_hundredth_are_sampled(spark: SparkSession) -> None:
@@ -34,7 +30,7 @@ def test_first_lines_and_every_hundredth_are_sampled(spark: SparkSession) -> Non
 
 def test_only_objects_are_sampled_whatever_else_is_wrong_with_them(spark: SparkSession) -> None:
     lines = {
-        1: b"nonsense", 2: b"", 3: b"[1]", 4: b'{"url": "no time"}', 5: b'\xef\xbb\xbf{"mark": 1}',
+        1: b"nonsense", 2: b"", 3: b"[1]", 4: b'{"url": "no time"}', 5: b'{"two": 1}{"objects": 2}',
         6: b' {"space": 1} \r', 7: b'{"not UTF-8": "\xff"}',
     }  # fmt: skip
     parsed = _parsed(spark, lines)

@@ -29,7 +29,7 @@ SETTINGS = PipelineSettings.model_validate(
 SOURCE = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"), oldest_hours=24)
 ACCOUNT = {
     "source": "web", "log_date": "2026-03-01", "log_hour": 5, "lines": 10, "accepted": 9, "duplicates": 0,
-    "out_of_order": 0, "files": 1, "bytes": 100, "is_closed": True, "damaged_files": [],
+    "out_of_order": 0, "files": 1, "bytes": 100, "is_closed": True, "damaged_files": [], "unread_files": [],
 }  # fmt: skip
 CLICKS = {
     "source": "web", "log_date": "2026-03-01", "log_hour": 5, "click_date": "2026-03-01", "click_hour": 5, "clicks": 9,

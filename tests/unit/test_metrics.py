@@ -40,6 +40,7 @@ def _account(hour: int, **counts: Any) -> dict[str, Any]:
         "bytes": 0,
         "is_closed": True,
         "damaged_files": [],
+        "unread_files": [],
         **counts,
     }
 
@@ -57,7 +58,7 @@ FACTS = facts_by_subject(
             "accounting",
             _account(
                 5, lines=10, accepted=6, duplicates=1, out_of_order=3, files=2, bytes=7, is_closed=False,
-                damaged_files=["a.gz", "b.gz"],
+                damaged_files=["a.gz", "b.gz"], unread_files=["part.log"],
             ),
         ),
         ("accounting", _account(6)),
@@ -117,6 +118,8 @@ def test_log_hour_is_put_together_from_its_own_facts() -> None:
         "presence": "10 lines in 2 files",
         "files_not_closed_or_damaged": 3,
         "damage": "not closed by _SUCCESS, a.gz breaks off, b.gz breaks off",
+        "files_not_read": 1,
+        "unread": "part.log",
         "lines": 10,
         "accounted_lines": 6 + 1 + 3,
         "accepted": 6,

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import pycountry
 import pytest
-import zstandard
+from backports import zstd
 from crawleruseragents import is_crawler
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,7 +67,7 @@ def lines_of(file: Path) -> list[bytes]:
     if file.suffix == ".gz":
         data = gzip.decompress(data)
     elif file.suffix == ".zst":
-        data = zstandard.ZstdDecompressor().decompress(data)
+        data = zstd.decompress(data)
     assert data == b"" or data.endswith(b"\n")
     return data.split(b"\n")[:-1]
 
@@ -123,7 +123,8 @@ def url_key(url: str) -> str:
     if (parts.scheme, port) in {("http", "80"), ("https", "443")}:
         host = name
     kept = [pair for pair in parts.query.split("&") if not TRACKING.fullmatch(pair.split("=", 1)[0])]
-    return f"{parts.scheme}://{host}{parts.path or '/'}" + ("?" + "&".join(kept) if any(kept) else "")
+    page = f"{parts.scheme}://{host}{parts.path or '/'}" + ("?" + "&".join(kept) if any(kept) else "")
+    return re.sub(r"[^!-~]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), page)
 
 
 def country_key(record: dict[str, Any]) -> str:

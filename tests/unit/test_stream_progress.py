@@ -60,8 +60,9 @@ def test_what_is_too_late_for_live_is_told_by_the_hours_that_the_watermark_has_p
 
 
 def test_of_files_the_lines_are_counted_once_and_nobody_knows_how_many_wait() -> None:
-    files = [{"description": "FileStreamSource[file:/landing/web]", "endOffset": {"logOffset": 3}, "numInputRows": 80}]
-    (row,) = progress_rows("web", "clicks", TOPIC | {"sources": files})
+    files = [{"description": "FileStreamSource[file:/landing/web]", "endOffset": {"logOffset": 3}, "numInputRows": 3}]
+    observed = {"lines_read": {"values": [40]}}
+    (row,) = progress_rows("web", "clicks", TOPIC | {"sources": files, "observedMetrics": observed})
     assert (row["rows"], row["rows_per_second"]) == (40, 20.0)
     assert (row.get("partition"), row.get("lag"), row.get("next_offset")) == (None, None, None)
 

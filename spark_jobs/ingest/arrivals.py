@@ -1,0 +1,217 @@
+"""Lines on their way into Spark: read, parsed and looked up in Spark's Python workers, a table of Arrow at a time.
+
+An arrival is a parsed line. Beside the arrivals each task says what it has read, a row a file (or topic partition) and
+log hour: so every line is accounted for by who has read it, whatever becomes of it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import Source
+from spark_jobs.ingest.columns import as_array, as_numpy
+from spark_jobs.ingest.lookups import Lookups
+from spark_jobs.ingest.parse_lines import parse_lines
+from spark_jobs.ingest.read_lines import LINES, PIECE_BYTES, LandedFile, ReadFile, read_lines
+
+#: What was read of one file and log hour: set in the rows that say so, null for arrivals. ``damage`` says why a file
+#: breaks off; null for a whole one.
+READ = pa.struct(
+    [
+        ("lines", pa.int64()),
+        ("bytes", pa.int64()),
+        ("first_line", pa.int64()),
+        ("last_line", pa.int64()),
+        ("damage", pa.string()),
+    ]
+)
+
+#: Columns of the rows that tasks give to Spark.
+ARRIVALS = pa.schema(
+    [
+        ("row_id", pa.int64()),
+        ("log_date", pa.date32()),
+        ("log_hour", pa.int32()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+        ("bytes", pa.int64()),
+        ("reason", pa.string()),
+        ("raw", pa.string()),
+        ("clicked_at", pa.timestamp("us", "UTC")),
+        ("is_out_of_order", pa.bool_()),
+        ("url", pa.string()),
+        ("event_id", pa.string()),
+        ("country_code", pa.string()),
+        ("visitor_id", pa.string()),
+        ("referrer", pa.string()),
+        ("user_agent", pa.string()),
+        ("status", pa.int32()),
+        ("is_bot", pa.bool_()),
+        ("sampled", pa.string()),
+        ("read", READ),
+    ]
+)
+ARRIVALS_DDL = (
+    "row_id BIGINT, log_date DATE, log_hour INT, file STRING, line BIGINT, bytes BIGINT, reason STRING, raw STRING, "
+    "clicked_at TIMESTAMP, is_out_of_order BOOLEAN, url STRING, event_id STRING, country_code STRING, "
+    "visitor_id STRING, referrer STRING, user_agent STRING, status INT, is_bot BOOLEAN, sampled STRING, "
+    "read STRUCT<lines: BIGINT, bytes: BIGINT, first_line: BIGINT, last_line: BIGINT, damage: STRING>"
+)
+
+#: A line's id: its number in its file in the lower bits, the file's number above them.
+_LINE_BITS = 33
+_BEFORE_ALL = np.iinfo(np.int64).min
+_HOUR = 3_600_000_000  # microseconds
+
+
+@dataclass(frozen=True)
+class LineParser:
+    """How a source's lines become arrivals; sent to Spark's workers as it is."""
+
+    source: Source
+    tracking_parameters: tuple[str, ...]
+    lookups: Lookups
+
+    @classmethod
+    def of(cls, source: Source, settings: Settings) -> LineParser:
+        """The parser of a source under these settings.
+
+        Raises:
+            UsageError: if a file that it needs cannot be read.
+        """
+        return cls(source, settings.pipeline.tracking_parameters, Lookups.of(source, settings))
+
+    def arrivals(self, lines: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """The arrivals of tables of ``LINES``, of each file in its order, in tables of ``ARRIVALS``."""
+        latest: dict[tuple[str, int], int] = {}
+        for piece in _joined(lines):
+            parsed = self.lookups.look_up(parse_lines(piece, self.source, self.tracking_parameters))
+            parsed = parsed.append_column("is_out_of_order", _out_of_order(piece, parsed, latest))
+            yield _as_arrivals(parsed)
+
+
+def read_files(
+    files: Iterable[LandedFile], parser: LineParser, row_ids: RowIds, done: list[ReadFile]
+) -> Iterator[pa.Table]:
+    """The arrivals of landed files; ``done`` has, in the end, what was read of each.
+
+    Raises:
+        OSError: if one cannot be read; of a damaged one what comes before the damage is read.
+    """
+
+    def lines() -> Iterator[pa.Table]:
+        for file in files:
+            read = ReadFile(file)
+            for table in read_lines(read):
+                yield table.append_column("row_id", pa.array(row_ids(file, as_numpy(table["line"]))))
+            done.append(read)
+
+    return parser.arrivals(lines())
+
+
+def rows_of_files(done: Iterable[ReadFile]) -> pa.Table:
+    """What was read of each file, as rows beside its arrivals; for an empty file too."""
+    return _read_rows(
+        {
+            "hour": read.file.hour.number,
+            "file": read.file.name,
+            "lines": read.lines,
+            "bytes": read.bytes,
+            "first_line": 1 if read.lines else None,
+            "last_line": read.lines or None,
+            "damage": read.damage,
+        }
+        for read in done
+    )
+
+
+def read_records(lines: Iterable[pa.Table], parser: LineParser) -> Iterator[pa.Table]:
+    """The arrivals of a topic's records, given as tables of ``LINES``; and last what was read of each partition."""
+    read: list[pa.Table] = []
+
+    def counted() -> Iterator[pa.Table]:
+        for table in lines:
+            read.append(table.select(["hour", "file", "bytes", "line"]))
+            yield table
+
+    yield from parser.arrivals(counted())
+    if read:
+        places = pa.concat_tables(read).group_by(["hour", "file"])
+        totals = places.aggregate([("line", "count"), ("bytes", "sum"), ("line", "min"), ("line", "max")])
+        names = {"line_count": "lines", "bytes_sum": "bytes", "line_min": "first_line", "line_max": "last_line"}
+        yield _read_rows(totals.rename_columns(names).to_pylist())
+
+
+#: A number for each line of a file.
+RowIds = Callable[[LandedFile, np.ndarray], np.ndarray]
+
+
+def unique_ids(file: LandedFile, line: np.ndarray) -> np.ndarray:
+    """Ids that no other line of the files that are read together has."""
+    return (file.number << _LINE_BITS) | line
+
+
+def hour_of_arrival(file: LandedFile, line: np.ndarray) -> np.ndarray:
+    """The beginning of the log hour in microseconds since 1970, as a topic's records have their time of arrival."""
+    return np.full(len(line), file.hour.number * _HOUR)
+
+
+def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of the tables in pieces worth the while of a query: many small files and batches are one."""
+    pending: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        pending.append(table.select(LINES.names))
+        size += table.nbytes
+        if size >= PIECE_BYTES:
+            yield pa.concat_tables(pending)
+            pending, size = [], 0
+    if pending:
+        yield pa.concat_tables(pending)
+
+
+def _out_of_order(lines: pa.Table, parsed: pa.Table, latest: dict[tuple[str, int], int]) -> pa.Array:
+    """Whether a click is older than a well-formed line before it in its file; ``latest`` goes on over the tables."""
+    is_click = as_numpy(pc.is_null(parsed["reason"]))
+    moment = as_numpy(parsed["clicked_at"].cast(pa.int64()).fill_null(_BEFORE_ALL))
+    file = as_array(lines["file"]).dictionary_encode()
+    number, hour = as_numpy(file.indices), as_numpy(lines["hour"])
+    is_first = np.append(True, (np.diff(number) != 0) | (np.diff(hour) != 0))
+    starts = np.flatnonzero(is_first)
+    result = np.zeros(len(lines), bool)
+    for start, end in zip(starts, np.append(starts[1:], len(lines)), strict=True):
+        place = (file.dictionary[int(number[start])].as_py(), int(hour[start]))
+        before = np.append(latest.get(place, _BEFORE_ALL), moment[start:end])
+        np.maximum.accumulate(before, out=before)
+        result[start:end] = moment[start:end] < before[:-1]
+        latest[place] = int(before[-1])
+    return pc.if_else(pa.array(is_click), pa.array(result), None)
+
+
+def _read_rows(rows: Iterable[dict[str, object]]) -> pa.Table:
+    listed = list(rows)
+    hours = [Hour.of_number(row["hour"]) for row in listed]  # type: ignore[arg-type]
+    reads = pa.array([{name: row.get(name) for name in READ.names} for row in listed], READ)
+    places = {
+        "log_date": pa.array([hour.day for hour in hours], pa.date32()),
+        "log_hour": pa.array([hour.hour for hour in hours], pa.int32()),
+        "file": pa.array([row["file"] for row in listed], pa.string()),
+        "read": reads,
+    }
+    return _as_arrivals(pa.table(places))
+
+
+def _as_arrivals(table: pa.Table) -> pa.Table:
+    """The table with all of ``ARRIVALS``' columns, null where it has none."""
+    columns = [
+        table[field.name] if field.name in table.column_names else pa.nulls(len(table), field.type)
+        for field in ARRIVALS
+    ]
+    return pa.table(columns, schema=ARRIVALS)

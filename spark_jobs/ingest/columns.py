@@ -1,0 +1,33 @@
+"""Columns of Arrow tables: as one array, as numpy, and mapped by a function of Python's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A table's column as one array."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def as_numpy(column: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
+    """A column without nulls as a numpy array; copied only where numpy has another layout."""
+    return np.asarray(as_array(column).to_numpy(zero_copy_only=False))
+
+
+def is_null(column: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
+    """Where the column is null."""
+    return as_numpy(pc.is_null(column))
+
+
+def map_distinct(texts: pa.ChunkedArray | pa.Array, function: Callable[[str], Any], type_: pa.DataType) -> pa.Array:
+    """The function's value of each text, computed once for each distinct one; null for null."""
+    encoded = as_array(texts).dictionary_encode()
+    return pa.array(map(function, encoded.dictionary.to_pylist()), type_).take(encoded.indices)

@@ -1,0 +1,140 @@
+"""What is looked up about a click: crawlers, countries, visitors; once for each distinct value of a table of lines."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import crawleruseragents
+import geoacumen
+import maxminddb
+import pyarrow as pa
+import pyarrow.compute as pc
+import re2
+
+from include.errors import UsageError
+from include.settings import Settings
+from include.sources import Source
+from include.tables import UNKNOWN_COUNTRY
+from spark_jobs.ingest.columns import map_distinct
+from spark_jobs.ingest.countries import COUNTRY_CODES
+
+#: So much of a user agent is looked at: no browser and no crawler that says so writes a longer one.
+MAX_AGENT_CHARACTERS = 1024
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """What a source's clicks are looked up in.
+
+    ``visitor_key`` and ``country_database`` are for sources that log client addresses; without the latter it is the one
+    in the python-geoacumen package.
+    """
+
+    needs_clients: bool
+    country_database: Path | None = None
+    visitor_key: bytes = field(default=b"", repr=False)
+
+    @classmethod
+    def of(cls, source: Source, settings: Settings) -> Lookups:
+        """Those of a source; the key is taken along only where visitors are derived.
+
+        Raises:
+            UsageError: if the country database cannot be read.
+        """
+        if source.fields is not None and source.fields.client_address is None:
+            return cls(needs_clients=False)
+        database = settings.pipeline.country_database
+        country_reader(database)
+        return cls(True, database, settings.visitor_key())
+
+    def look_up(self, parsed: pa.Table) -> pa.Table:
+        """Lines of ``parse_lines`` with ``is_bot``, and country and visitor looked up where the line has none.
+
+        ``country_code`` is 'unknown' where it is not known; it and ``is_bot`` are null for quarantined lines. The
+        client address is left out.
+        """
+        is_click = pc.is_null(parsed["reason"])
+        is_bot = map_distinct(parsed["user_agent"], is_crawler, pa.bool_()).fill_null(False)
+        country, visitor = parsed["country_code"], parsed["visitor_id"]
+        if self.needs_clients:
+            country_of = country_reader(self.country_database)
+            country = pc.coalesce(country, map_distinct(parsed["client_address"], country_of, pa.string()))
+            visitor = pc.coalesce(visitor, self._visitors(parsed))
+        known = pc.if_else(is_click, pc.fill_null(country, UNKNOWN_COUNTRY), None)
+        columns = {"country_code": known, "visitor_id": visitor, "is_bot": pc.if_else(is_click, is_bot, None)}
+        kept = [name for name in parsed.column_names if name not in {*columns, "client_address"}]
+        return pa.table({name: parsed[name] for name in kept} | columns)
+
+    def _visitors(self, parsed: pa.Table) -> pa.Array:
+        """Visitors by client address, user agent and day; null without an address."""
+        parts = (parsed["client_address"], parsed["user_agent"].fill_null(""), _days(parsed["clicked_at"]))
+        return map_distinct(pc.binary_join_element_wise(*parts, "\x00"), self._visitor, pa.string())
+
+    def _visitor(self, client: str) -> str:
+        return visitor_id(self.visitor_key, client)
+
+
+def _days(moments: pa.ChunkedArray) -> pa.ChunkedArray:
+    return moments.cast(pa.timestamp("us")).cast(pa.date32()).cast(pa.string())
+
+
+def visitor_id(key: bytes, client: str) -> str:
+    """HMAC-SHA256 (RFC 2104) of a client, 32 hexadecimal digits of it.
+
+    ``client`` is address, user agent and day, such as 2026-03-01, with a null character between them. The same under
+    the same key, so that reruns agree; no address can be found from it without the key; and a visitor cannot be
+    followed from one day to the next.
+    """
+    return hmac.digest(key, client.encode(), hashlib.sha256).hex()[:32]
+
+
+def is_crawler(user_agent: str) -> bool:
+    """Whether the first of a user agent is that of a known crawler.
+
+    Source of the list: the crawler-user-agents package, https://github.com/monperrus/crawler-user-agents. Its patterns
+    are matched all at once, in a time that grows with the text's length only, whatever the text is.
+    """
+    return bool(_crawlers().Match(user_agent[:MAX_AGENT_CHARACTERS]))
+
+
+@cache
+def _crawlers() -> re2.Set:
+    patterns = re2.Set.SearchSet()
+    for crawler in crawleruseragents.CRAWLER_USER_AGENTS_DATA:
+        patterns.Add(crawler["pattern"])
+    patterns.Compile()
+    return patterns
+
+
+@cache
+def country_reader(database: Path | None) -> Callable[[str], str]:
+    """A function from a client address to its ISO 3166-1 alpha-2 code, by a MaxMind-format file.
+
+    'unknown' for an address that is not one, private, or not in the database.
+
+    Raises:
+        UsageError: if the file cannot be read.
+    """
+    path = database or Path(geoacumen.db_path)
+    try:
+        reader = maxminddb.open_database(path)
+    except (OSError, maxminddb.InvalidDatabaseError) as error:
+        raise UsageError(
+            f"country_database {path} cannot be read ({error}); expected a MaxMind-format .mmdb file"
+        ) from None
+
+    def country_code(address: str) -> str:
+        try:
+            record = reader.get(address)
+        except ValueError:  # a host name, or no address at all
+            return UNKNOWN_COUNTRY
+        country = record.get("country") if isinstance(record, dict) else None
+        code = country.get("iso_code") if isinstance(country, dict) else None
+        return code if isinstance(code, str) and code in COUNTRY_CODES else UNKNOWN_COUNTRY
+
+    return country_code

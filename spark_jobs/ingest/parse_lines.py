@@ -1,0 +1,223 @@
+"""Raw lines to clicks: each line becomes either a well-formed click or a reason for quarantine, never nothing.
+
+Pure functions of Arrow tables. Nothing else in Clickmill parses lines: landed files in batch and stream and records of
+a topic all come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from include.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
+from include.sources import Source
+from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
+from spark_jobs.ingest import access_log_lines, json_lines
+from spark_jobs.ingest.columns import as_array, as_numpy, is_null, map_distinct
+from spark_jobs.ingest.countries import country_code
+from spark_jobs.ingest.duckdb_sql import run_sql
+from spark_jobs.ingest.times import clicked_at
+from spark_jobs.ingest.urls import url_normalizer
+
+_TIMESTAMP = pa.timestamp("us", "UTC")
+_HOUR = 3_600_000_000  # microseconds
+_MINUTE = 60_000_000
+_TEXTS = ("event_id", "visitor_id", "client_address", "referrer", "user_agent")
+_REASONS = list(QUARANTINE_REASONS)
+
+#: Parsed lines, as ``parse_lines`` gives them.
+PARSED = pa.schema(
+    [
+        ("row_id", pa.int64()),
+        ("log_date", pa.date32()),
+        ("log_hour", pa.int32()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+        ("bytes", pa.int64()),
+        ("reason", pa.string()),
+        ("raw", pa.string()),
+        ("clicked_at", _TIMESTAMP),
+        ("url", pa.string()),
+        ("event_id", pa.string()),
+        ("country_code", pa.string()),
+        ("visitor_id", pa.string()),
+        ("client_address", pa.string()),
+        ("referrer", pa.string()),
+        ("user_agent", pa.string()),
+        ("status", pa.int32()),
+        ("sampled", pa.string()),
+    ]
+)
+
+
+def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str, ...]) -> pa.Table:
+    """One row per line, in the lines' order: ``PARSED``'s columns of ``spark_jobs.ingest.read_lines.LINES``.
+
+    ``reason`` is null for a well-formed click and one of ``include.tables.QUARANTINE_REASONS`` else. ``raw`` is the
+    text of quarantined lines only; the fields from ``clicked_at`` on are those of clicks only. ``country_code`` is the
+    mapped country, 'unknown' when missing or not ISO 3166-1 alpha-2, and null when the source maps none;
+    ``client_address`` is for looking up country and visitor, and is not kept in any table. ``sampled`` is the line
+    itself where it is a JSON object and one of the few whose fields are looked at; null else.
+    """
+    lines = lines.combine_chunks()
+    length, hour = as_numpy(lines["bytes"]), as_numpy(lines["hour"]).astype(np.int64)
+    is_too_long = length > source.max_line_bytes
+    values, is_utf8 = _as_text(as_array(lines["value"]))
+    texts = pc.if_else(pa.array(is_utf8 & ~is_too_long), values, None)
+    fields = _fields(texts, source)
+    micros, url = fields["clicked_at"], fields["url"]
+    url_of = _url_reader(source, tracking_parameters)
+    normal_url = map_distinct(url, url_of, pa.string())
+    earliest = (hour * _HOUR) - source.oldest_hours * _HOUR
+    latest = (hour + 1) * _HOUR + source.newest_minutes * _MINUTE
+    moment = as_numpy(micros.fill_null(0))
+    is_formed = as_numpy(fields["is_formed"].fill_null(False))
+    checks = {
+        "line_too_long": is_too_long,
+        "not_utf8": ~is_utf8,
+        "blank": ~is_formed & _is_blank(texts, is_formed),
+        "not_json" if source.fields else "not_access_log": ~is_formed,
+        "missing_event_id": is_null(fields["event_id"]) if source.has_event_id else None,
+        "missing_time": is_null(fields["time"]),
+        "bad_time": is_null(micros),
+        "time_out_of_range": (moment < earliest) | (moment >= latest),
+        "missing_url": is_null(url),
+        "bad_url": is_null(normal_url),
+    }
+    reason = _first_reason({name: is_so for name, is_so in checks.items() if is_so is not None}, len(lines))
+    is_click = pc.is_null(reason)
+    of_clicks = {
+        "clicked_at": micros.cast(_TIMESTAMP),
+        "url": normal_url,
+        "country_code": _country_codes(fields.get("country")),
+        "status": map_distinct(fields["status"], _status, pa.int32()) if "status" in fields else None,
+    } | {name: fields.get(name) for name in _TEXTS}
+    columns = {
+        "row_id": lines["row_id"],
+        "log_date": pa.array((hour // 24).astype(np.int32)).cast(pa.date32()),
+        "log_hour": pa.array((hour % 24).astype(np.int32)),
+        "file": lines["file"],
+        "line": lines["line"],
+        "bytes": lines["bytes"],
+        "reason": reason,
+        "raw": _raw_texts(as_array(lines["value"]), as_numpy(is_click)),
+        "sampled": _sampled(texts, as_numpy(lines["line"]), is_formed) if source.fields else None,
+    }
+    nothing = partial(pa.nulls, len(lines))
+    columns |= {
+        name: nothing(PARSED.field(name).type) if column is None else pc.if_else(is_click, column, None)
+        for name, column in of_clicks.items()
+    }
+    columns["sampled"] = nothing(pa.string()) if columns["sampled"] is None else columns["sampled"]
+    return pa.table([columns[name] for name in PARSED.names], schema=PARSED)
+
+
+def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
+    """The mapped roles' texts, null where absent or only spaces; ``is_formed``; ``clicked_at`` in microseconds."""
+    if source.fields is not None:
+        structure, is_formed, values = json_lines.extraction(source.fields)
+        texts = json_lines.strict_json(texts)
+    else:
+        structure, is_formed, values = access_log_lines.extraction(source.format)
+    if "visitor" in values:
+        values["visitor_id"] = values.pop("visitor")
+    parts = ", ".join(f"{value} AS {role}" for role, value in values.items())
+    found = run_sql(
+        f"WITH taken AS MATERIALIZED (SELECT {structure} AS object FROM lines),"
+        f" parts AS (SELECT {is_formed} AS is_formed, {parts} FROM taken)"
+        f" SELECT *, {clicked_at('time', source)} AS clicked_at FROM parts",
+        pa.table({"text": texts}),
+    )
+    fields = {name: as_array(found[name]) for name in found.column_names}
+    return fields | {role: _or_null(fields[role]) for role in values}
+
+
+def _or_null(texts: pa.StringArray) -> pa.StringArray:
+    """The texts, null for those of nothing but spaces."""
+    may_be_blank = pc.or_(pc.equal(pc.binary_length(texts), 0), pc.starts_with(texts, " "))
+    if not pc.any(may_be_blank).as_py():  # trimming costs more than reading
+        return texts
+    return pc.if_else(pc.equal(pc.ascii_trim(texts, " "), ""), None, texts)
+
+
+def _url_reader(source: Source, tracking_parameters: tuple[str, ...]) -> Callable[[str], str | None]:
+    normal_form = url_normalizer(tracking_parameters)
+    if source.base_url is None:
+        return normal_form
+    base_url = source.base_url
+    return lambda target: normal_form(access_log_lines.url_of_target(target, base_url))
+
+
+def _as_text(values: pa.BinaryArray) -> tuple[pa.StringArray, np.ndarray]:
+    """The values as texts, and which of them are UTF-8; those that are not must not be looked at."""
+    texts = values.view(pa.string())
+    is_utf8 = np.ones(len(values), bool)
+    is_utf8[list(_not_utf8(texts, 0))] = False
+    return texts, is_utf8
+
+
+def _not_utf8(texts: pa.StringArray, first: int) -> Iterator[int]:
+    """The places of texts that are not UTF-8, counted from ``first``: few, so all are looked at, then halves."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        if len(texts) == 1:
+            yield first
+            return
+        half = len(texts) // 2
+        yield from _not_utf8(texts.slice(0, half), first)
+        yield from _not_utf8(texts.slice(half), first + half)
+
+
+def _first_reason(checks: dict[str, np.ndarray], count: int) -> pa.Array:
+    """Of each line the first check that holds; null if none does."""
+    number = np.full(count, -1, np.int8)
+    for name in reversed(checks):
+        number[checks[name]] = _REASONS.index(name)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(number, pa.int8(), mask=number < 0), pa.array(_REASONS)
+    ).dictionary_decode()
+
+
+def _is_blank(texts: pa.StringArray, is_formed: np.ndarray) -> np.ndarray:
+    blank = np.zeros(len(texts), bool)
+    for index in np.flatnonzero(~is_formed):
+        text = texts[int(index)].as_py()
+        blank[index] = text is not None and not text.strip(" \t\n\v\f\r")
+    return blank
+
+
+def _raw_texts(values: pa.BinaryArray, is_click: np.ndarray) -> pa.Array:
+    """The texts of quarantined lines, without their ends, as much as is kept of them."""
+    quarantined = np.flatnonzero(~is_click)
+    raw = [_raw_text(values[int(index)].as_py()) for index in quarantined]
+    place = np.zeros(len(values), np.int32)
+    place[quarantined] = np.arange(len(quarantined), dtype=np.int32)
+    return pa.array(raw, pa.string()).take(pa.array(place, mask=is_click))
+
+
+def _raw_text(value: bytes) -> str:
+    shown = value[: 4 * MAX_RAW_CHARACTERS + 2].removesuffix(b"\n").removesuffix(b"\r")
+    return shown.decode("utf-8", "replace")[:MAX_RAW_CHARACTERS]
+
+
+def _sampled(texts: pa.StringArray, line: np.ndarray, is_formed: np.ndarray) -> pa.Array:
+    """The lines whose fields are looked at: by their number in their file, so that a second run takes the same ones."""
+    is_sampled = is_formed & ((line <= FIRST_SAMPLED_LINES) | (line % SAMPLED_EVERY == 0))
+    return pc.if_else(pa.array(is_sampled), texts, None)
+
+
+def _country_codes(countries: pa.Array | None) -> pa.Array | None:
+    return None if countries is None else map_distinct(countries, country_code, pa.string()).fill_null(UNKNOWN_COUNTRY)
+
+
+def _status(text: str) -> int | None:
+    try:
+        status = int(text) if text.isascii() and "_" not in text else None
+    except ValueError:
+        return None
+    return status if status is not None and -(2**31) <= status < 2**31 else None

@@ -1,0 +1,143 @@
+"""Arrivals as Spark's DataFrames: which task reads which files, and records of a topic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow.parquet import ParquetWriter
+from pyspark.sql import DataFrame, SparkSession
+
+from include.log_hours import Hour
+from spark_jobs.ingest.arrivals import (
+    ARRIVALS,
+    ARRIVALS_DDL,
+    LineParser,
+    hour_of_arrival,
+    read_files,
+    read_records,
+    rows_of_files,
+    unique_ids,
+)
+from spark_jobs.ingest.read_lines import LINES, LandedFile, ReadFile
+
+#: A task reads files of so many bytes together, or one that is larger; opening one counts as a few more.
+_TASK_BYTES, _OPEN_BYTES = 16 << 20, 1 << 18
+#: What a task says of each file that it has staged: where its arrivals are, and what was read of it.
+_STAGED = pa.schema(
+    [
+        ("staged", pa.string()),
+        ("number", pa.int64()),
+        ("lines", pa.int64()),
+        ("bytes", pa.int64()),
+        ("damage", pa.string()),
+    ]
+)
+_STAGED_DDL = "staged STRING, number BIGINT, lines BIGINT, bytes BIGINT, damage STRING"
+
+Batches = Iterator[pa.RecordBatch]
+_RAISED = re.compile(r"[A-Z]\w*(?:Error|Exception): .*\Z")
+
+
+@dataclass(frozen=True)
+class StagedArrivals:
+    """The arrivals of landed files, kept for several passes; ``read`` says what was read of each, in their order."""
+
+    arrivals: DataFrame
+    read: list[ReadFile]
+
+
+def stage_arrivals(
+    spark: SparkSession, files: Sequence[tuple[Path, Hour]], parser: LineParser, folder: Path
+) -> StagedArrivals:
+    """Read and parse landed files, and keep the arrivals in a folder; ``row_id`` is unique among them.
+
+    The workers write them by themselves, as Parquet: to hand each row to Spark takes longer than to parse it.
+
+    Raises:
+        PySparkException: if a file cannot be read.
+    """
+    if not files:
+        return StagedArrivals(spark.createDataFrame([], ARRIVALS_DDL), [])
+    landed = [LandedFile(path, hour, number) for number, (path, hour) in enumerate(files)]
+    tasks = _tasks(landed)
+
+    def stage(numbers: Batches) -> Batches:
+        mine = [file for batch in numbers for number in batch["id"].to_pylist() for file in tasks[number]]
+        done: list[ReadFile] = []
+        # A task that is run again writes another file. Those that count are named by the tasks that count.
+        staged = folder / f"{uuid4()}.parquet"
+        with staged.open("wb") as stream, ParquetWriter(stream, ARRIVALS, compression="lz4") as writer:
+            for table in read_files(mine, parser, unique_ids, done):
+                writer.write_table(table)
+        place = str(staged)
+        rows = [
+            {"staged": place, "number": r.file.number, "lines": r.lines, "bytes": r.bytes, "damage": r.damage}
+            for r in done
+        ]
+        yield pa.RecordBatch.from_pylist(rows, _STAGED)
+
+    found = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(stage, _STAGED_DDL).collect()
+    read = [
+        ReadFile(landed[row["number"]], row["lines"], row["bytes"], row["damage"])
+        for row in sorted(found, key=lambda row: row["number"])
+    ]
+    staged = sorted({row["staged"] for row in found})
+    return StagedArrivals(spark.read.schema(ARRIVALS_DDL).parquet(*staged), read)
+
+
+def arrivals_of_listed_files(listed: DataFrame, parser: LineParser) -> DataFrame:
+    """The arrivals of landed files that are listed by ``path``, ``log_date`` and ``log_hour``.
+
+    A file that is listed more than once in a partition is read once.
+    ``row_id`` is not unique: it is the beginning of the log hour, in microseconds since 1970.
+    """
+
+    def read(batches: Batches) -> Batches:
+        done: list[ReadFile] = []
+        yield from _batches(read_files(_listed(batches), parser, hour_of_arrival, done))
+        yield from rows_of_files(done).to_batches()
+
+    return listed.select("path", "log_date", "log_hour").mapInArrow(read, ARRIVALS_DDL)
+
+
+def arrivals_of_records(records: DataFrame, parser: LineParser) -> DataFrame:
+    """The arrivals of records, which have ``LINES``' columns; ``row_id`` is theirs."""
+
+    def parse(batches: Batches) -> Batches:
+        return _batches(read_records((pa.Table.from_batches([batch]).cast(LINES) for batch in batches), parser))
+
+    return records.select(*LINES.names).mapInArrow(parse, ARRIVALS_DDL)
+
+
+def _listed(batches: Batches) -> list[LandedFile]:
+    rows = {tuple(row.values()) for batch in batches for row in batch.to_pylist()}
+    return [LandedFile(Path(path.removeprefix("file:")), Hour.of(day, hour)) for path, day, hour in sorted(rows)]
+
+
+def _batches(tables: Iterable[pa.Table]) -> Batches:
+    return (batch for table in tables for batch in table.to_batches())
+
+
+def _tasks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
+    """The files by task: neighbours together."""
+    tasks: list[list[LandedFile]] = []
+    size = _TASK_BYTES
+    for file in files:
+        bytes_ = file.path.stat().st_size + _OPEN_BYTES
+        if size + bytes_ > _TASK_BYTES:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(file)
+        size += bytes_
+    return tasks
+
+
+def reason_of(error: Exception) -> str:
+    """In a line, why a task could not read: what it raised, such as ``OSError: [Errno 5] Input/output error``."""
+    raised = [line.strip() for line in str(error).splitlines() if _RAISED.match(line.strip())]
+    return raised[-1] if raised else [*str(error).splitlines(), repr(error)][0]

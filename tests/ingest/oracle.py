@@ -1,0 +1,336 @@
+"""What becomes of a line, in plain Python and slowly: what the parse is held to. They share no code."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+from typing import Any
+
+import can_ada
+import pycountry
+
+from include.sources import JsonFields, Source
+
+_EPOCH = datetime(1970, 1, 1)
+_HOUR = 3_600_000_000  # microseconds
+_COUNTRIES = {country.alpha_2 for country in pycountry.countries}
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_ROLES = ("event_id", "country", "visitor", "client_address", "referrer", "user_agent", "status")
+#: ASCII white space as regular expressions have it.
+_SPACE = " \t\n\f\r"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A reason, or a click's fields; ``is_object`` says whether the line is a JSON object."""
+
+    reason: str | None
+    fields: dict[str, Any] = field(default_factory=dict)
+    is_object: bool = False
+
+
+@dataclass(frozen=True)
+class _Unformed:
+    pass
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object with all that is in it, names that come twice too."""
+
+
+@dataclass(frozen=True)
+class _Number:
+    text: str
+
+
+def outcome_of(raw: bytes, source: Source, hour: int, tracking_parameters: tuple[str, ...]) -> Outcome:
+    """What becomes of a line, given without its end, of the log hour that many hours after 1970."""
+    if len(raw) > source.max_line_bytes:
+        return Outcome("line_too_long")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return Outcome("not_utf8")
+    found = _json_fields(text, source.fields) if source.fields else _log_fields(text, source)
+    if isinstance(found, _Unformed):
+        if not text.strip(" \t\n\v\f\r"):
+            return Outcome("blank")
+        return Outcome("not_json" if source.fields else "not_access_log")
+    found = {role: value if value is None or value.strip(" ") else None for role, value in found.items()}
+    reason, fields = _click(found, source, hour, tracking_parameters)
+    return Outcome(reason, {} if reason else fields, is_object=source.fields is not None)
+
+
+def _click(
+    found: dict[str, str | None], source: Source, hour: int, tracking_parameters: tuple[str, ...]
+) -> tuple[str | None, dict[str, Any]]:
+    if source.has_event_id and found["event_id"] is None:
+        return "missing_event_id", {}
+    time, url = found["time"], found["url"]
+    if time is None:
+        return "missing_time", {}
+    micros = _micros(time, source)
+    if micros is None:
+        return "bad_time", {}
+    end = (hour + 1) * _HOUR + source.newest_minutes * 60_000_000
+    if not (hour - source.oldest_hours) * _HOUR <= micros < end:
+        return "time_out_of_range", {}
+    if url is None:
+        return "missing_url", {}
+    normal = normal_url(url, tracking_parameters)
+    if normal is None:
+        return "bad_url", {}
+    fields: dict[str, Any] = {role: found.get(role) for role in _ROLES}
+    fields |= {"clicked_at": micros, "url": normal, "status": _status(fields["status"])}
+    fields["visitor_id"], country = fields.pop("visitor"), fields.pop("country")
+    maps_country = source.fields is not None and source.fields.country is not None
+    fields["country_code"] = _country(country) if maps_country else None
+    return None, fields
+
+
+def normal_url(url: str, tracking_parameters: tuple[str, ...]) -> str | None:
+    """The normal form: as the WHATWG URL standard writes it, without fragment and tracking parameters."""
+    try:
+        href = str(can_ada.parse(url).href)
+    except ValueError:
+        return None
+    if not re.match("https?://", href):
+        return None
+    whole, _, _ = href.partition("#")
+    page, _, query = whole.partition("?")
+    kept = [each for each in query.split("&") if not _is_tracking(each.partition("=")[0], tracking_parameters)]
+    return page + ("?" + "&".join(kept) if any(kept) or len(kept) > 1 else "")
+
+
+def _is_tracking(name: str, tracking_parameters: tuple[str, ...]) -> bool:
+    for parameter in tracking_parameters:
+        is_prefix = parameter.endswith("*")
+        wanted = parameter.removesuffix("*").lower()
+        if name.lower() == wanted or (is_prefix and name.lower().startswith(wanted)):
+            return True
+    return False
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def _json_fields(text: str, roles: JsonFields) -> dict[str, str | None] | _Unformed:
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_Pairs, parse_int=_Number, parse_float=_Number, parse_constant=_refuse
+        )
+        _all_texts(value).encode()  # lone surrogates cannot be
+    except ValueError:
+        return _Unformed()
+    if not isinstance(value, _Pairs):
+        return _Unformed()
+    return {role: _as_text(_at(value, path)) for role, path in roles.paths().items()}
+
+
+def _all_texts(value: Any) -> str:
+    match value:
+        case _Pairs():
+            return "".join(name + _all_texts(inside) for name, inside in value)
+        case list():
+            return "".join(map(_all_texts, value))
+        case str():
+            return value
+        case _:
+            return ""
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for part in path:
+        if not isinstance(value, _Pairs):
+            return None
+        value = next((inside for name, inside in value if name == part), None)
+    return value
+
+
+def _as_text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else _as_json(value)
+
+
+def _as_json(value: Any) -> str:
+    match value:
+        case None | bool():
+            return json.dumps(value)
+        case _Number(text):
+            return _as_number(text)
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case _Pairs():
+            return "{" + ",".join(f"{_as_json(name)}:{_as_json(inside)}" for name, inside in value) + "}"
+        case _:
+            return "[" + ",".join(map(_as_json, value)) + "]"
+
+
+def _as_number(text: str) -> str:
+    """Whole numbers as they are; of others the double that is meant."""
+    if re.fullmatch(r"-?\d+", text, re.ASCII):
+        return "0" if text == "-0" else text
+    number = float(text)
+    return text if math.isinf(number) else repr(number)
+
+
+def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
+    """The line is taken apart from left to right; of what may be the time, the first after which the rest fits."""
+    client, rest = _word(text)
+    _, rest = _word(rest)
+    if client is None or rest is None:
+        return _Unformed()
+    for place, letter in enumerate(rest):
+        if letter != "[":
+            continue
+        end = rest.find("]", place)
+        if end <= place + 1:
+            continue
+        found = _after_time(rest[end + 1 :], source.format == "combined")
+        if found is not None:
+            parts = {"client_address": client, "time": rest[place + 1 : end]} | found
+            request = parts.pop("request")
+            fields = {name: None if part == "-" else part for name, part in parts.items()}
+            return fields | {"url": None if request == "-" else _asked_for(request, source.base_url or "")}
+    return _Unformed()
+
+
+def _word(text: str | None) -> tuple[str | None, str | None]:
+    """The text before the first space, and what comes after it; nothing if there is no such word."""
+    for place, letter in enumerate(text or ""):
+        if letter in _SPACE:
+            assert text is not None
+            return (text[:place], text[place + 1 :]) if letter == " " and place else (None, None)
+    return None, None
+
+
+def _after_time(text: str, is_combined: bool) -> dict[str, str] | None:
+    request, text = _quoted(text)
+    found = re.match(r" ([0-9]{3}|-) (?:[0-9]+|-)", text)
+    if request is None or found is None:
+        return None
+    text = text[found.end() :]
+    parts = {"request": request, "status": found[1]}
+    for name in ("referrer", "user_agent") if is_combined else ():
+        part, text = _quoted(text)
+        if part is None:
+            return None
+        parts[name] = part
+    return parts if not text or text[0] in _SPACE else None
+
+
+def _quoted(text: str) -> tuple[str | None, str]:
+    """A space and a text in quotes at the beginning, and what comes after it."""
+    if not text.startswith(' "'):
+        return None, ""
+    place = 2
+    while place < len(text):
+        if text[place] == '"':
+            return text[2:place], text[place + 1 :]
+        place += 2 if text[place] == "\\" else 1
+    return None, ""
+
+
+def _asked_for(request: str, base_url: str) -> str | None:
+    method, space, rest = request.partition(" ")
+    is_method = bool(re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", method))
+    if not is_method or not space or not rest or rest[0] in _SPACE:
+        return None
+    protocol = re.search(r" HTTP/[0-9]+(\.[0-9]+)?\Z", rest)
+    target = rest[: protocol.start()] if protocol else rest
+    escaped = ""
+    while target:
+        size, byte = _escape(target)
+        escaped, target = escaped + (byte or target[:size]), target[size:]
+    return base_url + escaped if escaped.startswith("/") else escaped
+
+
+def _escape(text: str) -> tuple[int, str | None]:
+    r"""How long the text's first character or escape is, and what stands for it in a URL if it is one of these."""
+    if text[0] != "\\":
+        return 1, None
+    if re.match(r"\\x[0-9A-Fa-f]{2}", text):
+        return 4, "%" + text[2:4].upper()
+    byte = {"b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}.get(text[1:2])
+    return (2, f"%{byte:02X}") if byte else (1, None)
+
+
+def _micros(time: str, source: Source) -> int | None:
+    match source.fields.time_format if source.fields else "access_log":
+        case "iso8601":
+            return _iso_8601(time)
+        case "epoch_seconds":
+            return _epoch(time, 1_000_000)
+        case "epoch_milliseconds":
+            return _epoch(time, 1_000)
+        case _:
+            return _access_log_time(time)
+
+
+def _iso_8601(text: str) -> int | None:
+    found = re.fullmatch(
+        r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?(?: ?(?:[Zz]|([+-])(\d\d):?(\d\d)?))?",
+        text,
+        re.ASCII,
+    )
+    if found is None or (found[8] and text.endswith(":")):
+        return None
+    numbers = [int(found[group]) for group in range(1, 6)]
+    return _moment(numbers, int(found[6] or 0), found[7] or "", found[8], int(found[9] or 0), int(found[10] or 0))
+
+
+def _access_log_time(text: str) -> int | None:
+    found = re.fullmatch(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)", text, re.ASCII)
+    if found is None or found[2] not in _MONTHS:
+        return None
+    numbers = [int(found[3]), _MONTHS.index(found[2]) + 1, *(int(found[group]) for group in (1, 4, 5))]
+    return _moment(numbers, int(found[6]), "", found[7], int(found[8]), int(found[9]))
+
+
+def _moment(numbers: list[int], second: int, decimals: str, sign: str | None, hours: int, minutes: int) -> int | None:
+    if hours > 23 or minutes > 59 or second > 60:
+        return None
+    year, month, day, hour, minute = numbers
+    try:
+        # The year 0 of ISO 8601 has as many days as 4.
+        whole = datetime(year or 4, month, day, hour, minute, min(second, 59)) - _EPOCH
+    except ValueError:
+        return None
+    before = 0 if year else 1461
+    offset = timedelta(hours=hours, minutes=minutes) * (-1 if sign == "-" else 1)
+    seconds = whole - offset - timedelta(days=before)
+    return seconds // timedelta(microseconds=1) + int(decimals[:6].ljust(6, "0"))
+
+
+def _epoch(text: str, micros: int) -> int | None:
+    if not re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", text, re.ASCII):
+        return None
+    # An exponent makes no time of a number that is too long for one before it.
+    if re.match(r"\d{15}", text.strip().lstrip("+-0"), re.ASCII):
+        return None
+    with localcontext(prec=60):
+        number = Decimal(text.strip())
+        if not -(10**14) < number < 10**14:
+            return None
+        found = int(number.quantize(Decimal("1e-6"), ROUND_HALF_UP) * micros)
+        return found if abs(found) < 2**63 else None  # 292,000 years
+
+
+def _status(text: str | None) -> int | None:
+    if text is None or not re.fullmatch(r"[+-]?[0-9]{1,4000}", text.strip(" \t\n\r\f\v\x1c\x1d\x1e\x1f")):
+        return None
+    return int(text) if -(2**31) <= int(text) < 2**31 else None
+
+
+def _country(text: str | None) -> str:
+    code = (text or "").strip(" ").upper()
+    return code if text is not None and text.isascii() and code in _COUNTRIES else "unknown"
+
+
+def moment_micros(moment: datetime) -> int:
+    """Microseconds since 1970 of a time with a zone."""
+    return (moment - _EPOCH.replace(tzinfo=UTC)) // timedelta(microseconds=1)

@@ -1,0 +1,193 @@
+"""What is looked up about clicks: crawlers, countries, visitors."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import random
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import crawleruseragents
+import pyarrow as pa
+import pytest
+
+from include.errors import UsageError
+from include.sources import JsonFields, Source
+from include.tables import UNKNOWN_COUNTRY
+from spark_jobs.ingest.lookups import MAX_AGENT_CHARACTERS, Lookups, country_reader, is_crawler, visitor_id
+from spark_jobs.ingest.parse_lines import parse_lines
+from tests.ingest.test_parse_lines import ISO, WEB, line, lines_table
+from tests.jobs.temporary_lake import make_settings
+
+DAY = date(2026, 3, 1)
+GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+CLIENTS = Source(
+    name="clients",
+    format="json",
+    fields=JsonFields(time="ts", url="url", client_address="ip", user_agent="ua", country="land", visitor="visitor"),
+)
+ADDRESSES = Source(
+    name="addresses", format="json", fields=JsonFields(time="ts", url="url", client_address="ip", user_agent="ua")
+)
+INSTANCES = [text for crawler in crawleruseragents.CRAWLER_USER_AGENTS_DATA for text in crawler.get("instances", [])]
+
+
+def _rfc_2104(key: bytes, message: bytes) -> str:
+    """HMAC-SHA256 from its definition."""
+    block = (hashlib.sha256(key).digest() if len(key) > 64 else key).ljust(64, b"\x00")
+    inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block) + message).digest()
+    return hashlib.sha256(bytes(byte ^ 0x5C for byte in block) + inner).hexdigest()
+
+
+@pytest.mark.parametrize("key", [b"k", b"k" * 100])
+def test_visitor_is_a_keyed_hash(key: bytes) -> None:
+    message = "198.51.100.7\x00cürl/8\x002026-03-01"
+    assert _rfc_2104(key, message.encode()) == hmac.new(key, message.encode(), hashlib.sha256).hexdigest()
+    assert visitor_id(key, message) == _rfc_2104(key, message.encode())[:32]
+
+
+def _look_up(records: list[dict[str, Any]], lookups: Lookups, source: Source) -> list[dict[str, Any]]:
+    lines = [json.dumps({"ts": ISO, "url": "http://shop.test/"} | record).encode() for record in records]
+    table = lookups.look_up(parse_lines(lines_table(lines), source, ()))
+    assert "client_address" not in table.column_names
+    return table.to_pylist()
+
+
+def test_visitor_changes_with_address_agent_day_and_key() -> None:
+    given = {"ip": "198.51.100.7", "ua": "curl/8"}
+    others: list[dict[str, Any]] = [
+        given | {"ip": "198.51.100.8"}, given | {"ua": "curl/9"}, given | {"ua": None},
+        given | {"ts": "2026-02-28T12:30:00Z"},
+        {"ip": "198.51.100.7\x00", "ua": "curl/8"},
+    ]  # fmt: skip
+    records = [given, *others, given, given | {"ts": "2026-03-01T00:00:00Z"}]
+    rows = _look_up(records, Lookups(True, None, b"key"), ADDRESSES)
+    visitors = [row["visitor_id"] for row in rows]
+    assert len(set(visitors)) == 6
+    assert visitors[0] == visitors[-1] == visitors[-2]
+    assert visitors[0] == _rfc_2104(b"key", b"198.51.100.7\x00curl/8\x002026-03-01")[:32]
+    assert visitors[3] == _rfc_2104(b"key", b"198.51.100.7\x00\x002026-03-01")[:32], "no user agent"
+    other_key = _look_up([given], Lookups(True, None, b"other"), ADDRESSES)
+    assert other_key[0]["visitor_id"] not in visitors
+
+
+def test_without_an_address_there_is_no_visitor_and_no_country() -> None:
+    (row,) = _look_up([{"ua": "curl/8"}], Lookups(True, None, b"key"), ADDRESSES)
+    assert (row["visitor_id"], row["country_code"]) == (None, "unknown")
+
+
+def test_country_and_visitor_of_a_click_are_looked_up_where_the_line_has_none() -> None:
+    rows = _look_up(
+        [
+            {"ip": "8.8.8.8", "ua": "curl/8", "visitor": "v", "land": "de"},
+            {"ip": "8.8.8.8", "ua": "curl/8", "land": "Germany"},
+        ],
+        Lookups(True, None, b"key"),
+        CLIENTS,
+    )
+    assert (rows[0]["country_code"], rows[0]["visitor_id"]) == ("DE", "v")
+    # With a country mapped nothing is looked up: what is none is unknown.
+    assert (rows[1]["country_code"], len(rows[1]["visitor_id"])) == ("unknown", 32)
+    (row,) = _look_up([{"ip": "8.8.8.8"}], Lookups(True, None, b"key"), ADDRESSES)
+    assert row["country_code"] == "US"
+
+
+def test_quarantined_lines_have_nothing_looked_up() -> None:
+    record = {"ip": "8.8.8.8", "ua": GOOGLEBOT, "url": "no"}
+    (row,) = _look_up([record], Lookups(True, None, b"key"), ADDRESSES)
+    assert row["reason"] == "bad_url"
+    assert {name: row[name] for name in ("country_code", "visitor_id", "is_bot")} == dict.fromkeys(
+        ("country_code", "visitor_id", "is_bot")
+    )
+
+
+def test_bots_are_told_and_without_an_agent_there_is_none() -> None:
+    raw = [line(user_agent=agent) for agent in (GOOGLEBOT, FIREFOX, None, "")]
+    table = Lookups(needs_clients=False).look_up(parse_lines(lines_table(raw), WEB, ()))
+    assert table["is_bot"].to_pylist() == [True, False, False, False]
+    assert table["country_code"].to_pylist() == [UNKNOWN_COUNTRY] * 4
+    assert table["visitor_id"].null_count == 4
+    assert table.schema.field("is_bot").type == pa.bool_()
+
+
+def test_no_lines_have_no_rows() -> None:
+    for lookups, source in ((Lookups(True, None, b"key"), ADDRESSES), (Lookups(False), WEB)):
+        assert lookups.look_up(parse_lines(lines_table([]), source, ())).num_rows == 0
+
+
+def test_only_a_source_with_addresses_takes_the_key_along(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path / "home")
+    assert Lookups.of(WEB, settings) == Lookups(needs_clients=False)
+    access = Source(name="access", format="combined", base_url="http://www.test")
+    for source in (ADDRESSES, access):
+        assert Lookups.of(source, settings) == Lookups(True, None, b"a secret of the tests")
+        assert "secret" not in repr(Lookups.of(source, settings))
+
+
+def test_day_of_a_visitor_is_the_utc_day() -> None:
+    times = ["2026-02-28T23:59:59.999999Z", "2026-03-01T00:00:00Z", "2026-03-01T00:30:00+01:00"]
+    rows = _look_up([{"ip": "::1", "ua": "a", "ts": time} for time in times], Lookups(True, None, b"k"), ADDRESSES)
+    days = [datetime(2026, 2, 28, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 2, 28, tzinfo=UTC)]
+    expected = [_rfc_2104(b"k", f"::1\x00a\x00{day:%Y-%m-%d}".encode())[:32] for day in days]
+    assert [row["visitor_id"] for row in rows] == expected
+
+
+@pytest.mark.parametrize("address", ["", "-", "host.example.com", "1.2.3", "999.1.1.1", "10.0.0.1", "::1", "\x00", "é"])
+def test_what_has_no_country_is_unknown(address: str) -> None:
+    assert country_reader(None)(address) == "unknown"
+
+
+@pytest.mark.parametrize(("address", "country"), [("8.8.8.8", "US"), ("193.99.144.80", "DE"), ("133.11.0.1", "JP")])
+def test_public_addresses_have_their_country(address: str, country: str) -> None:
+    assert country_reader(None)(address) == country
+
+
+def test_absent_database_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"country_database .*no\.mmdb cannot be read.*expected a MaxMind-format"):
+        country_reader(tmp_path / "no.mmdb")
+
+
+def test_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "some.mmdb").write_text("not a database")
+    with pytest.raises(UsageError, match=r"some\.mmdb cannot be read"):
+        country_reader(tmp_path / "some.mmdb")
+
+
+def test_crawlers_are_told_from_browsers() -> None:
+    assert [agent for agent in (FIREFOX, GOOGLEBOT, "") if is_crawler(agent)] == [GOOGLEBOT]
+
+
+def test_every_crawler_of_the_list_is_told() -> None:
+    assert len(INSTANCES) > 2000
+    assert [agent for agent in INSTANCES if is_crawler(agent) != crawleruseragents.is_crawler(agent)] == []
+    assert sum(map(is_crawler, INSTANCES)) > len(INSTANCES) * 0.99
+
+
+def test_any_agent_is_what_the_list_says() -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    bots = 0
+    for _ in range(4000):
+        one, other = rng.choice(INSTANCES), rng.choice([*INSTANCES, FIREFOX])
+        cut = rng.randrange(len(one) + 1)
+        # No line feed at the end, where Python's $ is another than elsewhere.
+        between = rng.choice(["", "", "\n", "\x00", "ü", "😀", " ", "-"])
+        agent = rng.choice([one[:cut] + between + other[rng.randrange(len(other)) :], one[cut:], one.swapcase()])
+        agent = agent[:MAX_AGENT_CHARACTERS].rstrip("\n")
+        assert is_crawler(agent) == crawleruseragents.is_crawler(agent), agent
+        bots += is_crawler(agent)
+    assert 500 < bots < 3900
+
+
+@pytest.mark.parametrize("text", ["Spider", "Current", "ContextualBot", "Mozilla/5.0 ", "ü"])
+def test_only_the_first_of_an_agent_is_looked_at(text: str) -> None:
+    long = (text * 65_536)[:65_536]
+    assert is_crawler(long) == crawleruseragents.is_crawler(long[:MAX_AGENT_CHARACTERS])
+    no_bot = "x" * MAX_AGENT_CHARACTERS
+    assert not is_crawler(no_bot + GOOGLEBOT)
+    assert is_crawler((GOOGLEBOT + no_bot) * 60)
