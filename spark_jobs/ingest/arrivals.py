@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
-from spark_jobs.ingest.columns import as_array, as_numpy
+from spark_jobs.ingest.columns import as_array, as_numpy, table_of
 from spark_jobs.ingest.lookups import Lookups
 from spark_jobs.ingest.parse_lines import parse_lines
 from spark_jobs.ingest.read_lines import LINES, PIECE_BYTES, LandedFile, ReadFile, read_lines
@@ -93,8 +93,10 @@ class LineParser:
         latest: dict[tuple[str, int], int] = {}
         for piece in _joined(lines):
             parsed = self.lookups.look_up(parse_lines(piece, self.source, self.tracking_parameters))
-            parsed = parsed.append_column("is_out_of_order", _out_of_order(piece, parsed, latest))
-            yield _as_arrivals(parsed)
+            out_of_order = {"is_out_of_order": _out_of_order(piece, parsed, latest)}
+            yield table_of(
+                ARRIVALS, dict(zip(parsed.column_names, parsed.columns, strict=True)) | out_of_order, len(piece)
+            )
 
 
 def read_files(
@@ -198,20 +200,10 @@ def _out_of_order(lines: pa.Table, parsed: pa.Table, latest: dict[tuple[str, int
 def _read_rows(rows: Iterable[dict[str, object]]) -> pa.Table:
     listed = list(rows)
     hours = [Hour.of_number(row["hour"]) for row in listed]  # type: ignore[arg-type]
-    reads = pa.array([{name: row.get(name) for name in READ.names} for row in listed], READ)
     places = {
         "log_date": pa.array([hour.day for hour in hours], pa.date32()),
         "log_hour": pa.array([hour.hour for hour in hours], pa.int32()),
         "file": pa.array([row["file"] for row in listed], pa.string()),
-        "read": reads,
+        "read": pa.array([{name: row.get(name) for name in READ.names} for row in listed], READ),
     }
-    return _as_arrivals(pa.table(places))
-
-
-def _as_arrivals(table: pa.Table) -> pa.Table:
-    """The table with all of ``ARRIVALS``' columns, null where it has none."""
-    columns = [
-        table[field.name] if field.name in table.column_names else pa.nulls(len(table), field.type)
-        for field in ARRIVALS
-    ]
-    return pa.table(columns, schema=ARRIVALS)
+    return table_of(ARRIVALS, places, len(listed))

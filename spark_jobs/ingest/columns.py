@@ -1,8 +1,8 @@
-"""Columns of Arrow tables: as one array, as numpy, and mapped by a function of Python's."""
+"""Columns of Arrow tables: as one array, as numpy, mapped by a function of Python's, and those of a schema."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,3 +31,9 @@ def map_distinct(texts: pa.ChunkedArray | pa.Array, function: Callable[[str], An
     """The function's value of each text, computed once for each distinct one; null for null."""
     encoded = as_array(texts).dictionary_encode()
     return pa.array(map(function, encoded.dictionary.to_pylist()), type_).take(encoded.indices)
+
+
+def table_of(schema: pa.Schema, columns: Mapping[str, Any], rows: int) -> pa.Table:
+    """A table of the schema with so many rows; columns that are not given are null."""
+    given = (columns[f.name] if f.name in columns else pa.nulls(rows, f.type) for f in schema)
+    return pa.table(list(given), schema=schema)

@@ -6,8 +6,7 @@ a topic all come here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from include.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
 from spark_jobs.ingest import access_log_lines, json_lines
-from spark_jobs.ingest.columns import as_array, as_numpy, is_null, map_distinct
+from spark_jobs.ingest.columns import as_array, as_numpy, is_null, map_distinct, table_of
 from spark_jobs.ingest.countries import country_code
 from spark_jobs.ingest.duckdb_sql import run_sql
 from spark_jobs.ingest.times import clicked_at
@@ -64,56 +63,74 @@ def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str,
     itself where it is a JSON object and one of the few whose fields are looked at; null else.
     """
     lines = lines.combine_chunks()
-    length, hour = as_numpy(lines["bytes"]), as_numpy(lines["hour"]).astype(np.int64)
-    is_too_long = length > source.max_line_bytes
-    values, is_utf8 = _as_text(as_array(lines["value"]))
-    texts = pc.if_else(pa.array(is_utf8 & ~is_too_long), values, None)
+    texts, is_utf8 = _texts(lines, source)
     fields = _fields(texts, source)
-    micros, url = fields["clicked_at"], fields["url"]
-    url_of = _url_reader(source, tracking_parameters)
-    normal_url = map_distinct(url, url_of, pa.string())
-    earliest = (hour * _HOUR) - source.oldest_hours * _HOUR
-    latest = (hour + 1) * _HOUR + source.newest_minutes * _MINUTE
-    moment = as_numpy(micros.fill_null(0))
-    is_formed = as_numpy(fields["is_formed"].fill_null(False))
-    checks = {
-        "line_too_long": is_too_long,
-        "not_utf8": ~is_utf8,
-        "blank": ~is_formed & _is_blank(texts, is_formed),
-        "not_json" if source.fields else "not_access_log": ~is_formed,
-        "missing_event_id": is_null(fields["event_id"]) if source.has_event_id else None,
-        "missing_time": is_null(fields["time"]),
-        "bad_time": is_null(micros),
-        "time_out_of_range": (moment < earliest) | (moment >= latest),
-        "missing_url": is_null(url),
-        "bad_url": is_null(normal_url),
-    }
-    reason = _first_reason({name: is_so for name, is_so in checks.items() if is_so is not None}, len(lines))
+    fields["normal_url"] = map_distinct(fields["url"], _url_reader(source, tracking_parameters), pa.string())
+    reason = _reasons(lines, source, is_utf8, texts, fields)
     is_click = pc.is_null(reason)
-    of_clicks = {
-        "clicked_at": micros.cast(_TIMESTAMP),
-        "url": normal_url,
-        "country_code": _country_codes(fields.get("country")),
-        "status": map_distinct(fields["status"], _status, pa.int32()) if "status" in fields else None,
-    } | {name: fields.get(name) for name in _TEXTS}
-    columns = {
-        "row_id": lines["row_id"],
-        "log_date": pa.array((hour // 24).astype(np.int32)).cast(pa.date32()),
-        "log_hour": pa.array((hour % 24).astype(np.int32)),
-        "file": lines["file"],
-        "line": lines["line"],
-        "bytes": lines["bytes"],
+    hour = as_numpy(lines["hour"])
+    columns = {name: lines[name] for name in ("row_id", "file", "line", "bytes")} | {
+        "log_date": pa.array(hour // 24).cast(pa.date32()),
+        "log_hour": pa.array(hour % 24),
         "reason": reason,
         "raw": _raw_texts(as_array(lines["value"]), as_numpy(is_click)),
-        "sampled": _sampled(texts, as_numpy(lines["line"]), is_formed) if source.fields else None,
     }
-    nothing = partial(pa.nulls, len(lines))
-    columns |= {
-        name: nothing(PARSED.field(name).type) if column is None else pc.if_else(is_click, column, None)
-        for name, column in of_clicks.items()
+    if source.fields is not None:  # lines of an access log have no fields that could change
+        columns["sampled"] = _sampled(texts, as_numpy(lines["line"]), as_numpy(fields["is_formed"]))
+    columns |= {name: pc.if_else(is_click, column, None) for name, column in _of_clicks(fields).items()}
+    return table_of(PARSED, columns, len(lines))
+
+
+def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]:
+    """The lines as texts, null for those that are too long or not UTF-8; and which are UTF-8."""
+    texts = as_array(lines["value"]).view(pa.string())
+    is_utf8 = np.ones(len(texts), bool)
+    is_utf8[list(_not_utf8(texts, 0))] = False
+    return pc.if_else(pa.array(is_utf8 & ~_is_too_long(lines, source)), texts, None), is_utf8
+
+
+def _is_too_long(lines: pa.Table, source: Source) -> np.ndarray:
+    return as_numpy(lines["bytes"]) > source.max_line_bytes
+
+
+def _reasons(
+    lines: pa.Table, source: Source, is_utf8: np.ndarray, texts: pa.StringArray, fields: Mapping[str, pa.Array]
+) -> pa.Array:
+    """Why each line is quarantined: of ``QUARANTINE_REASONS`` the first that fits; null for clicks."""
+    log_hour = as_numpy(lines["hour"]).astype(np.int64) * _HOUR
+    moment = as_numpy(fields["clicked_at"].fill_null(0))
+    is_formed = as_numpy(fields["is_formed"])
+    checks = {
+        "line_too_long": _is_too_long(lines, source),
+        "not_utf8": ~is_utf8,
+        "blank": _is_blank(texts, is_formed),
+        "not_json" if source.fields else "not_access_log": ~is_formed,
+        "missing_time": is_null(fields["time"]),
+        "bad_time": is_null(fields["clicked_at"]),
+        "time_out_of_range": (moment < log_hour - source.oldest_hours * _HOUR)
+        | (moment >= log_hour + _HOUR + source.newest_minutes * _MINUTE),
+        "missing_url": is_null(fields["url"]),
+        "bad_url": is_null(fields["normal_url"]),
     }
-    columns["sampled"] = nothing(pa.string()) if columns["sampled"] is None else columns["sampled"]
-    return pa.table([columns[name] for name in PARSED.names], schema=PARSED)
+    if source.has_event_id:
+        checks["missing_event_id"] = is_null(fields["event_id"])
+    number = np.full(len(lines), -1, np.int8)
+    for name in reversed(QUARANTINE_REASONS):
+        if name in checks:
+            number[checks[name]] = _REASONS.index(name)
+    numbers = pa.array(number, pa.int8(), mask=number < 0)
+    return pa.DictionaryArray.from_arrays(numbers, pa.array(_REASONS)).dictionary_decode()
+
+
+def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """The columns that clicks have, those that the source maps."""
+    columns = {name: fields[name] for name in _TEXTS if name in fields}
+    columns |= {"clicked_at": fields["clicked_at"].cast(_TIMESTAMP), "url": fields["normal_url"]}
+    if "country" in fields:
+        columns["country_code"] = map_distinct(fields["country"], country_code, pa.string()).fill_null(UNKNOWN_COUNTRY)
+    if "status" in fields:
+        columns["status"] = map_distinct(fields["status"], _status, pa.int32())
+    return columns
 
 
 def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
@@ -133,6 +150,7 @@ def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
         pa.table({"text": texts}),
     )
     fields = {name: as_array(found[name]) for name in found.column_names}
+    fields["is_formed"] = fields["is_formed"].fill_null(False)
     return fields | {role: _or_null(fields[role]) for role in values}
 
 
@@ -152,14 +170,6 @@ def _url_reader(source: Source, tracking_parameters: tuple[str, ...]) -> Callabl
     return lambda target: normal_form(access_log_lines.url_of_target(target, base_url))
 
 
-def _as_text(values: pa.BinaryArray) -> tuple[pa.StringArray, np.ndarray]:
-    """The values as texts, and which of them are UTF-8; those that are not must not be looked at."""
-    texts = values.view(pa.string())
-    is_utf8 = np.ones(len(values), bool)
-    is_utf8[list(_not_utf8(texts, 0))] = False
-    return texts, is_utf8
-
-
 def _not_utf8(texts: pa.StringArray, first: int) -> Iterator[int]:
     """The places of texts that are not UTF-8, counted from ``first``: few, so all are looked at, then halves."""
     try:
@@ -171,16 +181,6 @@ def _not_utf8(texts: pa.StringArray, first: int) -> Iterator[int]:
         half = len(texts) // 2
         yield from _not_utf8(texts.slice(0, half), first)
         yield from _not_utf8(texts.slice(half), first + half)
-
-
-def _first_reason(checks: dict[str, np.ndarray], count: int) -> pa.Array:
-    """Of each line the first check that holds; null if none does."""
-    number = np.full(count, -1, np.int8)
-    for name in reversed(checks):
-        number[checks[name]] = _REASONS.index(name)
-    return pa.DictionaryArray.from_arrays(
-        pa.array(number, pa.int8(), mask=number < 0), pa.array(_REASONS)
-    ).dictionary_decode()
 
 
 def _is_blank(texts: pa.StringArray, is_formed: np.ndarray) -> np.ndarray:
@@ -209,10 +209,6 @@ def _sampled(texts: pa.StringArray, line: np.ndarray, is_formed: np.ndarray) -> 
     """The lines whose fields are looked at: by their number in their file, so that a second run takes the same ones."""
     is_sampled = is_formed & ((line <= FIRST_SAMPLED_LINES) | (line % SAMPLED_EVERY == 0))
     return pc.if_else(pa.array(is_sampled), texts, None)
-
-
-def _country_codes(countries: pa.Array | None) -> pa.Array | None:
-    return None if countries is None else map_distinct(countries, country_code, pa.string()).fill_null(UNKNOWN_COUNTRY)
 
 
 def _status(text: str) -> int | None:
