@@ -16,19 +16,33 @@ from spark_jobs.ingest.read_lines import LINES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-NOON = Hour.parse("2026-03-01T12")
+#: The log hour of lines that are of no other.
+HOUR = Hour.parse("2026-03-01T12")
+TRACKING = ("utm_*", "gclid")
 
 
 def lines_table(
-    raw: Sequence[bytes], *, hour: Hour = NOON, file: str = "a.log", numbers: Sequence[int] | None = None
+    raw: Sequence[bytes],
+    first_line: int = 2,
+    *,
+    hour: Hour = HOUR,
+    file: str = "a.log",
+    numbers: Sequence[int] | None = None,
 ) -> pa.Table:
-    """A table of lines of one file and log hour, numbered from 1 unless told; ``row_id`` is the number."""
-    line = list(numbers or range(1, len(raw) + 1))
-    columns = {"value": raw, "bytes": [len(value) for value in raw], "hour": [hour.number] * len(raw)}
-    return pa.table(columns | {"file": [file] * len(raw), "line": line, "row_id": line}, schema=LINES)
+    """Lines as they are read of a file, with their ends or without; ``numbers`` are their numbers, and their ids."""
+    lengths = [len(value.removesuffix(b"\n").removesuffix(b"\r")) for value in raw]
+    columns = {
+        "value": raw,
+        "bytes": lengths,
+        "hour": [hour.number] * len(raw),
+        "file": [file] * len(raw),
+        "line": numbers or range(first_line, first_line + len(raw)),
+        "row_id": numbers or range(len(raw)),
+    }
+    return pa.table({field.name: pa.array(columns[field.name], field.type) for field in LINES})
 
 
-def arrivals(source: Source, tables: Sequence[pa.Table], tracking: tuple[str, ...] = ("utm_*", "gclid")) -> pa.Table:
+def arrivals(source: Source, tables: Sequence[pa.Table], tracking: tuple[str, ...] = TRACKING) -> pa.Table:
     """The arrivals of lines, for a source that logs no client addresses."""
     return pa.concat_tables(LineParser(source, tracking, Lookups(needs_clients=False)).arrivals(tables))
 

@@ -19,7 +19,8 @@ from include.sources import JsonFields, Source
 from include.tables import UNKNOWN_COUNTRY
 from spark_jobs.ingest.lookups import MAX_AGENT_CHARACTERS, Lookups, country_reader, is_crawler, visitor_id
 from spark_jobs.ingest.parse_lines import parse_lines
-from tests.ingest.test_parse_lines import ISO, WEB, line, lines_table
+from tests.ingest.lines import lines_table
+from tests.ingest.test_parse_lines import ISO, WEB, line
 from tests.jobs.temporary_lake import make_settings
 
 DAY = date(2026, 3, 1)

@@ -18,31 +18,15 @@ from include.log_hours import Hour
 from include.sources import JsonFields, Source
 from include.tables import QUARANTINE_REASONS
 from spark_jobs.ingest.parse_lines import PARSED, parse_lines
-from spark_jobs.ingest.read_lines import LINES
+from tests.ingest.lines import TRACKING, lines_table
 
 FIELDS = {"event_id": "event_id", "time": "ts", "url": "url", "country": "geo.country", "visitor": "visitor_id",
           "referrer": "referrer", "user_agent": "user_agent", "status": "status"}  # fmt: skip
 WEB = Source(name="web", format="json", fields=JsonFields(**FIELDS))
 ACCESS = Source(name="access", format="combined", base_url="http://www.test")
 COMMON = Source(name="access", format="common", base_url="http://www.test")
-HOUR = Hour.parse("2026-03-01T12")
-TRACKING = ("utm_*", "gclid")
 NOON = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 ISO = "2026-03-01T12:30:00Z"
-
-
-def lines_table(raw: list[bytes], first_line: int = 2, hour: Hour = HOUR, file: str = "a.log") -> pa.Table:
-    """Lines as they are read of a file; with their ends or without."""
-    count = len(raw)
-    columns = {
-        "value": pa.array(raw, pa.binary()),
-        "bytes": pa.array([len(value.removesuffix(b"\n").removesuffix(b"\r")) for value in raw], pa.int64()),
-        "hour": pa.array([hour.number] * count, pa.int32()),
-        "file": pa.array([file] * count, pa.string()),
-        "line": pa.array(range(first_line, first_line + count), pa.int64()),
-        "row_id": pa.array(range(count), pa.int64()),
-    }
-    return pa.table(columns, schema=LINES)
 
 
 def parse(raw: list[bytes], source: Source = WEB, first_line: int = 2) -> list[dict[str, Any]]:
