@@ -242,6 +242,9 @@ AIRFLOW_DEFAULTS = {
     "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
 }
 
+#: Clickmill's modules, and what keeps a secret out of what Spark's workers print.
+PYTHONPATH = os.pathsep.join(map(str, (REPOSITORY, REPOSITORY / "ops" / "python_site")))
+
 
 def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, base: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of supervisord and with it of every service. It holds secrets."""
@@ -280,7 +283,7 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_CONNECT_AUTHENTICATE_TOKEN": keys.spark_token,
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), base.get("PATH", os.defpath))),
-        "PYTHONPATH": str(REPOSITORY),
+        "PYTHONPATH": PYTHONPATH,
         "PYTHONUNBUFFERED": "1",
         "GX_ANALYTICS_ENABLED": "false",
         "TZ": "UTC",

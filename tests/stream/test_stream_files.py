@@ -22,6 +22,7 @@ from include.stream_position import has_passed, is_settleable
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, STREAM_PROGRESS
 from samples.sample_logs import SampleSpec, make_sample
 from tests.jobs.temporary_lake import SOURCES, TemporaryLake, click, make_settings
+from tests.spark_server import UsedSpark
 from tests.stream.broken_checkpoint import forget_end_of_batch
 from tests.stream.files_lake import FilesLake, in_order_of_names
 from tests.stream.streamed_home import wait_until
@@ -125,6 +126,16 @@ def test_files_are_read_as_they_appear_and_an_hour_is_settled_when_it_is_closed_
     assert is_settleable(settings, source, HOUR, HOUR.end + timedelta(minutes=source.grace_minutes))
     rows = [row for row in landed.rows(STREAM_PROGRESS) if row["rows"]]
     assert all(row["lag"] is None and row["partition"] is None for row in rows)
+
+
+def test_the_servers_token_is_not_in_its_log(landed: FilesLake, used_spark: UsedSpark) -> None:
+    if used_spark.logs is None:
+        pytest.skip("of a Spark server that was given the log is not known")
+    landed.land(str(HOUR), {"one.json": lines_of("a")})
+    landed.read_all()
+    log = (used_spark.logs / "spark-connect.out").read_text(encoding="utf-8")
+    assert "ForeachBatch worker is starting with url" in log, "Spark prints where it connects to"
+    assert used_spark.remote.partition("token=")[2] not in log
 
 
 def test_progress_counts_each_line_once(landed: FilesLake) -> None:
