@@ -22,7 +22,7 @@ def test_a_micro_batch_that_is_written_twice_at_once_is_there_once(spark: SparkS
     writer = Lake(spark, lake.settings)
     rows = spark.range(3).selectExpr(
         "'web' AS source", "DATE'2026-03-01' AS log_date", "8 AS log_hour", "'clicks/0' AS file", "id AS line",
-        "'not_json' AS reason", "'x' AS raw",
+        "'not_json' AS reason", "'x' AS raw", "1 AS bytes",
     )  # fmt: skip
     for batch_id in range(4):
         append = partial(writer.append, QUARANTINED_CLICKS, rows, StreamTransaction("stream", batch_id))

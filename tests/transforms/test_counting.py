@@ -116,24 +116,25 @@ def test_bucket_is_the_partition_that_repartition_chooses(spark: SparkSession, b
 
 
 def test_outcomes_of_lines_add_up(spark: SparkSession) -> None:
-    from spark_jobs.transforms.account_for_lines import count_out_of_order, count_outcomes
+    from spark_jobs.transforms.account_for_lines import count_outcomes
 
     rng = random.Random(2)
     midnight = datetime(2026, 3, 1, tzinfo=UTC)
     lines = []
     for line in range(2000):
         hour, file = rng.randrange(3), rng.randrange(2)
-        # As read_lines numbers them: the file in the upper bits, the line in the lower ones.
+        # As in the arrivals: the file in the upper bits, the line in the lower ones.
         row_id = (hour * 2 + file) << 33 | line
         reason = rng.choice([None, None, "not_json", "bad_url"])
         clicked_at = None if reason == "not_json" else midnight + timedelta(seconds=rng.randrange(4 * 3600))
-        lines.append((row_id, date(2026, 3, 1), hour, "ab"[file], line, reason, clicked_at, f"e{line}"))
+        late = None if reason else rng.random() < 0.3
+        lines.append((row_id, date(2026, 3, 1), hour, "ab"[file], line, reason, clicked_at, f"e{line}", late))
     is_formed = {row[0] for row in lines if row[5] is None}
     duplicates = {row_id: 492_000 for row_id in is_formed if rng.random() < 0.1}
     parsed = spark.createDataFrame(
         lines,
         "row_id BIGINT, log_date DATE, log_hour INT, file STRING, line BIGINT, reason STRING, clicked_at TIMESTAMP, "
-        "event_id STRING",
+        "event_id STRING, is_out_of_order BOOLEAN",
     ).repartition(5)
     dropped = spark.createDataFrame(list(duplicates.items()), "row_id BIGINT, first_hour INT")
 
@@ -151,13 +152,9 @@ def test_outcomes_of_lines_add_up(spark: SparkSession) -> None:
     assert found == expected
     assert sum(row["lines"] for row in outcomes) == len(lines)
 
-    out_of_order: Counter[int] = Counter()
-    latest: dict[tuple[int, str], datetime] = {}
-    for row in lines:
-        if row[5] is None:
-            before = latest.get((row[2], row[3]))
-            if before is not None and row[6] < before and row[0] not in duplicates:
-                out_of_order[number(midnight) + row[2]] += 1
-            latest[row[2], row[3]] = max(row[6], before or row[6])
-    counted = count_out_of_order(parsed, dropped).collect()
-    assert {row["log_hour_number"]: row["out_of_order"] for row in counted} == out_of_order
+    late = Counter(number(midnight) + row[2] for row in lines if row[8] and row[0] not in duplicates)
+    of_accepted: Counter[int] = Counter()
+    for row in outcomes:
+        if row["reason"] is None and row["first_hour"] is None:
+            of_accepted[row["log_hour_number"]] += row["out_of_order"]
+    assert of_accepted == late
