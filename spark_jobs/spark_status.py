@@ -29,6 +29,8 @@ log = logging.getLogger("clickmill")
 
 #: How long the API may take to know the end of what has ended; it usually takes some ten milliseconds.
 PATIENCE_SECONDS = 10.0
+#: How often a list is asked for that is not found.
+_TRIES = 3
 _PAUSE_SECONDS = 0.03
 #: The API gives 20 of a list unless told.
 _ALL = 1_000_000
@@ -286,15 +288,20 @@ class SparkStatus:
         if path != "applications":
             path = f"applications/{urllib.parse.quote(self.application)}/{path}"
         url = root + path + ("?" + urllib.parse.urlencode(parameters) if parameters else "")
-        try:
-            with self._opener.open(url, timeout=PATIENCE_SECONDS) as answer:
-                return orjson.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            if error.code == 404 and absent_is_none:
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                with self._opener.open(url, timeout=PATIENCE_SECONDS) as answer:
+                    return orjson.loads(answer.read())
+            except urllib.error.HTTPError as error:
+                if error.code == 404 and absent_is_none:
+                    return None
+                # Spark answers so too when it forgets one of its oldest queries while it lists them.
+                if error.code != 404 or not tries_left:
+                    self._warn(f"{url} answers {error.code}")
+                    return None
+            except (OSError, ValueError) as error:
+                self._warn(f"{url} does not answer as Spark's REST API does ({error})")
                 return None
-            self._warn(f"{url} answers {error.code}")
-        except (OSError, ValueError) as error:
-            self._warn(f"{url} does not answer as Spark's REST API does ({error})")
         return None
 
     def _warn(self, problem: str) -> None:
