@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from include.landing import LandedHour, hour_folder, look_at, printed_name
+from include.landing import LandedHour, hour_folder, look_at
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
 from include.sources import Source
@@ -27,10 +27,7 @@ class FilesPosition:
         landed = look_at(self.settings.landing, self.source.name, log_hour)
         if not landed.is_closed:
             return False
-        read = self._read_files(log_hour)
-        # Spark passes over files of no bytes.
-        unread = [file for file in landed.files if printed_name(file) not in read and file.stat().st_size]
-        return not landed.others and not unread
+        return not landed.unread(self._read_files(log_hour))
 
     def landed(self, log_hour: Hour, batches: Sequence[Mapping[str, Any]]) -> LandedHour:
         """The hour as it is in the landing zone."""

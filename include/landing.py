@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -22,6 +23,11 @@ class LandedHour:
     size_bytes: int
     is_closed: bool
     others: tuple[Path, ...] = ()
+
+    def unread(self, read: Collection[str]) -> list[str]:
+        """The names of what was not read, given those that were; of a file of no bytes there is nothing to read."""
+        files = [path for path in self.files if printed_name(path) not in read and path.stat().st_size]
+        return sorted(printed_name(path) for path in (*self.others, *files))
 
 
 def hour_folder(landing: Path, source: str, log_hour: Hour) -> Path:

@@ -10,7 +10,7 @@ from datetime import datetime
 from pyspark.sql import Row
 
 from include.json_fields import SampledFields, sampled_fields
-from include.landing import LandedHour, printed_name
+from include.landing import LandedHour
 from include.log_hours import Hour
 from include.sources import Source
 from spark_jobs.ingest.read_lines import ReadFile
@@ -93,17 +93,12 @@ class HourAccount:
             len(landed.files),
             landed.size_bytes,
             sorted(self.damaged_files),
-            self._unread(landed),
+            landed.unread(self.files),
             landed.is_closed,
             sorted(self.click_hours),
             *sampled_columns(self.sampled),
             now,
         )
-
-    def _unread(self, landed: LandedHour) -> list[str]:
-        """The names of what is in the landing partition and was not read; in a file of no bytes there is nothing."""
-        files = [path for path in landed.files if printed_name(path) not in self.files and path.stat().st_size]
-        return sorted(printed_name(path) for path in (*landed.others, *files))
 
 
 def sampled_columns(sampled: SampledFields | None) -> tuple[object, object]:
