@@ -23,7 +23,7 @@ def compile_command(name: str, upgrade: bool) -> list[str]:
     return [
         f"{REPOSITORY}/.venv/bin/uv", "pip", "compile", "--quiet", "--universal",
         "--python-version", ".".join(map(str, OLDEST_PYTHON)),
-        "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links",
+        "--override", "requirements-overrides.in", "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links",
         "--custom-compile-command", "make lock", *(("--upgrade",) if upgrade else ()),
         f"{name}.in", "-o", f"{name}.txt",
     ]  # fmt: skip

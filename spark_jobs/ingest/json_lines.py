@@ -37,7 +37,7 @@ def strict_json(texts: pa.StringArray) -> pa.StringArray:
 
 
 def extraction(fields: JsonFields) -> tuple[str, str, dict[str, str]]:
-    """SQL over the column ``text``: ``object``, whether that is a JSON object, and each role's text as part of it.
+    """SQL that makes a table of ``lines``; of its columns, whether that is a JSON object, and each role's text.
 
     A value of another type than text is its JSON; of a name that comes twice in an object the first is taken.
     """
@@ -48,7 +48,8 @@ def extraction(fields: JsonFields) -> tuple[str, str, dict[str, str]]:
         values[role] = f"object['tree{number}']" + "".join(f"[{quoted(part)}]" for part in path)
     is_object = "json_valid(text) AND ltrim(text, ' \t\r\n') LIKE '{%'"
     parts = ", ".join(f"tree{n} := json_transform(text, {quoted(json.dumps(tree))})" for n, tree in enumerate(trees))
-    return f"CASE WHEN {is_object} THEN struct_pack({parts}) END", "object IS NOT NULL", values
+    table = f"SELECT CASE WHEN {is_object} THEN struct_pack({parts}) END AS object FROM lines"
+    return table, "object IS NOT NULL", values
 
 
 def _add(trees: list[dict[str, Any]], path: tuple[str, ...]) -> int:

@@ -6,7 +6,7 @@ a topic all come here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -85,7 +85,7 @@ def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]
     """The lines as texts, null for those that are too long or not UTF-8; and which are UTF-8."""
     texts = as_array(lines["value"]).view(pa.string())
     is_utf8 = np.ones(len(texts), bool)
-    is_utf8[list(_not_utf8(texts, 0))] = False
+    is_utf8[_not_utf8(texts)] = False
     return pc.if_else(pa.array(is_utf8 & ~_is_too_long(lines, source)), texts, None), is_utf8
 
 
@@ -136,15 +136,15 @@ def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
 def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
     """The mapped roles' texts, null where absent or only spaces; ``is_formed``; ``clicked_at`` in microseconds."""
     if source.fields is not None:
-        structure, is_formed, values = json_lines.extraction(source.fields)
+        table, is_formed, values = json_lines.extraction(source.fields)
         texts = json_lines.strict_json(texts)
     else:
-        structure, is_formed, values = access_log_lines.extraction(source.format)
+        table, is_formed, values = access_log_lines.extraction(source.format)
     if "visitor" in values:
         values["visitor_id"] = values.pop("visitor")
     parts = ", ".join(f"{value} AS {role}" for role, value in values.items())
     found = run_sql(
-        f"WITH taken AS MATERIALIZED (SELECT {structure} AS object FROM lines),"
+        f"WITH taken AS MATERIALIZED ({table}),"
         f" parts AS (SELECT {is_formed} AS is_formed, {parts} FROM taken)"
         f" SELECT *, {clicked_at('time', source)} AS clicked_at FROM parts",
         pa.table({"text": texts}),
@@ -170,17 +170,21 @@ def _url_reader(source: Source, tracking_parameters: tuple[str, ...]) -> Callabl
     return lambda target: normal_form(access_log_lines.url_of_target(target, base_url))
 
 
-def _not_utf8(texts: pa.StringArray, first: int) -> Iterator[int]:
-    """The places of texts that are not UTF-8, counted from ``first``: few, so all are looked at, then halves."""
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        if len(texts) == 1:
-            yield first
-            return
-        half = len(texts) // 2
-        yield from _not_utf8(texts.slice(0, half), first)
-        yield from _not_utf8(texts.slice(half), first + half)
+def _not_utf8(texts: pa.StringArray) -> list[int]:
+    """The places of texts that are not UTF-8: few, so all are looked at at once, then halves."""
+    found = []
+    parts = [(0, len(texts))]
+    while parts:
+        first, count = parts.pop()
+        try:
+            texts.slice(first, count).validate(full=True)
+        except pa.ArrowInvalid:
+            if count == 1:
+                found.append(first)
+            else:
+                half = count // 2
+                parts += [(first, half), (first + half, count - half)]
+    return found
 
 
 def _is_blank(texts: pa.StringArray, is_formed: np.ndarray) -> np.ndarray:

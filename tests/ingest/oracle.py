@@ -179,7 +179,7 @@ def _as_number(text: str) -> str:
 
 
 def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
-    """The line is taken apart from left to right; of what may be the time, the first after which the rest fits."""
+    """The line is taken apart from left to right; the time is what first stands in brackets before a quote."""
     client, rest = _word(text)
     _, rest = _word(rest)
     if client is None or rest is None:
@@ -188,14 +188,15 @@ def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
         if letter != "[":
             continue
         end = rest.find("]", place)
-        if end <= place + 1:
+        if end <= place + 1 or not rest[end + 1 :].startswith(' "'):
             continue
         found = _after_time(rest[end + 1 :], source.format == "combined")
-        if found is not None:
-            parts = {"client_address": client, "time": rest[place + 1 : end]} | found
-            request = parts.pop("request")
-            fields = {name: None if part == "-" else part for name, part in parts.items()}
-            return fields | {"url": None if request == "-" else _asked_for(request, source.base_url or "")}
+        if found is None:
+            break
+        parts = {"client_address": client, "time": rest[place + 1 : end]} | found
+        request = parts.pop("request")
+        fields = {name: None if part == "-" else part for name, part in parts.items()}
+        return fields | {"url": None if request == "-" else _asked_for(request, source.base_url or "")}
     return _Unformed()
 
 
