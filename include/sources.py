@@ -131,7 +131,7 @@ class Source(BaseModel):
     grace_minutes: int = Field(15, ge=0)
     oldest_hours: int = Field(168, ge=1)
     newest_minutes: int = Field(10, ge=0)
-    max_line_bytes: int = Field(65536, ge=256, le=2**23)
+    max_line_bytes: int = Field(65536, ge=256, le=2**22)
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     checks: tuple[ConfiguredCheck, ...] = ()
     unwatched_fields: tuple[FieldPath, ...] = ()

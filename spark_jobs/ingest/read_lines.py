@@ -28,7 +28,7 @@ LINES = pa.schema(
 )
 
 #: Lines are cut and parsed in pieces of about so many bytes, which a line that is kept fits into.
-PIECE_BYTES = 1 << 24
+PIECE_BYTES = 1 << 23
 #: So much of a line that is longer than a piece is kept: all that quarantine shows, at four bytes a character.
 _KEPT_BYTES = 4 * MAX_RAW_CHARACTERS
 _NEW_LINE, _CARRIAGE_RETURN = 10, 13
