@@ -116,10 +116,24 @@ CLICKS = Table(
             required=False,
         ),
         Column("line", "BIGINT", "Line number from 1 there, or offset; null as above.", required=False),
+        Column("is_out_of_order", "BOOLEAN", "Whether a line before it in its file, or partition, is of a later time."),
     ),
     key=("source", "event_id"),
     partitioned_by=_BY_LOG_HOUR,
     statistics=("click_date", "click_hour", "clicked_at"),
+)
+
+DUPLICATE_CLICKS = Table(
+    name="duplicate_clicks",
+    grain="one click that was dropped, because its event id had arrived before",
+    columns=(
+        *CLICKS.columns,
+        Column("first_log_date", "DATE", "Day, UTC, of the log hour of the click in clicks that has its event id."),
+        Column("first_log_hour", "INT", "Hour, UTC, 0 to 23, of that log hour."),
+    ),
+    key=("source", "log_date", "log_hour", "file", "line"),
+    partitioned_by=_BY_LOG_HOUR,
+    statistics=("click_date", "click_hour"),
 )
 
 QUARANTINED_CLICKS = Table(
@@ -171,7 +185,6 @@ INGEST_ACCOUNTING = Table(
         Column("out_of_order", "BIGINT", "Accepted lines older than a well-formed line before them in the same file."),
         Column("first_clicked_at", "TIMESTAMP", "Earliest accepted click; null without clicks.", required=False),
         Column("last_clicked_at", "TIMESTAMP", "Latest accepted click; null without clicks.", required=False),
-        Column("ids_hash", "BIGINT", "Exclusive or of the accepted event ids' xxhash64; 0 without ids."),
         Column("files", "INT", "Data files in the landing partition."),
         Column("bytes", "BIGINT", "Their size as stored."),
         Column("damaged_files", "ARRAY<STRING>", "Files that broke off; their lines before the damage count."),
@@ -179,6 +192,17 @@ INGEST_ACCOUNTING = Table(
         Column("is_closed", "BOOLEAN", "Whether _SUCCESS was there; false: ingested after the grace time."),
         Column("click_hours", "ARRAY<STRING>", "Click hours this log hour touches or, in earlier runs, touched."),
         *_SAMPLED,
+        Column(
+            "is_complete",
+            "BOOLEAN",
+            "Whether the other tables have what this row says; false: an ingest has begun to write them, and has not "
+            "ended.",
+        ),
+        Column(
+            "changed_later",
+            "ARRAY<STRING>",
+            "While it is not complete, the later log hours of which clicks become duplicates, or the reverse.",
+        ),
         Column("ingested_at", "TIMESTAMP", "When this row was written."),
     ),
     key=_BY_LOG_HOUR,
@@ -434,7 +458,6 @@ STREAM_BATCHES = Table(
         ),
         Column("first_clicked_at", "TIMESTAMP", "Earliest accepted click; null without clicks.", required=False),
         Column("last_clicked_at", "TIMESTAMP", "Latest accepted click; null without clicks.", required=False),
-        Column("ids_hash", "BIGINT", "Exclusive or of the accepted event ids' xxhash64; 0 without ids."),
         Column("click_hours", "ARRAY<STRING>", "Click hours that the accepted clicks touch."),
         *_SAMPLED,
         Column("written_at", "TIMESTAMP", "When the batch's rows were in the tables."),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from pyspark.sql import Row
 
@@ -13,6 +14,7 @@ from include.json_fields import SampledFields, sampled_fields
 from include.landing import LandedHour
 from include.log_hours import Hour
 from include.sources import Source
+from include.tables import INGEST_ACCOUNTING
 from spark_jobs.ingest.read_lines import ReadFile
 
 
@@ -35,7 +37,6 @@ class HourAccount:
     click_hours: set[str] = field(default_factory=set)
     first_clicked_at: datetime | None = None
     last_clicked_at: datetime | None = None
-    ids_hash: int = 0
     sampled: SampledFields | None = None
 
     def add_accepted(self, row: Row, log_hour: Hour, click_hour: Hour) -> None:
@@ -46,7 +47,6 @@ class HourAccount:
         self.click_hours.add(str(click_hour))
         self.first_clicked_at = min(filter(None, (self.first_clicked_at, row["first_clicked_at"])))
         self.last_clicked_at = max(filter(None, (self.last_clicked_at, row["last_clicked_at"])))
-        self.ids_hash ^= row["ids_hash"] or 0
 
     def add(self, other: HourAccount) -> None:
         """Count other lines of the same log hour."""
@@ -61,7 +61,6 @@ class HourAccount:
         self.click_hours |= other.click_hours
         self.first_clicked_at = min(filter(None, (self.first_clicked_at, other.first_clicked_at)), default=None)
         self.last_clicked_at = max(filter(None, (self.last_clicked_at, other.last_clicked_at)), default=None)
-        self.ids_hash ^= other.ids_hash
         if other.sampled is not None:
             self.sampled = self.sampled + other.sampled if self.sampled else other.sampled
 
@@ -73,7 +72,15 @@ class HourAccount:
         addresses = [source.fields.client_address] if source.fields.client_address else []
         self.sampled = sampled.less(left_out=source.unwatched_fields, without_example=addresses)
 
-    def as_row(self, source: str, landed: LandedHour, now: datetime) -> tuple[object, ...]:
+    def as_row(
+        self,
+        source: str,
+        landed: LandedHour,
+        now: datetime,
+        *,
+        is_complete: bool = True,
+        changed_later: Sequence[str] = (),
+    ) -> tuple[object, ...]:
         """A row of ``ingest_accounting``, in its columns' order."""
         return (
             source,
@@ -89,7 +96,6 @@ class HourAccount:
             self.out_of_order,
             self.first_clicked_at,
             self.last_clicked_at,
-            self.ids_hash,
             len(landed.files),
             landed.size_bytes,
             sorted(self.damaged_files),
@@ -97,8 +103,31 @@ class HourAccount:
             landed.is_closed,
             sorted(self.click_hours),
             *sampled_columns(self.sampled),
+            is_complete,
+            list(changed_later),
             now,
         )
+
+
+def recounted(row: Mapping[str, Any], account: HourAccount, now: datetime) -> tuple[object, ...]:
+    """A row of ``ingest_accounting`` of a log hour whose clicks are others now, and whose lines are the same."""
+    sampled = SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"]) if row["sampled_lines"] else None
+    as_written = {
+        "quarantined_by_reason": dict(row["quarantined_by_reason"]),
+        "sampled_fields": sampled_columns(sampled)[1],
+    }
+    changed = {
+        "accepted": account.accepted,
+        "duplicates": account.duplicates_of.total(),
+        "duplicates_of": dict(account.duplicates_of),
+        "late": account.late,
+        "out_of_order": account.out_of_order,
+        "first_clicked_at": account.first_clicked_at,
+        "last_clicked_at": account.last_clicked_at,
+        "click_hours": sorted(account.click_hours),
+        "ingested_at": now,
+    }
+    return tuple((dict(row) | as_written | changed)[name] for name in INGEST_ACCOUNTING.column_names)
 
 
 def sampled_columns(sampled: SampledFields | None) -> tuple[object, object]:
@@ -109,7 +138,8 @@ def sampled_columns(sampled: SampledFields | None) -> tuple[object, object]:
 def accounts_of(hours: Iterable[Hour], read: Iterable[ReadFile], outcomes: Iterable[Row]) -> dict[Hour, HourAccount]:
     """One account per log hour, of no lines where there were none.
 
-    ``outcomes`` are the rows of ``spark_jobs.transforms.account_for_lines``.
+    ``outcomes`` are the rows of ``spark_jobs.transforms.account_for_lines``. A log hour of which nothing is ``read``
+    has no lines; what became of its stored ones is counted all the same.
     """
     accounts = {hour: HourAccount() for hour in hours}
     for of_file in read:

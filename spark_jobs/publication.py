@@ -16,7 +16,7 @@ from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange, by_day
 from include.publication import COLUMNS, HELD, SUITE, ClickHourState, Findings, click_hour_state, event_row
 from include.stored_rows import Filters
-from include.tables import AGGREGATES, CLICKS_BY_COUNTRY_HOURLY, QUALITY_RESULTS, Table
+from include.tables import AGGREGATES, QUALITY_RESULTS, Table
 from spark_jobs.io import Lake, click_hours_predicate
 from spark_jobs.quality_log import append_results
 from spark_jobs.steps import at_once
@@ -102,27 +102,32 @@ def _published_rows(lake: Lake, published: Table, hours: Iterable[Hour]) -> pa.T
 
 
 def _counted_at(lake: Lake, hours: Iterable[Hour]) -> dict[Hour, datetime]:
-    """When each click hour was counted; without those that have no clicks, or have lost a file of their counts.
+    """When each click hour was counted last, by any key; without those that have no clicks, or have lost a file.
 
-    That a file is lost is what the suite ``layout`` finds, and holds the hour for.
+    An aggregation that was killed may have counted by one key only: what it has counted nobody has validated. That a
+    file is lost is what the suite ``layout`` finds, and holds the hour for.
     """
     hours = sorted(hours)
-    try:
-        rows = _count_times(lake, [("click_date", "in", sorted({hour.day for hour in hours}))])
-    except FileNotFoundError:
-        rows = [row for hour in hours for row in _count_times_if_there(lake, hour)]
     newest: dict[Hour, datetime] = {}
-    for row in rows:
-        hour = Hour.of(row["click_date"], row["click_hour"])
-        newest[hour] = max(row["counted_at"], newest.get(hour, row["counted_at"]))
+    for table in AGGREGATES:
+        try:
+            rows = _count_times(lake, table, [("click_date", "in", sorted({hour.day for hour in hours}))])
+        except FileNotFoundError:
+            rows = [row for hour in hours for row in _count_times_if_there(lake, table, hour)]
+        for row in rows:
+            hour = Hour.of(row["click_date"], row["click_hour"])
+            newest[hour] = max(row["counted_at"], newest.get(hour, row["counted_at"]))
     return newest
 
 
-def _count_times_if_there(lake: Lake, hour: Hour) -> list[dict[str, Any]]:
+def _count_times_if_there(lake: Lake, table: Table, hour: Hour) -> list[dict[str, Any]]:
     with suppress(FileNotFoundError):
-        return _count_times(lake, [("click_date", "=", hour.day), ("click_hour", "=", hour.hour)])
+        return _count_times(lake, table, [("click_date", "=", hour.day), ("click_hour", "=", hour.hour)])
     return []
 
 
-def _count_times(lake: Lake, of_these: Filters) -> list[dict[str, Any]]:
-    return lake.read_rows(CLICKS_BY_COUNTRY_HOURLY, ("click_date", "click_hour", "counted_at"), of_these)
+def _count_times(lake: Lake, table: Table, of_these: Filters) -> list[dict[str, Any]]:
+    rows = lake.read_table(table, ("click_date", "click_hour", "counted_at"), of_these)
+    newest = rows.group_by(["click_date", "click_hour"]).aggregate([("counted_at", "max")])
+    found: list[dict[str, Any]] = newest.rename_columns({"counted_at_max": "counted_at"}).to_pylist()
+    return found

@@ -125,7 +125,6 @@ def _account(rows: Iterable[Mapping[str, Any]]) -> HourAccount:
                 click_hours=set(row["click_hours"]),
                 first_clicked_at=row["first_clicked_at"],
                 last_clicked_at=row["last_clicked_at"],
-                ids_hash=row["ids_hash"],
                 # Null where none was sampled, and in rows of earlier versions.
                 sampled=SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"])
                 if row.get("sampled_lines")

@@ -90,7 +90,6 @@ class StreamIngest:
                 part.account.out_of_order,
                 part.account.first_clicked_at,
                 part.account.last_clicked_at,
-                part.account.ids_hash,
                 sorted(part.account.click_hours),
                 *sampled_columns(part.account.sampled),
                 now,

@@ -2,7 +2,8 @@
 
 A click hour may be touched by many log hours: late clicks, several sources. It belongs to the run of the log hour that
 was ingested into it last: that run sees all its clicks. Other runs leave it alone, so that runs side by side neither
-judge a click hour in between nor publish what nobody has checked.
+judge a click hour in between nor publish what nobody has checked. An ingest that has not ended, because it was killed,
+is the last one of all: what it has written may be half of it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _COLUMNS = (
     "unread_files",
     "is_closed",
     "click_hours",
+    "is_complete",
+    "changed_later",
     "ingested_at",
 )
 
@@ -41,8 +44,9 @@ class TouchedHours:
 
     ``own`` are those that belong to these log hours, in order. ``left`` are the others, with the log hour, such as
     ``web 2026-03-01T06``, that each belongs to. ``log_hours_of`` has, of both, all log hours that touch them, with
-    the moment each was ingested. ``absent`` are those, such as ``web 2026-03-01T07``, that have not been ingested;
-    ``accounts`` has the accounting of the others.
+    the moment each was ingested. ``absent`` are those, such as ``web 2026-03-01T07``, that have not been ingested, or
+    not to the end; ``accounts`` has the accounting of the others. ``unfinished`` are all log hours around them of
+    which an ingest has not ended.
     """
 
     own: list[Hour]
@@ -50,11 +54,14 @@ class TouchedHours:
     log_hours_of: dict[Hour, dict[str, datetime]]
     absent: frozenset[str]
     accounts: list[dict[str, Any]]
+    unfinished: frozenset[str]
 
     def described_left(self) -> list[str]:
         """A line for each click hour that is left to another run."""
         return [
-            f"  {hour} is left to the run of {owner}, which was ingested later" for hour, owner in self.left.items()
+            f"  {hour} is left to the run of {owner}, "
+            + ("whose ingest has not ended" if owner in self.unfinished else "which was ingested later")
+            for hour, owner in self.left.items()
         ]
 
 
@@ -68,24 +75,28 @@ def touched_click_hours(
     """
     rows = _accounting_around(lake, log_hours)
     asked = {f"{source.name} {hour}" for source in sources for hour in log_hours}
-    missing = sorted(asked - rows.keys())
+    unfinished = _unfinished(rows)
+    missing = sorted(asked - (rows.keys() - unfinished))
     if missing and not (allow_absent and len(missing) < len(asked)):
         name, hour = missing[0].split()
         raise ClickmillError(
-            f"{missing[0]} has not been ingested ({len(missing)} of {len(asked)} log hours); "
+            f"{missing[0]} has not been ingested{', not to the end' if missing[0] in unfinished else ''} "
+            f"({len(missing)} of {len(asked)} log hours); "
             f"run: python -m spark_jobs.ingest_clicks --source {name} --hour {hour}"
         )
     touching = _touching(rows)
     own, left = [], {}
     ingested = asked - set(missing)
     for click_hour in sorted({Hour.parse(hour) for log_hour in ingested for hour in rows[log_hour]["click_hours"]}):
-        last = max(touching[click_hour].items(), key=lambda of: (of[1], of[0] in asked))[0]
+        last = max(touching[click_hour].items(), key=lambda of: (of[0] in unfinished, of[1], of[0] in asked))[0]
         if last in asked:
             own.append(click_hour)
         else:
             left[click_hour] = last
     accounts = [rows[log_hour] for log_hour in sorted(ingested)]
-    return TouchedHours(own, left, {hour: touching[hour] for hour in [*own, *left]}, frozenset(missing), accounts)
+    return TouchedHours(
+        own, left, {hour: touching[hour] for hour in [*own, *left]}, frozenset(missing), accounts, unfinished
+    )
 
 
 def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[str, datetime]:
@@ -99,6 +110,13 @@ def _touching(rows: Mapping[str, Mapping[str, Any]]) -> dict[Hour, dict[str, dat
         for click_hour in row["click_hours"]:
             touching.setdefault(Hour.parse(click_hour), {})[log_hour] = row["ingested_at"].astimezone(UTC)
     return touching
+
+
+def _unfinished(rows: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """The log hours of which an ingest has not ended, those included of which it was changing the duplicates."""
+    killed = [row for row in rows.values() if not row["is_complete"]]
+    of_these = {f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}" for row in killed}
+    return frozenset(of_these | {f"{row['source']} {hour}" for row in killed for hour in row["changed_later"]})
 
 
 def reach_of_log_hours(settings: Settings) -> timedelta:

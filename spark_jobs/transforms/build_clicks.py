@@ -1,4 +1,4 @@
-"""Arrivals, less the duplicates: the rows of ``clicks``; and those of ``quarantined_clicks``."""
+"""Arrivals as rows of ``clicks`` and of ``quarantined_clicks``."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from pyspark.sql import functions as F
 from include.tables import CLICKS, QUARANTINED_CLICKS
 
 
-def accepted_lines(arrivals: DataFrame, duplicates: DataFrame) -> DataFrame:
-    """The arrivals that become clicks: well-formed, and the first of their ids."""
-    return arrivals.where("reason IS NULL").join(F.broadcast(duplicates.select("row_id")), "row_id", "left_anti")
-
-
-def build_clicks(accepted: DataFrame, source: str) -> DataFrame:
-    """One row per accepted line, as ``clicks`` declares it."""
+def build_clicks(accepted: DataFrame, source: str, *further: str) -> DataFrame:
+    """One row per well-formed line, as ``clicks`` declares it, and further columns that it has."""
     columns = {"source": F.lit(source), "click_date": F.to_date("clicked_at"), "click_hour": F.hour("clicked_at")}
-    return accepted.withColumns(columns).select(*CLICKS.column_names)
+    return accepted.withColumns(columns).select(*CLICKS.column_names, *further)
 
 
 def quarantine(arrivals: DataFrame, source: str) -> DataFrame:

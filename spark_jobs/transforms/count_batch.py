@@ -13,8 +13,8 @@ def count_batch(rows: DataFrame) -> DataFrame:
 
     ``rows`` are arrivals less duplicates, and what was read. The outcome is read (``is_read``; of all lines, with their
     ``bytes``, first and last line and ``damage``), quarantined (``reason`` set) or accepted (``click_hour``, hours
-    since 1970, set). ``ids_hash`` is the exclusive or of the ids' xxhash64; ``out_of_order`` of the lines are older
-    than a well-formed line before them in the file and the micro-batch.
+    since 1970, set). ``out_of_order`` of the lines are older than a well-formed line before them in the file and the
+    micro-batch.
     """
     is_read = F.col("read").isNotNull()
     click_hour = F.floor(F.unix_seconds("clicked_at") / 3600).cast("int")
@@ -29,7 +29,6 @@ def count_batch(rows: DataFrame) -> DataFrame:
             F.max("read.damage").alias("damage"),
             F.min("clicked_at").alias("first_clicked_at"),
             F.max("clicked_at").alias("last_clicked_at"),
-            F.bit_xor(F.xxhash64("event_id")).alias("ids_hash"),
             F.count_if("is_out_of_order").alias("out_of_order"),
         )
     )

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from include.check_settings import ConfiguredCheck
 from include.tables import Table
-from spark_jobs.transforms.drop_duplicates import log_hour_number
+from spark_jobs.ingest.duplicates import log_hour_number
 from spark_jobs.transforms.row_rules import click_rules, configured_rules, count_rules, is_misplaced
 
 _LOG_HOUR = ("source", "log_date", "log_hour")

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from include.check_settings import ConfiguredCheck
 from include.tables import CLICKS, QUARANTINE_REASONS, UNKNOWN_COUNTRY, VISITOR_COUNT_STANDARD_ERROR, Table
 from spark_jobs.ingest.countries import COUNTRY_CODES
-from spark_jobs.transforms.drop_duplicates import log_hour_number
+from spark_jobs.ingest.duplicates import log_hour_number
 from spark_jobs.transforms.groupings import FieldsGrouping
 
 #: So many standard errors a visitor count may be above its clicks: with more rows than there are, none is.

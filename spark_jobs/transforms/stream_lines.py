@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs.ingest.duplicates import log_hour_number
 from spark_jobs.transforms.columns import let
-from spark_jobs.transforms.drop_duplicates import log_hour_number
 
 _LOG_HOUR = r"/log_date=(\d{4}-\d\d-\d\d)/log_hour=(\d\d)/[^/]+$"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -14,51 +14,89 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-#: Event id, log hour as a number, file, line, row id.
-Arrival = tuple[str, int, str, int, int]
 EXAMPLES = 400
 
 
-def _duplicates_in_python(arrivals: list[Arrival], before: list[tuple[str, int]], lateness: int) -> dict[int, int]:
-    """Row id to the winner's hour: one arrival after the other, in the order in which they came."""
-    merged = [(hour, "", 0, event_id, None) for event_id, hour in before]
-    merged += [(hour, file, line, event_id, row_id) for event_id, hour, file, line, row_id in arrivals]
+class Arrival(NamedTuple):
+    event_id: str
+    hour: int
+    file: str
+    line: int
+
+
+def _first_hours(arrivals: list[Arrival], lateness: int) -> dict[Arrival, int]:
+    """Of each arrival the hour of the accepted one: one after the other, in the order in which they came."""
     last_accepted: dict[str, int] = {}
-    duplicates = {}
-    for hour, _, _, event_id, row_id in sorted(merged, key=lambda arrival: arrival[:4]):
-        accepted = last_accepted.get(event_id)
-        if row_id is not None and accepted is not None and hour - accepted <= lateness:
-            duplicates[row_id] = accepted
-        else:
-            last_accepted[event_id] = hour
-    return duplicates
+    accepted: dict[Arrival, int] = {}
+    for arrival in sorted(arrivals, key=lambda arrival: arrival[1:]):
+        last = last_accepted.get(arrival.event_id)
+        if last is None or arrival.hour - last > lateness:
+            last_accepted[arrival.event_id] = arrival.hour
+        accepted[arrival] = last_accepted[arrival.event_id]
+    return accepted
+
+
+def _some_arrivals(rng: random.Random, event_id: str, hours: range) -> list[Arrival]:
+    places = {(rng.choice(hours), rng.choice("ab"), rng.randrange(3)) for _ in range(rng.randrange(9))}
+    return [Arrival(f"{event_id}-{rng.randrange(2)}", *place) for place in places]
 
 
 @pytest.mark.parametrize("lateness", [0, 2, 6])
 def test_first_arrival_wins_within_the_window(spark: SparkSession, lateness: int) -> None:
-    from spark_jobs.transforms.drop_duplicates import find_duplicates
+    from spark_jobs.ingest.duplicates import decide_duplicates
 
-    rng = random.Random(lateness)
-    arrivals: list[Arrival] = []
-    before: list[tuple[str, int]] = []
+    rng, of_run = random.Random(lateness), range(8, 12)
+    stored: list[Arrival] = []
+    former: list[Arrival] = []
+    arrived: list[Arrival] = []
     # Each example has ids of its own, so that one Spark job judges them all.
     for example in range(EXAMPLES):
-        places = {(rng.randrange(12), rng.choice("ab"), rng.randrange(5)) for _ in range(rng.randrange(7))}
-        arrivals += [(f"{example}-{rng.randrange(2)}", *place, 0) for place in places]
-        taken = {hour for hour, _, _ in places}
-        before += [
-            (f"{example}-{rng.randrange(2)}", hour)
-            for hour in {rng.randrange(12) for _ in range(rng.randrange(3))} - taken
-        ]
-    rng.shuffle(arrivals)
-    arrivals = [(*arrival[:4], row_id) for row_id, arrival in enumerate(arrivals)]
-    frame = spark.createDataFrame(arrivals, "event_id STRING, hour_number INT, file STRING, line BIGINT, row_id BIGINT")
-    earlier = spark.createDataFrame(before, "event_id STRING, hour_number INT")
-    expected = _duplicates_in_python(arrivals, before, lateness)
-    assert len(expected) > 50
-    found = find_duplicates(frame.repartition(3), earlier, lateness).collect()
-    assert len(found) == len(expected)
-    assert {row["row_id"]: row["first_hour"] for row in found} == expected
+        others = _some_arrivals(rng, str(example), range(30))
+        stored += [arrival for arrival in others if arrival.hour not in of_run]
+        former += [arrival for arrival in others if arrival.hour in of_run]
+        again = _some_arrivals(rng, str(example), of_run)
+        arrived += rng.choice([again, [arrival for arrival in others if arrival.hour in of_run], []])
+    before, after = _first_hours(stored + former, lateness), _first_hours(stored + arrived, lateness)
+
+    rng.shuffle(arrived)
+    frame = spark.createDataFrame(
+        [(*arrival, row_id) for row_id, arrival in enumerate(arrived)],
+        "event_id STRING, hour_number INT, file STRING, line BIGINT, row_id BIGINT",
+    )
+    of_lake = spark.createDataFrame(
+        [(*arrival, before[arrival]) for arrival in stored],
+        "event_id STRING, hour_number INT, file STRING, line BIGINT, first_hour INT",
+    )
+    accepted = [(arrival.event_id,) for arrival in former if _is_accepted(arrival, before)]
+    formerly = spark.createDataFrame(accepted, "event_id STRING")
+    rows = decide_duplicates(frame.repartition(3), of_lake.repartition(2), formerly, of_run[0], lateness).collect()
+
+    duplicates = {arrival: after[arrival] for arrival in arrived if not _is_accepted(arrival, after)}
+    assert len(duplicates) > 50
+    found = {arrived[row["row_id"]]: row["first_hour"] for row in rows if row["row_id"] is not None}
+    assert found == duplicates
+    # Of each id and hour of later ones that are others now, the first arrival.
+    changed = {arrival for arrival in stored if arrival.hour > of_run[0] and after[arrival] != before[arrival]}
+    firsts = {min(group): after[min(group)] for group in _by_id_and_hour(changed).values()}
+    assert bool(firsts) == (lateness > 0)
+    assert {
+        Arrival(row["event_id"], row["hour_number"], row["file"], row["line"]): row["first_hour"]
+        for row in rows
+        if row["row_id"] is None
+    } == firsts
+    assert len(rows) == len(duplicates) + len(firsts)
+
+
+def _is_accepted(arrival: Arrival, first_hours: dict[Arrival, int]) -> bool:
+    same = [other for other in first_hours if other[:2] == arrival[:2]]
+    return first_hours[arrival] == arrival.hour and arrival == min(same)
+
+
+def _by_id_and_hour(arrivals: set[Arrival]) -> dict[tuple[str, int], list[Arrival]]:
+    groups = defaultdict(list)
+    for arrival in arrivals:
+        groups[arrival[:2]].append(arrival)
+    return groups
 
 
 def test_clicks_are_counted_per_click_hour_and_key(spark: SparkSession) -> None:
@@ -145,7 +183,7 @@ def test_outcomes_of_lines_add_up(spark: SparkSession) -> None:
         (number(midnight) + row[2], row[5], duplicates.get(row[0]), number(row[6]) if row[5] is None else None)
         for row in lines
     )
-    outcomes = count_outcomes(parsed, dropped).collect()
+    outcomes = count_outcomes(parsed.join(dropped, "row_id", "left")).collect()
     found = {
         (row["log_hour_number"], row["reason"], row["first_hour"], row["click_hour"]): row["lines"] for row in outcomes
     }

@@ -52,8 +52,9 @@ lines = st.lists(
 
 def outcomes(spark: SparkSession, raw: list[bytes], files: int, partitions: int) -> tuple[Counter[Any], Counter[Any]]:
     """Lines by their outcome, and accepted clicks by URL and country."""
+    from spark_jobs.ingest.decided_clicks import decided_lines
+    from spark_jobs.ingest.duplicates import decide_duplicates, log_hour_number
     from spark_jobs.transforms.account_for_lines import count_outcomes
-    from spark_jobs.transforms.drop_duplicates import find_duplicates, log_hour_number
 
     tables = [
         lines_table(raw[file::files], file=str(file), numbers=[file << 33 | n for n in range(len(raw[file::files]))])
@@ -63,13 +64,13 @@ def outcomes(spark: SparkSession, raw: list[bytes], files: int, partitions: int)
     arrivals = parsed.where("reason IS NULL").select(
         "event_id", log_hour_number().alias("hour_number"), "file", "line", "row_id"
     )
-    before = spark.createDataFrame([], "event_id STRING, hour_number INT")
-    duplicates = find_duplicates(arrivals, before, 6)
+    stored = spark.createDataFrame([], "event_id STRING, hour_number INT, file STRING, line BIGINT, first_hour INT")
+    decided = decide_duplicates(arrivals, stored, stored.select("event_id"), 0, 6)
     counted: Counter[Any] = Counter()
-    for row in count_outcomes(parsed, duplicates).collect():
+    for row in count_outcomes(decided_lines(parsed, decided)).collect():
         outcome = row["reason"] or ("duplicate" if row["first_hour"] is not None else "accepted")
         counted[outcome] += row["lines"]
-    accepted = parsed.where("reason IS NULL").join(duplicates, "row_id", "left_anti")
+    accepted = decided_lines(parsed, decided).where("reason IS NULL AND first_hour IS NULL")
     by_key = accepted.groupBy("url", "country_code").count().collect()
     return counted, Counter({(row["url"], row["country_code"]): row["count"] for row in by_key})
 

@@ -1,0 +1,106 @@
+"""Arrivals of which it is decided whether they are duplicates: the rows of ``clicks`` and ``duplicate_clicks``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from include.log_hours import Hour
+from include.tables import CLICKS, DUPLICATE_CLICKS
+from spark_jobs.ingest.duplicates import log_hour_number
+from spark_jobs.io import Lake
+from spark_jobs.transforms.account_for_lines import OUTCOME, count_outcomes
+from spark_jobs.transforms.build_clicks import build_clicks
+
+_PLACE = ["log_date", "log_hour", "file", "line"]
+
+
+@dataclass(frozen=True)
+class DecidedClicks:
+    """The ``lines`` of log hours that are ingested, and the ``stored`` arrivals of later ones; None if these stay."""
+
+    source: str
+    lines: DataFrame
+    stored: DataFrame | None
+
+    def outcomes(self) -> DataFrame:
+        """The rows of ``count_outcomes`` of all of them."""
+        lines = self.lines.select(*OUTCOME)
+        if self.stored is not None:
+            is_duplicate = F.when(~F.col("is_accepted"), F.col("first_hour"))
+            stored = self.stored.withColumns({"reason": F.lit(None).cast("string"), "first_hour": is_duplicate})
+            lines = lines.unionByName(stored.select(*OUTCOME))
+        return count_outcomes(lines)
+
+    def accepted(self) -> DataFrame:
+        """One row per accepted arrival, as ``clicks`` declares it."""
+        clicks = build_clicks(self.lines.where("reason IS NULL AND first_hour IS NULL"), self.source)
+        if self.stored is None:
+            return clicks
+        return clicks.unionByName(self.stored.where("is_accepted").select(*CLICKS.column_names))
+
+    def duplicates(self, *, with_former: bool = False) -> DataFrame:
+        """One row per duplicate, as ``duplicate_clicks`` declares it; also those stored ones that are none any more."""
+        is_duplicate = self.lines.where("reason IS NULL AND first_hour IS NOT NULL")
+        clicks = build_clicks(is_duplicate, self.source, "first_hour")
+        if self.stored is not None:
+            former = " OR NOT was_accepted" if with_former else ""
+            clicks = clicks.unionByName(
+                self.stored.where(f"NOT is_accepted{former}").select(*CLICKS.column_names, "first_hour")
+            )
+        first_day = F.date_from_unix_date(F.floor(F.col("first_hour") / 24).cast("int"))
+        first = {"first_log_date": first_day, "first_log_hour": F.col("first_hour") % 24}
+        return clicks.withColumns(first).select(*DUPLICATE_CLICKS.column_names)
+
+
+def decided_lines(arrivals: DataFrame, decided: DataFrame) -> DataFrame:
+    """The arrivals, with ``first_hour`` of those that are duplicates; ``decided`` is of ``decide_duplicates``."""
+    duplicates = decided.where("row_id IS NOT NULL").select("row_id", "first_hour")
+    return arrivals.join(duplicates, "row_id", "left")
+
+
+def stored_arrivals(lake: Lake, source: str, hours: Collection[Hour]) -> DataFrame:
+    """The arrivals with an id that are stored of these log hours, as ``decide_duplicates`` takes them."""
+    accepted = lake.read_log_hours(CLICKS, source, hours).withColumn("first_hour", log_hour_number())
+    duplicates = lake.read_log_hours(DUPLICATE_CLICKS, source, hours).withColumn("first_hour", _first_hour())
+    stored = accepted.unionByName(duplicates.select(*accepted.columns))
+    return stored.select("event_id", log_hour_number().alias("hour_number"), "file", "line", "first_hour")
+
+
+def stored_as_decided(lake: Lake, source: str, hours: Collection[Hour], decided: DataFrame) -> DataFrame:
+    """All arrivals that are stored of these log hours, as ``clicks`` declares them, once each.
+
+    Beside them ``first_hour``, the log hour of the accepted arrival of their id; ``is_accepted``, now; and
+    ``was_accepted``, until now. ``decided`` is of ``decide_duplicates``.
+    """
+    clicks = lake.read_log_hours(CLICKS, source, hours)
+    # Of an ingest that was killed the same arrival may be in both. Then it is a click.
+    duplicates = lake.read_log_hours(DUPLICATE_CLICKS, source, hours).join(clicks.select(*_PLACE), _PLACE, "left_anti")
+    stored = clicks.withColumns({"was": log_hour_number(), "was_accepted": F.lit(True)}).unionByName(
+        duplicates.select(*CLICKS.column_names, _first_hour().alias("was"), F.lit(False).alias("was_accepted"))
+    )
+    changes = decided.where("row_id IS NULL").select(
+        "event_id",
+        "hour_number",
+        F.col("first_hour").alias("now"),
+        F.struct("file", "line").alias("first"),
+    )
+    is_first = (F.col("now") == F.col("hour_number")) & (F.col("first") == F.struct("file", "line"))
+    return (
+        stored.withColumn("hour_number", log_hour_number())
+        .join(changes, ["event_id", "hour_number"], "left")
+        .withColumns(
+            {
+                "first_hour": F.coalesce("now", "was"),
+                "is_accepted": F.when(F.col("now").isNull(), F.col("was_accepted")).otherwise(is_first),
+            }
+        )
+        .select(*CLICKS.column_names, "first_hour", "is_accepted", "was_accepted")
+    )
+
+
+def _first_hour() -> Column:
+    return F.unix_date("first_log_date") * 24 + F.col("first_log_hour")

@@ -1,0 +1,106 @@
+"""Which arrivals are duplicates: the same event id of one source, again within the lateness window.
+
+The first arrival wins, by log hour, then file name, then line. An arrival is a duplicate when an accepted one of the
+same id lies at most ``lateness_hours`` log hours before it, or before it in the same log hour. So the outcome depends
+on what arrived only, not on how many log hours are ingested at once, nor in what order.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+_BEFORE_ALL = -1_000_000_000
+_ID_AND_HOUR = ["event_id", "hour_number"]
+
+
+def log_hour_number() -> Column:
+    """The log hour as hours since 1970-01-01T00, a whole number."""
+    return F.unix_date("log_date") * 24 + F.col("log_hour")
+
+
+def decide_duplicates(
+    arrivals: DataFrame, stored: DataFrame, formerly: DataFrame, fixed_before: int, lateness_hours: int
+) -> DataFrame:
+    """The duplicates among ``arrivals``, and what changes by them in what is stored.
+
+    ``arrivals`` has ``event_id``, ``hour_number``, ``file``, ``line`` and a unique ``row_id``. ``stored`` has those of
+    other log hours, accepted or not: ``first_hour`` in place of the last, the log hour of the accepted arrival, which
+    is its own hour for an accepted one. Those before ``fixed_before`` stay as they are. ``formerly`` has each
+    ``event_id`` that was accepted in the arrivals' log hours when they were ingested before. Ids are never null.
+
+    Returns one row for each duplicate, with its ``row_id`` and ``first_hour``; and, with ``row_id`` null, one for each
+    ``event_id`` and ``hour_number`` of ``stored`` whose ``first_hour`` is another now: of the arrivals in that hour,
+    ``file`` and ``line`` are the first's.
+    """
+    everything = arrivals.select(*_ID_AND_HOUR, "file", "line", "row_id", _null("int").alias("first_hour")).unionByName(
+        stored.select(*_ID_AND_HOUR, "file", "line", _null("bigint").alias("row_id"), "first_hour")
+    )
+    candidates = everything.withColumn("id_hash", F.xxhash64("event_id")).join(
+        F.broadcast(_hashes_that_matter(everything, formerly)), "id_hash", "left_semi"
+    )
+    decided = _decide(candidates, fixed_before, lateness_hours)
+    duplicates = (
+        candidates.where("row_id IS NOT NULL")
+        .join(decided.where("is_new").select(*_ID_AND_HOUR, "first", F.col("now").alias("wins")), _ID_AND_HOUR)
+        .where("row_id != first.row_id OR wins != hour_number")
+        .select("row_id", F.col("wins").alias("first_hour"))
+    )
+    changes = decided.where(~F.col("is_new") & (F.col("hour_number") >= fixed_before) & (F.col("now") != F.col("was")))
+    changed = changes.select(*_ID_AND_HOUR, "first.file", "first.line", F.col("now").alias("first_hour"))
+    return duplicates.unionByName(changed, allowMissingColumns=True)
+
+
+def _hashes_that_matter(everything: DataFrame, formerly: DataFrame) -> DataFrame:
+    """Few ids come twice: found by their 8-byte hash, so that whole ids are looked at for them alone."""
+    id_hash = F.xxhash64("event_id").alias("id_hash")
+    counted = (
+        everything.select(id_hash, "row_id", "first_hour")
+        .unionByName(formerly.select(id_hash), allowMissingColumns=True)
+        .groupBy("id_hash")
+        .agg(
+            F.count(F.lit(1)).alias("times"),
+            F.count("row_id").alias("arrivals"),
+            F.count("first_hour").alias("stored"),
+        )
+    )
+    return counted.where("arrivals > 1 OR (stored > 0 AND times > stored)").select("id_hash")
+
+
+def _decide(candidates: DataFrame, fixed_before: int, lateness_hours: int) -> DataFrame:
+    """For each id and log hour ``was`` and ``now``: the log hour of the arrival that is, or will be, accepted.
+
+    One row an id and hour, however many arrivals there are: within an hour the ``first`` of them may be accepted only.
+    """
+    by_hour = candidates.groupBy(*_ID_AND_HOUR).agg(
+        F.min(F.struct("file", "line", "row_id")).alias("first"),
+        # Of an accepted arrival and duplicates of it in the same hour all are the same; see SourceIngest._write for
+        # what an ingest that was killed may leave.
+        F.max("first_hour").alias("was"),
+        (F.count("row_id") > 0).alias("is_new"),
+    )
+    hours = F.sort_array(F.collect_list(F.struct("hour_number", "was", "is_new", "first")))
+    by_id = by_hour.groupBy("event_id").agg(hours.alias("hours"))
+    accepted = _accepted_hours(F.col("hours"), fixed_before, lateness_hours).alias("accepted")
+    each = by_id.select("event_id", accepted, F.explode("hours").alias("one")).select("event_id", "accepted", "one.*")
+    now = F.array_max(F.filter("accepted", lambda hour: hour <= F.col("hour_number")))
+    return each.withColumn("now", now).drop("accepted")
+
+
+def _accepted_hours(hours: Column, fixed_before: int, lateness_hours: int) -> Column:
+    """Walk the log hours of one id in their order; those in which an arrival of it is accepted."""
+    start = F.struct(F.lit(_BEFORE_ALL).alias("last"), F.array().cast("array<int>").alias("accepted"))
+
+    def step(state: Column, hour: Column) -> Column:
+        number = hour["hour_number"]
+        is_accepted = F.when(number < fixed_before, hour["was"] == number).otherwise(
+            number - state["last"] > F.lit(lateness_hours)
+        )
+        more = F.struct(number.alias("last"), F.concat(state["accepted"], F.array(number)).alias("accepted"))
+        return F.when(is_accepted, more).otherwise(state)
+
+    return F.aggregate(hours, start, step, lambda state: state["accepted"])
+
+
+def _null(type_: str) -> Column:
+    return F.lit(None).cast(type_)

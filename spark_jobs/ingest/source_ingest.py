@@ -1,0 +1,251 @@
+"""The ingest of a source's log hours: what is read, what is decided, and in what order it is written.
+
+Everything is decided before anything is written: which arrivals are duplicates, and which stored clicks of later log
+hours become duplicates by that, or the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row
+
+from include.errors import ClickmillError, MissingLandingError
+from include.landing import LandedHour, look_at
+from include.log_hours import Hour, HourRange
+from include.settings import Settings
+from include.sources import Source
+from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
+from spark_jobs.delta_files import has_log_hours
+from spark_jobs.hour_account import HourAccount, accounts_of, recounted
+from spark_jobs.ingest.arrivals import LineParser
+from spark_jobs.ingest.decided_clicks import DecidedClicks, decided_lines, stored_arrivals, stored_as_decided
+from spark_jobs.ingest.duplicates import decide_duplicates, log_hour_number
+from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
+from spark_jobs.io import Lake, log_hours_predicate
+from spark_jobs.steps import at_once, step
+from spark_jobs.transforms.build_clicks import quarantine
+from spark_jobs.transforms.sample_lines import LOG_HOUR, line_shapes
+
+#: A row of ``ingest_accounting``.
+Account = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """The account of each log hour, and the later log hours of which clicks have become duplicates or the reverse."""
+
+    accounts: dict[Hour, HourAccount]
+    changed_later: list[Hour]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be written, of the log hours that have ``landed`` and of the ``later`` ones that change."""
+
+    landed: Sequence[LandedHour]
+    later: Mapping[Hour, Account]
+    clicks: DecidedClicks
+    arrivals: DataFrame
+    accounts: Mapping[Hour, HourAccount]
+
+    @property
+    def ingested(self) -> list[Hour]:
+        return [landed.hour for landed in self.landed]
+
+    @property
+    def hours(self) -> list[Hour]:
+        return [*self.ingested, *self.later]
+
+
+class SourceIngest:
+    """The ingest of one source. Hold the lake's lock."""
+
+    def __init__(self, lake: Lake, settings: Settings, source: Source, allow_missing: bool) -> None:
+        self.lake, self.settings, self.source, self.allow_missing = lake, settings, source, allow_missing
+        self.parser = LineParser.of(source, settings)
+
+    def run(self, hours: Sequence[Hour]) -> Ingested:
+        """Ingest these log hours, in order, and decide again on the stored clicks of later ones.
+
+        Raises:
+            MissingLandingError: if a log hour has no landing partition, and was ingested before or must not be missing.
+            ClickmillError: if files cannot be read.
+        """
+        known = self._accounts(hours)
+        landed = self._landed(hours, known)
+        with self._staged(landed) as staged, self._decided(staged.arrivals, hours) as (decided, changed):
+            later = self._accounts(sorted(_left_open(known).union(changed).difference(hours)))
+            with self._stored(decided, list(later)) as stored:
+                clicks = DecidedClicks(self.source.name, decided_lines(staged.arrivals, decided), stored)
+                with step(self.lake.spark, "count outcomes"):
+                    accounts = accounts_of([*hours, *later], staged.read, clicks.outcomes().collect())
+                _keep_click_hours(accounts, known, later)
+                self._write(_Plan(landed, later, clicks, staged.arrivals, accounts))
+        return Ingested({hour: accounts[hour] for hour in hours}, list(later))
+
+    def _write(self, plan: _Plan) -> None:
+        """Write the tables in an order that misleads no reader, and no run that follows one that was killed.
+
+        First that the log hours are being ingested: until that has ended, nobody counts a click hour that they touch.
+        The clicks of all log hours are one commit, so that of each id one arrival is accepted at every moment. What is
+        no click any more is among the duplicates before that: nothing that has arrived is forgotten.
+        """
+        self._write_accounts(plan, is_complete=False)
+        if plan.later:
+            self._replace(DUPLICATE_CLICKS, plan.clicks.duplicates(with_former=True), plan.hours)
+        at_once(
+            self.lake.spark,
+            lambda: self._replace(CLICKS, plan.clicks.accepted(), plan.hours),
+            lambda: self._replace(QUARANTINED_CLICKS, quarantine(plan.arrivals, self.source.name), plan.ingested),
+            lambda: self._add_fields(plan.arrivals, {hour: plan.accounts[hour] for hour in plan.ingested}),
+            *([] if plan.later else [lambda: self._replace_duplicates(plan)]),
+        )
+        if plan.later:
+            self._replace_duplicates(plan)
+        self._write_accounts(plan, is_complete=True)
+
+    def _replace_duplicates(self, plan: _Plan) -> None:
+        """Most small log hours have none, and had none: to write that takes as long as to write clicks."""
+        has_some = any(plan.accounts[hour].duplicates_of for hour in plan.hours)
+        if has_some or self._has_files(DUPLICATE_CLICKS, plan.hours):
+            self._replace(DUPLICATE_CLICKS, plan.clicks.duplicates(), plan.hours)
+
+    def _write_accounts(self, plan: _Plan, *, is_complete: bool) -> None:
+        """The rows of the log hours; and those of the later ones, when all is written."""
+        now = datetime.now(UTC)
+        name, later = self.source.name, [] if is_complete else list(map(str, plan.later))
+        rows = [
+            plan.accounts[landed.hour].as_row(name, landed, now, is_complete=is_complete, changed_later=later)
+            for landed in plan.landed
+        ]
+        if is_complete:
+            rows += [recounted(row, plan.accounts[hour], now) for hour, row in plan.later.items()]
+        written = plan.hours if is_complete else plan.ingested
+        self.lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(name, written))
+
+    def _accounts(self, hours: Sequence[Hour]) -> dict[Hour, Account]:
+        """The accounting of those of these log hours that have one."""
+        days = sorted({hour.day for hour in hours})
+        of_these = [("source", "=", self.source.name), ("log_date", "in", days)]
+        rows = self.lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, of_these) if days else []
+        known = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
+        return {hour: known[hour] for hour in hours if hour in known}
+
+    def _landed(self, hours: Sequence[Hour], known: Mapping[Hour, Account]) -> list[LandedHour]:
+        landed = [look_at(self.settings.landing, self.source.name, hour) for hour in hours]
+        for hour in landed:
+            if hour.folder.is_dir():
+                continue
+            if hour.hour in known and known[hour.hour]["lines"]:
+                raise MissingLandingError(
+                    f"the landing partition of {self.source.name} {hour.hour} is gone: expected {hour.folder}; "
+                    f"its {known[hour.hour]['lines']} lines stay in the lake; put the files back, "
+                    "or, to empty the hour, an empty folder"
+                )
+            if not self.allow_missing:
+                raise MissingLandingError(
+                    f"no landing partition for {self.source.name} {hour.hour}: expected {hour.folder} with _SUCCESS; "
+                    "check the uploader, or pass --allow-missing"
+                )
+        return landed
+
+    @contextmanager
+    def _staged(self, landed: Sequence[LandedHour]) -> Iterator[StagedArrivals]:
+        """The arrivals, staged for the passes over them: memory does not grow with their number."""
+        files = [(file, hour.hour) for hour in landed for file in hour.files]
+        with self.lake.scratch_folder("arrivals") as folder:
+            try:
+                with step(self.lake.spark, "stage arrivals"):
+                    staged = stage_arrivals(self.lake.spark, files, self.parser, folder)
+            except (PySparkException, OSError) as error:
+                raise ClickmillError(
+                    f"the files of {self.source.name} {landed[0].hour} to {landed[-1].hour} cannot be read: "
+                    f"{reason_of(error)}; nothing has been replaced; see that they can be read, and ingest them again"
+                ) from error
+            yield staged
+
+    @contextmanager
+    def _decided(self, arrivals: DataFrame, hours: Sequence[Hour]) -> Iterator[tuple[DataFrame, list[Hour]]]:
+        """The rows of ``decide_duplicates``, staged; and the later log hours of which stored clicks change.
+
+        An arrival changes what is at most the lateness window later. That may change what is later still: looked at
+        in windows that double, until nothing changes at the end.
+        """
+        if not self.source.has_event_id:
+            yield self.lake.spark.createDataFrame([], "row_id BIGINT, first_hour INT"), []
+            return
+        lateness = self.source.lateness_hours
+        last = hours[-1].plus(lateness)
+        while True:
+            others = set(HourRange(hours[0].plus(-lateness), last.plus(1))) - set(hours)
+            with self.lake.staged(self._decision(arrivals, hours, others), "duplicates") as decided:
+                changed = self._changed(decided, [hour for hour in others if hour > hours[0]])
+                if not changed or changed[-1].plus(lateness) <= last:
+                    yield decided, changed
+                    return
+            last = last.plus(last.number - hours[0].number + 1)
+
+    def _decision(self, arrivals: DataFrame, hours: Sequence[Hour], others: Collection[Hour]) -> DataFrame:
+        formerly = self.lake.read_log_hours(CLICKS, self.source.name, hours).select("event_id")
+        with_id = arrivals.where("reason IS NULL").withColumn("hour_number", log_hour_number())
+        stored = stored_arrivals(self.lake, self.source.name, others)
+        return decide_duplicates(with_id, stored, formerly, hours[0].number, self.source.lateness_hours)
+
+    def _changed(self, decided: DataFrame, later: Collection[Hour]) -> list[Hour]:
+        """Those of these later log hours of which stored clicks change, in order."""
+        if not any(self._has_files(table, later) for table in (CLICKS, DUPLICATE_CLICKS)):
+            return []
+        with step(self.lake.spark, "find changed log hours"):
+            rows = decided.where("row_id IS NULL").select("hour_number").distinct().collect()
+        return sorted(Hour.of_number(row[0]) for row in rows)
+
+    @contextmanager
+    def _stored(self, decided: DataFrame, later: Sequence[Hour]) -> Iterator[DataFrame | None]:
+        """The stored arrivals of these log hours, as they are decided now, staged; None of no log hours."""
+        if not later:
+            yield None
+            return
+        rows = stored_as_decided(self.lake, self.source.name, later, decided)
+        with self.lake.staged(rows, "stored clicks") as stored:
+            yield stored
+
+    def _has_files(self, table: Table, hours: Collection[Hour]) -> bool:
+        return bool(self.lake.data_files(table, has_log_hours(self.source.name, hours)))
+
+    def _replace(self, table: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:
+        self.lake.replace(table, rows, log_hours_predicate(self.source.name, hours))
+
+    def _add_fields(self, arrivals: DataFrame, accounts: Mapping[Hour, HourAccount]) -> None:
+        """What fields the sampled lines of a JSON source have."""
+        if self.source.fields is None:
+            return
+        with step(self.lake.spark, "sample fields"):
+            rows = line_shapes(arrivals, LOG_HOUR).collect()
+        shapes: dict[Hour, list[Row]] = {hour: [] for hour in accounts}
+        for row in rows:
+            shapes[Hour.of(row["log_date"], row["log_hour"])].append(row)
+        for hour, account in accounts.items():
+            account.add_fields(shapes[hour], self.source)
+
+
+def _left_open(known: Mapping[Hour, Account]) -> set[Hour]:
+    """The later log hours that an ingest of these ones was changing when it was killed."""
+    killed = [account for account in known.values() if not account["is_complete"]]
+    return {Hour.parse(hour) for account in killed for hour in account["changed_later"]}
+
+
+def _keep_click_hours(
+    accounts: Mapping[Hour, HourAccount], known: Mapping[Hour, Account], later: Mapping[Hour, Account]
+) -> None:
+    """Add the click hours that were touched before; and to those ingested all that later ones touch, to be counted."""
+    for hour, account in {**known, **later}.items():
+        accounts[hour].click_hours.update(account["click_hours"])
+    touched_later = set().union(*(accounts[hour].click_hours for hour in later))
+    for hour in accounts.keys() - later.keys():
+        accounts[hour].click_hours |= touched_later
