@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from backports import zstd
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -25,7 +25,7 @@ from include.log_hours import Hour
 from include.settings import REPOSITORY, Settings
 from include.sources import JsonFields, Source, load_sources
 from spark_jobs.ingest.arrivals import LineParser, read_files, unique_ids
-from spark_jobs.ingest.landed_logs import Landed
+from spark_jobs.ingest.landed_logs import Landed, landed_logs
 from spark_jobs.ingest.lookups import Lookups
 from spark_jobs.ingest.read_lines import LandedFile, ReadFile
 from spark_jobs.land_logs import files_of, land
@@ -249,7 +249,13 @@ def _part(log: bytes, until: int | float) -> bytes:
     return b"".join(log.splitlines(keepends=True)[:until]) if isinstance(until, int) else log[: int(until * len(log))]
 
 
+#: The second log begins as the first, but for the line end.
+_ALIKE = [_LINES[0] + _LINES[5], _LINES[0] + _LINES[6]]
+
+
 @given(_SERVERS, _LANDINGS)
+@example(_ALIKE, [(0, 2, "access.log"), (1, 2, "access.log")])
+@example(_ALIKE, [(0, 2, "access.log"), (0, 1 - 1 / len(_ALIKE[0]), "access.log"), (1, 2, "access.log")])
 @hypothesis_settings(deadline=None, max_examples=300)
 def test_each_log_counts_once_however_it_grows_and_is_named(
     tmp_path_factory: pytest.TempPathFactory, servers: list[bytes], landings: list[tuple[int, int | float, str]]
@@ -335,6 +341,18 @@ def test_killed_anywhere_a_log_is_landed_all_or_nothing_when_another_one_is(tmp_
     assert found == {False, True}
 
 
+def test_two_logs_of_a_source_are_landed_one_after_the_other(settings: Settings, tmp_path: Path) -> None:
+    logs = _write(tmp_path / "access.log", _line("05:00", "a"))
+    command = [sys.executable, "-m", "spark_jobs.land_logs", "--source", "access", "--logs", str(logs)]
+    with landed_logs(settings.landing, "access"):
+        other = subprocess.Popen(command, cwd=REPOSITORY, env=os.environ | {"CLICKMILL_HOME": str(settings.home)})
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(3)
+        assert not list(settings.landing.rglob("*.gz"))
+    assert other.wait(60) == 0
+    assert _landed(settings.landing) == {FIRST: Counter([_line("05:00", "a")])}
+
+
 def test_nothing_lands_of_a_file_that_breaks_off_or_fits_no_source(
     settings: Settings, source: Source, tmp_path: Path
 ) -> None:
@@ -368,7 +386,7 @@ print(land(source, Path(sys.argv[1]), Path(sys.argv[2]), datetime(2026, 3, 1, 9,
 @pytest.mark.slow
 @pytest.mark.parametrize("is_first", [False, True])
 def test_a_line_of_any_length_lands_whole_in_bounded_memory(tmp_path: Path, is_first: bool) -> None:
-    mebibyte = _line("06:00", "x" * (1 << 20)).removesuffix(b"\n")[: 1 << 20]
+    mebibyte = b"[01/Mar/2026:06:00:00 +0000]".rjust(1 << 20, b"x")  # the line's last part has a time, too
     good = [_line("05:00", "a"), _line("05:01", "b")]
     compress = zlib.compressobj(1, zlib.DEFLATED, 31)
     with (tmp_path / "access.log.gz").open("wb") as file:
