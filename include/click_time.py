@@ -18,7 +18,7 @@ FIRST_HOUR = Hour.parse("1990-01-01T00")
 
 _ACCESS_LOG_HOUR = re.compile(rb"\[(\d\d/[A-Za-z]{3}/\d{4}:\d\d):(\d\d):\d\d ([+-]\d{4})\]")
 
-#: The click hour of a raw line, or None when the line says none that can be.
+#: The click hour of a raw line, or None when the line says none that is plausible.
 HourOfLine = Callable[[bytes], Hour | None]
 
 

@@ -1,7 +1,7 @@
 """Split log files into the landing zone by hour, as if they had arrived hour by hour.
 
-Every line goes to the log hour in which its click happened; one without a time that can be goes with the line before it
-(the first ones with the first that has a time), so that it is quarantined there and not lost. Files are gzip. A log is
+Every line goes to the log hour in which its click happened; one without a plausible time goes with the line before it
+(the first ones with the first that has one), so that it is quarantined there and not lost. Files are gzip. A log is
 landed all or nothing, and once: landed again, it replaces what was landed of it before, also when it has grown or was
 renamed by rotation, for it is known by what it begins with. Other logs stand beside it.
 """
@@ -25,7 +25,7 @@ from include.settings import Settings
 from include.sources import Source, load_sources
 from spark_jobs.ingest.cut_lines import cut_at_lines
 from spark_jobs.ingest.decompress import SUFFIXES, DamagedFileError, decompressed
-from spark_jobs.ingest.landed_logs import Landed, landed_logs
+from spark_jobs.ingest.landed_logs import DIGESTS, Landed, landed_logs
 from spark_jobs.ingest.log_digests import DigestWriter
 
 _OPEN_FILES = 64
@@ -33,18 +33,20 @@ _OPEN_FILES = 64
 _HOURS_BETWEEN = 24
 
 
-def land(source: Source, logs: Path, landing: Path, now: datetime) -> Landed:
-    """Land one log file.
+def land(source: Source, logs: Path, landing: Path, now: datetime) -> Landed | None:
+    """Land one log file; none if it is empty.
 
     Raises:
         UsageError: if the file is absent.
-        ClickmillError: if it cannot be read to its end or no line has a time that can be; nothing of it is landed then.
+        ClickmillError: if it cannot be read to its end or no line has a plausible time; nothing of it is landed then.
     """
     if not logs.is_file():
         raise UsageError(f"no file {logs}; expected a log file, plain, {', '.join(SUFFIXES)}")
     read_hour = hour_reader(source, now)
     try:
         first = _first_hour(logs, read_hour)
+        if first is None and not any(_pieces(logs)):
+            return None
         if first is None:
             raise ClickmillError(
                 f"no line of {logs} has a time from {FIRST_HOUR} until now in the format of source {source.name} "
@@ -69,7 +71,7 @@ def _first_hour(logs: Path, read_hour: HourOfLine) -> Hour | None:
 def _split(logs: Path, read_hour: HourOfLine, first: Hour, folder: Path) -> dict[Hour, int]:
     """Write the lines into a file an hour, and their digests; return how many there are by hour."""
     hour = first
-    with _HourFiles(folder) as files, (folder / "digests").open("wb") as digests:
+    with _HourFiles(folder) as files, (folder / DIGESTS).open("wb") as digests:
         writer = DigestWriter(digests)
         for piece, is_whole in _pieces(logs):
             for line in BytesIO(piece):
@@ -159,7 +161,7 @@ def main() -> None:
     hours: set[Hour] = set()
     for logs in files_of(given.logs):
         landed = land(sources[given.source], logs, settings.landing, datetime.now(UTC))
-        hours |= landed.lines.keys()
+        hours.update(landed.lines if landed else ())
         print(*_summary(given.source, logs, landed), sep="\n")
     for log_hours in contiguous(hours, _HOURS_BETWEEN):
         print(
@@ -168,7 +170,9 @@ def main() -> None:
         )
 
 
-def _summary(source: str, logs: Path, landed: Landed) -> list[str]:
+def _summary(source: str, logs: Path, landed: Landed | None) -> list[str]:
+    if landed is None:
+        return [f"{source}: {logs} is empty: nothing to do"]
     if not landed.lines:
         return [f"{source}: {logs} is the beginning of a log that has been landed as {landed.name}: nothing to do"]
     first, last = min(landed.lines), max(landed.lines)

@@ -18,7 +18,9 @@ from include.landing import SUCCESS, hour_folder, hour_of_folder
 from include.log_hours import Hour
 from spark_jobs.ingest.log_digests import Log
 
-_DIGESTS, _PLAN = "digests", "plan.json"
+#: The file of a log's digests, beside its files by hour.
+DIGESTS = "digests"
+_PLAN = "plan.json"
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class LandedLogs:
 
     @contextmanager
     def splitting(self) -> Iterator[Path]:
-        """The empty folder for the files ``<hour>.gz`` and ``digests`` of a log; removed if it is not landed."""
+        """The empty folder for the files ``<hour>.gz`` and ``DIGESTS`` of a log; removed if it is not landed."""
         shutil.rmtree(self._unfinished, ignore_errors=True)
         self._unfinished.mkdir()
         try:
@@ -80,7 +82,7 @@ class LandedLogs:
             lines: how many it has by log hour.
             name: what the names of its files begin with, if nothing of it was landed before.
         """
-        log = Log(self._unfinished / _DIGESTS, lambda: self._unfinished.glob("*.gz"))
+        log = Log(self._unfinished / DIGESTS, lambda: self._unfinished.glob("*.gz"))
         others = [self._landed(file) for file in sorted(self._folder.iterdir()) if file.is_file()]
         before = next((other for other in others if other.is_beginning_of(log)), None)
         if before is None:
@@ -115,7 +117,7 @@ class LandedLogs:
         for hour, folder in folders.items():
             folder.mkdir(parents=True, exist_ok=True)
             _move(self._ready / f"{hour}.gz", folder / f"{plan['name']}.gz")
-        _move(self._ready / _DIGESTS, self._folder / plan["name"])
+        _move(self._ready / DIGESTS, self._folder / plan["name"])
         for folder in folders.values():
             (folder / SUCCESS).touch()
         self._ready.rename(self._unfinished)
