@@ -13,18 +13,31 @@ import orjson
 from include.log_hours import Hour
 from include.sources import JsonFields, Source
 
+#: No click is older than the web. Clocks that were never set say 1601, 1900, 1970, 1980 or the year 1.
+FIRST_HOUR = Hour.parse("1990-01-01T00")
+
 _ACCESS_LOG_HOUR = re.compile(rb"\[(\d\d/[A-Za-z]{3}/\d{4}:\d\d):(\d\d):\d\d ([+-]\d{4})\]")
 
-#: The click hour of a raw line, or None when the line says none.
+#: The click hour of a raw line, or None when the line says none that is plausible.
 HourOfLine = Callable[[bytes], Hour | None]
 
 
-def hour_reader(source: Source) -> HourOfLine:
-    """How to read the click hour of this source's lines."""
-    if source.fields is None:
-        return _hour_of_access_log_line
+def hour_reader(source: Source, now: datetime) -> HourOfLine:
+    """How to read the click hour of this source's lines.
+
+    None for an hour before ``FIRST_HOUR`` or after ``now``, and for a line that is too long for the source.
+    """
     fields = source.fields
-    return lambda line: _hour_of_json_line(line, fields)
+    last = Hour.containing(now)
+    most_bytes = source.max_line_bytes + len(b"\r\n")
+
+    def hour_of(line: bytes) -> Hour | None:
+        if len(line) > most_bytes:
+            return None
+        hour = _hour_of_json_line(line, fields) if fields else _hour_of_access_log_line(line)
+        return hour if hour and FIRST_HOUR <= hour <= last else None
+
+    return hour_of
 
 
 def _hour_of_access_log_line(line: bytes) -> Hour | None:
@@ -61,6 +74,6 @@ def _hour_of_json_line(line: bytes, fields: JsonFields) -> Hour | None:
 
 def _hour_of(moment: datetime) -> Hour | None:
     try:
-        return Hour(moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0))
+        return Hour.containing(moment)
     except OverflowError:  # in UTC before the year 1, or after 9999
         return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from include.errors import UsageError
 from include.log_hours import Hour
 from include.sources import Source
 
@@ -33,6 +34,15 @@ class LandedHour:
 def hour_folder(landing: Path, source: str, log_hour: Hour) -> Path:
     """The landing partition of a source's log hour."""
     return landing / source / f"log_date={log_hour.day.isoformat()}" / f"log_hour={log_hour.hour:02d}"
+
+
+def hour_of_folder(folder: Path) -> Hour | None:
+    """The log hour whose landing partition a folder is, as it is named; none for any other folder."""
+    day, hour = folder.parent.name.removeprefix("log_date="), folder.name.removeprefix("log_hour=")
+    try:
+        return Hour.parse(f"{day}T{hour}")
+    except UsageError:
+        return None
 
 
 def look_at(landing: Path, source: str, log_hour: Hour) -> LandedHour:

@@ -41,6 +41,15 @@ class Hour:
         return cls(moment)
 
     @classmethod
+    def containing(cls, moment: datetime) -> Hour:
+        """The hour of a moment, which has an offset.
+
+        Raises:
+            OverflowError: if it is before the year 1 or after 9999, UTC.
+        """
+        return cls(moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0))
+
+    @classmethod
     def of(cls, day: date, hour: int) -> Hour:
         """The hour ``hour`` (0 to 23) of ``day``."""
         return cls(datetime(day.year, day.month, day.day, hour, tzinfo=UTC))
@@ -111,6 +120,17 @@ class HourRange:
 
     def __str__(self) -> str:
         return str(self.start) if len(self) == 1 else f"{self.start}..{self.end}"
+
+
+def contiguous(hours: Iterable[Hour], most_between: int = 0) -> list[HourRange]:
+    """The hours as ranges, in order; hours between them that are not given, so many at most, are taken along."""
+    ranges: list[HourRange] = []
+    for hour in sorted(set(hours)):
+        if ranges and hour <= ranges[-1].end.plus(most_between):
+            ranges[-1] = HourRange(ranges[-1].start, hour.plus(1))
+        else:
+            ranges.append(HourRange.single(hour))
+    return ranges
 
 
 def by_day(hours: Iterable[Hour]) -> dict[date, list[int]]:

@@ -11,7 +11,7 @@ from typing import Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, contiguous
 from ops.airflow_api import AirflowApi, ApiError, HourRun, TaskTry, error_message, readable_log
 
 POLL_SECONDS = 0.5
@@ -40,17 +40,6 @@ class Outcome:
     succeeded: int
     failures: list[Failure]
     held: list[HourRun]
-
-
-def contiguous(hours: Iterable[Hour]) -> list[HourRange]:
-    """Group hours into ranges without gaps: a backfill takes a range."""
-    ranges: list[HourRange] = []
-    for hour in sorted(set(hours)):
-        if ranges and ranges[-1].end == hour:
-            ranges[-1] = HourRange(ranges[-1].start, hour.plus(1))
-        else:
-            ranges.append(HourRange.single(hour))
-    return ranges
 
 
 def split_hours(

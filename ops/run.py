@@ -18,13 +18,13 @@ from pathlib import Path
 from rich.console import Console
 
 from include.errors import ClickmillError
-from include.landing import SUCCESS, hour_folder
-from include.log_hours import Hour, HourRange
+from include.landing import SUCCESS, hour_folder, hour_of_folder
+from include.log_hours import Hour, HourRange, contiguous
 from include.report import REPORT_FILE
 from include.settings import Settings
 from include.sources import load_sources
 from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi, HourRun
-from ops.backfill import Failure, choose_display, contiguous, run_hours
+from ops.backfill import Failure, choose_display, run_hours
 from ops.bootstrap import REPOSITORY
 from ops.home import Home, OpsError, find_home
 from ops.services import Services, start, status
@@ -105,7 +105,7 @@ def parse_arguments(arguments: Sequence[str] | None, environment: Mapping[str, s
     for name, text in (
         ("hours", f"how many hours of sample logs (default {SAMPLE_HOURS})"),
         ("clicks", f"clicks an hour of sample logs (default {SAMPLE_CLICKS})"),
-        ("logs", "a log file of your own, in place of sample logs"),
+        ("logs", "a log file of your own, or a folder of them, in place of sample logs"),
         ("format", f"their format: {', '.join(FORMATS)}"),
         ("source", "which source of config/sources.toml they are (default: the first of their format)"),
     ):
@@ -132,7 +132,7 @@ def parse_arguments(arguments: Sequence[str] | None, environment: Mapping[str, s
     logs = Path(given.logs).expanduser().absolute()
     if not os.access(logs, os.R_OK):
         what = "cannot be read" if logs.exists() else "does not exist"
-        raise OpsError(f"LOGS={given.logs}: {logs} {what}; expected a log file", 2)
+        raise OpsError(f"LOGS={given.logs}: {logs} {what}; expected a log file or a folder of them", 2)
     return RunArguments(hours, clicks, logs, _choose_source(given.format, given.source))
 
 
@@ -148,12 +148,10 @@ def missing_sample_hours(home: Home, hours: int) -> list[HourRange]:
 
 
 def closed_hours(home: Home, source: str) -> dict[Hour, int]:
-    """Return a source's closed hours, each with the moment it was closed (ns)."""
-    closed = {}
-    for mark in (home.landing / source).glob(f"log_date=*/log_hour=*/{SUCCESS}"):
-        day, hour = mark.parent.parent.name.partition("=")[2], mark.parent.name.partition("=")[2]
-        closed[Hour.parse(f"{day}T{hour}")] = mark.stat().st_mtime_ns
-    return closed
+    """Return a source's closed hours, each with the moment it was closed (ns), and no folder that names no hour."""
+    marks = (home.landing / source).glob(f"log_date=*/log_hour=*/{SUCCESS}")
+    closed = ((hour_of_folder(mark.parent), mark.stat().st_mtime_ns) for mark in marks)
+    return {hour: moment for hour, moment in closed if hour}
 
 
 def _make_samples(home: Home, arguments: RunArguments, console: Console) -> list[subprocess.Popen[bytes]]:
@@ -171,7 +169,7 @@ def _make_samples(home: Home, arguments: RunArguments, console: Console) -> list
     return makers
 
 
-def _land_logs(home: Home, arguments: RunArguments, environment: Mapping[str, str]) -> list[Hour]:
+def land_logs(home: Home, arguments: RunArguments, environment: Mapping[str, str]) -> list[Hour]:
     """Land the user's own logs and return the log hours that this closed."""
     before = closed_hours(home, arguments.source)
     command = [
@@ -274,7 +272,7 @@ def run(arguments: RunArguments, console: Console) -> int:
     if arguments.is_sample:
         hours = list(HourRange(SAMPLE_START, SAMPLE_START.plus(arguments.hours)))
     else:
-        hours = _land_logs(home, arguments, environment)
+        hours = land_logs(home, arguments, environment)
     failures: list[Failure] = []
     held: list[HourRun] = []
     api = AirflowApi(services)

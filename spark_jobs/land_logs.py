@@ -1,167 +1,190 @@
-"""Split a log file into the landing zone by hour, as if it had arrived hour by hour.
+"""Split log files into the landing zone by hour, as if they had arrived hour by hour.
 
-Every line goes to the log hour in which its click happened; one without a readable time goes with the line before it
-(the first ones with the first that has a time), so that it is quarantined there and not lost. Files are gzip, written
-under a hidden name and renamed into place; then _SUCCESS closes the hours. Landing a file again replaces what it landed
-before, also when it has grown or was renamed by rotation: a file is known by its first line that has a time.
+Every line goes to the log hour in which its click happened; one without a plausible time goes with the line before it
+(the first ones with the first that has one), so that it is quarantined there and not lost. Files are gzip. A log is
+landed all or nothing, and once: landed again, it replaces what was landed of it before, also when it has grown or was
+renamed by rotation, for it is known by what it begins with. Other logs stand beside it.
 """
 
 from __future__ import annotations
 
 import gzip
-import hashlib
-import zlib
-from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import IO, cast
 
-from backports import zstd
-
-from include.click_time import hour_reader
+from include.click_time import FIRST_HOUR, HourOfLine, hour_reader
 from include.errors import ClickmillError, UsageError
 from include.job_arguments import OneLineParser, exit_with
-from include.landing import SUCCESS, hour_folder
-from include.log_hours import Hour
+from include.log_hours import Hour, contiguous
 from include.settings import Settings
 from include.sources import Source, load_sources
+from spark_jobs.ingest.cut_lines import cut_at_lines
+from spark_jobs.ingest.decompress import SUFFIXES, DamagedFileError, decompressed
+from spark_jobs.ingest.landed_logs import DIGESTS, Landed, landed_logs
+from spark_jobs.ingest.log_digests import DigestWriter
 
 _OPEN_FILES = 64
+#: Hours without lines, at most, over which one ingest is said to go.
+_HOURS_BETWEEN = 24
 
 
-def land(source: Source, logs: Path, landing: Path) -> dict[Hour, int]:
-    """Split one file; returns the lines landed by log hour.
+def land(source: Source, logs: Path, landing: Path, now: datetime) -> Landed | None:
+    """Land one log file; none if it is empty.
 
     Raises:
         UsageError: if the file is absent.
-        ClickmillError: if it breaks off or no line has a readable time; nothing has been landed then.
+        ClickmillError: if it cannot be read to its end or no line has a plausible time; nothing of it is landed then.
     """
-    read_hour = hour_reader(source)
-    first = next((line for line in _lines(logs) if read_hour(line)), None)
-    if first is None:
+    if not logs.is_file():
+        raise UsageError(f"no file {logs}; expected a log file, plain, {', '.join(SUFFIXES)}")
+    read_hour = hour_reader(source, now)
+    try:
+        first = _first_hour(logs, read_hour)
+        if first is None and not any(_pieces(logs)):
+            return None
+        if first is None:
+            raise ClickmillError(
+                f"no line of {logs} has a time from {FIRST_HOUR} until now in the format of source {source.name} "
+                f"({source.format}); name the source that fits with --source, or declare it in config/sources.toml"
+            )
+        with landed_logs(landing, source.name) as landed, landed.splitting() as folder:
+            return landed.land(_split(logs, read_hour, first, folder), _plain_name(logs))
+    except DamagedFileError as error:
         raise ClickmillError(
-            f"no line of {logs} has a time in the format of source {source.name} ({source.format}); "
-            "name the source that fits with --source, or declare it in config/sources.toml"
-        )
-    hour = read_hour(first)
-    assert hour is not None
-    with _HourFiles(landing, source.name, _plain_name(logs), _identity(first)) as files:
-        for line in _lines(logs):
-            hour = read_hour(line) or hour
-            files.write(hour, line)
-        return files.close_hours()
+            f"{logs} cannot be read to its end ({error}); nothing of it has been landed: get the whole file, or land "
+            "what can be decompressed of it as a plain file"
+        ) from None
+    except OSError as error:
+        raise ClickmillError(f"{logs} cannot be landed: {error}; land it again when that is mended") from None
+
+
+def _first_hour(logs: Path, read_hour: HourOfLine) -> Hour | None:
+    lines = (line for piece, is_whole in _pieces(logs) if is_whole for line in BytesIO(piece))
+    return next(filter(None, map(read_hour, lines)), None)
+
+
+def _split(logs: Path, read_hour: HourOfLine, first: Hour, folder: Path) -> dict[Hour, int]:
+    """Write the lines into a file an hour, and their digests; return how many there are by hour."""
+    hour = first
+    with _HourFiles(folder) as files, (folder / DIGESTS).open("wb") as digests:
+        writer = DigestWriter(digests)
+        for piece, is_whole in _pieces(logs):
+            for line in BytesIO(piece):
+                hour = (read_hour(line) if is_whole else None) or hour
+                files.write(hour, line)
+                writer.add(line)
+        if writer.is_in_line:
+            files.write(hour, b"\n")
+        writer.finish()
+    return dict(sorted(files.lines.items()))
+
+
+def _pieces(logs: Path) -> Iterator[tuple[bytes, bool]]:
+    with logs.open("rb") as file:
+        yield from cut_at_lines(decompressed(file, logs.name))
 
 
 class _HourFiles:
-    """One unfinished file per log hour; renamed into place all together, or removed."""
+    """A gzip file for each log hour, of which not too many are open at a time."""
 
-    def __init__(self, landing: Path, source: str, name: str, identity: str) -> None:
-        self._landing, self._source, self._name, self._identity = landing, source, name, identity
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._open: OrderedDict[Hour, IO[bytes]] = OrderedDict()
-        self._lines: dict[Hour, int] = {}
+        #: Line ends by hour.
+        self.lines: Counter[Hour] = Counter()
 
     def __enter__(self) -> _HourFiles:
         return self
 
-    def write(self, hour: Hour, line: bytes) -> None:
-        """Add a line to its hour's file."""
+    def write(self, hour: Hour, data: bytes) -> None:
+        """Add a line, or a part of one, to its hour's file."""
         file = self._open.get(hour) or self._start(hour)
-        file.write(line if line.endswith(b"\n") else line + b"\n")
-        self._lines[hour] += 1
-
-    def close_hours(self) -> dict[Hour, int]:
-        """Rename the files into place and close the hours."""
-        self._close_all()
-        for hour in self._lines:
-            self._unfinished(hour).replace(self._landed_before(hour) or self._folder(hour) / self._file_name)
-            (self._folder(hour) / SUCCESS).touch()
-        return dict(sorted(self._lines.items()))
+        file.write(data)
+        self.lines[hour] += data.endswith(b"\n")
 
     def __exit__(self, *_: object) -> None:
-        self._close_all()
-        for hour in self._lines:
-            self._unfinished(hour).unlink(missing_ok=True)
+        while self._open:
+            self._open.popitem()[1].close()
 
     def _start(self, hour: Hour) -> IO[bytes]:
         if len(self._open) >= _OPEN_FILES:
             self._open.popitem(last=False)[1].close()
-        self._folder(hour).mkdir(parents=True, exist_ok=True)
         # A log is nearly in order, so an hour is seldom opened twice; if so, gzip takes another member.
-        mode = "ab" if hour in self._lines else "wb"
-        file = cast(IO[bytes], gzip.open(self._unfinished(hour), mode, compresslevel=6))
-        self._lines.setdefault(hour, 0)
-        self._open[hour] = file
+        file = self._open[hour] = cast(IO[bytes], gzip.open(self._folder / f"{hour}.gz", "ab", compresslevel=6))
         return file
-
-    def _close_all(self) -> None:
-        while self._open:
-            self._open.popitem()[1].close()
-
-    def _folder(self, hour: Hour) -> Path:
-        return hour_folder(self._landing, self._source, hour)
-
-    @property
-    def _file_name(self) -> str:
-        return f"{self._name}-{self._identity}.gz"
-
-    def _landed_before(self, hour: Hour) -> Path | None:
-        """What the same file landed under the name that it had then."""
-        return next(self._folder(hour).glob(f"*-{self._identity}.gz"), None)
-
-    def _unfinished(self, hour: Hour) -> Path:
-        return self._folder(hour) / f".{self._file_name}.unfinished"
-
-
-def _identity(first: bytes) -> str:
-    """What stays the same when a log grows, is rotated or compressed, and differs between logs."""
-    return hashlib.sha256(first.rstrip(b"\r\n")).hexdigest()[:12]
 
 
 def _plain_name(logs: Path) -> str:
-    return logs.name.removesuffix(".gz").removesuffix(".zst").lstrip("._") or "log"
+    """The name without what is not safe everywhere: the landed files have it, and more after it."""
+    name = logs.name.removesuffix(logs.suffix) if logs.suffix in SUFFIXES else logs.name
+    return re.sub(r"[^\w.-]", "_", name)[:50].lstrip("._") or "log"
 
 
-def _lines(logs: Path) -> Iterator[bytes]:
-    try:
-        with _opened(logs) as stream:
-            yield from stream
-    except FileNotFoundError:
-        raise UsageError(f"no file {logs}; expected a log file, plain, .gz or .zst") from None
-    except (EOFError, OSError, zlib.error, zstd.ZstdError) as error:
-        raise ClickmillError(f"{logs} cannot be read to its end ({error}); nothing has been landed") from None
+def files_of(given: Iterable[Path]) -> list[Path]:
+    """The files given, and those in the folders given; not what has a name that begins with ``.`` or ``_`` there.
+
+    Raises:
+        UsageError: if there is none in a folder.
+    """
+    files = []
+    for path in given:
+        found = sorted(_visible_files(path)) if path.is_dir() else [path]
+        if not found:
+            raise UsageError(f"no files in {path}; expected log files, plain, {', '.join(SUFFIXES)}")
+        files += found
+    return files
 
 
-@contextmanager
-def _opened(logs: Path) -> Iterator[IO[bytes]]:
-    match logs.suffix:
-        case ".gz":
-            opened = cast(IO[bytes], gzip.open(logs))
-        case ".zst":
-            opened = cast(IO[bytes], zstd.open(logs))
-        case _:
-            opened = logs.open("rb")
-    with opened as stream:
-        yield stream
+def _visible_files(folder: Path) -> Iterator[Path]:
+    for entry in folder.iterdir():
+        if entry.name[0] not in "._":
+            yield from _visible_files(entry) if entry.is_dir() else [entry]
 
 
 def main() -> None:
     """The job from a shell."""
     parser = OneLineParser(prog="python -m spark_jobs.land_logs", description=__doc__)
     parser.add_argument("--source", required=True, help="the source in config/sources.toml whose logs these are")
-    parser.add_argument("--logs", required=True, type=Path, help="a log file: plain, .gz or .zst")
+    parser.add_argument(
+        "--logs", required=True, type=Path, nargs="+", help=f"log files, plain, {', '.join(SUFFIXES)}; or folders"
+    )
     given = parser.parse_args()
     settings = Settings.from_environment()
     sources = load_sources(settings)
     if given.source not in sources:
         raise UsageError(f"no source {given.source!r} in {settings.sources_file}: expected one of {', '.join(sources)}")
-    landed = land(sources[given.source], given.logs, settings.landing)
-    hours = sorted(landed)
-    print(f"{given.source}: {sum(landed.values()):,} lines landed in {len(hours)} log hours, {hours[0]} to {hours[-1]}")
-    print(
-        f"next: python -m spark_jobs.ingest_clicks --source {given.source} --from {hours[0]} --to {hours[-1].plus(1)} "
-        "--allow-missing"
-    )
+    hours: set[Hour] = set()
+    for logs in files_of(given.logs):
+        landed = land(sources[given.source], logs, settings.landing, datetime.now(UTC))
+        hours.update(landed.lines if landed else ())
+        print(*_summary(given.source, logs, landed), sep="\n")
+    for log_hours in contiguous(hours, _HOURS_BETWEEN):
+        print(
+            f"next: python -m spark_jobs.ingest_clicks --source {given.source} --from {log_hours.start} "
+            f"--to {log_hours.end} --allow-missing"
+        )
+
+
+def _summary(source: str, logs: Path, landed: Landed | None) -> list[str]:
+    if landed is None:
+        return [f"{source}: {logs} is empty: nothing to do"]
+    if not landed.lines:
+        return [f"{source}: {logs} is the beginning of a log that has been landed as {landed.name}: nothing to do"]
+    first, last = min(landed.lines), max(landed.lines)
+    return [
+        f"{source}: {sum(landed.lines.values()):,} lines of {logs} landed in {len(landed.lines)} log hours, "
+        f"{first} to {last}, as {landed.name}",
+        *(
+            f"  begins with the same {lines:,} lines as {other}, then differs: both count. If it is that log, edited, "
+            f"remove its files: landing/{source}/*/*/{other}.gz"
+            for other, lines in landed.begins_as.items()
+        ),
+    ]
 
 
 if __name__ == "__main__":

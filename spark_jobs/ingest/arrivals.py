@@ -17,9 +17,10 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
 from spark_jobs.ingest.columns import as_array, as_numpy, table_of
+from spark_jobs.ingest.cut_lines import PIECE_BYTES
 from spark_jobs.ingest.lookups import Lookups
 from spark_jobs.ingest.parse_lines import parse_lines
-from spark_jobs.ingest.read_lines import LINES, PIECE_BYTES, LandedFile, ReadFile, read_lines
+from spark_jobs.ingest.read_lines import LINES, LandedFile, ReadFile, read_lines
 
 #: What was read of one file and log hour: set in the rows that say so, null for arrivals. ``damage`` says why a file
 #: breaks off; null for a whole one.

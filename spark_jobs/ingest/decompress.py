@@ -41,6 +41,8 @@ _DECOMPRESSORS: dict[str, _Maker] = {
     ".bz2": bz2.BZ2Decompressor,
     ".xz": lzma.LZMADecompressor,
 }
+#: How the names of compressed files end; all others are plain.
+SUFFIXES = tuple(_DECOMPRESSORS)
 # bzip2 reports bad data as an OSError; those of the disk come from reading, which is not inside the try below.
 _BAD_DATA = (
     zlib.error,

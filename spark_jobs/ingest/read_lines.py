@@ -12,6 +12,7 @@ import pyarrow as pa
 from include.landing import printed_name
 from include.log_hours import Hour
 from include.tables import MAX_RAW_CHARACTERS
+from spark_jobs.ingest.cut_lines import cut_at_lines
 from spark_jobs.ingest.decompress import DamagedFileError, decompressed
 
 #: Lines as ``parse_lines`` takes them. ``value`` has the line's bytes, its end included or not; of a line longer than
@@ -27,12 +28,9 @@ LINES = pa.schema(
     ]
 )
 
-#: Lines are cut and parsed in pieces of about so many bytes, which a line that is kept fits into.
-PIECE_BYTES = 1 << 23
 #: So much of a line that is longer than a piece is kept: all that quarantine shows, at four bytes a character.
 _KEPT_BYTES = 4 * MAX_RAW_CHARACTERS
 _NEW_LINE, _CARRIAGE_RETURN = 10, 13
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -87,41 +85,24 @@ def read_lines(read: ReadFile) -> Iterator[pa.Table]:
 
 def _cut(read: ReadFile) -> Iterator[tuple[pa.Array, np.ndarray]]:
     """The lines' bytes, ends included, and their lengths without them; in pieces."""
-    buffer = bytearray()
     too_long: _TooLong | None = None
-    for piece in _content(read):
-        if too_long is not None:
-            end = piece.find(b"\n")
-            if end < 0:
-                too_long.add(piece)
-                continue
-            too_long.add(piece[:end])
-            yield too_long.as_line()
-            too_long, piece = None, piece[end + 1 :]
-        buffer += piece
-        if len(buffer) < PIECE_BYTES:
+    for piece, is_whole in cut_at_lines(_content(read)):
+        if is_whole:
+            yield _lines_of(piece)
             continue
-        end = buffer.rfind(b"\n") + 1
-        if end:
-            yield _lines_of(bytes(buffer[:end]))
-            del buffer[:end]
-        if len(buffer) >= PIECE_BYTES:
-            too_long = _TooLong(bytes(buffer[:_KEPT_BYTES]))
-            too_long.add(buffer)
-            buffer = bytearray()
+        too_long = too_long or _TooLong(piece[:_KEPT_BYTES])
+        too_long.add(piece.removesuffix(b"\n"))
+        if piece.endswith(b"\n"):
+            yield too_long.as_line()
+            too_long = None
     if too_long is not None:
         yield too_long.as_line()
-    elif buffer:
-        yield _lines_of(bytes(buffer))
 
 
 def _content(read: ReadFile) -> Iterator[bytes]:
     with read.file.path.open("rb") as file:
         try:
-            is_first = True
-            for piece in decompressed(file, read.file.path.name):
-                yield piece.removeprefix(_BYTE_ORDER_MARK) if is_first else piece
-                is_first = False
+            yield from decompressed(file, read.file.path.name)
         except DamagedFileError as error:
             read.damage = str(error)
 
@@ -134,7 +115,7 @@ class _TooLong:
     length: int = 0
     last: int = 0
 
-    def add(self, more: bytes | bytearray) -> None:
+    def add(self, more: bytes) -> None:
         if more:
             self.length += len(more)
             self.last = more[-1]

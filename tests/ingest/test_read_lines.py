@@ -17,7 +17,7 @@ from backports import zstd
 
 from include.log_hours import Hour
 from include.settings import REPOSITORY
-from spark_jobs.ingest import decompress
+from spark_jobs.ingest import cut_lines, decompress
 from spark_jobs.ingest import read_lines as module
 from spark_jobs.ingest.read_lines import LINES, LandedFile, ReadFile, read_lines
 
@@ -92,7 +92,7 @@ def test_lines_are_the_same_whatever_the_pieces(tmp_path: Path, monkeypatch: pyt
     for _ in range(250):
         piece_bytes = rng.randrange(64, 4096)
         kept = rng.randrange(1, 64)
-        monkeypatch.setattr(module, "PIECE_BYTES", piece_bytes)
+        monkeypatch.setattr(cut_lines, "PIECE_BYTES", piece_bytes)
         monkeypatch.setattr(module, "_KEPT_BYTES", kept)
         monkeypatch.setattr(decompress, "_PIECE_BYTES", rng.randrange(64, 4096))
         longest = rng.choice([3, 60, 3 * piece_bytes])

@@ -49,7 +49,7 @@ def published(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
     from spark_jobs.land_logs import land
 
     lake = make_lake("real")
-    landed = land(load_sources(lake.settings)["access"], LOG, lake.settings.landing)
+    landed = land(load_sources(lake.settings)["access"], LOG, lake.settings.landing, datetime.now(UTC)).lines
     assert (sum(landed.values()), len(landed)) == (10_000, 84)
     start, end = str(min(landed)), str(max(landed).plus(1))
     lake.run("ingest", start, end, source="access", allow_missing=True)

@@ -12,8 +12,9 @@ from include.click_time import hour_reader
 from include.sources import JsonFields, Source
 
 LOG = Source(name="access", format="combined", base_url="http://a")
+NOW = datetime(2200, 1, 2, tzinfo=UTC)
 MOMENTS = st.datetimes(
-    min_value=datetime(1971, 1, 1),
+    min_value=datetime(1990, 1, 2),
     max_value=datetime(2200, 1, 1),
     timezones=st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes))),
 )
@@ -24,7 +25,7 @@ def json_source(time_format: Any = "iso8601") -> Source:
 
 
 def read(source: Source, line: bytes) -> str | None:
-    hour = hour_reader(source)(line)
+    hour = hour_reader(source, NOW)(line)
     return hour and str(hour)
 
 
@@ -79,3 +80,26 @@ def test_number_that_is_no_time_has_no_hour(time_format: str, value: bytes) -> N
 )  # fmt: skip
 def test_access_log_line_without_a_time_has_no_hour(time: bytes) -> None:
     assert read(LOG, b"1.2.3.4 - - [" + time + b'] "GET / HTTP/1.1" 200 1') is None
+
+
+@pytest.mark.parametrize(
+    ("time", "hour"),
+    [
+        ("1989-12-31T23:59:59.999999Z", None),
+        ("1990-01-01T01:00:00+02:00", None),
+        ("1990-01-01T00:00:00Z", "1990-01-01T00"),
+        ("2200-01-02T00:59:59.999999Z", "2200-01-02T00"),
+        ("2200-01-02T02:00:00+02:00", "2200-01-02T00"),
+        ("2200-01-02T01:00:00Z", None),
+    ],
+)
+def test_a_click_is_not_older_than_the_web_nor_after_the_hour_that_it_is_now(time: str, hour: str | None) -> None:
+    assert read(json_source(), json.dumps({"a": {"t": time}}).encode()) == hour
+
+
+def test_a_line_that_is_too_long_for_the_source_is_not_read() -> None:
+    source = json_source().model_copy(update={"max_line_bytes": 256})
+    line = b'{"a":{"t":"2026-03-01T00:00:00Z"},"u":"%s"}' % (b"x" * 215)
+    assert len(line) == 256
+    assert read(source, line + b"\r\n") == "2026-03-01T00"
+    assert read(source, line + b" \r\n") is None

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from include.landing import hour_folder, is_ready, look_at
+from include.landing import hour_folder, hour_of_folder, is_ready, look_at
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import load_sources
@@ -15,6 +15,13 @@ HOUR = Hour.parse("2026-03-01T05")
 def test_folder_names_source_date_and_hour(settings: Settings) -> None:
     folder = hour_folder(settings.landing, "web", HOUR)
     assert folder == settings.landing / "web" / "log_date=2026-03-01" / "log_hour=05"
+
+
+def test_a_folder_that_names_no_hour_is_of_no_hour(settings: Settings) -> None:
+    folder = hour_folder(settings.landing, "web", HOUR)
+    assert hour_of_folder(folder) == HOUR
+    for date, hour in (("0001-01-01", "00"), ("9999-12-31", "23"), ("today", "05"), ("2026-03-01", "24")):
+        assert hour_of_folder(settings.landing / "web" / f"log_date={date}" / f"log_hour={hour}") is None
 
 
 def test_hidden_names_and_folders_are_not_data(settings: Settings) -> None:

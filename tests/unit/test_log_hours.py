@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from include.errors import UsageError
-from include.log_hours import Hour, HourRange, hours_predicate
+from include.log_hours import Hour, HourRange, contiguous, hours_predicate
 
 FIVE = Hour.parse("2026-03-01T05")
 
@@ -81,3 +81,14 @@ def test_predicate_is_true_for_exactly_its_hours() -> None:
 def test_predicate_of_a_month_stays_short() -> None:
     month = HourRange(FIVE, Hour(FIVE.start + timedelta(days=30)))
     assert len(hours_predicate(month, "log_date", "log_hour")) < 2000
+
+
+def test_hours_are_grouped_into_ranges_without_gaps_that_are_too_long() -> None:
+    hours = [FIVE.plus(number) for number in (9, 3, 4, 4, 23, 24)]
+
+    def ranges(*numbers: tuple[int, int]) -> list[HourRange]:
+        return [HourRange(FIVE.plus(start), FIVE.plus(end)) for start, end in numbers]
+
+    assert contiguous(hours) == contiguous(hours, 3) == ranges((3, 5), (9, 10), (23, 25))
+    assert contiguous(hours, 4) == ranges((3, 10), (23, 25))
+    assert contiguous([]) == []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from include.log_hours import Hour, HourRange
 from ops import backfill
 from ops import run as run_module
 from ops.airflow_api import ApiError, HourRun, TaskTry, error_message, readable_log
-from ops.backfill import Lines, contiguous, run_hours, split_hours
+from ops.backfill import Lines, run_hours, split_hours
 from ops.home import Home, OpsError
 from ops.run import (
     SAMPLE_CLICKS,
@@ -23,6 +25,7 @@ from ops.run import (
     RunArguments,
     closed_hours,
     exit_code_of_held,
+    land_logs,
     missing_sample_hours,
     parse_arguments,
     print_failures,
@@ -145,22 +148,38 @@ def test_closed_hours_are_those_with_the_mark(tmp_path: Path) -> None:
     assert sorted(closed_hours(home, "web")) == [hour(4), hour(30)]
 
 
+def test_a_folder_that_names_no_hour_is_not_a_closed_hour(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    close(home, "web", 4)
+    for day in ("0001-01-01", "9999-12-31", "today"):
+        folder = home.landing / "web" / f"log_date={day}" / "log_hour=00"
+        folder.mkdir(parents=True)
+        (folder / SUCCESS).touch()
+
+    assert list(closed_hours(home, "web")) == [hour(4)]
+
+
+def test_own_logs_with_stray_times_land_each_time_and_name_the_hours_to_run(tmp_path: Path, logs: Path) -> None:
+    home = Home(tmp_path / "home")
+    environment = os.environ | {"CLICKMILL_HOME": str(home.path)}
+    ahead = datetime.now(UTC) + timedelta(days=1)
+    times = ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "2026-03-01T04:00:00Z", ahead.isoformat()]
+    logs.write_text("".join(f'{{"ts": "{time}", "url": "http://a/"}}\n' for time in times))
+    arguments = parse_arguments([], {"LOGS": str(logs), "FORMAT": "json"})
+
+    assert land_logs(home, arguments, environment) == [hour(4)]
+    with logs.open("a") as file:
+        file.write('{"ts": "9999-12-31T23:59:59Z"}\n{"ts": "2026-03-01T07:00:00Z"}\n')
+    assert land_logs(home, arguments, environment) == [hour(4), hour(7)]
+    logs.write_text("".join(logs.read_text().splitlines(keepends=True)[:3]))  # an older copy
+    assert land_logs(home, arguments, environment) == []
+
+
 # --- hours ----------------------------------------------------------------------------------------
 
 
 def run_of(number: int, state: str, source: str = "web", run_id: str = "") -> HourRun:
     return HourRun(run_id or f"{source}-{number}-{state}", hour(number), source, state, "backfill")
-
-
-def test_hours_are_grouped_into_ranges_without_gaps() -> None:
-    hours = [hour(number) for number in (9, 3, 4, 4, 23, 24)]
-
-    assert contiguous(hours) == [
-        HourRange(hour(3), hour(5)),
-        HourRange(hour(9), hour(10)),
-        HourRange(hour(23), hour(25)),
-    ]
-    assert contiguous([]) == []
 
 
 def test_hour_is_done_only_by_a_success_of_the_same_source() -> None:

@@ -1,0 +1,128 @@
+"""The logs of a source in the landing zone: which there are, and how another one is landed in one step.
+
+Each has its digests in ``landing/<source>/.logs``, in a file that is named as its files in the log hours are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from include.landing import SUCCESS, hour_folder, hour_of_folder
+from include.log_hours import Hour
+from spark_jobs.ingest.log_digests import Log
+
+#: The file of a log's digests, beside its files by hour.
+DIGESTS = "digests"
+_PLAN = "plan.json"
+
+
+@dataclass(frozen=True)
+class Landed:
+    """What became of a log.
+
+    ``name`` is that of its files in the log hours, without ``.gz``. ``lines`` are those landed by log hour, 0 where it
+    has none any more; no log hour if the log had been landed before, and more of it. ``begins_as`` has the other logs
+    that begin with the same lines, and how many these are.
+    """
+
+    name: str
+    lines: Mapping[Hour, int]
+    begins_as: Mapping[str, int] = field(default_factory=dict)
+
+
+@contextmanager
+def landed_logs(landing: Path, source: str) -> Iterator[LandedLogs]:
+    """The landed logs of a source, of which nobody else lands any meanwhile.
+
+    What a killed process had landed is moved to its place first; what it had only begun to split is removed.
+    """
+    folder = landing / source / ".logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        logs = LandedLogs(landing, source, folder)
+        logs.finish_moving()
+        yield logs
+    finally:
+        os.close(lock)
+
+
+class LandedLogs:
+    """A log is split into the folder ``unfinished``; renaming that to ``ready`` lands it, all or nothing.
+
+    Then its files are moved to their log hours, by the next process if this one is killed.
+    """
+
+    def __init__(self, landing: Path, source: str, folder: Path) -> None:
+        self._landing, self._source, self._folder = landing, source, folder
+        self._unfinished, self._ready = folder / "unfinished", folder / "ready"
+
+    @contextmanager
+    def splitting(self) -> Iterator[Path]:
+        """The empty folder for the files ``<hour>.gz`` and ``DIGESTS`` of a log; removed if it is not landed."""
+        shutil.rmtree(self._unfinished, ignore_errors=True)
+        self._unfinished.mkdir()
+        try:
+            yield self._unfinished
+        finally:
+            shutil.rmtree(self._unfinished, ignore_errors=True)
+
+    def land(self, lines: Mapping[Hour, int], name: str) -> Landed:
+        """Land the log that has been split, in place of what was landed of it before.
+
+        Args:
+            lines: how many it has by log hour.
+            name: what the names of its files begin with, if nothing of it was landed before.
+        """
+        log = Log(self._unfinished / DIGESTS, lambda: self._unfinished.glob("*.gz"))
+        others = [self._landed(file) for file in sorted(self._folder.iterdir()) if file.is_file()]
+        before = next((other for other in others if other.is_beginning_of(log)), None)
+        if before is None:
+            longer = next((other for other in others if log.is_beginning_of(other) and any(other.files())), None)
+            if longer is not None:
+                return Landed(longer.name, {})
+        name = before.name if before else f"{name}-{log.digest(log.lines).hex()[:12]}"
+        earlier = (hour_of_folder(file.parent) for file in before.files()) if before else ()
+        # An hour that has no lines of the log any more keeps an empty file, so that it is closed anew each time.
+        hours = dict.fromkeys(filter(None, earlier), 0) | dict(lines)
+        for hour in hours.keys() - lines.keys():
+            (self._unfinished / f"{hour}.gz").touch()
+        begins_as = {other.name: log.lines_shared_with(other) for other in others if other is not before}
+        self._move_to_log_hours(name, hours)
+        return Landed(name, hours, {other: shared for other, shared in begins_as.items() if shared})
+
+    def _landed(self, digests: Path) -> Log:
+        return Log(digests, lambda: digests.parent.parent.glob(f"log_date=*/log_hour=*/{digests.name}.gz"))
+
+    def _move_to_log_hours(self, name: str, hours: Iterable[Hour]) -> None:
+        plan = {"name": name, "hours": [*map(str, hours)]}
+        (self._unfinished / _PLAN).write_text(json.dumps(plan), encoding="utf-8")
+        self._unfinished.rename(self._ready)
+        self.finish_moving()
+
+    def finish_moving(self) -> None:
+        """Move what is not in its place yet; the marks of the log hours come last."""
+        if not self._ready.exists():
+            return
+        plan = json.loads((self._ready / _PLAN).read_text(encoding="utf-8"))
+        folders = {hour: hour_folder(self._landing, self._source, Hour.parse(hour)) for hour in plan["hours"]}
+        for hour, folder in folders.items():
+            folder.mkdir(parents=True, exist_ok=True)
+            _move(self._ready / f"{hour}.gz", folder / f"{plan['name']}.gz")
+        _move(self._ready / DIGESTS, self._folder / plan["name"])
+        for folder in folders.values():
+            (folder / SUCCESS).touch()
+        self._ready.rename(self._unfinished)
+
+
+def _move(file: Path, to: Path) -> None:
+    if file.exists():  # else it was moved before the process was killed
+        file.replace(to)
