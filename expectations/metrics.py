@@ -25,6 +25,8 @@ Facts = Mapping[str, Sequence[Mapping[str, Any]]]
 _HOUR_MICROS, _MINUTE_MICROS = 3_600_000_000, 60_000_000
 #: So many names are given of those that are wrong.
 _MOST_NAMES = 5
+#: Rows of ``clicks`` that are not as they should be, by rules of ``spark_jobs.transforms.row_rules``.
+_ROWS = ("null_keys", "invalid_country_codes", "malformed_urls", "ids_that_are_none")
 #: In place of that of a log hour that was never ingested.
 _NO_ACCOUNT: Mapping[str, Any] = {
     **dict.fromkeys(("lines", "accepted", "duplicates", "out_of_order", "files", "bytes"), 0),
@@ -52,7 +54,8 @@ def log_hour_frame(
     accounts = {_log_hour(fact): fact for fact in facts["accounting"]}
     clicks = _grouped(facts["clicks"], _log_hour)
     quarantined = _grouped(facts["quarantined"], _log_hour)
-    duplicates = {(fact["source"], fact["hour_number"]): fact["duplicate_event_ids"] for fact in facts["duplicate_ids"]}
+    duplicates = _grouped(facts["duplicates"], _log_hour)
+    ids_twice = {(fact["source"], fact["hour_number"]): fact["duplicate_event_ids"] for fact in facts["duplicate_ids"]}
     files = {(fact["table"], *_log_hour(fact)): fact for fact in facts["files"] if "log_hour" in fact}
     rows = []
     for hour in hours:
@@ -61,9 +64,11 @@ def log_hour_frame(
         measured = (
             _presence(account)
             | _lines(account, clicks[key], quarantined[key])
+            # The state of a stream drops duplicates; they are in no table.
+            | {"stored_duplicates": account["duplicates"] if source.stream else duplicates[key].sum("duplicates")}
             | _times(hour, clicks[key])
             | _shares(account, clicks[key], quarantined[key], configured)
-            | {"duplicate_event_ids": duplicates.get((source.name, hour.number), 0)}
+            | {"duplicate_event_ids": ids_twice.get((source.name, hour.number), 0)}
             | _types(facts["other_types"])
             | _files(files.get((CLICKS.name, *key)), "clicks")
             | _files(files.get((QUARANTINED_CLICKS.name, *key)), "quarantined")
@@ -100,10 +105,11 @@ def _lines(account: Mapping[str, Any], clicks: _Group, quarantined: _Group) -> d
         "lines": account["lines"],
         "accounted_lines": clicks.sum("clicks") + account["duplicates"] + quarantined.sum("quarantined_lines"),
         "accepted": account["accepted"],
+        "duplicates": account["duplicates"],
         "stored_clicks": clicks.sum("clicks"),
         "files": account["files"],
         "bytes": account["bytes"],
-        **{name: clicks.sum(name) for name in ("null_keys", "invalid_country_codes", "malformed_urls")},
+        **{name: clicks.sum(name) for name in _ROWS},
     }
 
 

@@ -16,7 +16,7 @@ from include.buckets import Layout
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.sources import Source
-from include.tables import AGGREGATES, CLICKS, GROUPING_METRICS, QUARANTINED_CLICKS, Table
+from include.tables import AGGREGATES, CLICKS, DUPLICATE_CLICKS, GROUPING_METRICS, QUARANTINED_CLICKS, Table
 from spark_jobs.delta_files import DataFile, has_log_hours, may_have_click_hours
 from spark_jobs.history import accounting_history, click_history
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
@@ -89,6 +89,9 @@ def _frames(
         "clicks": measure_quality.click_facts(measured, configured),
         "quarantined": measure_quality.quarantine_facts(
             _whole_files(lake, QUARANTINED_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
+        ),
+        "duplicates": measure_quality.duplicate_facts(
+            _whole_files(lake, DUPLICATE_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
         ),
         "duplicate_ids": measure_quality.duplicate_id_facts(settled.where(with_earlier), lateness).where(
             F.col("hour_number") >= log_hours[0].number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from expectations.checks import CRITICAL, Check, at_most, below, between, percent, zero
+from expectations.checks import CRITICAL, WARNING, Check, at_most, below, between, percent, zero
 from include.check_settings import QUARANTINED_SHARES, ConfiguredCheck
 from include.settings import PipelineSettings
 from include.sources import Source
@@ -49,6 +49,17 @@ def _rows(source: Source) -> list[Check]:
             "no event id is accepted twice within the lateness window",
             "A click would be counted twice. Ingest the log hours again, the earlier one first.",
             rows="duplicate_event_ids",
+        ),
+        Check(
+            _SUITE,
+            "event_ids_are_ids",
+            _CLICKS,
+            zero("ids_that_are_none"),
+            WARNING,
+            "no event id is a word that stands for none, such as 'undefined' or 0",
+            "All clicks of such an id but the first are dropped, and are in duplicate_clicks. Mend the tracker; until "
+            "then take event_id out of the source's fields.",
+            rows="ids_that_are_none",
         ),
         Check(
             _SUITE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from expectations.checks import CRITICAL, WARNING, Check, equal, zero
 from include.counting import counted_tables
 from include.settings import PipelineSettings
-from include.tables import AGGREGATES, CLICKS, CLICKS_BY_URL_HOURLY, INGEST_ACCOUNTING
+from include.tables import AGGREGATES, CLICKS, CLICKS_BY_URL_HOURLY, DUPLICATE_CLICKS, INGEST_ACCOUNTING
 
 _SUITE = "reconciliation"
 
@@ -61,6 +61,16 @@ def log_hour_checks() -> list[Check]:
             CRITICAL,
             "accepted lines = rows in clicks",
             "The accounting and the table were written by different runs. Ingest the log hour again.",
+        ),
+        Check(
+            _SUITE,
+            "duplicates_are_stored",
+            DUPLICATE_CLICKS.name,
+            equal("duplicates", "stored_duplicates"),
+            WARNING,
+            "dropped duplicates = rows in duplicate_clicks",
+            "When the first click with an id goes, the duplicate takes its place: it must be there. Ingest the log "
+            "hour again. Of a streamed source there is nothing to compare.",
         ),
     ]
 

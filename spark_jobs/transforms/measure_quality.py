@@ -66,6 +66,11 @@ def quarantine_facts(quarantined: DataFrame) -> DataFrame:
     return quarantined.groupBy(*_LOG_HOUR, "reason").agg(F.count(F.lit(1)).alias("quarantined_lines"))
 
 
+def duplicate_facts(duplicates: DataFrame) -> DataFrame:
+    """One row per source and log hour that has duplicates, counted."""
+    return duplicates.groupBy(*_LOG_HOUR).agg(F.count(F.lit(1)).alias("duplicates"))
+
+
 def count_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
     """One row per click hour of an aggregate table; times in microseconds since 1970."""
     assert table.bucket_key is not None

@@ -19,6 +19,11 @@ from spark_jobs.transforms.groupings import FieldsGrouping
 
 #: So many standard errors a visitor count may be above its clicks: with more rows than there are, none is.
 _SIGMAS = 5
+#: What trackers send in place of an id when they have none.
+NO_IDS = (
+    "undefined", "null", "None", "nil", "NaN", "0", "-1", "{}", "[]", "true", "false", "-", "unknown",
+    "[object Object]",
+)  # fmt: skip
 
 
 def click_rules() -> dict[str, Column]:
@@ -35,6 +40,7 @@ def click_rules() -> dict[str, Column]:
         | url.startswith("http:///")
         | url.contains(" ")
         | url.contains("#"),
+        "ids_that_are_none": F.trim("event_id").isin(*NO_IDS),
         "invalid_statuses": ~F.col("status").between(100, 599),
         "bots": F.col("is_bot"),
     }

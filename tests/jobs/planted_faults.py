@@ -24,6 +24,7 @@ from include.tables import (
     CLICKS,
     CLICKS_BY_COUNTRY_HOURLY,
     CLICKS_BY_URL_HOURLY,
+    DUPLICATE_CLICKS,
     GROUPING_METRICS,
     INGEST_ACCOUNTING,
     PARTITIONER_PROPERTY,
@@ -417,6 +418,14 @@ LANDED = [
         has_examples=True,
     ),
     Fault(
+        "a tracker sends 'undefined' as the id",
+        "warning",
+        "clicks.event_ids_are_ids",
+        "ids_that_are_none = 1",
+        lines=_with(1, event_id="undefined"),
+        has_examples=True,
+    ),
+    Fault(
         "33 of 64 clicks have a country that is none",
         "warning",
         "clicks.unknown_country_share",
@@ -542,6 +551,13 @@ PLANTED = [
         "reconciliation.accepted_are_stored",
         "accepted = 65, stored_clicks = 64",
         plant=_change(INGEST_ACCOUNTING, "true", accepted="accepted + 1"),
+    ),
+    Fault(
+        "a duplicate is gone from `duplicate_clicks`",
+        "warning",
+        "reconciliation.duplicates_are_stored",
+        "duplicates = 1, stored_duplicates = 0",
+        plant=_remove(DUPLICATE_CLICKS, "true"),
     ),
     Fault(
         "a file of `clicks` is deleted from the disk",

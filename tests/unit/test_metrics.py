@@ -65,7 +65,7 @@ FACTS = facts_by_subject(
         (
             "clicks",
             {
-                **_log_hour(5), **_click_hour(4), "clicks": 2, "null_keys": 1, "unknown_country": 1,
+                **_log_hour(5), **_click_hour(4), "clicks": 2, "null_keys": 1, "unknown_country": 1, "ids_that_are_none": 4,
                 "null_share(referrer)": 2, **_times(-90, -10),
             },
         ),
@@ -76,6 +76,8 @@ FACTS = facts_by_subject(
         ("clicks", {**_log_hour(5, "other"), **_click_hour(5), "clicks": 100, **_times(0, 59)}),
         ("quarantined", {**_log_hour(5), "reason": "not_json", "quarantined_lines": 2}),
         ("quarantined", {**_log_hour(5), "reason": "bad_url", "quarantined_lines": 1}),
+        ("duplicates", {**_log_hour(5), "duplicates": 8}),
+        ("duplicates", {**_log_hour(5, "other"), "duplicates": 9}),
         ("duplicate_ids", {"source": "web", "hour_number": FIVE.number, "duplicate_event_ids": 7}),
         ("duplicate_ids", {"source": "other", "hour_number": SIX.number, "duplicate_event_ids": 9}),
         (
@@ -124,11 +126,14 @@ def test_log_hour_is_put_together_from_its_own_facts() -> None:
         "accounted_lines": 6 + 1 + 3,
         "accepted": 6,
         "stored_clicks": 6,
+        "duplicates": 1,
+        "stored_duplicates": 8,
         "files": 2,
         "bytes": 7,
         "null_keys": 3,
         "invalid_country_codes": 0,
         "malformed_urls": 0,
+        "ids_that_are_none": 4,
         "oldest_click_hours_before": 1.5,
         "newest_click_minutes_after": -1,
         # 03:30 is not in click hour 04.
