@@ -65,8 +65,8 @@ FACTS = facts_by_subject(
         (
             "clicks",
             {
-                **_log_hour(5), **_click_hour(4), "clicks": 2, "null_keys": 1, "unknown_country": 1, "ids_that_are_none": 4,
-                "null_share(referrer)": 2, **_times(-90, -10),
+                **_log_hour(5), **_click_hour(4), "clicks": 2, "null_keys": 1, "unknown_country": 1,
+                "ids_that_are_none": 4, "null_share(referrer)": 2, **_times(-90, -10),
             },
         ),
         (
