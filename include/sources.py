@@ -107,6 +107,7 @@ class ClickSockets(BaseModel):
     roll_seconds: float = Field(5.0, gt=0, le=3600)
     roll_bytes: int = Field(64_000_000, ge=1)
     max_clients: int = Field(64, ge=1)
+    idle_seconds: float = Field(600, gt=0)
 
     @field_validator("ports")
     @classmethod
