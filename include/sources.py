@@ -12,7 +12,8 @@ from include.errors import UsageError
 from include.settings import PipelineSettings, Settings, read_toml
 
 FieldPath = Annotated[str, StringConstraints(pattern=r"^[^.\s`]+(\.[^.\s`]+)*$")]
-SOURCE_NAME = re.compile(r"^[a-z][a-z0-9_]{0,62}$")
+#: Of the whole name.
+SOURCE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _HOW_TO_STREAM = "expected a [sources.{0}.kafka] or [sources.{0}.files] table in its sources file"
 
 
@@ -201,7 +202,7 @@ class Sources(BaseModel):
     def names_fit_paths(self) -> Sources:
         """A source's name is a folder and a partition value."""
         for name in self.sources:
-            if not SOURCE_NAME.match(name):
+            if not SOURCE_NAME.fullmatch(name):
                 raise ValueError(f"source name {name!r}: expected lower case letters, digits and _")
         return self
 
