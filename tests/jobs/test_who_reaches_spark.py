@@ -1,4 +1,4 @@
-"""Spark's UI, which asks for no password, shows; it ends nothing."""
+"""Spark Connect asks for its token; Spark's UI, which asks for nothing, ends nothing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
+import grpc
+import pyspark
 import pytest
+from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
 
 from spark_jobs.spark_status import SparkStatus
 
@@ -22,6 +26,26 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 WAIT = 60.0
+
+
+def test_spark_connect_lets_nobody_in_without_its_token(spark_remote: str) -> None:
+    address, _, token = spark_remote.removeprefix("sc://").partition("/;token=")
+    asked = base_pb2.AnalyzePlanRequest(
+        session_id=str(uuid4()), spark_version=base_pb2.AnalyzePlanRequest.SparkVersion()
+    )
+    answers = {}
+    with grpc.insecure_channel(address) as channel:
+        server = base_pb2_grpc.SparkConnectServiceStub(channel)
+        for name, metadata in {
+            "its own": [("authorization", f"Bearer {token}")],
+            "another": [("authorization", "Bearer made-up")],
+            "none": [],
+        }.items():
+            try:
+                answers[name] = server.AnalyzePlan(asked, metadata=metadata, timeout=WAIT).spark_version.version
+            except grpc.RpcError as error:
+                answers[name] = error.code().name
+    assert answers == {"its own": pyspark.__version__, "another": "UNAUTHENTICATED", "none": "UNAUTHENTICATED"}
 
 
 def test_a_page_that_asks_sparks_ui_to_kill_a_job_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
