@@ -404,6 +404,8 @@ def _take_in(table: Path, index: Path, stamp: str | None) -> None:
 def _bring_up(table: Path, index: Path, stamp: str | None) -> None:
     files = _data_files(table) if stamp else {}
     index.parent.mkdir(parents=True, exist_ok=True)
+    index.touch(0o600)
+    index.chmod(0o600)  # one of an earlier version; what SQLite puts beside it has the same mode
     with closing(sqlite3.connect(index, timeout=_LOCK_PATIENCE_SECONDS, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")

@@ -1,4 +1,7 @@
-"""What was quarantined of a log hour, read from the table without Spark: how many lines by reason, some of each."""
+"""What was quarantined of a log hour, read from the table without Spark: how many lines by reason, where some are.
+
+Not their text: it may hold clients' addresses, and more people see pages than the lake.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,10 @@ SAMPLES_PER_REASON = 5
 
 @dataclass(frozen=True)
 class QuarantinedLine:
-    """One rejected line."""
+    """Where a rejected line is."""
 
     file: str
     line: int
-    raw: str
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Quarantine:
 
 
 def read_quarantine(settings: Settings, hour: Hour, source: str | None = None) -> list[Quarantine]:
-    """By source; only those with rejected lines. Reads the files of that log hour, and of ``raw`` a few rows."""
+    """By source; only those with rejected lines. Reads the files of that log hour."""
     import pyarrow.compute as pc
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
@@ -53,7 +55,6 @@ def read_quarantine(settings: Settings, hour: Hour, source: str | None = None) -
             ((count["values"], count["counts"]) for count in pc.value_counts(reasons).to_pylist()),
             key=lambda count: (-count[1], count[0]),
         )
-        # Of the raw lines, which may be long, only those that are shown are read.
         places = {reason: pc.indices_nonzero(pc.equal(reasons, reason))[:SAMPLES_PER_REASON] for reason, _ in counts}
         found.append(
             Quarantine(
@@ -61,8 +62,7 @@ def read_quarantine(settings: Settings, hour: Hour, source: str | None = None) -
                 dict(counts),
                 {
                     reason: [
-                        QuarantinedLine(**row)
-                        for row in rows.take(of_reason, columns=["file", "line", "raw"]).to_pylist()
+                        QuarantinedLine(**row) for row in rows.take(of_reason, columns=["file", "line"]).to_pylist()
                     ]
                     for reason, of_reason in places.items()
                 },

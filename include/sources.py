@@ -12,7 +12,8 @@ from include.errors import UsageError
 from include.settings import PipelineSettings, Settings, read_toml
 
 FieldPath = Annotated[str, StringConstraints(pattern=r"^[^.\s`]+(\.[^.\s`]+)*$")]
-SOURCE_NAME = re.compile(r"^[a-z][a-z0-9_]{0,62}$")
+#: Of the whole name.
+SOURCE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _HOW_TO_STREAM = "expected a [sources.{0}.kafka] or [sources.{0}.files] table in its sources file"
 
 
@@ -107,6 +108,7 @@ class ClickSockets(BaseModel):
     roll_seconds: float = Field(5.0, gt=0, le=3600)
     roll_bytes: int = Field(64_000_000, ge=1)
     max_clients: int = Field(64, ge=1)
+    idle_seconds: float = Field(600, gt=0)
 
     @field_validator("ports")
     @classmethod
@@ -200,7 +202,7 @@ class Sources(BaseModel):
     def names_fit_paths(self) -> Sources:
         """A source's name is a folder and a partition value."""
         for name in self.sources:
-            if not SOURCE_NAME.match(name):
+            if not SOURCE_NAME.fullmatch(name):
                 raise ValueError(f"source name {name!r}: expected lower case letters, digits and _")
         return self
 

@@ -160,6 +160,8 @@ class Spool:
             # Before the name: a file that has it may be taken away, and its sequence ids must not come again.
             self._keep_next_id()
             if file.path.exists():  # else only the rest of this has to be tried again
+                # Given up before it has its name: whatever is refused from here on, nothing more is added to it.
+                file.is_broken = True
                 file.path.rename(file.final)
         else:
             file.path.unlink(missing_ok=True)

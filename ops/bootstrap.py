@@ -30,6 +30,9 @@ OLDEST_PYTHON = (3, 11)
 JAVA_VERSIONS = (17, 21)
 LOCKS = {"runtime": "requirements.txt", "dev": "requirements-dev.txt"}
 UV_LOCK = "requirements-uv.txt"
+BUILD_LOCK = "requirements-build.txt"
+# For uv: some packages come as source, and what builds them is code that runs here too.
+BUILD_BY_HASH = ("--require-build-hashes", "--preview-features", "build-dependency-hashes", "--build-constraints")
 JARS_LOCK = "jars.lock"
 BROKER_JARS_LOCK = "broker-jars.lock"
 JAR_FOLDERS = {JARS_LOCK: ".jars", BROKER_JARS_LOCK: ".jars/broker"}
@@ -255,7 +258,7 @@ def install_packages(root: Path, groups: Sequence[str]) -> bool:
     stamped = read_stamp(stamp)
     wanted = [group for group in LOCKS if group in groups or LOCKS[group] in stamped]
     locks = [UV_LOCK, *(LOCKS[group] for group in wanted)]
-    sums = {lock: sha256_of(root / lock) for lock in locks}
+    sums = {lock: sha256_of(root / lock) for lock in (BUILD_LOCK, *locks)}
     if stamped == sums and os.access(venv / "bin" / "python", os.X_OK):
         return False
     python = make_venv(venv)
@@ -271,14 +274,14 @@ def install_packages(root: Path, groups: Sequence[str]) -> bool:
         _say(f"installing uv {pinned.group(1)}")
         _run(
             [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-             "--require-hashes", "--no-deps", "-r", str(root / UV_LOCK)],
+             "--require-hashes", "--only-binary=:all:", "--no-deps", "-r", str(root / UV_LOCK)],
             "cannot install uv",
         )  # fmt: skip
     _say(f"installing packages from {', '.join(locks[1:])}")
     _run(
         # Compiled here, once: where PYTHONDONTWRITEBYTECODE is set every task would compile anew.
         [str(uv), "pip", "sync", "--quiet", "--require-hashes", "--compile-bytecode",
-         "--python", str(python), *(str(root / lock) for lock in locks)],
+         *BUILD_BY_HASH, str(root / BUILD_LOCK), "--python", str(python), *(str(root / lock) for lock in locks)],
         "cannot install the packages",
         _installer_environment(python),
     )  # fmt: skip

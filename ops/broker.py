@@ -128,7 +128,7 @@ def main() -> int:
         with PortChooser(os.environ) as chooser:
             port = chooser.choose("CLICKMILL_KAFKA_PORT", 9092, "Kafka")
             controller_port = chooser.choose("CLICKMILL_KAFKA_CONTROLLER_PORT", 9093, "Kafka's controller")
-            settings = prepare(home.path / "kafka", port, controller_port)
+            settings = prepare(home.kafka, port, controller_port)
             broker_file(home).write_text(f"127.0.0.1:{port}\n", encoding="utf-8")
             command = server_command(settings)
     except OpsError as error:

@@ -30,7 +30,7 @@ def clean() -> str:
     # The secrets last: while they are there, a clean that was interrupted can be run again.
     for folder in (
         home.landing, home.lake, home.reports, home.airflow, home.logs, home.run,
-        home.path / "kafka", home.path / "streams", home.secrets,
+        home.kafka, home.streams, home.secrets,
     ):  # fmt: skip
         if folder.is_symlink():
             folder.unlink()

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import secrets
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -48,6 +49,16 @@ class Home:
         return self.path / "reports"
 
     @property
+    def streams(self) -> Path:
+        """The checkpoints of streams."""
+        return self.path / "streams"
+
+    @property
+    def kafka(self) -> Path:
+        """The embedded broker's topics."""
+        return self.path / "kafka"
+
+    @property
     def airflow(self) -> Path:
         """AIRFLOW_HOME."""
         return self.path / "airflow"
@@ -68,7 +79,7 @@ class Home:
         return self.path / "secrets"
 
     def make(self) -> None:
-        """Make every folder that is missing.
+        """Make every folder that is missing, and close each to other accounts; the home itself is left as it is.
 
         Raises:
             OpsError: exit 2, when the home cannot be written, or Airflow could not take its path.
@@ -83,8 +94,10 @@ class Home:
                 2,
             )
         try:
-            for folder in (self.landing, self.lake, self.reports, self.logs):
-                folder.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
+            for folder in (self.landing, self.lake, self.reports, self.logs, self.streams, self.kafka):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                _close_to_everyone(folder)
             for folder in (self.airflow, self.run, self.secrets):
                 folder.mkdir(mode=0o700, exist_ok=True)
                 folder.chmod(0o700)  # a folder that was there keeps its mode otherwise
@@ -94,6 +107,18 @@ class Home:
                 "set CLICKMILL_HOME to a folder you may write",
                 2,
             ) from error
+
+
+def _close_to_everyone(folder: Path) -> None:
+    """Take a folder from all other accounts, if everyone may enter it.
+
+    What only a group may do stays: it was given to an uploader, or to readers of the exports. So does a folder that
+    is a link or another account's.
+    """
+    found = folder.lstat()
+    if found.st_mode & 0o007 and stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
+        # A group that may only read has that from the umask under which an earlier version made the folder.
+        folder.chmod(found.st_mode & (0o7770 if found.st_mode & 0o020 else 0o7700))
 
 
 def find_home(path: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Home:

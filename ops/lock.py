@@ -12,10 +12,10 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from ops.bootstrap import OLDEST_PYTHON, REPOSITORY
+from ops.bootstrap import BUILD_BY_HASH, BUILD_LOCK, OLDEST_PYTHON, REPOSITORY
 
-# requirements-dev.in is constrained by requirements.txt, so that one comes first.
-NAMES = ("requirements", "requirements-dev", "requirements-uv")
+# The first builds what is read of the others; requirements-dev.in is constrained by requirements.txt.
+NAMES = ("requirements-build", "requirements", "requirements-dev", "requirements-uv")
 
 
 def compile_command(name: str, upgrade: bool) -> list[str]:
@@ -24,6 +24,7 @@ def compile_command(name: str, upgrade: bool) -> list[str]:
         f"{REPOSITORY}/.venv/bin/uv", "pip", "compile", "--quiet", "--universal",
         "--python-version", ".".join(map(str, OLDEST_PYTHON)),
         "--override", "requirements-overrides.in", "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links",
+        *BUILD_BY_HASH, BUILD_LOCK,
         "--custom-compile-command", "make lock", *(("--upgrade",) if upgrade else ()),
         f"{name}.in", "-o", f"{name}.txt",
     ]  # fmt: skip

@@ -48,9 +48,11 @@ class PortReader:
     spool: Spool
     longest: int
     max_clients: int
+    idle_seconds: float
     _pending: list[tuple[list[bytes], asyncio.Future[int]]] = field(default_factory=list)
     _clients: set[asyncio.Task[None]] = field(default_factory=set)
-    _listening: set[asyncio.Task[None]] = field(default_factory=set)
+    #: Those of which a line is waited for; first the one that has waited longest.
+    _quiet: dict[asyncio.Task[None], asyncio.StreamWriter] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _is_ending: bool = False
     _refused_since: float | None = None
@@ -63,14 +65,16 @@ class PortReader:
         """Store a client's lines and answer, until it or the receiver ends."""
         task = asyncio.current_task()
         assert task is not None
-        if len(self._clients) >= self.max_clients:
-            writer.write(f"refused: {self.max_clients} clients are connected (max_clients); try later\n".encode())
+        if len(self._clients) >= self.max_clients and not self._drop_the_quietest():
+            _tell(writer, f"refused: lines of {self.max_clients} clients are being stored (max_clients); try later")
             writer.close()
             return
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._clients.add(task)
         try:
             await self._talk(reader, writer, task)
+        except TimeoutError:
+            _tell(writer, f"dropped: no line, or an answer not read, for {self.idle_seconds:g} s (idle_seconds)")
         except (OSError, NotStored, asyncio.CancelledError):
             pass  # the client, or the receiver, is gone: what was not answered is sent again
         finally:
@@ -79,20 +83,36 @@ class PortReader:
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
         splitter, stored = LineSplitter(self.longest), 0
-        while not self._is_ending:
-            self._listening.add(task)
+        is_over = False
+        while not is_over and not self._is_ending:
+            self._quiet[task] = writer
             try:
-                chunk = await reader.read(2 * CHUNK)
+                async with asyncio.timeout(self.idle_seconds):
+                    lines, is_over = await _next_lines(reader, splitter)
             finally:
-                self._listening.discard(task)
-            lines = splitter.feed(chunk) if chunk else splitter.rest()
+                self._quiet.pop(task, None)
             if lines:
                 last_id = await self.store(lines)
                 stored += len(lines)
                 writer.write(f"stored {stored} {last_id}\n".encode())
-                await writer.drain()
-            if not chunk:
-                return
+                async with asyncio.timeout(self.idle_seconds):
+                    await writer.drain()
+
+    def _drop_the_quietest(self) -> bool:
+        """Take its place from the client that has sent no whole line for longest; whether there is one.
+
+        Nothing that was acknowledged is lost: of a client in whose lines the disk is at work, none is dropped.
+        """
+        if not self._quiet:
+            return False
+        task, writer = next(iter(self._quiet.items()))
+        del self._quiet[task]
+        self._clients.discard(task)
+        _tell(
+            writer, f"dropped: {self.max_clients} clients are connected (max_clients), and this one was quiet longest"
+        )
+        task.cancel()
+        return True
 
     async def store(self, lines: list[bytes]) -> int:
         """Wait until the lines are durable; returns the sequence id of the last one.
@@ -163,7 +183,7 @@ class PortReader:
         """
         self._is_ending = True
         self._wake.set()
-        for task in list(self._listening):
+        for task in list(self._quiet):
             task.cancel()
         if self._clients:
             await asyncio.wait(list(self._clients), timeout=PATIENCE_SECONDS)
@@ -202,7 +222,7 @@ class Receiver:
             for file in spool.recover():
                 say(f"completed {file.name}, which was left unfinished")
             longest = self.source.max_line_bytes + SPARE_BYTES
-            self.readers.append(PortReader(spool, longest, sockets.max_clients))
+            self.readers.append(PortReader(spool, longest, sockets.max_clients, sockets.idle_seconds))
         for hour in open_hours(landing, name, sockets.ports, self.clock()):
             close_hour(landing, name, hour)
 
@@ -258,6 +278,21 @@ class Receiver:
             if not await reader.tried(partial(reader.spool.begin_hour, now)):
                 return False
         return await self.readers[0].tried(partial(close_hour, self.settings.landing, self.source.name, hour))
+
+
+async def _next_lines(reader: asyncio.StreamReader, splitter: LineSplitter) -> tuple[list[bytes], bool]:
+    """What comes until there is a whole line or the client's end, and whether that has come."""
+    while chunk := await reader.read(2 * CHUNK):
+        if lines := splitter.feed(chunk):
+            return lines, False
+    return splitter.rest(), True
+
+
+def _tell(writer: asyncio.StreamWriter, what: str) -> None:
+    """Say a last word to a client; one that does not read is cut off, as its connection would stay."""
+    writer.write(f"{what}\n".encode())
+    if writer.transport.get_write_buffer_size():
+        writer.transport.abort()
 
 
 async def _closed(server: asyncio.Server) -> None:

@@ -83,7 +83,7 @@ class SampleSpec:
             for name, (value, lowest, highest) in numbers.items()
             if not lowest <= value <= highest
         ]
-        if not SOURCE_NAME.match(self.source):
+        if not SOURCE_NAME.fullmatch(self.source):
             wrong.append(f"source {self.source!r}: expected lower case letters, digits and _, a letter first")
         if self.compression not in get_args(Compression):
             wrong.append(f"compression {self.compression!r}: expected one of {', '.join(get_args(Compression))}")

@@ -16,7 +16,7 @@ from include.job_arguments import JobArguments, OneLineParser, exit_with
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS, OUT_OF_ORDER_KEYS
-from spark_jobs.io import Lake, log_hours_predicate
+from spark_jobs.io import Lake, log_hours_predicate, quoted
 from spark_jobs.shell import run_from_shell
 from spark_jobs.transforms.out_of_order import find_out_of_order
 
@@ -29,7 +29,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, key
     report = []
     for source in choose_sources(settings, arguments.source):
         hours = list(arguments.log_hours)
-        predicate = f"{log_hours_predicate(source.name, hours)} AND key_name = '{key}'"
+        predicate = f"{log_hours_predicate(source.name, hours)} AND key_name = {quoted(key)}"
         with lake.locked():
             clicks = lake.read_log_hours(CLICKS, source.name, hours)
             unplaced = clicks.where("file IS NULL").count()

@@ -314,12 +314,12 @@ class Lake:
             if former.name not in required and not former.nullable:
                 self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` ALTER COLUMN `{former.name}` DROP NOT NULL")
         if absent:
-            added = ", ".join(f"{column.name} {column.type} COMMENT {_quoted(column.comment)}" for column in absent)
+            added = ", ".join(f"{column.name} {column.type} COMMENT {quoted(column.comment)}" for column in absent)
             self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` ADD COLUMNS ({added})")
 
     def _create_statement(self, table: Table) -> str:
         columns = ",\n  ".join(
-            f"{column.name} {column.type}{' NOT NULL' if column.required else ''} COMMENT {_quoted(column.comment)}"
+            f"{column.name} {column.type}{' NOT NULL' if column.required else ''} COMMENT {quoted(column.comment)}"
             for column in table.columns
         )
         properties = (
@@ -332,7 +332,7 @@ class Lake:
         partitioned = f"\nPARTITIONED BY ({', '.join(table.partitioned_by)})" if table.partitioned_by else ""
         return (
             f"CREATE TABLE IF NOT EXISTS delta.`{self.path(table)}` (\n  {columns}\n) USING delta"
-            f"{partitioned}\nCOMMENT {_quoted('One row: ' + table.grain)}\nTBLPROPERTIES ({_listed(properties)})"
+            f"{partitioned}\nCOMMENT {quoted('One row: ' + table.grain)}\nTBLPROPERTIES ({_listed(properties)})"
         )
 
 
@@ -354,7 +354,7 @@ def files_kept_whole(spark: SparkSession) -> Iterator[None]:
 
 def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
     """A constant predicate for a source's log hours, on partition columns only."""
-    return f"source = {_quoted(source)} AND ({hours_predicate(hours, 'log_date', 'log_hour')})"
+    return f"source = {quoted(source)} AND ({hours_predicate(hours, 'log_date', 'log_hour')})"
 
 
 def click_hours_predicate(hours: Iterable[Hour]) -> str:
@@ -380,8 +380,9 @@ def _as_declared(rows: DataFrame, table: Table) -> DataFrame:
 
 
 def _listed(properties: Mapping[str, str]) -> str:
-    return ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in properties.items())
+    return ", ".join(f"{quoted(name)} = {quoted(value)}" for name, value in properties.items())
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text as a literal of Spark's SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

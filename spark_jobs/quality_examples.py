@@ -29,7 +29,8 @@ from spark_jobs.transforms.row_rules import (
 MOST_FAILURES = 200
 
 _OF_CLICKS = ("event_id", "clicked_at", "click_hour", "url", "country_code", "status", "referrer", "user_agent")
-_OF_QUARANTINE = ("reason", "file", "line", "raw")
+#: Not the text, which may hold a client's address and would be kept for as long as the results: it is in the table.
+_OF_QUARANTINE = ("reason", "file", "line")
 
 #: Table, rule and partition.
 Place = tuple[str, str, str]

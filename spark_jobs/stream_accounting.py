@@ -21,7 +21,7 @@ from include.sources import Source, load_sources
 from include.stream_position import StreamPosition, position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.hour_account import HourAccount
-from spark_jobs.io import Lake, log_hours_predicate
+from spark_jobs.io import Lake, log_hours_predicate, quoted
 
 #: With more files than this, the table of micro-batches is written as few.
 MOST_FILES = 200
@@ -92,7 +92,7 @@ def _done_with(lake: Lake, source: str, position: StreamPosition, now: datetime)
     """A predicate for the micro-batches' rows that are older than they are kept for, and not needed any more."""
     oldest = (now - timedelta(days=KEPT_DAYS)).date()
     rows = lake.read_rows(STREAM_BATCHES, STREAM_BATCHES.column_names, [("source", "=", source)])
-    return f"source = '{source}' AND log_date < DATE'{oldest}' AND NOT ({position.still_needed(rows)})"
+    return f"source = {quoted(source)} AND log_date < DATE'{oldest}' AND NOT ({position.still_needed(rows)})"
 
 
 def _batches(lake: Lake, source: str, since: Hour) -> dict[Hour, list[dict[str, Any]]]:

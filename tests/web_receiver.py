@@ -11,15 +11,26 @@ from typing import Any
 
 
 @contextmanager
-def receiver(status: int = 200) -> Iterator[tuple[str, list[tuple[dict[str, str], Any]]]]:
-    """Its address, and what it has received: headers and JSON, oldest first; it answers with ``status``."""
+def receiver(status: int = 200, location: str = "") -> Iterator[tuple[str, list[tuple[dict[str, str], Any]]]]:
+    """Its address, and what it has received: headers and JSON, oldest first; it answers with ``status``.
+
+    A ``location`` is where it redirects to. A GET is received without JSON.
+    """
     received: list[tuple[dict[str, str], Any]] = []
 
     class Receiver(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            received.append((dict(self.headers), json.loads(body)))
+            self._answer(json.loads(body))
+
+        def do_GET(self) -> None:
+            self._answer(None)
+
+        def _answer(self, body: Any) -> None:
+            received.append((dict(self.headers), body))
             self.send_response(status)
+            if location:
+                self.send_header("Location", location)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:

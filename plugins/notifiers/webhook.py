@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
+import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import httpx
 from airflow.sdk import BaseHook, BaseNotifier
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class WebhookNotifier(BaseNotifier):
         self.payload = dict(payload)
 
     def notify(self, context: Context) -> None:
-        """Send it; an answer other than 2xx, or none within ten seconds, is an error."""
+        """Send it; an answer other than 2xx, or none within ten seconds, is an error. No redirect is followed."""
         connection = BaseHook.get_connection(self.connection)
         address = connection.host or ""
         if not address.startswith(("http://", "https://")):
@@ -41,9 +41,14 @@ class WebhookNotifier(BaseNotifier):
                 f"connection {self.connection} has not an address as its host; expected "
                 f'AIRFLOW_CONN_{self.connection.upper()}=\'{{"conn_type": "http", "host": "https://…"}}\''
             )
-        headers = {"Content-Type": "application/json"}
-        if connection.password:
-            headers["Authorization"] = f"Bearer {connection.password}"
-        request = urllib.request.Request(address, json.dumps(self.payload).encode(), headers, method="POST")
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS):
-            pass
+        headers = {"Authorization": f"Bearer {connection.password}"} if connection.password else {}
+        # The machine's certificates, not httpx's own. A redirect, never followed, would give the token to another host.
+        trusted = ssl.create_default_context()
+        answer = httpx.post(address, json=self.payload, headers=headers, timeout=TIMEOUT_SECONDS, verify=trusted)
+        if not answer.is_success:
+            # Without the address, which may be a secret.
+            elsewhere = f", a redirect to {answer.next_request.url.host}" if answer.next_request else ""
+            raise OSError(
+                f"connection {self.connection}: nobody was told, its host answered {answer.status_code}{elsewhere}; "
+                "expected 2xx: redirects are not followed, set the host to the address that takes the POST itself"
+            )

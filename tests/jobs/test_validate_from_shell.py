@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from include.log_hours import Hour
+from include.quality_index import open_index
 from include.settings import REPOSITORY
-from include.tables import QUALITY_RESULTS
+from include.tables import QUALITY_RESULTS, QUARANTINED_CLICKS
 from tests.jobs.planted_faults import START, fine_lines
 from tests.jobs.temporary_lake import TemporaryLake
 
@@ -36,7 +37,7 @@ def _validate(
 
 def test_summary_json_and_exit_codes(lake: TemporaryLake, spark_remote: str) -> None:
     lake.land(str(START), {"a.json": b"".join(fine_lines(START))})
-    lake.land(str(BAD), {"a.json": b"".join(fine_lines(BAD)[:30]) + 70 * b"\x1b[2Jnonsense\n"})
+    lake.land(str(BAD), {"a.json": b"".join(fine_lines(BAD)[:30]) + 70 * b"\x1b[2Jnonsense of 203.0.113.77\n"})
     lake.run("ingest", str(START), str(BAD.plus(1)))
     lake.run("aggregate", str(START), str(BAD.plus(1)))
 
@@ -69,6 +70,17 @@ def test_summary_json_and_exit_codes(lake: TemporaryLake, spark_remote: str) -> 
     rows = [row for row in lake.rows(QUALITY_RESULTS) if row["run_id"] == found["run_id"]]
     assert len(rows) == found["checks"]
     assert [row["examples"] for row in rows if row["check_id"] == critical["check"]] == [critical["examples"]]
+
+    # Each example leads to its line, and none has the text of it, in whatever is kept of a validation.
+    quarantined = {(row["reason"], row["file"], row["line"]): row["raw"] for row in lake.rows(QUARANTINED_CLICKS)}
+    places = [tuple(json.loads(example).values()) for example in critical["examples"]]
+    assert all("203.0.113.77" in quarantined[place] for place in places)
+    with open_index(lake.settings):
+        kept = [*lake.settings.home.glob("quality_index.sqlite*"), *lake.settings.reports.rglob("*.*")]
+    texts = [file.read_bytes().decode(errors="replace") for file in kept if file.is_file()]
+    assert any("quarantined_share_critical" in text for text in texts)
+    assert not any("203.0.113.77" in text for text in texts)
+    assert "203.0.113.77" not in f"{lake.rows(QUALITY_RESULTS)}{bad.stdout}{as_json.stdout}"
 
 
 def test_a_range_that_was_never_ingested_is_an_error(lake: TemporaryLake, spark_remote: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -29,6 +30,13 @@ def clicks_of(*numbers: int, partitions: int = 1) -> list[Record]:
         Record(number % partitions, MILLISECONDS + number, click(f"e{number}", "2026-03-01T08:10:00Z"))
         for number in numbers
     ]
+
+
+def test_the_embedded_broker_listens_on_loopback_only(broker: KafkaBroker) -> None:
+    listening = [found.laddr for found in psutil.net_connections("tcp") if found.status == psutil.CONN_LISTEN]
+    of_broker = {address for address in listening if address.port in (broker.port, broker.controller_port)}
+    assert {address.ip.removeprefix("::ffff:") for address in of_broker} == {"127.0.0.1"}
+    assert len(of_broker) == 2
 
 
 def test_records_that_a_producer_sends_twice_are_clicks_once(

@@ -388,7 +388,7 @@ def test_text_from_logs_is_text_on_every_page(client: TestClient, settings: Sett
     rows = {"source": ["web"], "log_date": [datetime(2026, 3, 1).date()], "log_hour": [5], "file": [EVIL], "line": [1]}
     write_deltalake(
         settings.lake / "quarantined_clicks",
-        pa.table(rows | {"reason": ["not_json"], "raw": [EVIL]}),
+        pa.table(rows | {"reason": ["not_json"], "raw": ["of 203.0.113.77"]}),
         partition_by=["source", "log_date", "log_hour"],
     )
     texts = [
@@ -412,6 +412,7 @@ def test_text_from_logs_is_text_on_every_page(client: TestClient, settings: Sett
         assert tags.attributes <= KNOWN_ATTRIBUTES, tags.attributes - KNOWN_ATTRIBUTES
         addresses = [attributes[name] for _, attributes in tags.found for name in ADDRESSES if name in attributes]
         assert all(re.match(r"[/#]", str(address)) for address in addresses), addresses
+        assert "203.0.113.77" not in text
         assert "\u202e" not in text
         assert "\x1b" not in text
     assert "\\u202egpj.exe" in texts[2]

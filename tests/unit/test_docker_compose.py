@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
-from ops.bootstrap import BROKER_JARS_LOCK, JAVA_VERSIONS, REPOSITORY, UV_LOCK
+from ops.bootstrap import BROKER_JARS_LOCK, BUILD_LOCK, JAVA_VERSIONS, REPOSITORY, UV_LOCK
 
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -143,7 +143,7 @@ def test_versions_are_said_in_the_lock_files_only() -> None:
         text = re.sub(r"\b(postgresql\+psycopg2|PLAINTEXT|CONTROLLER)://", "", (REPOSITORY / file).read_text())
         assert "://" not in text
     copied = " ".join(instructions("COPY"))
-    assert all(lock in copied for lock in ("requirements.txt", UV_LOCK, "jars.lock"))
+    assert all(lock in copied for lock in ("requirements.txt", BUILD_LOCK, UV_LOCK, "jars.lock"))
 
 
 def test_image_has_a_java_that_spark_takes_and_debian_has() -> None:
@@ -167,7 +167,7 @@ def test_image_gets_the_code_that_runs_and_nothing_else() -> None:
     assert lines[0] == "*"
     assert {"dags", "ops"} <= folders
     assert runs <= let_in
-    assert let_in - runs <= {"plugins", "jars.lock", "requirements.txt", UV_LOCK}
+    assert let_in - runs <= {"plugins", "jars.lock", "requirements.txt", BUILD_LOCK, UV_LOCK}
 
 
 def test_settings_file_of_the_user_is_not_for_git() -> None:

@@ -67,6 +67,23 @@ def test_a_webhook_that_fails_is_an_error_in_the_log_and_nothing_else(
     assert "500" in caplog.text
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_webhook_follows_no_redirect_and_its_token_goes_to_no_other_host(
+    monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    with receiver() as (elsewhere, received_elsewhere):
+        elsewhere = elsewhere.replace("127.0.0.1", "localhost")
+        with receiver(status, elsewhere) as (address, received):
+            connect(monkeypatch, host=address, password="a-token")
+            with pytest.raises(
+                OSError, match=f"held_webhook: nobody was told.*{status}, a redirect to localhost"
+            ) as error:
+                WebhookNotifier("held_webhook", {"text": "held"}).notify({})
+    assert len(received) == 1
+    assert received_elsewhere == []
+    assert "/hooks/" not in str(error.value)
+
+
 def test_the_examples_in_the_file_are_notifiers_of_what_is_installed(tmp_path: Path) -> None:
     file = REPOSITORY / "config" / "notifications.toml"
     assert held_notifiers({}) == []

@@ -29,6 +29,8 @@ from ops.bootstrap import (
 )
 
 SUM = "a" * 64
+#: Lock files that set-up reads whatever it installs.
+ALWAYS = ("requirements-build.txt", "requirements-uv.txt")
 
 
 def fake_java(folder: Path, version: str) -> Path:
@@ -127,7 +129,7 @@ def test_oldest_python_is_accepted() -> None:
 
 def locked_tree(root: Path) -> Path:
     """A tree with lock files, and a virtual environment that looks complete."""
-    for name in ("requirements.txt", "requirements-dev.txt", "requirements-uv.txt"):
+    for name in ("requirements.txt", "requirements-dev.txt", *ALWAYS):
         (root / name).write_text(f"# {name}\nuv==1.2.3 --hash=sha256:{SUM}\n")
     python = root / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
@@ -157,16 +159,16 @@ def test_nothing_is_installed_when_the_stamp_has_the_sums_of_the_locks(
 ) -> None:
     forbid_installation(monkeypatch)
     root = locked_tree(tmp_path)
-    stamp_packages(root, "requirements.txt", "requirements-uv.txt")
+    stamp_packages(root, "requirements.txt", *ALWAYS)
 
     assert not install_packages(root, ("runtime",))
 
 
-@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-uv.txt"])
+@pytest.mark.parametrize("lock", ["requirements.txt", *ALWAYS])
 def test_changed_lock_is_installed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock: str) -> None:
     forbid_installation(monkeypatch)
     root = locked_tree(tmp_path)
-    stamp_packages(root, "requirements.txt", "requirements-uv.txt")
+    stamp_packages(root, "requirements.txt", *ALWAYS)
     (root / lock).write_text("uv==9.9.9\n")
 
     with pytest.raises(Installed):
@@ -176,7 +178,7 @@ def test_changed_lock_is_installed_again(tmp_path: Path, monkeypatch: pytest.Mon
 def test_removed_environment_is_installed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forbid_installation(monkeypatch)
     root = locked_tree(tmp_path)
-    stamp_packages(root, "requirements.txt", "requirements-uv.txt")
+    stamp_packages(root, "requirements.txt", *ALWAYS)
     (root / ".venv" / "bin" / "python").unlink()
 
     with pytest.raises(Installed):
@@ -188,11 +190,11 @@ def test_tools_of_the_tests_are_added_when_asked_for_and_kept_when_not(
 ) -> None:
     forbid_installation(monkeypatch)
     root = locked_tree(tmp_path)
-    stamp_packages(root, "requirements.txt", "requirements-uv.txt")
+    stamp_packages(root, "requirements.txt", *ALWAYS)
     with pytest.raises(Installed):
         install_packages(root, ("runtime", "dev"))
 
-    stamp_packages(root, "requirements.txt", "requirements-dev.txt", "requirements-uv.txt")
+    stamp_packages(root, "requirements.txt", "requirements-dev.txt", *ALWAYS)
     assert not install_packages(root, ("runtime",))
     (root / "requirements-dev.txt").write_text("changed\n")
     with pytest.raises(Installed):
@@ -329,7 +331,7 @@ def test_ivy_is_asked_for_the_listed_jars_and_not_for_what_they_depend_on() -> N
 # --- the lock files of this repository ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-uv.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", *ALWAYS])
 def test_lock_file_pins_every_package_by_hash_and_names_no_address(name: str) -> None:
     text = (REPOSITORY / name).read_text()
 

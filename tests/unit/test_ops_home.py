@@ -54,6 +54,47 @@ def test_open_secret_is_closed_again(home: Home) -> None:
     assert home.secrets.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.usefixtures("umask")
+def test_folders_are_their_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.make()
+
+    modes = {folder.name: folder.stat().st_mode & 0o7777 for folder in home.path.iterdir()}
+    assert set(modes.values()) == {0o700}, modes
+    assert {"landing", "lake", "reports", "logs", "streams", "kafka"} <= set(modes)
+
+
+@pytest.mark.parametrize(
+    ("was", "then"),
+    [
+        (0o755, 0o700),  # as earlier versions made it
+        (0o775, 0o770),
+        (0o1777, 0o1770),
+        (0o2770, 0o2770),
+        (0o750, 0o750),
+    ],
+)
+def test_a_folder_that_is_open_to_everyone_is_closed_and_one_that_is_given_to_a_group_stays(
+    home: Home, was: int, then: int
+) -> None:
+    home.landing.chmod(was)
+    home.make()
+
+    assert home.landing.stat().st_mode & 0o7777 == then
+
+
+def test_a_landing_zone_elsewhere_and_the_home_itself_keep_their_modes(tmp_path: Path, home: Home) -> None:
+    elsewhere = tmp_path / "uploads"
+    elsewhere.mkdir()
+    home.landing.rmdir()
+    home.landing.symlink_to(elsewhere)
+    for folder in (elsewhere, home.path):
+        folder.chmod(0o755)
+    home.make()
+
+    assert [folder.stat().st_mode & 0o777 for folder in (elsewhere, home.path)] == [0o755, 0o755]
+
+
 def test_secrets_are_made_once_and_differ_between_homes(tmp_path: Path, home: Home) -> None:
     other = Home(tmp_path / "other")
     other.make()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
 import shutil
 import sqlite3
@@ -145,6 +146,23 @@ def test_a_home_may_have_any_name(settings: Settings, tmp_path: Path) -> None:
     odd = Settings(tmp_path / "a home, with ü & 100", settings.sources_file, settings.pipeline_file)
     append(odd.lake, [Row()])
     assert counts_of(odd) == {("clicks", HOUR): Counts(passed=1)}
+
+
+@pytest.mark.parametrize("of_an_earlier_version", [False, True])
+def test_it_is_its_owners_alone(settings: Settings, of_an_earlier_version: bool) -> None:
+    if of_an_earlier_version:
+        settings.quality_index.parent.mkdir(parents=True, exist_ok=True)
+        settings.quality_index.touch(0o644)
+    before = os.umask(0)
+    try:
+        append(settings.lake, validated_hours(FIRST, 1)[0])
+        with open_index(settings) as index:
+            assert index.span() is not None
+            modes = {file.name: file.stat().st_mode & 0o777 for file in settings.home.glob("quality_index.sqlite*")}
+    finally:
+        os.umask(before)
+    assert len(modes) > 1, "its log lies beside it while it is read"
+    assert set(modes.values()) == {0o600}, modes
 
 
 def test_a_removed_table_leaves_an_empty_index(settings: Settings) -> None:

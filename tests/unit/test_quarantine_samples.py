@@ -40,7 +40,7 @@ def quarantined(settings: Settings) -> None:
                     "file": ["a.json"] * lines,
                     "line": numbers,
                     "reason": [reason] * lines,
-                    "raw": [f"{reason} {number}" for number in numbers],
+                    "raw": ["of 203.0.113.77"] * lines,
                 }
             ),
             mode="append",
@@ -58,12 +58,12 @@ def test_lines_of_the_log_hour_are_counted_by_source_and_reason_most_first(
     ]
 
 
-def test_some_lines_of_each_reason_are_shown(settings: Settings, quarantined: None) -> None:
+def test_where_some_lines_of_each_reason_are_is_shown(settings: Settings, quarantined: None) -> None:
     (web,) = read_quarantine(settings, HOUR, "web")
     assert len(web.samples["blank"]) == SAMPLES_PER_REASON
     assert web.samples["not_json"] == [
-        QuarantinedLine("a.json", 1, "not_json 1"),
-        QuarantinedLine("a.json", 2, "not_json 2"),
+        QuarantinedLine("a.json", 1),
+        QuarantinedLine("a.json", 2),
     ]
 
 

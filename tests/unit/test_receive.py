@@ -267,20 +267,67 @@ def test_ctrl_c_answers_and_stores_what_has_come(home: Home) -> None:
     client.close()
 
 
-def test_more_clients_than_allowed_are_refused(home: Home) -> None:
+def said(client: Client) -> bytes:
+    """The receiver's last word to a client."""
+    with suppress(ConnectionError):
+        client.socket.settimeout(PATIENCE)
+        return client.socket.recv(1000)
+    return b"nothing"
+
+
+def test_for_one_client_more_than_allowed_the_one_that_was_quiet_longest_is_dropped(home: Home) -> None:
     with home.running():
+        clients = [Client(home.ports[0]) for _ in range(5)]
+        for number, client in enumerate([*clients, clients[0]]):
+            client.send(f"{number}\n".encode())
+            client.wait_for(client.acknowledged + 1)
+        quietest = clients.pop(1)
+        quietest.send(b"a half line, which is no click")
+        clients += [Client(home.ports[0])]
+        assert said(quietest).startswith(b"dropped: 5 clients are connected (max_clients)")
+        assert said(quietest) in (b"", b"nothing")
+        for client in clients:
+            client.send(b"last\n")
+            client.wait_for(client.acknowledged + 1)
+            client.close()
+    assert Counter(home.lines()) == Counter([b"0", b"1", b"2", b"3", b"4", b"5", *[b"last"] * 5])
+
+
+def test_a_client_is_refused_while_lines_of_all_others_are_being_stored(home: Home) -> None:
+    may_store, storing = threading.Event(), threading.Event()
+
+    def sync(descriptor: int) -> None:
+        storing.set()
+        may_store.wait(PATIENCE)
+
+    with home.running(sync=sync):
         clients = [Client(home.ports[0]) for _ in range(5)]
         for client in clients:
             client.send(b"a\n")
-            client.wait_for(1)
-        one_more = Client(home.ports[0])
-        assert one_more.socket.recv(1000).startswith(b"refused: 5 clients are connected")
-        one_more.close()
-        clients.pop().close()
+        assert storing.wait(PATIENCE)
         time.sleep(0.3)
-        again = Client(home.ports[0])
-        again.send(b"b\n")
-        again.wait_for(1)
-        for client in [*clients, again]:
+        one_more = Client(home.ports[0])
+        assert said(one_more).startswith(b"refused: lines of 5 clients are being stored")
+        one_more.close()
+        may_store.set()
+        for client in clients:
+            client.wait_for(1)
             client.close()
-    assert len(home.lines()) == 6
+    assert home.lines() == [b"a"] * 5
+
+
+def test_a_client_without_whole_lines_is_dropped_and_one_that_sends_them_stays(home: Home) -> None:
+    home.settings.sources_file.write_text(home.settings.sources_file.read_text() + "idle_seconds = 1\n")
+    with home.running():
+        silent, trickling, busy = (Client(home.ports[0]) for _ in range(3))
+        began = time.monotonic()
+        while time.monotonic() < began + 3:
+            with suppress(ConnectionError):
+                trickling.send(b"x")
+            busy.send(b"a\n")
+            busy.wait_for(busy.acknowledged + 1)
+            time.sleep(0.2)
+        for client in (silent, trickling):
+            assert said(client).startswith(b"dropped: no line, or an answer not read, for 1 s (idle_seconds)")
+        busy.close()
+    assert home.lines() == [b"a"] * busy.acknowledged

@@ -64,6 +64,7 @@ def test_every_error_is_in_one_message(settings: Settings) -> None:
         ('[sources.a]\nformat = "json"\n[sources.a.fields]\ntime = "t"\nurl = "t.u"', "'t' is mapped and 't.u' inside"),
         ('[sources.Web]\nformat = "common"\nbase_url = "http://a"', "source name 'Web': expected lower case"),
         ('[sources."../up"]\nformat = "common"\nbase_url = "http://a"', "source name '../up'"),
+        ('[sources."web\\n"]\nformat = "common"\nbase_url = "http://a"', "source name 'web\\n': expected lower case"),
         ("[sources", "is not TOML"),
         ("", "sources: Field required"),
     ],
