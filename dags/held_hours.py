@@ -10,6 +10,9 @@ in Airflow's UI. `decide_held` then does it:
 - **Drop:** the counts that failed are not published; what was published before stays.
 - **Keep held:** nothing is done. To decide later, clear `ask`, or trigger this DAG by hand with the hour.
 
+An answer is for the counts that were asked about. If they are others by now, nothing is done but to ask again, in
+another run, about those that there are.
+
 To lift a hold by mending: land the log hour anew, and run it again in `clicks_hourly` (*Clear*, or *Backfill*). When
 the checks pass it is published, and whoever answers here is told that there is nothing left to decide.
 
@@ -23,6 +26,7 @@ from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param
 
 from include import launch
@@ -33,9 +37,9 @@ from include.task_defaults import TASK_DEFAULTS
 MOST_OPEN_QUESTIONS = 128
 
 
-def decide(params: dict[str, Any], ti: Any, spark: Any = None) -> None:
-    """The task decide_held."""
-    launch.decide(params["hour"], ti.xcom_pull(task_ids="ask"), spark)
+def decide(params: dict[str, Any], ti: Any, spark: Any = None) -> list[dict[str, Any]]:
+    """The task decide_held; its result is the run that asks again, if one must."""
+    return launch.decide(params, ti.xcom_pull(task_ids="ask"), spark)
 
 
 with DAG(
@@ -57,6 +61,8 @@ with DAG(
             description="The held click hour, such as 2026-03-01T05.",
         ),
         "reasons": Param([], type="array", description="Why it is held; for whoever is asked."),
+        "counts": Param("", type="string", description="From when the counts are that are asked about; empty by hand."),
+        "note": Param("", type="string", description="What became of an answer before; for whoever is asked."),
     },
 ) as dag:
     ask = HITLOperator(
@@ -64,11 +70,16 @@ with DAG(
         subject="Click hour {{ params.hour }} is held",
         # As code, since what was found may have a log's text in it.
         body="""\
-{% for reason in params.reasons %}
-    {{ reason | replace('\\n', ' ') }}
+{% for text in [params.note] + params.reasons if text %}
+    {{ text | replace('\\n', ' ') }}
 {% endfor %}
 
-It stays as it was last published until you decide, or it is mended and run again.
+{% if params.counts %}
+Found in the counts of {{ params.counts }}. The hour stays as it was last published until you decide, or it is mended
+and run again.
+{% else %}
+No counts were given: once you have answered, you are asked about the newest.
+{% endif %}
 """,
         options=[*launch.ANSWERS, launch.KEEP],
         params={
@@ -78,4 +89,12 @@ It stays as it was last published until you decide, or it is mended and run agai
         },
         notifiers=held_notifiers(),
     )
-    ask >> PySparkOperator(task_id="decide_held", python_callable=decide, conn_id="spark_default")
+    decide_held = PySparkOperator(task_id="decide_held", python_callable=decide, conn_id="spark_default")
+    ask_again = TriggerDagRunOperator.partial(
+        task_id="ask_again",
+        trigger_dag_id="held_hours",
+        logical_date=None,
+        skip_when_already_exists=True,
+        map_index_template="{{ task.conf['hour'] }}",
+    ).expand_kwargs(decide_held.output)
+    ask >> decide_held >> ask_again

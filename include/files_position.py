@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from include.landing import LandedHour, hour_folder, look_at
-from include.log_hours import Hour, hours_predicate
+from include.landing import LandedHour, look_at
+from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
 from include.stored_rows import read_rows
@@ -32,12 +32,6 @@ class FilesPosition:
     def landed(self, log_hour: Hour, batches: Sequence[Mapping[str, Any]]) -> LandedHour:
         """The hour as it is in the landing zone."""
         return look_at(self.settings.landing, self.source.name, log_hour)
-
-    def still_needed(self, batches: Sequence[Mapping[str, Any]]) -> str:
-        """Those of log hours that are in the landing zone still."""
-        hours = {Hour.of(row["log_date"], row["log_hour"]) for row in batches}
-        there = [hour for hour in hours if hour_folder(self.settings.landing, self.source.name, hour).is_dir()]
-        return hours_predicate(there, "log_date", "log_hour")
 
     def _read_files(self, log_hour: Hour) -> set[str]:
         where = [("source", "=", self.source.name), ("log_date", "=", log_hour.day), ("log_hour", "=", log_hour.hour)]

@@ -13,7 +13,7 @@ from include.errors import NotHeldError, QualityError, StreamRunsAlreadyError, U
 from include.job_arguments import JobArguments
 from include.landing import is_ready
 from include.log_hours import Hour
-from include.publication import approval_run_id
+from include.publication import ClickHourState, OtherCountsError, approval_run_id
 from include.settings import Settings
 from include.sources import Source, choose_sources, load_sources, stream_of
 
@@ -151,18 +151,22 @@ def publish(
     with _final_errors():
         published = publish_clicks.publish(spark, settings, arguments_of_run(params, partition_key))
     _log_lines(published.lines, settings)
-    return [
-        {
-            "trigger_run_id": approval_run_id(state.hour, state.event),
-            "conf": {"hour": str(state.hour), "reasons": [failure.said for failure in state.failures]},
-        }
-        for state in published.held
-        if state.event
-    ]
+    # What is being counted or checked anew is asked about by the run that does so.
+    return [_question(state) for state in published.held if state.waits_for is None]
 
 
-def decide(hour: str, answer: Mapping[str, Any], spark: Any) -> None:
-    """Do what a person answered when asked about a held click hour; who it was goes on record.
+def _question(state: ClickHourState, note: str = "") -> dict[str, Any]:
+    """The run of held_hours that asks about a hold, and about these very counts."""
+    assert state.event is not None
+    reasons = [failure.said for failure in state.failures]
+    conf = {"hour": str(state.hour), "reasons": reasons, "counts": state.counts, "note": note}
+    return {"trigger_run_id": approval_run_id(state.hour, state.event), "conf": conf}
+
+
+def decide(params: Mapping[str, Any], answer: Mapping[str, Any], spark: Any) -> list[dict[str, Any]]:
+    """Do what a person answered when asked about the counts of a held click hour; who it was goes on record.
+
+    Returns the run of held_hours that asks again, if the counts are others by now; then nothing else was done.
 
     Raises:
         AirflowSkipException: if it is to stay held, or is not held any more.
@@ -170,7 +174,7 @@ def decide(hour: str, answer: Mapping[str, Any], spark: Any) -> None:
     """
     from airflow.sdk.exceptions import AirflowSkipException
 
-    (chosen,) = answer["chosen_options"]
+    hour, (chosen,) = params["hour"], answer["chosen_options"]
     if chosen not in ANSWERS:
         raise AirflowSkipException(f"{hour} stays held")
     decide_held = import_module("spark_jobs.decide_held")
@@ -179,10 +183,14 @@ def decide(hour: str, answer: Mapping[str, Any], spark: Any) -> None:
     by, because = answer["responded_by_user"]["name"], (answer["params_input"] or {}).get("reason") or ""
     try:
         with _final_errors():
-            decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because)
+            decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because, params["counts"])
             _log_lines(decide_held.run(spark, settings, decision), settings)
     except NotHeldError as error:
         raise AirflowSkipException(f"nothing to decide: {error}") from error
+    except OtherCountsError as error:
+        log.error(error)
+        return [_question(error.state, f"The answer of {by}, {chosen!r}, was not carried out: {error}.")]
+    return []
 
 
 def _log_lines(lines: list[str], settings: Settings) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from include.errors import ClickmillError
 from include.log_hours import Hour
 from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
 
@@ -132,8 +133,9 @@ class ClickHourState:
 
     ``failures`` are the critical ones of the click hour and of the log hours that touch it. ``waits_for`` says what
     is yet to be done before anything can be said of these counts; None if nothing. ``ingested_again`` are the log hours
-    that touch it and were ingested since they were validated, such as ``web 2026-03-01T06``. ``event`` is the newest
-    one, None if there is none; ``is_decided``: it is a person's decision on these very counts.
+    that touch it and were ingested since they were validated, such as ``web 2026-03-01T06``. ``changed_at`` is when it
+    was counted, or one of its log hours ingested, last: until that changes, these are the same counts. ``event`` is the
+    newest one, None if there is none; ``is_decided``: it is a person's decision on these very counts.
     """
 
     hour: Hour
@@ -141,6 +143,7 @@ class ClickHourState:
     waits_for: str | None
     ingested_again: frozenset[str]
     failures: tuple[Failure, ...]
+    changed_at: datetime
     event: Event | None
     is_decided: bool
 
@@ -165,10 +168,37 @@ class ClickHourState:
         return "; ".join(failure.reason for failure in self.failures)
 
     @property
+    def said(self) -> tuple[str, ...]:
+        """The failed checks with what was found, as events have them: at most 20."""
+        return tuple(failure.said for failure in self.failures[:MAX_EXAMPLES])
+
+    @property
     def is_newly_held(self) -> bool:
-        """Whether it is held, and its newest event does not say so, or says other reasons."""
-        told = self.event is not None and self.event.outcome == HELD and self.event.because == self.reasons
-        return self.is_held and not told
+        """Whether it is held, and its newest event does not say so, or says other reasons or numbers."""
+        told = (self.event.because, self.event.examples) if self.event and self.event.outcome == HELD else None
+        return self.is_held and told != (self.reasons, self.said)
+
+    @property
+    def counts(self) -> str:
+        """A name of these very counts, another one each time that they are made or that a log hour is ingested."""
+        return self.changed_at.isoformat()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its newest event is a hold, of these very counts."""
+        return self.event is not None and self.event.outcome == HELD and self.event.at > self.changed_at
+
+
+class OtherCountsError(ClickmillError):
+    """A person decided on counts that are others by now; ``state`` says what there is to decide on."""
+
+    def __init__(self, state: ClickHourState) -> None:
+        super().__init__(
+            f"the decision on {state.hour} is not for the counts that there are, of "
+            f"{state.changed_at:%Y-%m-%d %H:%M:%S} UTC: they were made since it was asked for, or were not shown; see "
+            "what was found in them, and decide again"
+        )
+        self.state = state
 
 
 def click_hour_state(
@@ -192,6 +222,7 @@ def click_hour_state(
             if log_hour in findings.validated_at and findings.validated_at[log_hour] <= ingested_at
         ),
         failures=tuple(failure for partition in partitions for failure in findings.failures.get(partition, ())),
+        changed_at=changed_at,
         event=event,
         is_decided=event is not None and event.outcome in DECISIONS.values() and event.at > changed_at,
     )

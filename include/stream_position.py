@@ -24,9 +24,6 @@ class StreamPosition(Protocol):
     def landed(self, log_hour: Hour, batches: Sequence[Mapping[str, Any]]) -> LandedHour:
         """What was read of the hour; ``is_closed`` is left to ``has_read``."""
 
-    def still_needed(self, batches: Sequence[Mapping[str, Any]]) -> str:
-        """A predicate for the micro-batches' rows without which it would not be known what has been read."""
-
 
 def position_of(settings: Settings, source: Source) -> StreamPosition:
     """The position of a streamed source."""

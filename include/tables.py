@@ -191,6 +191,13 @@ INGEST_ACCOUNTING = Table(
         Column("unread_files", "ARRAY<STRING>", "What else lies in the landing partition and was not read."),
         Column("is_closed", "BOOLEAN", "Whether _SUCCESS was there; false: ingested after the grace time."),
         Column("click_hours", "ARRAY<STRING>", "Click hours this log hour touches or, in earlier runs, touched."),
+        Column(
+            "reopened_log_hours",
+            "ARRAY<STRING>",
+            "Log hours of the stream that were accounted for again with this one, because records had come since: "
+            "this one's run counts their clicks. Null in rows of earlier versions.",
+            required=False,
+        ),
         *_SAMPLED,
         Column(
             "is_complete",
@@ -423,15 +430,16 @@ STREAM_PROGRESS = Table(
 
 STREAM_BATCHES = Table(
     name="stream_batches",
-    grain="one stream, micro-batch, log hour and file or topic partition",
+    grain="one stream, log hour, file or topic partition, and micro-batch (after a week, all micro-batches)",
     columns=(
         _SOURCE,
         Column("stream_id", "STRING", "The stream: another one when its checkpoint was begun anew."),
-        Column("batch_id", "BIGINT", "Number of the micro-batch, from 0."),
+        Column("batch_id", "BIGINT", "Number of the micro-batch, from 0; of several that are one row, the largest."),
         Column(
             "file",
             "STRING",
-            "The landed file's name, or topic/partition, as in quarantined_clicks; null in rows of earlier versions.",
+            "The landed file's name, or topic/partition, as in quarantined_clicks; null for several files that are one "
+            "row, and in rows of earlier versions.",
             required=False,
         ),
         Column("topic", "STRING", "The topic; null for landed files.", required=False),
@@ -460,7 +468,7 @@ STREAM_BATCHES = Table(
         Column("last_clicked_at", "TIMESTAMP", "Latest accepted click; null without clicks.", required=False),
         Column("click_hours", "ARRAY<STRING>", "Click hours that the accepted clicks touch."),
         *_SAMPLED,
-        Column("written_at", "TIMESTAMP", "When the batch's rows were in the tables."),
+        Column("written_at", "TIMESTAMP", "When the batch's rows were in the tables; of several batches, the last."),
     ),
     key=("stream_id", "batch_id", "file", "log_date", "log_hour"),
     statistics=("log_date", "log_hour"),

@@ -47,27 +47,20 @@ class TopicPosition:
 
     def landed(self, log_hour: Hour, batches: Sequence[Mapping[str, Any]]) -> LandedHour:
         """The hour as if it were a landing partition with a file for each partition of the topic."""
-        topic = topic_of(self.source).topic
+        # A source may have been streamed from another topic before, or from files.
+        partitions = sorted({(row["topic"], row["partition"]) for row in batches if row["topic"] is not None})
         return LandedHour(
-            folder=Path(topic),
+            folder=Path(topic_of(self.source).topic),
             hour=log_hour,
-            files=tuple(Path(topic, str(partition)) for partition in sorted({row["partition"] for row in batches})),
+            files=tuple(Path(topic, str(partition)) for topic, partition in partitions),
             size_bytes=sum(row["bytes"] for row in batches),
             is_closed=False,
         )
 
-    def still_needed(self, batches: Sequence[Mapping[str, Any]]) -> str:
-        """Each partition's last one: it says how far a partition is read that gets no records any more."""
-        last: dict[int, int] = {}
-        for row in batches:
-            last[row["partition"]] = max(row["last_offset"], last.get(row["partition"], 0))
-        kept = (f"(partition = {partition} AND last_offset = {offset})" for partition, offset in last.items())
-        return " OR ".join(kept) or "false"
-
     def _next_offsets(self) -> dict[int, int]:
         """For each partition of the topic the offset after the last one that is in the lake."""
-        of_source = [("source", "=", self.source.name)]
-        rows = read_table(self.settings.lake, STREAM_BATCHES, ["partition", "last_offset"], of_source)
+        of_topic = [("source", "=", self.source.name), ("topic", "=", topic_of(self.source).topic)]
+        rows = read_table(self.settings.lake, STREAM_BATCHES, ["partition", "last_offset"], of_topic)
         last = rows.group_by("partition").aggregate([("last_offset", "max")])
         return dict(zip(last["partition"].to_pylist(), pc.add(last["last_offset_max"], 1).to_pylist(), strict=True))
 

@@ -1,7 +1,8 @@
 """Decide on a held click hour: publish it as it is counted, or drop the new counts and keep what is published.
 
-The decision is for the counts that there are now. When the hour is counted again it is judged anew: held again if a
-critical check fails still, published if none does. Who decided, when and why is kept in quality_results.
+The decision is for the counts that there are now, and the command says what the checks have found in them. When the
+hour is counted again it is judged anew: held again if a critical check fails still, published if none does. Who
+decided, when and why is kept in quality_results.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from pyspark.sql import SparkSession
 from include.errors import ClickmillError, NotHeldError, UsageError
 from include.job_arguments import OneLineParser, exit_with
 from include.log_hours import Hour
-from include.publication import DECISIONS, HELD, ClickHourState, event_row
+from include.publication import DECISIONS, HELD, ClickHourState, OtherCountsError, event_row
 from include.report import write_report
 from include.settings import Settings
 from spark_jobs.io import Lake
-from spark_jobs.publication import click_hour_states, new_run_id, publish_hours
+from spark_jobs.publication import click_hour_states, new_run_id, publish_hours, say_held
 from spark_jobs.quality_log import append_results
 from spark_jobs.report_data import read_report_data
 from spark_jobs.session import spark_session
@@ -30,6 +31,9 @@ from spark_jobs.touched_hours import log_hours_touching
 class Decision:
     """What a person decided on a click hour, and why.
 
+    ``counts`` are those that the person was asked about, as ``ClickHourState.counts`` names them; None for a decision
+    on those that there are.
+
     Raises:
         UsageError: if it is no decision, or nobody or no reason is named.
     """
@@ -38,6 +42,7 @@ class Decision:
     decision: str
     by: str
     because: str
+    counts: str | None = None
 
     def __post_init__(self) -> None:
         if self.decision not in DECISIONS:
@@ -59,6 +64,7 @@ def run(spark: SparkSession, settings: Settings, decision: Decision) -> list[str
 
     Raises:
         NotHeldError: if the click hour is not held.
+        OtherCountsError: if the decision is for other counts; that those that there are are held is on record then.
         ClickmillError: if the click hour is being counted or validated anew.
     """
     lake = Lake(spark, settings)
@@ -72,6 +78,9 @@ def run(spark: SparkSession, settings: Settings, decision: Decision) -> list[str
         if not is_made:
             _require_held(state)
             now = datetime.now(UTC)
+            if decision.counts not in (None, state.counts):
+                told = state if state.is_told else say_held(lake, new_run_id(now), [state])[hour]
+                raise OtherCountsError(told)
             # First what is said, then what is done: see publish_clicks.
             append_results(
                 lake,
@@ -82,7 +91,7 @@ def run(spark: SparkSession, settings: Settings, decision: Decision) -> list[str
                         hour,
                         decision.outcome,
                         decision.because.strip(),
-                        examples=[failure.said for failure in state.failures],
+                        examples=state.said,
                         actor=decision.by.strip(),
                     )
                 ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -35,9 +35,32 @@ class HourAccount:
     duplicates_of: Counter[str] = field(default_factory=Counter)
     quarantined: Counter[str] = field(default_factory=Counter)
     click_hours: set[str] = field(default_factory=set)
+    reopened_log_hours: set[str] = field(default_factory=set)
     first_clicked_at: datetime | None = None
     last_clicked_at: datetime | None = None
     sampled: SampledFields | None = None
+
+    @classmethod
+    def of_row(
+        cls, row: Mapping[str, Any], duplicates_of: Mapping[str, int], files: Set[str], damaged_files: Iterable[str]
+    ) -> HourAccount:
+        """What a row of ``ingest_accounting`` or ``stream_batches`` has counted, and what only one of them says."""
+        # Null where none was sampled, and in rows of earlier versions.
+        sampled = SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"]) if row["sampled_lines"] else None
+        return cls(
+            lines=row["lines"],
+            files=set(files),
+            damaged_files=set(damaged_files),
+            accepted=row["accepted"],
+            late=row["late"],
+            out_of_order=row["out_of_order"],
+            duplicates_of=Counter(dict(duplicates_of)),
+            quarantined=Counter(dict(row["quarantined_by_reason"])),
+            click_hours=set(row["click_hours"]),
+            first_clicked_at=row["first_clicked_at"],
+            last_clicked_at=row["last_clicked_at"],
+            sampled=sampled,
+        )
 
     def add_accepted(self, row: Row, log_hour: Hour, click_hour: Hour) -> None:
         """Count the accepted clicks of one click hour."""
@@ -102,6 +125,7 @@ class HourAccount:
             landed.unread(self.files),
             landed.is_closed,
             sorted(self.click_hours),
+            sorted(self.reopened_log_hours),
             *sampled_columns(self.sampled),
             is_complete,
             list(changed_later),

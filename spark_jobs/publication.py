@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow as pa
 from include.exports import export_hours
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange, by_day
-from include.publication import COLUMNS, HELD, SUITE, ClickHourState, Findings, click_hour_state, event_row
+from include.publication import COLUMNS, HELD, SUITE, ClickHourState, Event, Findings, click_hour_state, event_row
 from include.stored_rows import Filters
 from include.tables import AGGREGATES, QUALITY_RESULTS, Table
 from spark_jobs.io import Lake, click_hours_predicate
@@ -62,18 +63,21 @@ def arguments_for(log_hours: Iterable[str]) -> list[JobArguments]:
 
 
 def hold_failing(lake: Lake, run_id: str, states: Iterable[ClickHourState]) -> dict[Hour, ClickHourState]:
-    """Say of those that are held, and were not before or for other reasons, that they are; return these."""
-    new = {state.hour: state for state in states if state.is_newly_held}
-    if new:
-        now = datetime.now(UTC)
-        append_results(
-            lake,
-            [
-                event_row(run_id, now, hour, HELD, state.reasons, examples=[failure.said for failure in state.failures])
-                for hour, state in new.items()
-            ],
-        )
-    return new
+    """Say of those that are held, and were not before or for other reasons or numbers, that they are; return these."""
+    return say_held(lake, run_id, [state for state in states if state.is_newly_held])
+
+
+def say_held(lake: Lake, run_id: str, states: Iterable[ClickHourState]) -> dict[Hour, ClickHourState]:
+    """Say of these that they are held; return them, each with that event."""
+    now = datetime.now(UTC)
+    held = {
+        state.hour: replace(state, event=Event(run_id, now, HELD, state.reasons, examples=state.said))
+        for state in states
+    }
+    if held:
+        rows = [event_row(run_id, now, hour, HELD, of.reasons, examples=of.said) for hour, of in held.items()]
+        append_results(lake, rows)
+    return held
 
 
 def held_hours(lake: Lake, since: Hour) -> dict[Hour, tuple[str, ...]]:

@@ -6,56 +6,46 @@ what it checks, though the stream goes on meanwhile.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from include.json_fields import SampledFields
 from include.landing import LandedHour
 from include.log_hours import Hour
 from include.sources import Source, load_sources
 from include.stream_position import StreamPosition, position_of
-from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES
+from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.hour_account import HourAccount
-from spark_jobs.io import Lake, log_hours_predicate, quoted
-
-#: With more files than this, the table of micro-batches is written as few.
-MOST_FILES = 200
-#: How long before the hours that are settled a settled one is looked at for records that have come since.
-REOPENED_FOR_HOURS = 24
-#: For how many days micro-batches are kept.
-KEPT_DAYS = 7
+from spark_jobs.io import Lake, log_hours_predicate
+from spark_jobs.stream_batches import account_of, log_hour_of, write_as_few
 
 
 def settle(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, HourAccount]:
     """Account for these log hours of a streamed source, and again for settled ones in which records have come since.
 
-    Hold the lake's lock.
+    The run of these hours is to count the clicks of the others too: ``reopened_log_hours`` names them. Hold the lake's
+    lock.
     """
-    since = min(hours).plus(-REOPENED_FOR_HOURS)
-    known = _settled_lines(lake, source.name, since)
-    batches = _batches(lake, source.name, since)
-    accounts = {hour: _account(batches.get(hour, [])) for hour in {*hours, *batches}}
-    grown = sorted(hour for hour in known if hour in batches and accounts[hour].lines > known[hour])
-    again = [hour for hour in grown if hour not in hours]
-    # The run of these hours is to count what has come late to those.
-    accounts[hours[-1]].click_hours |= {click_hour for hour in again for click_hour in accounts[hour].click_hours}
-    # Of an hour settled long ago not all micro-batches are kept: its accounting stays.
-    settled = [*again, *(hour for hour in hours if accounts[hour].lines >= known.get(hour, 0))]
-    if not settled:
+    again = [hour for hour in _grown(lake, source.name) if hour not in hours]
+    batches = _batches(lake, source.name, [*hours, *again])
+    known = _known(lake, source.name, [*hours, *again])
+    accounts = {hour: _account(batches.get(hour, []), known.get(hour)) for hour in [*hours, *again]}
+    settled = {hour: account for hour, account in accounts.items() if account is not None}
+    of_run = [hour for hour in hours if hour in settled]
+    if not of_run:
         return {}
+    settled[of_run[-1]].reopened_log_hours |= {str(hour) for hour in again}
     now, position = datetime.now(UTC), position_of(lake.settings, source)
     landed = {hour: _landed(position, hour, batches.get(hour, []), now) for hour in settled}
-    rows = [accounts[hour].as_row(source.name, of_hour, now) for hour, of_hour in landed.items()]
+    rows = [settled[hour].as_row(source.name, of_hour, now) for hour, of_hour in landed.items()]
     lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source.name, settled))
     for table in (CLICKS, QUARANTINED_CLICKS):
         lake.write_as_few_files(table, log_hours_predicate(source.name, settled))
-    lake.compact(STREAM_BATCHES, _done_with(lake, source.name, position, now), above_files=MOST_FILES)
-    return {hour: accounts[hour] for hour in settled}
+    write_as_few(lake, source.name, now)
+    return settled
 
 
 def settled_clicks(lake: Lake, clicks: DataFrame) -> DataFrame:
@@ -65,13 +55,8 @@ def settled_clicks(lake: Lake, clicks: DataFrame) -> DataFrame:
 
 def open_log_hours(lake: Lake) -> dict[str, set[Hour]]:
     """The log hours of each streamed source that are not settled."""
-    is_open: dict[str, set[Hour]] = {}
-    for name, source in load_sources(lake.settings).items():
-        if source.stream is not None and lake.exists(STREAM_BATCHES):
-            rows = lake.read_rows(STREAM_BATCHES, ["log_date", "log_hour"], [("source", "=", name)])
-            streamed = {_log_hour(row) for row in rows}
-            is_open[name] = streamed - _settled_lines(lake, name, min(streamed)).keys() if streamed else set()
-    return is_open
+    streamed = [name for name, source in load_sources(lake.settings).items() if source.stream is not None]
+    return {name: _streamed(lake, name).keys() - _settled(lake, name).keys() for name in streamed}
 
 
 def less_open(clicks: DataFrame, is_open: Mapping[str, Iterable[Hour]]) -> DataFrame:
@@ -81,61 +66,68 @@ def less_open(clicks: DataFrame, is_open: Mapping[str, Iterable[Hour]]) -> DataF
     return clicks
 
 
-def _settled_lines(lake: Lake, source: str, since: Hour) -> dict[Hour, int]:
-    """The lines of the log hours that are accounted for, of this one's day and all after."""
-    where = [("source", "=", source), ("log_date", ">=", since.day)]
-    rows = lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour", "lines"], where)
-    return {_log_hour(row): row["lines"] for row in rows}
+def _streamed(lake: Lake, source: str) -> dict[Hour, dict[str, Any]]:
+    """By log hour ``lines_sum`` and ``written_at_max`` of its micro-batches."""
+    columns = ["log_date", "log_hour", "lines", "written_at"]
+    rows = lake.read_table(STREAM_BATCHES, columns, [("source", "=", source)])
+    by_hour = rows.group_by(["log_date", "log_hour"]).aggregate([("lines", "sum"), ("written_at", "max")])
+    return {log_hour_of(row): row for row in by_hour.to_pylist()}
 
 
-def _done_with(lake: Lake, source: str, position: StreamPosition, now: datetime) -> str:
-    """A predicate for the micro-batches' rows that are older than they are kept for, and not needed any more."""
-    oldest = (now - timedelta(days=KEPT_DAYS)).date()
-    rows = lake.read_rows(STREAM_BATCHES, STREAM_BATCHES.column_names, [("source", "=", source)])
-    return f"source = {quoted(source)} AND log_date < DATE'{oldest}' AND NOT ({position.still_needed(rows)})"
+def _settled(lake: Lake, source: str) -> dict[Hour, dict[str, Any]]:
+    """By log hour that is accounted for its ``lines``, and when that was (``ingested_at``)."""
+    columns = ["log_date", "log_hour", "lines", "ingested_at"]
+    rows = lake.read_rows(INGEST_ACCOUNTING, columns, [("source", "=", source)])
+    return {log_hour_of(row): row for row in rows}
 
 
-def _batches(lake: Lake, source: str, since: Hour) -> dict[Hour, list[dict[str, Any]]]:
-    """The micro-batches' rows by log hour, of this one's day and all after."""
+def _grown(lake: Lake, source: str) -> list[Hour]:
+    """The settled log hours in which something has come since, whatever their age."""
+    streamed, settled = _streamed(lake, source), _settled(lake, source)
+    return sorted(
+        hour
+        for hour in streamed.keys() & settled.keys()
+        if streamed[hour]["written_at_max"] > settled[hour]["ingested_at"]
+        # A micro-batch is in the table a moment after the time that it says.
+        or streamed[hour]["lines_sum"] > settled[hour]["lines"]
+    )
+
+
+def _batches(lake: Lake, source: str, hours: Sequence[Hour]) -> dict[Hour, list[dict[str, Any]]]:
+    """The rows of ``stream_batches`` by log hour."""
     found: dict[Hour, list[dict[str, Any]]] = {}
-    where = [("source", "=", source), ("log_date", ">=", since.day)]
-    for row in lake.read_rows(STREAM_BATCHES, STREAM_BATCHES.column_names, where):
-        found.setdefault(_log_hour(row), []).append(row)
+    for row in _rows(lake, STREAM_BATCHES, source, hours):
+        found.setdefault(log_hour_of(row), []).append(row)
     return found
 
 
-def _account(rows: Iterable[Mapping[str, Any]]) -> HourAccount:
-    """The account of one log hour: the sum of its rows of ``stream_batches``."""
-    account = HourAccount()
-    for row in rows:
-        quarantined = Counter(dict(row["quarantined_by_reason"]))
-        # Of what log hour the first arrival was is not known: the stream's state has the id only.
-        duplicates = {str(_log_hour(row)): row["lines"] - row["accepted"] - quarantined.total()}
-        account.add(
-            HourAccount(
-                lines=row["lines"],
-                # A landed file's name, or the partition of a topic.
-                files={row["file"].rpartition("/")[2]},
-                damaged_files={row["file"]} if row.get("damage") is not None else set(),
-                accepted=row["accepted"],
-                late=row["late"],
-                out_of_order=row["out_of_order"],
-                duplicates_of=Counter(duplicates),
-                quarantined=quarantined,
-                click_hours=set(row["click_hours"]),
-                first_clicked_at=row["first_clicked_at"],
-                last_clicked_at=row["last_clicked_at"],
-                # Null where none was sampled, and in rows of earlier versions.
-                sampled=SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"])
-                if row.get("sampled_lines")
-                else None,
-            )
-        )
+def _known(lake: Lake, source: str, hours: Sequence[Hour]) -> dict[Hour, dict[str, Any]]:
+    """The row of ``ingest_accounting`` of each log hour that has one."""
+    return {log_hour_of(row): row for row in _rows(lake, INGEST_ACCOUNTING, source, hours)}
+
+
+def _rows(lake: Lake, table: Table, source: str, hours: Sequence[Hour]) -> list[dict[str, Any]]:
+    wanted = set(hours)
+    where = [("source", "=", source), ("log_date", "in", sorted({hour.day for hour in wanted}))]
+    return [row for row in lake.read_rows(table, table.column_names, where) if log_hour_of(row) in wanted]
+
+
+def _account(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Any] | None) -> HourAccount | None:
+    """The account of one log hour: what its rows of ``stream_batches`` add up to; ``known`` is the one that it has.
+
+    Where those do not make up what is accounted for, as of an hour that was ingested before its source was streamed,
+    what has come since is added to that; None if nothing has.
+    """
+    account = account_of(rows)
+    if known is not None:
+        since = [row for row in rows if row["written_at"] > known["ingested_at"]]
+        if account.lines - sum(row["lines"] for row in since) < known["lines"]:
+            if not since:
+                return None
+            read, account = account.files, account_of(since)
+            account.add(HourAccount.of_row(known, dict(known["duplicates_of"]), read, known["damaged_files"]))
+        account.reopened_log_hours |= set(known["reopened_log_hours"] or ())
     return account
-
-
-def _log_hour(row: Mapping[str, Any]) -> Hour:
-    return Hour.of(row["log_date"], row["log_hour"])
 
 
 def _landed(position: StreamPosition, hour: Hour, batches: Sequence[Mapping[str, Any]], now: datetime) -> LandedHour:

@@ -2,13 +2,14 @@
 
 A click hour may be touched by many log hours: late clicks, several sources. It belongs to the run of the log hour that
 was ingested into it last: that run sees all its clicks. Other runs leave it alone, so that runs side by side neither
-judge a click hour in between nor publish what nobody has checked. An ingest that has not ended, because it was killed,
-is the last one of all: what it has written may be half of it.
+judge a click hour in between nor publish what nobody has checked. What comes to a log hour of a stream that is settled
+belongs to the run that finds it, as if that run had been asked for the log hour too. An ingest that has not ended,
+because it was killed, is the last one of all: what it has written may be half of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -32,6 +33,7 @@ _COLUMNS = (
     "unread_files",
     "is_closed",
     "click_hours",
+    "reopened_log_hours",
     "is_complete",
     "changed_later",
     "ingested_at",
@@ -84,12 +86,17 @@ def touched_click_hours(
             f"({len(missing)} of {len(asked)} log hours); "
             f"run: python -m spark_jobs.ingest_clicks --source {name} --hour {hour}"
         )
+    ingested = asked - set(missing)
+    reopened = {f"{rows[one]['source']} {hour}" for one in ingested for hour in rows[one]["reopened_log_hours"] or ()}
+    if reopened:
+        rows |= _accounting_around(lake, {Hour.parse(log_hour.split()[1]) for log_hour in reopened})
+    # What has come to a settled log hour of a stream since is counted by the run that has found it.
+    ours = ingested | (reopened & rows.keys())
     touching = _touching(rows)
     own, left = [], {}
-    ingested = asked - set(missing)
-    for click_hour in sorted({Hour.parse(hour) for log_hour in ingested for hour in rows[log_hour]["click_hours"]}):
-        last = max(touching[click_hour].items(), key=lambda of: (of[0] in unfinished, of[1], of[0] in asked))[0]
-        if last in asked:
+    for click_hour in sorted({Hour.parse(hour) for log_hour in ours for hour in rows[log_hour]["click_hours"]}):
+        last = max(touching[click_hour].items(), key=lambda of: (of[0] in unfinished, of[1], of[0] in ours))[0]
+        if last in ours:
             own.append(click_hour)
         else:
             left[click_hour] = last
@@ -101,7 +108,7 @@ def touched_click_hours(
 
 def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[str, datetime]:
     """The log hours that touch a click hour, such as ``web 2026-03-01T06``, each with the moment it was ingested."""
-    return _touching(_accounting_around(lake, HourRange.single(click_hour))).get(click_hour, {})
+    return _touching(_accounting_around(lake, [click_hour])).get(click_hour, {})
 
 
 def _touching(rows: Mapping[str, Mapping[str, Any]]) -> dict[Hour, dict[str, datetime]]:
@@ -124,9 +131,9 @@ def reach_of_log_hours(settings: Settings) -> timedelta:
     return timedelta(hours=1 + max(source.oldest_hours for source in load_sources(settings).values()))
 
 
-def _accounting_around(lake: Lake, log_hours: HourRange) -> dict[str, dict[str, Any]]:
+def _accounting_around(lake: Lake, log_hours: Iterable[Hour]) -> dict[str, dict[str, Any]]:
     """All sources' accounting, by log hour, as far as it can touch a click hour that these log hours touch."""
-    reach = reach_of_log_hours(lake.settings)
-    first, last = (log_hours.start.start - reach).date(), (log_hours.end.start + reach).date()
-    rows = lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, [("log_date", ">=", first), ("log_date", "<=", last)])
+    reach = timedelta(days=1) + reach_of_log_hours(lake.settings)
+    days = {hour.day + timedelta(days=shift) for hour in log_hours for shift in range(-reach.days, reach.days + 1)}
+    rows = lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, [("log_date", "in", sorted(days))])
     return {f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}": row for row in rows}

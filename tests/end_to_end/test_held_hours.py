@@ -167,6 +167,22 @@ def test_the_same_failure_again_asks_and_tells_nothing_new(
     assert events(services) == [("held", None)]
 
 
+def test_an_answer_for_counts_that_were_made_again_is_asked_for_again(
+    api: AirflowApi, services: Services, truth: Truth, held: Outcome, told: list[Any]
+) -> None:
+    run_id = question(api)
+    states = answer(api, run_id, "Publish anyway", "the shop says that is all")
+    assert states == {"ask": "success", "decide_held": "success", "ask_again": "success"}
+    assert str(BROKEN) not in published(services)
+    assert events(services) == [("held", None), ("held", None)]
+    again = question(api)
+    assert again != run_id
+    body = api.call("GET", f"/api/v2/dags/{HELD_HOURS}/dagRuns/{again}/taskInstances/ask/-1/hitlDetails")["body"]
+    assert f"The answer of {services.airflow_user}, 'Publish anyway', was not carried out" in body
+    assert f"web {BROKEN}: expected" in body
+    assert len(told) == 2
+
+
 def test_a_person_publishes_it_anyway_and_is_on_record(
     api: AirflowApi, services: Services, truth: Truth, held: Outcome
 ) -> None:
@@ -174,9 +190,9 @@ def test_a_person_publishes_it_anyway_and_is_on_record(
     with pytest.raises(ApiError, match="400"):
         answer(api, run_id, "Publish and be damned", "no such option")
     states = answer(api, run_id, "Publish anyway", "the shop says that is all")
-    assert states == {"ask": "success", "decide_held": "success"}
+    assert states == {"ask": "success", "decide_held": "success", "ask_again": "skipped"}
     assert published(services) == true_counts(truth)
-    assert events(services) == [("held", None), ("published_anyway", services.airflow_user)]
+    assert events(services) == [("held", None), ("held", None), ("published_anyway", services.airflow_user)]
     assert str(BROKEN) not in api.open_questions()
 
 
@@ -186,11 +202,12 @@ def test_mended_and_run_again_it_is_published_and_there_is_nothing_left_to_decid
     mended = make_sample(replace(SPEC, broken={}), services.home / "landing")
     assert run(api, [BROKEN]).held == []
     assert published(services) == true_counts(mended)
-    assert events(services)[2:] == [("published", None)]
-    assert len(told) == 1
+    assert events(services)[3:] == [("published", None)]
+    assert len(told) == 2
     # A question that is answered too late, or asked for no reason.
     conf = {"logical_date": None, "conf": {"hour": str(BROKEN)}}
     api.call("POST", f"/api/v2/dags/{HELD_HOURS}/dagRuns", conf)
-    assert answer(api, question(api), "Drop", "too late") == {"ask": "success", "decide_held": "skipped"}
+    states = answer(api, question(api), "Drop", "too late")
+    assert states == {"ask": "success", "decide_held": "skipped", "ask_again": "skipped"}
     assert published(services) == true_counts(mended)
-    assert len(events(services)) == 3
+    assert len(events(services)) == 4

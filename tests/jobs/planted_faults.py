@@ -300,7 +300,7 @@ def _of_counts(key: str, table: Table, published: Table, one: str) -> list[Fault
         ),
         Fault(
             f"a {key} has 9 visitors with 8 clicks",
-            "critical",
+            "warning",
             f"aggregates.{key}_visitors_within_clicks",
             f"visitors_above_{key}_clicks = 1",
             plant=_change(table, one, visitor_count="9"),

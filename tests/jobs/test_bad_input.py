@@ -30,6 +30,7 @@ from include.tables import (
     PUBLISHED_CLICKS_BY_URL_HOURLY,
     QUALITY_RESULTS,
     QUARANTINED_CLICKS,
+    SKETCH_LG_K,
 )
 from tests.jobs.temporary_lake import TemporaryLake, click
 
@@ -341,3 +342,45 @@ def test_client_addresses_are_kept_nowhere(lake: TemporaryLake) -> None:
     assert not [
         file for file in Path(lake.settings.lake).rglob("*") if file.is_file() and b"203.0.113.77" in file.read_bytes()
     ]
+
+
+def failures(lake: TemporaryLake) -> set[tuple[str, str]]:
+    """Check and severity of what failed."""
+    return {(row["check_id"], row["severity"]) for row in lake.rows(QUALITY_RESULTS) if row["outcome"] == "fail"}
+
+
+def test_two_event_ids_of_one_hash_hold_no_hour(lake: TemporaryLake) -> None:
+    """As anybody finds them in an instant: the stripes of xxHash can be changed so that one undoes the other."""
+    fill = "-" * 24
+    ids = [f"exerrztp{fill}0553o0q3{fill}", f"0lddis7y{fill}0{{VvKDwe{fill}"]
+    columns = ", ".join(f"xxhash64('web', '{event_id}')" for event_id in ids)
+    (hashes,) = lake.spark.sql(f"SELECT {columns}").collect()
+    assert hashes[0] == hashes[1]
+    lake.land("2026-03-01T05", {"a.json": b"".join(click(event_id, "2026-03-01T05:00:00Z") for event_id in ids)})
+    lake.run_all("2026-03-01T05")
+    assert not {check for check, severity in failures(lake) if severity == "critical"}
+    assert [row["click_count"] for row in lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)] == [2]
+
+
+def test_visitor_ids_that_were_chosen_for_the_sketch_hold_no_hour(lake: TemporaryLake) -> None:
+    """2,000 that fall on as many registers look like many more: the sketch's hash is public, and so is its seed."""
+    names = lake.spark.sql(
+        f"SELECT text, hll_sketch_agg(text, {SKETCH_LG_K}) AS sketch FROM "
+        "(SELECT concat('visitor-', id) AS text FROM range(6000)) GROUP BY text"
+    )
+    # A sketch of one is a list of one coupon, whose lowest bits are its register.
+    by_register = {
+        int.from_bytes(row["sketch"][8:10], "little") % 2**SKETCH_LG_K: row["text"] for row in names.collect()
+    }
+    chosen = sorted(by_register.values())[:2000]
+    assert len(chosen) == 2000
+    lines = [
+        click(str(number), "2026-03-01T05:00:00Z", visitor_id=visitor, user_agent="Firefox")
+        for number, visitor in enumerate(chosen)
+    ]
+    lake.land("2026-03-01T05", {"a.json": b"".join(lines)})
+    lake.run_all("2026-03-01T05")
+    found = failures(lake)
+    assert ("url_visitors_within_clicks", "warning") in found, "they do look like more"
+    assert not {check for check, severity in found if severity == "critical"}
+    assert [row["click_count"] for row in lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)] == [2000]

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from include import launch
 from include.errors import ClickmillError, NotHeldError, QualityError
 from include.log_hours import Hour
-from include.settings import REPOSITORY
+from include.settings import REPOSITORY, Settings
 from include.tables import PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
 from spark_jobs import decide_held
 from tests.jobs.temporary_lake import TemporaryLake, click
@@ -146,6 +147,83 @@ def test_a_person_publishes_anyway_these_counts_and_no_others(lake: TemporaryLak
     assert f"{HOUR} is not published: dropped by Ada: no" in "\n".join(lake.run("publish", NEXT))
     assert published(lake) == {HOUR: 2, NEXT: 3}
     assert events(lake) == ["held", "published_anyway", "held", "dropped"]
+
+
+def question(lake: TemporaryLake, hour: str) -> dict[str, Any]:
+    """The run of held_hours that the run of a log hour asks for: publish_clicks as its task runs it."""
+    (asked,) = launch.publish({"source": "web"}, hour, lake.spark, Judged())
+    return asked
+
+
+class Judged:
+    """A task instance whose validate_clicks came to a judgement."""
+
+    def xcom_pull(self, task_ids: str, key: str) -> bool:
+        return True
+
+
+def answer(lake: TemporaryLake, asked: dict[str, Any], chosen: str = "Publish anyway") -> list[dict[str, Any]]:
+    given = {"chosen_options": [chosen], "params_input": {"reason": "seen"}, "responded_by_user": {"name": "Ada"}}
+    return launch.decide(asked["conf"], given, lake.spark)
+
+
+@pytest.fixture
+def in_task(lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a task knows of the home."""
+    monkeypatch.setattr(Settings, "from_environment", lambda: lake.settings)
+
+
+@pytest.mark.usefixtures("in_task")
+def test_an_answer_is_for_the_counts_that_were_shown(lake: TemporaryLake) -> None:
+    land(lake, HOUR, 4, noise=5)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    first = question(lake, HOUR)
+    assert "found quarantined_share = 0.55" in first["conf"]["reasons"][0]
+    assert question(lake, HOUR) == first, "asked for again, it is one question"
+
+    # The same check fails, by other numbers.
+    land(lake, HOUR, 1, noise=99)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    assert events(lake) == ["held", "held"]
+    second = question(lake, HOUR)
+    assert second["trigger_run_id"] != first["trigger_run_id"]
+    assert "found quarantined_share = 0.99" in second["conf"]["reasons"][0]
+    (again,) = answer(lake, first)
+    assert again["trigger_run_id"] == second["trigger_run_id"], "that question is open already"
+    assert published(lake) == {}
+
+    # A late click changes the counts, and not what the check finds in the log hour.
+    land(lake, NEXT, 3, late=HOUR)
+    lake.run_all(NEXT)
+    assert events(lake) == ["held", "held"]
+    (third,) = answer(lake, second)
+    assert events(lake) == ["held", "held", "held"]
+    assert third["trigger_run_id"] not in (first["trigger_run_id"], second["trigger_run_id"])
+    assert third["conf"]["reasons"] == second["conf"]["reasons"]
+    assert third["conf"]["note"].startswith(
+        "The answer of Ada, 'Publish anyway', was not carried out: the decision on "
+    )
+    (same,) = answer(lake, second, "Drop")
+    assert same["trigger_run_id"] == third["trigger_run_id"]
+    assert published(lake) == {NEXT: 3}
+    assert answer(lake, third) == []
+    assert published(lake) == {HOUR: 2, NEXT: 3}
+    assert events(lake) == ["held", "held", "held", "published_anyway"]
+
+
+@pytest.mark.usefixtures("in_task")
+def test_whoever_was_shown_no_counts_is_asked_about_the_newest(lake: TemporaryLake) -> None:
+    """A run of held_hours that was triggered by hand."""
+    land(lake, HOUR, 2, noise=9)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    asked = question(lake, HOUR)
+    (again,) = answer(lake, {"conf": {"hour": HOUR, "reasons": [], "counts": "", "note": ""}}, "Drop")
+    assert again["trigger_run_id"] == asked["trigger_run_id"]
+    assert again["conf"]["counts"] == asked["conf"]["counts"]
+    assert events(lake) == ["held"]
 
 
 def test_of_two_decisions_at_once_one_is_made(lake: TemporaryLake) -> None:

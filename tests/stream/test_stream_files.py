@@ -6,9 +6,9 @@ import gzip
 import os
 import shutil
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
@@ -239,6 +239,48 @@ def test_a_checkpoint_that_was_lost_in_the_middle_of_a_batch_is_told(tmp_path: P
         file.unlink()
     with pytest.raises(ClickmillError, match=r"clicks has rows of batch 2 of stream web-"):
         lake.read_all()
+
+
+def test_old_micro_batches_become_one_row_and_nothing_is_forgotten(
+    landed: FilesLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spark_jobs import stream_batches
+    from spark_jobs.io import Lake
+
+    monkeypatch.setattr(stream_batches, "MOST_FILES", 0)
+    landed.configure(max_files_per_batch=1)
+    broken = gzip.compress(lines_of("d"))[:-4]
+    files = {"1.json": lines_of("a", "b") + b"no click\n", "2.json": lines_of("b", "c") + b"\n", "3.json.gz": broken}
+    folder = landed.land(str(HOUR), {name: b"" for name in files})
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    landed.land("2026-03-01T09", {name: click(name, "2026-03-01T09:00:00Z") for name in ("4.json", "5.json")})
+    in_order_of_names(landed.settings.landing)
+    landed.read_all()
+    landed.run("ingest", str(HOUR), "2026-03-01T10")
+    kept_elsewhere = landed.settings.home / "elsewhere"
+    folder.rename(kept_elsewhere)
+
+    def counted() -> list[dict[str, Any]]:
+        of_landing = {"files", "bytes", "is_closed", "unread_files"}
+        rows = landed.rows(INGEST_ACCOUNTING)
+        return [{name: value for name, value in row.items() if name not in of_landing} for row in rows]
+
+    before, rows = counted(), landed.rows(STREAM_BATCHES)
+    assert sorted(row["file"] for row in rows) == ["1.json", "2.json", "3.json.gz", "4.json", "5.json"]
+    lake, now = Lake(landed.spark, landed.settings), datetime.now(UTC)
+    stream_batches.write_as_few(lake, "web", now + timedelta(days=6))
+    assert landed.rows(STREAM_BATCHES) == rows, "they are kept for a week"
+    for _ in range(2):
+        stream_batches.write_as_few(lake, "web", now + timedelta(days=8))
+        found = {row["file"]: row["lines"] for row in landed.rows(STREAM_BATCHES)}
+        assert found == {None: 6, "3.json.gz": 1, "4.json": 1, "5.json": 1}
+        landed.run("ingest", str(HOUR), "2026-03-01T10")
+        assert counted() == before
+    kept_elsewhere.rename(folder)
+    shutil.rmtree(landed.checkpoint)
+    landed.read_all()
+    assert ids(landed) == ["4.json", "5.json", "a", "b", "c", "d"]
 
 
 def test_hours_that_the_batch_has_ingested_are_not_streamed_again(tmp_path: Path, spark: SparkSession) -> None:

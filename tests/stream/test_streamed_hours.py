@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from include.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from include.log_hours import Hour
 from include.stream_position import has_passed, is_settleable
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from samples.sample_logs import SampleSpec, make_sample
-from tests.jobs.temporary_lake import TemporaryLake, click, make_settings
+from tests.jobs.temporary_lake import SOURCES, TemporaryLake, click, make_settings
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_home import PLACE, multiset
@@ -144,6 +148,108 @@ def test_an_hour_whose_micro_batches_are_no_longer_kept_keeps_its_accounting(str
     streamed.run("ingest", str(HOUR))
     assert streamed.accounting()["2026-03-01T08"] == before
     assert before["accepted"] == 1
+
+
+def published_clicks(lake: TemporaryLake) -> dict[str, int]:
+    """Published clicks by click hour; both tables say the same."""
+    by_table = []
+    for published in AGGREGATES.values():
+        counts: Counter[str] = Counter()
+        for row in lake.rows(published):
+            counts[str(Hour.of(row["click_date"], row["click_hour"]))] += row["click_count"]
+        by_table.append(counts)
+    assert by_table[0] == by_table[1]
+    return dict(by_table[0])
+
+
+def clicks_at(hour: Hour, *ids: str, partition: int = 0) -> list[Record]:
+    """A record for each id, all of one minute."""
+    return [Record(partition, at(hour, 5), click(name, f"{hour}:05:00Z", f"http://shop.test/{name}")) for name in ids]
+
+
+def test_what_comes_weeks_late_to_a_settled_hour_is_counted_by_the_next_run(streamed: StreamedLake) -> None:
+    """Further back than any click hour is from a log hour; and the run is begun anew after it was killed."""
+    weeks_later = HOUR.plus(20 * 24)
+    streamed.broker.produce(streamed.topic, clicks_at(HOUR, "a"))
+    streamed.read_all()
+    streamed.run_all(str(HOUR))
+    streamed.broker.produce(streamed.topic, clicks_at(HOUR, "late", "later") + clicks_at(weeks_later, "b"))
+    streamed.read_all()
+    for job in ("ingest", "ingest", "aggregate", "validate", "publish"):
+        streamed.run(job, str(weeks_later))
+    accounting = streamed.accounting()
+    assert (accounting[str(HOUR)]["accepted"], accounting[str(weeks_later)]["accepted"]) == (3, 1)
+    assert published_clicks(streamed) == {str(HOUR): 3, str(weeks_later): 1}
+    # The next run has nothing to open again.
+    streamed.run_all(str(weeks_later.plus(1)))
+    assert streamed.accounting()[str(weeks_later.plus(1))]["reopened_log_hours"] == []
+
+
+def test_hours_that_wait_long_to_be_settled_are_not_forgotten(
+    streamed: StreamedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their micro-batches are added up as soon as the first of them is settled."""
+    from spark_jobs import stream_batches
+
+    monkeypatch.setattr(stream_batches, "MOST_FILES", 0)
+    monkeypatch.setattr(stream_batches, "KEPT_DAYS", -1)
+    hours = [HOUR.plus(shift) for shift in range(3)]
+    streamed.configure(max_rows_per_batch=3)
+    for hour in hours:
+        lines = [*clicks_at(hour, f"{hour}-1", f"{hour}-2"), Record(1, at(hour, 6), b"no click")]
+        streamed.broker.produce(streamed.topic, [*lines, *clicks_at(hour, f"{hour}-1", f"{hour}-3")])
+    streamed.read_all()
+    batches = streamed.rows(STREAM_BATCHES)
+    streamed.run_all(str(hours[0]))
+    assert len(streamed.rows(STREAM_BATCHES)) == len(hours) * 2 < len(batches)
+    for hour in hours[1:]:
+        streamed.run_all(str(hour))
+    assert published_clicks(streamed) == {str(hour): 3 for hour in hours}
+    for hour in hours:
+        account = streamed.accounting()[str(hour)]
+        assert (account["lines"], account["accepted"], account["duplicates"]) == (5, 3, 1)
+        assert account["quarantined_by_reason"] == {"not_json": 1}
+        assert account["is_closed"], "how far the topic is read is known still"
+    # What comes then is added to the sums, again and again.
+    for number in (4, 5):
+        streamed.broker.produce(streamed.topic, clicks_at(hours[0], f"{hours[0]}-{number}"))
+        streamed.read_all()
+        streamed.run_all(str(hours[-1]))
+        assert published_clicks(streamed)[str(hours[0])] == number
+
+
+def test_what_is_streamed_into_an_hour_that_the_batch_has_ingested_is_added(streamed: StreamedLake) -> None:
+    streamed.settings.sources_file.write_text(SOURCES, encoding="utf-8")
+    streamed.land(str(HOUR), {"a.json": click("landed", f"{HOUR}:01:00Z") + b"no click\n"})
+    streamed.run_all(str(HOUR))
+    streamed.configure()
+    for ids in (["1", "2", "3"], ["4"]):
+        streamed.broker.produce(streamed.topic, clicks_at(HOUR, *ids))
+        streamed.read_all()
+        streamed.run_all(str(HOUR.plus(1)))
+    account = streamed.accounting()[str(HOUR)]
+    assert (account["lines"], account["accepted"], account["quarantined"]) == (6, 5, 1)
+    assert published_clicks(streamed) == {str(HOUR): 5}
+
+
+def test_a_new_topic_starts_its_own_count(streamed: StreamedLake) -> None:
+    streamed.broker.produce(streamed.topic, clicks_at(HOUR, *map(str, range(20))))
+    streamed.read_all()
+    assert has_passed(streamed.settings, streamed.source, HOUR, HOUR.end)
+
+    streamed.topic = f"{streamed.topic}-2"
+    streamed.configure()
+    streamed.broker.create_topic(streamed.topic, 3)
+    shutil.rmtree(streamed.settings.streams / "web")
+    streamed.broker.produce(streamed.topic, clicks_at(HOUR.plus(1), "a"))
+    assert not has_passed(streamed.settings, streamed.source, HOUR.plus(1), HOUR.plus(1).end), "none of it is read"
+    streamed.read_all()
+    assert has_passed(streamed.settings, streamed.source, HOUR.plus(1), HOUR.plus(1).end)
+    streamed.broker.produce(streamed.topic, clicks_at(HOUR.plus(1), "b", "c"))
+    streamed.run("ingest", str(HOUR), str(HOUR.plus(2)))
+    accounting = streamed.accounting()
+    assert not accounting[str(HOUR.plus(1))]["is_closed"], "two of its records are not read"
+    assert (accounting[str(HOUR)]["lines"], accounting[str(HOUR.plus(1))]["lines"]) == (20, 1)
 
 
 def test_an_hour_in_which_nothing_came_can_be_run(streamed: StreamedLake) -> None:

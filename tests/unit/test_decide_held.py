@@ -16,6 +16,7 @@ from include.job_arguments import exit_with
 from include.log_hours import Hour
 from spark_jobs import decide_held
 
+ASKED = {"hour": "2026-03-01T05", "counts": "2026-03-01T07:00:00+00:00"}
 RIGHT = {"--hour": "2026-03-01T05", "--decision": "publish", "--by": "Ada", "--because": "seen"}
 
 
@@ -67,25 +68,25 @@ def answer(chosen: str, reason: str | None = "seen") -> dict[str, Any]:
 
 
 def test_an_answer_becomes_the_decision_of_who_gave_it(decisions: list[decide_held.Decision]) -> None:
-    launch.decide("2026-03-01T05", answer("Publish anyway"), None)
-    launch.decide("2026-03-01T05", answer("Drop", "no"), None)
+    assert launch.decide(ASKED, answer("Publish anyway"), None) == []
+    launch.decide(ASKED, answer("Drop", "no"), None)
     hour = Hour.parse("2026-03-01T05")
     assert decisions == [
-        decide_held.Decision(hour, "publish", "ada", "seen"),
-        decide_held.Decision(hour, "drop", "ada", "no"),
+        decide_held.Decision(hour, "publish", "ada", "seen", "2026-03-01T07:00:00+00:00"),
+        decide_held.Decision(hour, "drop", "ada", "no", "2026-03-01T07:00:00+00:00"),
     ]
 
 
 def test_keeping_an_hour_held_does_nothing_and_needs_no_reason(decisions: list[decide_held.Decision]) -> None:
     with pytest.raises(AirflowSkipException, match="2026-03-01T05 stays held"):
-        launch.decide("2026-03-01T05", answer("Keep held", None), None)
+        launch.decide(ASKED, answer("Keep held", None), None)
     assert decisions == []
 
 
 @pytest.mark.parametrize("reason", [None, "", "  "])
 def test_a_decision_without_a_reason_is_not_made(reason: str | None, decisions: list[decide_held.Decision]) -> None:
     with pytest.raises(AirflowFailException, match="no because given"):
-        launch.decide("2026-03-01T05", answer("Publish anyway", reason), None)
+        launch.decide(ASKED, answer("Publish anyway", reason), None)
     assert decisions == []
 
 
@@ -97,7 +98,7 @@ def test_an_hour_that_was_lifted_meanwhile_ends_the_question(
 
     monkeypatch.setattr(decide_held, "run", run)
     with pytest.raises(AirflowSkipException, match=r"nothing to decide: .*published at noon"):
-        launch.decide("2026-03-01T05", answer("Drop"), None)
+        launch.decide(ASKED, answer("Drop"), None)
 
 
 class FakeTask:

@@ -104,7 +104,7 @@ def test_log_hour_with_one_fault_fails_one_check(tmp_path: Path, wrong: dict[str
 @pytest.mark.parametrize(
     ("wrong", "severity"),
     [
-        ({"visitors_above_country_clicks": 1}, "critical"),
+        ({"visitors_above_country_clicks": 1}, "warning"),
         ({"published_url_differs": 1}, "critical"),
         ({"lost_url_files": 1}, "critical"),
         ({"country_files": 65}, "warning"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -41,8 +42,10 @@ def checked(partition: str, minute: float, outcome: str = "pass", **of: Any) -> 
     return row | of
 
 
-def event(minute: float, outcome: str, because: str = "", actor: str | None = None) -> dict[str, Any]:
-    row = event_row(f"run-{minute}", at(minute), HOUR, outcome, because, actor=actor)
+def event(
+    minute: float, outcome: str, because: str = "", actor: str | None = None, examples: Sequence[str] = ()
+) -> dict[str, Any]:
+    row = event_row(f"run-{minute}", at(minute), HOUR, outcome, because, actor=actor, examples=examples)
     return dict(zip(QUALITY_RESULTS.column_names, row, strict=True))
 
 
@@ -80,11 +83,12 @@ def test_only_the_newest_run_of_a_suite_counts() -> None:
     assert state(*BAD, checked(LOG_HOUR, 3, suite="volume")).is_held
 
 
-def test_the_same_reasons_are_said_once_and_others_again() -> None:
-    told = event(3, HELD, f"{LOG_HOUR}: share")
-    again = checked(LOG_HOUR, 4, "fail", observed="even more")
+def test_the_same_reasons_and_numbers_are_said_once_and_others_again() -> None:
+    told = event(3, HELD, f"{LOG_HOUR}: share", examples=[f"{LOG_HOUR}: expected few; found many"])
+    again = checked(LOG_HOUR, 4, "fail")
     assert state(*BAD, told, again).is_held
     assert not state(*BAD, told, again).is_newly_held
+    assert state(*BAD, told, checked(LOG_HOUR, 4, "fail", observed="even more")).is_newly_held
     assert state(*BAD, told, checked(LOG_HOUR, 4, "fail", check_id="other")).is_newly_held
     # Lifted and failing again is a new hold.
     assert state(*BAD, told, event(4, PUBLISHED), again).is_newly_held
@@ -107,6 +111,18 @@ def test_a_decision_is_for_the_counts_that_there_were(decision: str, published: 
     # Mended, it needs no decision any more.
     mended = state(*rows, checked(str(HOUR), 6), checked(LOG_HOUR, 6), counted=5)
     assert mended.can_be_published
+
+
+def test_counts_have_another_name_whenever_they_are_made_again_or_a_log_hour_comes_anew() -> None:
+    names = [
+        state(*BAD).counts,
+        state(*BAD, counted=5).counts,
+        state(*BAD, **{LOG_HOUR: 6}).counts,
+        state(*BAD, counted=None).counts,
+    ]
+    assert len(set(names)) == 4
+    # However often they are validated, and whatever is said of them.
+    assert state(*BAD, checked(LOG_HOUR, 7, "fail", observed="other"), event(8, HELD)).counts == names[0]
 
 
 def test_the_newest_event_is_the_state_whatever_the_order_of_the_rows() -> None:
