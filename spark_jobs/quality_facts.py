@@ -48,8 +48,12 @@ def measure(
     published, is_open = published_at(lake, click_hours), open_log_hours(lake)
     with measuring(lake.spark), step(lake.spark, "measure quality"):
         frames = _frames(lake, sources, arguments, click_hours, layouts, published, is_open)
+        duplicate_ids = frames.pop("duplicate_ids")
         rows = measure_quality.together(**frames).collect()
-    facts = facts_by_subject((row["subject"], row["facts"]) for row in rows)
+        facts = facts_by_subject((row["subject"], row["facts"]) for row in rows)
+        if facts["duplicate_hashes"]:
+            rows = measure_quality.together(duplicate_ids=duplicate_ids).collect()
+            facts |= facts_by_subject((row["subject"], row["facts"]) for row in rows)
     facts["open_clicks"] = [fact for fact in facts["clicks"] if _is_open(fact, is_open)]
     facts["clicks"] = [fact for fact in facts["clicks"] if not _is_open(fact, is_open)]
     # After the tables: what has been read of them by then is said here.
@@ -93,9 +97,9 @@ def _frames(
         "duplicates": measure_quality.duplicate_facts(
             _whole_files(lake, DUPLICATE_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
         ),
-        "duplicate_ids": measure_quality.duplicate_id_facts(settled.where(with_earlier), lateness).where(
-            F.col("hour_number") >= log_hours[0].number
-        ),
+        # Hashes are compared for all clicks. The ids themselves, below, where these say that one comes again.
+        "duplicate_hashes": _ids_again(settled.where(with_earlier), lateness, log_hours[0], by_hash=True),
+        "duplicate_ids": _ids_again(settled.where(with_earlier), lateness, log_hours[0], by_hash=False),
         "click_history": click_history(lake, click_hours),
     }
     for key, (table, layout) in layouts.items():
@@ -111,6 +115,11 @@ def _frames(
             _whole_files(lake, table, may_have_click_hours(table, click_hours))
         )
     return frames
+
+
+def _ids_again(clicks: DataFrame, lateness: int, since: Hour, *, by_hash: bool) -> DataFrame:
+    facts = measure_quality.duplicate_id_facts(clicks, lateness, by_hash=by_hash)
+    return facts.where(F.col("hour_number") >= since.number)
 
 
 def _whole_files(lake: Lake, table: Table, *choices: pc.Expression) -> DataFrame:
