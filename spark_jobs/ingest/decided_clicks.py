@@ -20,15 +20,19 @@ _PLACE = ["log_date", "log_hour", "file", "line"]
 
 @dataclass(frozen=True)
 class DecidedClicks:
-    """The ``lines`` of log hours that are ingested, and the ``stored`` arrivals of later ones; None if these stay."""
+    """The lines of log hours that are ingested, and the ``stored`` arrivals of later ones; None if these stay.
+
+    ``arrivals`` are all lines; ``decided`` is of ``decide_duplicates``.
+    """
 
     source: str
-    lines: DataFrame
+    arrivals: DataFrame
+    decided: DataFrame
     stored: DataFrame | None
 
     def outcomes(self) -> DataFrame:
         """The rows of ``count_outcomes`` of all of them."""
-        lines = self.lines.select(*OUTCOME)
+        lines = decided_lines(self.arrivals, self.decided).select(*OUTCOME)
         if self.stored is not None:
             is_duplicate = F.when(~F.col("is_accepted"), F.col("first_hour"))
             stored = self.stored.withColumns({"reason": F.lit(None).cast("string"), "first_hour": is_duplicate})
@@ -37,15 +41,15 @@ class DecidedClicks:
 
     def accepted(self) -> DataFrame:
         """One row per accepted arrival, as ``clicks`` declares it."""
-        clicks = build_clicks(self.lines.where("reason IS NULL AND first_hour IS NULL"), self.source)
+        lines = decided_lines(self.arrivals, self.decided)
+        clicks = build_clicks(lines.where("reason IS NULL AND first_hour IS NULL"), self.source)
         if self.stored is None:
             return clicks
         return clicks.unionByName(self.stored.where("is_accepted").select(*CLICKS.column_names))
 
     def duplicates(self, *, with_former: bool = False) -> DataFrame:
         """One row per duplicate, as ``duplicate_clicks`` declares it; also those stored ones that are none any more."""
-        is_duplicate = self.lines.where("reason IS NULL AND first_hour IS NOT NULL")
-        clicks = build_clicks(is_duplicate, self.source, "first_hour")
+        clicks = build_clicks(self.decided.where("row_id IS NOT NULL"), self.source, "first_hour")
         if self.stored is not None:
             former = " OR NOT was_accepted" if with_former else ""
             clicks = clicks.unionByName(

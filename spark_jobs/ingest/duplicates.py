@@ -24,18 +24,17 @@ def decide_duplicates(
 ) -> DataFrame:
     """The duplicates among ``arrivals``, and what changes by them in what is stored.
 
-    ``arrivals`` has ``event_id``, ``hour_number``, ``file``, ``line`` and a unique ``row_id``. ``stored`` has those of
-    other log hours, accepted or not: ``first_hour`` in place of the last, the log hour of the accepted arrival, which
-    is its own hour for an accepted one. Those before ``fixed_before`` stay as they are. ``formerly`` has each
-    ``event_id`` that was accepted in the arrivals' log hours when they were ingested before. Ids are never null.
+    ``arrivals`` has ``event_id``, ``hour_number``, ``file``, ``line``, a unique ``row_id``, and what else they have.
+    ``stored`` has those of other log hours, accepted or not: ``first_hour`` in place of ``row_id``, the log hour of the
+    accepted arrival, which is its own hour for an accepted one. Those before ``fixed_before`` stay as they are.
+    ``formerly`` has each ``event_id`` that was accepted in the arrivals' log hours when they were ingested before. Ids
+    are never null.
 
-    Returns one row for each duplicate, with its ``row_id`` and ``first_hour``; and, with ``row_id`` null, one for each
+    Returns each duplicate, with all columns and ``first_hour``; and, with ``row_id`` null, one row for each
     ``event_id`` and ``hour_number`` of ``stored`` whose ``first_hour`` is another now: of the arrivals in that hour,
     ``file`` and ``line`` are the first's.
     """
-    everything = arrivals.select(*_ID_AND_HOUR, "file", "line", "row_id", _null("int").alias("first_hour")).unionByName(
-        stored.select(*_ID_AND_HOUR, "file", "line", _null("bigint").alias("row_id"), "first_hour")
-    )
+    everything = arrivals.unionByName(stored, allowMissingColumns=True)
     candidates = everything.withColumn("id_hash", F.xxhash64("event_id")).join(
         F.broadcast(_hashes_that_matter(everything, formerly)), "id_hash", "left_semi"
     )
@@ -44,7 +43,7 @@ def decide_duplicates(
         candidates.where("row_id IS NOT NULL")
         .join(decided.where("is_new").select(*_ID_AND_HOUR, "first", F.col("now").alias("wins")), _ID_AND_HOUR)
         .where("row_id != first.row_id OR wins != hour_number")
-        .select("row_id", F.col("wins").alias("first_hour"))
+        .select(*arrivals.columns, F.col("wins").alias("first_hour"))
     )
     changes = decided.where(~F.col("is_new") & (F.col("hour_number") >= fixed_before) & (F.col("now") != F.col("was")))
     changed = changes.select(*_ID_AND_HOUR, "first.file", "first.line", F.col("now").alias("first_hour"))
@@ -100,7 +99,3 @@ def _accepted_hours(hours: Column, fixed_before: int, lateness_hours: int) -> Co
         return F.when(is_accepted, more).otherwise(state)
 
     return F.aggregate(hours, start, step, lambda state: state["accepted"])
-
-
-def _null(type_: str) -> Column:
-    return F.lit(None).cast(type_)

@@ -23,8 +23,8 @@ from include.sources import Source
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
 from spark_jobs.delta_files import has_log_hours
 from spark_jobs.hour_account import HourAccount, accounts_of, recounted
-from spark_jobs.ingest.arrivals import LineParser
-from spark_jobs.ingest.decided_clicks import DecidedClicks, decided_lines, stored_arrivals, stored_as_decided
+from spark_jobs.ingest.arrivals import ARRIVALS_DDL, LineParser
+from spark_jobs.ingest.decided_clicks import DecidedClicks, stored_arrivals, stored_as_decided
 from spark_jobs.ingest.duplicates import decide_duplicates, log_hour_number
 from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
 from spark_jobs.io import Lake, log_hours_predicate
@@ -82,7 +82,7 @@ class SourceIngest:
         with self._staged(landed) as staged, self._decided(staged.arrivals, hours) as (decided, changed):
             later = self._accounts(sorted(_left_open(known).union(changed).difference(hours)))
             with self._stored(decided, list(later)) as stored:
-                clicks = DecidedClicks(self.source.name, decided_lines(staged.arrivals, decided), stored)
+                clicks = DecidedClicks(self.source.name, staged.arrivals, decided, stored)
                 with step(self.lake.spark, "count outcomes"):
                     accounts = accounts_of([*hours, *later], staged.read, clicks.outcomes().collect())
                 _keep_click_hours(accounts, known, later)
@@ -178,7 +178,7 @@ class SourceIngest:
         in windows that double, until nothing changes at the end.
         """
         if not self.source.has_event_id:
-            yield self.lake.spark.createDataFrame([], "row_id BIGINT, first_hour INT"), []
+            yield self.lake.spark.createDataFrame([], f"{ARRIVALS_DDL}, first_hour INT"), []
             return
         lateness = self.source.lateness_hours
         last = hours[-1].plus(lateness)
