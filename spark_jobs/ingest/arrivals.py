@@ -19,8 +19,9 @@ from include.sources import Source
 from spark_jobs.ingest.columns import as_array, as_numpy, table_of
 from spark_jobs.ingest.cut_lines import PIECE_BYTES
 from spark_jobs.ingest.lookups import Lookups
-from spark_jobs.ingest.parse_lines import parse_lines
+from spark_jobs.ingest.parse_lines import PARSED, parse_lines
 from spark_jobs.ingest.read_lines import LINES, LandedFile, ReadFile, read_lines
+from spark_jobs.ingest.times import HOUR_MICROS
 
 #: What was read of one file and log hour: set in the rows that say so, null for arrivals. ``damage`` says why a file
 #: breaks off; null for a whole one.
@@ -34,42 +35,19 @@ READ = pa.struct(
     ]
 )
 
-#: Columns of the rows that tasks give to Spark.
+#: Columns of the rows that tasks give to Spark: those of parsed lines, what is looked up in place of the client.
 ARRIVALS = pa.schema(
     [
-        ("row_id", pa.int64()),
-        ("log_date", pa.date32()),
-        ("log_hour", pa.int32()),
-        ("file", pa.string()),
-        ("line", pa.int64()),
-        ("bytes", pa.int64()),
-        ("reason", pa.string()),
-        ("raw", pa.string()),
-        ("clicked_at", pa.timestamp("us", "UTC")),
-        ("is_out_of_order", pa.bool_()),
-        ("url", pa.string()),
-        ("event_id", pa.string()),
-        ("country_code", pa.string()),
-        ("visitor_id", pa.string()),
-        ("referrer", pa.string()),
-        ("user_agent", pa.string()),
-        ("status", pa.int32()),
-        ("is_bot", pa.bool_()),
-        ("sampled", pa.string()),
-        ("read", READ),
+        *(field for field in PARSED if field.name != "client_address"),
+        pa.field("is_out_of_order", pa.bool_()),
+        pa.field("is_bot", pa.bool_()),
+        pa.field("read", READ),
     ]
-)
-ARRIVALS_DDL = (
-    "row_id BIGINT, log_date DATE, log_hour INT, file STRING, line BIGINT, bytes BIGINT, reason STRING, raw STRING, "
-    "clicked_at TIMESTAMP, is_out_of_order BOOLEAN, url STRING, event_id STRING, country_code STRING, "
-    "visitor_id STRING, referrer STRING, user_agent STRING, status INT, is_bot BOOLEAN, sampled STRING, "
-    "read STRUCT<lines: BIGINT, bytes: BIGINT, first_line: BIGINT, last_line: BIGINT, damage: STRING>"
 )
 
 #: A line's id: its number in its file in the lower bits, the file's number above them.
 _LINE_BITS = 33
 _BEFORE_ALL = np.iinfo(np.int64).min
-_HOUR = 3_600_000_000  # microseconds
 
 
 @dataclass(frozen=True)
@@ -163,7 +141,7 @@ def unique_ids(file: LandedFile, line: np.ndarray) -> np.ndarray:
 
 def hour_of_arrival(file: LandedFile, line: np.ndarray) -> np.ndarray:
     """The beginning of the log hour in microseconds since 1970, as a topic's records have their time of arrival."""
-    return np.full(len(line), file.hour.number * _HOUR)
+    return np.full(len(line), file.hour.number * HOUR_MICROS)
 
 
 def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

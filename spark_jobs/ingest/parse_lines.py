@@ -19,11 +19,10 @@ from spark_jobs.ingest import access_log_lines, json_lines
 from spark_jobs.ingest.columns import as_array, as_numpy, is_null, map_distinct, table_of
 from spark_jobs.ingest.countries import country_code
 from spark_jobs.ingest.duckdb_sql import run_sql
-from spark_jobs.ingest.times import clicked_at
+from spark_jobs.ingest.times import HOUR_MICROS, clicked_at
 from spark_jobs.ingest.urls import url_normalizer
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
-_HOUR = 3_600_000_000  # microseconds
 _MINUTE = 60_000_000
 _TEXTS = ("event_id", "visitor_id", "client_address", "referrer", "user_agent")
 _REASONS = list(QUARANTINE_REASONS)
@@ -97,7 +96,7 @@ def _reasons(
     lines: pa.Table, source: Source, is_utf8: np.ndarray, texts: pa.StringArray, fields: Mapping[str, pa.Array]
 ) -> pa.Array:
     """Why each line is quarantined: of ``QUARANTINE_REASONS`` the first that fits; null for clicks."""
-    log_hour = as_numpy(lines["hour"]).astype(np.int64) * _HOUR
+    log_hour = as_numpy(lines["hour"]).astype(np.int64) * HOUR_MICROS
     moment = as_numpy(fields["clicked_at"].fill_null(0))
     is_formed = as_numpy(fields["is_formed"])
     checks = {
@@ -107,8 +106,8 @@ def _reasons(
         "not_json" if source.fields else "not_access_log": ~is_formed,
         "missing_time": is_null(fields["time"]),
         "bad_time": is_null(fields["clicked_at"]),
-        "time_out_of_range": (moment < log_hour - source.oldest_hours * _HOUR)
-        | (moment >= log_hour + _HOUR + source.newest_minutes * _MINUTE),
+        "time_out_of_range": (moment < log_hour - source.oldest_hours * HOUR_MICROS)
+        | (moment >= log_hour + HOUR_MICROS + source.newest_minutes * _MINUTE),
         "missing_url": is_null(fields["url"]),
         "bad_url": is_null(fields["normal_url"]),
     }

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
 
 from include.errors import ClickmillError, MissingLandingError
 from include.landing import LandedHour, look_at
@@ -23,10 +24,10 @@ from include.sources import Source
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
 from spark_jobs.delta_files import has_log_hours
 from spark_jobs.hour_account import HourAccount, accounts_of, recounted
-from spark_jobs.ingest.arrivals import ARRIVALS_DDL, LineParser
+from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.decided_clicks import DecidedClicks, stored_arrivals, stored_as_decided
 from spark_jobs.ingest.duplicates import decide_duplicates, log_hour_number
-from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
+from spark_jobs.ingest.spark_arrivals import ARRIVALS_OF_SPARK, StagedArrivals, reason_of, stage_arrivals
 from spark_jobs.io import Lake, log_hours_predicate
 from spark_jobs.steps import at_once, step
 from spark_jobs.transforms.build_clicks import quarantine
@@ -178,7 +179,7 @@ class SourceIngest:
         in windows that double, until nothing changes at the end.
         """
         if not self.source.has_event_id:
-            yield self.lake.spark.createDataFrame([], f"{ARRIVALS_DDL}, first_hour INT"), []
+            yield self.lake.spark.createDataFrame([], ARRIVALS_OF_SPARK).withColumn("first_hour", F.lit(0)), []
             return
         lateness = self.source.lateness_hours
         last = hours[-1].plus(lateness)

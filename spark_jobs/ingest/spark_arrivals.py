@@ -11,11 +11,11 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.log_hours import Hour
 from spark_jobs.ingest.arrivals import (
     ARRIVALS,
-    ARRIVALS_DDL,
     LineParser,
     hour_of_arrival,
     read_files,
@@ -25,6 +25,8 @@ from spark_jobs.ingest.arrivals import (
 )
 from spark_jobs.ingest.read_lines import LINES, LandedFile, ReadFile
 
+#: ``ARRIVALS`` as Spark has it.
+ARRIVALS_OF_SPARK = from_arrow_schema(ARRIVALS)
 #: A task reads files of so many bytes together, or one that is larger; opening one counts as a few more.
 _TASK_BYTES, _OPEN_BYTES = 16 << 20, 1 << 18
 #: What a task says of each file that it has staged: where its arrivals are, and what was read of it.
@@ -37,7 +39,6 @@ _STAGED = pa.schema(
         ("damage", pa.string()),
     ]
 )
-_STAGED_DDL = "staged STRING, number BIGINT, lines BIGINT, bytes BIGINT, damage STRING"
 
 Batches = Iterator[pa.RecordBatch]
 _RAISED = re.compile(r"[A-Z]\w*(?:Error|Exception): .*\Z")
@@ -62,7 +63,7 @@ def stage_arrivals(
         PySparkException: if a file cannot be read.
     """
     if not files:
-        return StagedArrivals(spark.createDataFrame([], ARRIVALS_DDL), [])
+        return StagedArrivals(spark.createDataFrame([], ARRIVALS_OF_SPARK), [])
     landed = [LandedFile(path, hour, number) for number, (path, hour) in enumerate(files)]
     tasks = _tasks(landed)
 
@@ -81,13 +82,13 @@ def stage_arrivals(
         ]
         yield pa.RecordBatch.from_pylist(rows, _STAGED)
 
-    found = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(stage, _STAGED_DDL).collect()
+    found = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(stage, from_arrow_schema(_STAGED)).collect()
     read = [
         ReadFile(landed[row["number"]], row["lines"], row["bytes"], row["damage"])
         for row in sorted(found, key=lambda row: row["number"])
     ]
     staged = sorted({row["staged"] for row in found})
-    return StagedArrivals(spark.read.schema(ARRIVALS_DDL).parquet(*staged), read)
+    return StagedArrivals(spark.read.schema(ARRIVALS_OF_SPARK).parquet(*staged), read)
 
 
 def arrivals_of_listed_files(listed: DataFrame, parser: LineParser) -> DataFrame:
@@ -102,7 +103,7 @@ def arrivals_of_listed_files(listed: DataFrame, parser: LineParser) -> DataFrame
         yield from _batches(read_files(_listed(batches), parser, hour_of_arrival, done))
         yield from rows_of_files(done).to_batches()
 
-    return listed.select("path", "log_date", "log_hour").mapInArrow(read, ARRIVALS_DDL)
+    return listed.select("path", "log_date", "log_hour").mapInArrow(read, ARRIVALS_OF_SPARK)
 
 
 def arrivals_of_records(records: DataFrame, parser: LineParser) -> DataFrame:
@@ -111,7 +112,7 @@ def arrivals_of_records(records: DataFrame, parser: LineParser) -> DataFrame:
     def parse(batches: Batches) -> Batches:
         return _batches(read_records((pa.Table.from_batches([batch]).cast(LINES) for batch in batches), parser))
 
-    return records.select(*LINES.names).mapInArrow(parse, ARRIVALS_DDL)
+    return records.select(*LINES.names).mapInArrow(parse, ARRIVALS_OF_SPARK)
 
 
 def _listed(batches: Batches) -> list[LandedFile]:

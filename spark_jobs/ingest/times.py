@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from include.sources import Source
 
+#: Microseconds of an hour.
+HOUR_MICROS = 3_600_000_000
+
 # RFC 3339, and what of ISO 8601 Java, Python, Go and JavaScript write: minutes only, any number of decimals after a
 # point or a comma, an offset of hours, or none, which is UTC. No zone names: what PST is depends on who reads it.
 _DAY = r"\d{4}-\d\d-\d\d"

@@ -13,7 +13,6 @@ import pyarrow as pa
 from include.log_hours import Hour
 from spark_jobs.ingest.arrivals import (
     ARRIVALS,
-    ARRIVALS_DDL,
     LineParser,
     hour_of_arrival,
     read_files,
@@ -94,8 +93,3 @@ def test_what_was_read_of_each_topic_partition_is_told_last() -> None:
         ("clicks/0", 13): {"lines": 1, "bytes": 1, "first_line": 9, "last_line": 9, "damage": None},
     }
     assert list(read_records([], PARSER)) == []
-
-
-def test_spark_is_told_the_columns_that_there_are() -> None:
-    names = [part.split()[0] for part in ARRIVALS_DDL.split("STRUCT<")[0].split(", ")]
-    assert names == ARRIVALS.names
