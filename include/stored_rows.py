@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -52,12 +53,25 @@ def read_table(lake: Path, table: Table, columns: Sequence[str], where: Filters)
     if asks_for_none or not {name for name, _, _ in where} <= known:
         return wanted.empty_table()
     there = [name for name in columns if name in known]
-    rows = stored.to_pyarrow_table(columns=there, filters=list(where) or None, filesystem=local_files(path))
+    with warnings.catch_warnings():
+        # Of ``filters`` alone deltalake opens what it knows of every file: 7 s in a year of hours, 0.3 s with these.
+        warnings.filterwarnings("ignore", "`partitions` is deprecated", DeprecationWarning)
+        rows = stored.to_pyarrow_table(
+            columns=there,
+            filters=list(where) or None,
+            partitions=[_as_texts(one) for one in where if one[0] in table.partitioned_by] or None,
+            filesystem=local_files(path),
+        )
     arrays = [
         rows[field.name].cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
         for field in wanted
     ]
     return pa.Table.from_arrays(arrays, schema=wanted)
+
+
+def _as_texts(condition: tuple[str, str, Any]) -> tuple[str, str, Any]:
+    name, operator, value = condition
+    return name, operator, [str(one) for one in value] if operator == "in" else str(value)
 
 
 def read_rows(lake: Path, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,12 @@ _PLAIN_READER_VERSION = 1
 
 @dataclass(frozen=True)
 class DataFile:
-    """One data file, with its size in bytes and the values of its partition, as Delta's log has them."""
+    """One data file as Delta's log has it: its size in bytes, the values of its partition, when it was written."""
 
     path: Path
     size: int
     partition: Mapping[str, Any]
+    written_at: datetime
 
     @property
     def is_whole(self) -> bool:
@@ -99,7 +100,12 @@ def has_log_hours(source: str, hours: Iterable[Hour]) -> pc.Expression:
         (pc.field("partition.log_date") == day) & pc.field("partition.log_hour").isin(of_day)
         for day, of_day in by_day(hours).items()
     ]
-    return (pc.field("partition.source") == source) & reduce(operator.or_, of_hours, pc.scalar(False))
+    return has_source(source) & reduce(operator.or_, of_hours, pc.scalar(False))
+
+
+def has_source(source: str) -> pc.Expression:
+    """Choose the files of a source."""
+    return pc.field("partition.source") == source
 
 
 def may_have_click_hours(table: Table, hours: Iterable[Hour]) -> pc.Expression:
@@ -126,4 +132,5 @@ def _may_have(column: str, value: date | int) -> pc.Expression:
 def _file(folder: Path, action: Mapping[str, Any]) -> DataFile:
     prefix = "partition."
     partition = {name.removeprefix(prefix): value for name, value in action.items() if name.startswith(prefix)}
-    return DataFile(folder / unquote(action["path"]), action["size_bytes"], partition)
+    written_at = action["modification_time"].replace(tzinfo=UTC)
+    return DataFile(folder / unquote(action["path"]), action["size_bytes"], partition, written_at)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -18,9 +18,13 @@ from include.log_hours import Hour
 from include.sources import Source, load_sources
 from include.stream_position import StreamPosition, position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
+from spark_jobs.delta_files import has_source
 from spark_jobs.hour_account import HourAccount
 from spark_jobs.io import Lake, log_hours_predicate
 from spark_jobs.stream_batches import account_of, log_hour_of, write_as_few
+
+#: Longer than between the time that a row says and its commit.
+_MOMENT = timedelta(minutes=15)
 
 
 def settle(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, HourAccount]:
@@ -56,7 +60,7 @@ def settled_clicks(lake: Lake, clicks: DataFrame) -> DataFrame:
 def open_log_hours(lake: Lake) -> dict[str, set[Hour]]:
     """The log hours of each streamed source that are not settled."""
     streamed = [name for name, source in load_sources(lake.settings).items() if source.stream is not None]
-    return {name: _streamed(lake, name).keys() - _settled(lake, name).keys() for name in streamed}
+    return {name: _streamed(lake, name).keys() - _accounted_at(lake, name).keys() for name in streamed}
 
 
 def less_open(clicks: DataFrame, is_open: Mapping[str, Iterable[Hour]]) -> DataFrame:
@@ -74,21 +78,26 @@ def _streamed(lake: Lake, source: str) -> dict[Hour, dict[str, Any]]:
     return {log_hour_of(row): row for row in by_hour.to_pylist()}
 
 
-def _settled(lake: Lake, source: str) -> dict[Hour, dict[str, Any]]:
-    """By log hour that is accounted for its ``lines``, and when that was (``ingested_at``)."""
-    columns = ["log_date", "log_hour", "lines", "ingested_at"]
-    rows = lake.read_rows(INGEST_ACCOUNTING, columns, [("source", "=", source)])
-    return {log_hour_of(row): row for row in rows}
+def _accounted_at(lake: Lake, source: str) -> dict[Hour, datetime]:
+    """By log hour that is accounted for, when that was written: of Delta's log, as a year of hours are as many files."""
+    files = lake.data_files(INGEST_ACCOUNTING, has_source(source))
+    return {log_hour_of(file.partition): file.written_at for file in files}
 
 
 def _grown(lake: Lake, source: str) -> list[Hour]:
     """The settled log hours in which something has come since, whatever their age."""
-    streamed, settled = _streamed(lake, source), _settled(lake, source)
+    streamed, accounted_at = _streamed(lake, source), _accounted_at(lake, source)
+    may_have_grown = [
+        hour
+        for hour in streamed.keys() & accounted_at.keys()
+        # A micro-batch is in the table a moment after the time that it says, an account as well.
+        if streamed[hour]["written_at_max"] > accounted_at[hour] - _MOMENT
+    ]
+    settled = _known(lake, source, may_have_grown)
     return sorted(
         hour
-        for hour in streamed.keys() & settled.keys()
+        for hour in may_have_grown
         if streamed[hour]["written_at_max"] > settled[hour]["ingested_at"]
-        # A micro-batch is in the table a moment after the time that it says.
         or streamed[hour]["lines_sum"] > settled[hour]["lines"]
     )
 
