@@ -132,5 +132,5 @@ def _may_have(column: str, value: date | int) -> pc.Expression:
 def _file(folder: Path, action: Mapping[str, Any]) -> DataFile:
     prefix = "partition."
     partition = {name.removeprefix(prefix): value for name, value in action.items() if name.startswith(prefix)}
-    written_at = action["modification_time"].replace(tzinfo=UTC)
+    written_at = datetime.fromtimestamp(action["modification_time"] / 1000, UTC)
     return DataFile(folder / unquote(action["path"]), action["size_bytes"], partition, written_at)

@@ -79,7 +79,7 @@ def _streamed(lake: Lake, source: str) -> dict[Hour, dict[str, Any]]:
 
 
 def _accounted_at(lake: Lake, source: str) -> dict[Hour, datetime]:
-    """By log hour that is accounted for, when that was written: of Delta's log, as a year of hours are as many files."""
+    """By log hour that is accounted for, when: of the log, as a year of hours is as many files."""
     files = lake.data_files(INGEST_ACCOUNTING, has_source(source))
     return {log_hour_of(file.partition): file.written_at for file in files}
 

@@ -164,7 +164,7 @@ def wait_until(holds: Callable[[], bool], what: str, patience: float = PATIENCE)
 
 
 #: Where a line was read: of a topic another place than of landed files.
-PLACE = frozenset({"file", "line"})
+PLACE = frozenset({"file", "line", "is_out_of_order"})
 
 
 def multiset(rows: list[dict[str, Any]], left_out: frozenset[str] = frozenset()) -> Counter[str]:
