@@ -73,8 +73,12 @@ def touched_click_hours(
     Raises:
         ClickmillError: if one of the log hours has not been ingested; with ``allow_absent`` if none has been.
     """
-    rows = _accounting_around(lake, log_hours)
     asked = {f"{source.name} {hour}" for source in sources for hour in log_hours}
+    rows = _accounting_around(lake, log_hours)
+    furthest = max((Hour.parse(hour) for of in asked & rows.keys() for hour in rows[of]["click_hours"]), default=None)
+    # An ingest touches what the later log hours touch of which it changes the duplicates, however far they are.
+    if furthest and furthest > log_hours.end:
+        rows = _accounting_around(lake, HourRange(log_hours.start, furthest))
     unfinished = _unfinished(rows)
     missing = sorted(asked - (rows.keys() - unfinished))
     if missing and not (allow_absent and len(missing) < len(asked)):
