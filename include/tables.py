@@ -476,6 +476,7 @@ TABLES = {
     table.name: table
     for table in (
         CLICKS,
+        DUPLICATE_CLICKS,
         QUARANTINED_CLICKS,
         INGEST_ACCOUNTING,
         *AGGREGATES,
