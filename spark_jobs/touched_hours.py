@@ -118,7 +118,8 @@ def _touching(rows: Mapping[str, Mapping[str, Any]]) -> dict[Hour, dict[str, dat
 
 def _unfinished(rows: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
     """The log hours of which an ingest has not ended, those included of which it was changing the duplicates."""
-    killed = [row for row in rows.values() if not row["is_complete"]]
+    # Null in rows of earlier versions.
+    killed = [row for row in rows.values() if row["is_complete"] is False]
     of_these = {f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}" for row in killed}
     return frozenset(of_these | {f"{row['source']} {hour}" for row in killed for hour in row["changed_later"]})
 

@@ -236,7 +236,8 @@ class SourceIngest:
 
 def _left_open(known: Mapping[Hour, Account]) -> set[Hour]:
     """The later log hours that an ingest of these ones was changing when it was killed."""
-    killed = [account for account in known.values() if not account["is_complete"]]
+    # Null in rows of earlier versions.
+    killed = [account for account in known.values() if account["is_complete"] is False]
     return {Hour.parse(hour) for account in killed for hour in account["changed_later"]}
 
 
