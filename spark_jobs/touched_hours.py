@@ -82,7 +82,7 @@ def touched_click_hours(
     unfinished = _unfinished(rows)
     missing = sorted(asked - (rows.keys() - unfinished))
     if missing and not (allow_absent and len(missing) < len(asked)):
-        name, hour = missing[0].split()
+        name, hour = unfinished.get(missing[0], missing[0]).split()
         raise ClickmillError(
             f"{missing[0]} has not been ingested{', not to the end' if missing[0] in unfinished else ''} "
             f"({len(missing)} of {len(asked)} log hours); "
@@ -99,7 +99,7 @@ def touched_click_hours(
             left[click_hour] = last
     accounts = [rows[log_hour] for log_hour in sorted(ingested)]
     return TouchedHours(
-        own, left, {hour: touching[hour] for hour in [*own, *left]}, frozenset(missing), accounts, unfinished
+        own, left, {hour: touching[hour] for hour in [*own, *left]}, frozenset(missing), accounts, frozenset(unfinished)
     )
 
 
@@ -116,12 +116,15 @@ def _touching(rows: Mapping[str, Mapping[str, Any]]) -> dict[Hour, dict[str, dat
     return touching
 
 
-def _unfinished(rows: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """The log hours of which an ingest has not ended, those included of which it was changing the duplicates."""
+def _unfinished(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The log hours of which an ingest has not ended, those included of which it was changing the duplicates.
+
+    Each with the log hour that is to be ingested again.
+    """
     # Null in rows of earlier versions.
-    killed = [row for row in rows.values() if row["is_complete"] is False]
-    of_these = {f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}" for row in killed}
-    return frozenset(of_these | {f"{row['source']} {hour}" for row in killed for hour in row["changed_later"]})
+    killed = {log_hour: row for log_hour, row in rows.items() if row["is_complete"] is False}
+    changed = {f"{row['source']} {hour}": log_hour for log_hour, row in killed.items() for hour in row["changed_later"]}
+    return changed | {log_hour: log_hour for log_hour in killed}
 
 
 def reach_of_log_hours(settings: Settings) -> timedelta:
