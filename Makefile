@@ -45,8 +45,8 @@ types:
 unit:
 	@$(VENV) -m pytest -n $${CLICKMILL_TEST_PROCESSES:-2}
 
-test-faults: setup ## kill a stream at many random moments (CLICKMILL_FAULT_ROUNDS=24)
-	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -m faults tests/stream tests/ingest
+test-faults: setup ## kill streams and jobs at many random moments (CLICKMILL_FAULT_ROUNDS=24)
+	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -m faults tests/stream tests/ingest tests/jobs
 
 bench: setup ## measure the pipeline on this machine
 	@$(VENV) -m tests.benchmarks.bench

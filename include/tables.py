@@ -484,6 +484,7 @@ TABLES = {
     table.name: table
     for table in (
         CLICKS,
+        DUPLICATE_CLICKS,
         QUARANTINED_CLICKS,
         INGEST_ACCOUNTING,
         *AGGREGATES,

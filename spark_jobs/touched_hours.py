@@ -75,12 +75,16 @@ def touched_click_hours(
     Raises:
         ClickmillError: if one of the log hours has not been ingested; with ``allow_absent`` if none has been.
     """
-    rows = _accounting_around(lake, log_hours)
     asked = {f"{source.name} {hour}" for source in sources for hour in log_hours}
+    rows = _accounting_around(lake, log_hours)
+    furthest = max((Hour.parse(hour) for of in asked & rows.keys() for hour in rows[of]["click_hours"]), default=None)
+    # An ingest touches what the later log hours touch of which it changes the duplicates, however far they are.
+    if furthest and furthest > log_hours.end:
+        rows = _accounting_around(lake, HourRange(log_hours.start, furthest))
     unfinished = _unfinished(rows)
     missing = sorted(asked - (rows.keys() - unfinished))
     if missing and not (allow_absent and len(missing) < len(asked)):
-        name, hour = missing[0].split()
+        name, hour = unfinished.get(missing[0], missing[0]).split()
         raise ClickmillError(
             f"{missing[0]} has not been ingested{', not to the end' if missing[0] in unfinished else ''} "
             f"({len(missing)} of {len(asked)} log hours); "
@@ -102,7 +106,7 @@ def touched_click_hours(
             left[click_hour] = last
     accounts = [rows[log_hour] for log_hour in sorted(ingested)]
     return TouchedHours(
-        own, left, {hour: touching[hour] for hour in [*own, *left]}, frozenset(missing), accounts, unfinished
+        own, left, {hour: touching[hour] for hour in [*own, *left]}, frozenset(missing), accounts, frozenset(unfinished)
     )
 
 
@@ -119,11 +123,15 @@ def _touching(rows: Mapping[str, Mapping[str, Any]]) -> dict[Hour, dict[str, dat
     return touching
 
 
-def _unfinished(rows: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """The log hours of which an ingest has not ended, those included of which it was changing the duplicates."""
-    killed = [row for row in rows.values() if not row["is_complete"]]
-    of_these = {f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}" for row in killed}
-    return frozenset(of_these | {f"{row['source']} {hour}" for row in killed for hour in row["changed_later"]})
+def _unfinished(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The log hours of which an ingest has not ended, those included of which it was changing the duplicates.
+
+    Each with the log hour that is to be ingested again.
+    """
+    # Null in rows of earlier versions.
+    killed = {log_hour: row for log_hour, row in rows.items() if row["is_complete"] is False}
+    changed = {f"{row['source']} {hour}": log_hour for log_hour, row in killed.items() for hour in row["changed_later"]}
+    return changed | {log_hour: log_hour for log_hour in killed}
 
 
 def reach_of_log_hours(settings: Settings) -> timedelta:

@@ -48,13 +48,18 @@ class DecidedClicks:
         return clicks.unionByName(self.stored.where("is_accepted").select(*CLICKS.column_names))
 
     def duplicates(self, *, with_former: bool = False) -> DataFrame:
-        """One row per duplicate, as ``duplicate_clicks`` declares it; also those stored ones that are none any more."""
+        """One row per duplicate, as ``duplicate_clicks`` declares it.
+
+        With ``with_former`` also those stored ones that are none any more, and all stored ones as they are stored.
+        """
         clicks = build_clicks(self.decided.where("row_id IS NOT NULL"), self.source, "first_hour")
         if self.stored is not None:
-            former = " OR NOT was_accepted" if with_former else ""
-            clicks = clicks.unionByName(
-                self.stored.where(f"NOT is_accepted{former}").select(*CLICKS.column_names, "first_hour")
-            )
+            stored = self.stored.where("NOT is_accepted")
+            if with_former:
+                # What a duplicate is of changes with the clicks: before, nobody would find that it is none any more.
+                of_stored = F.when(F.col("was_accepted"), F.col("first_hour")).otherwise(F.col("was"))
+                stored = self.stored.where("NOT (is_accepted AND was_accepted)").withColumn("first_hour", of_stored)
+            clicks = clicks.unionByName(stored.select(*CLICKS.column_names, "first_hour"))
         first_day = F.date_from_unix_date(F.floor(F.col("first_hour") / 24).cast("int"))
         first = {"first_log_date": first_day, "first_log_hour": F.col("first_hour") % 24}
         return clicks.withColumns(first).select(*DUPLICATE_CLICKS.column_names)
@@ -77,8 +82,8 @@ def stored_arrivals(lake: Lake, source: str, hours: Collection[Hour]) -> DataFra
 def stored_as_decided(lake: Lake, source: str, hours: Collection[Hour], decided: DataFrame) -> DataFrame:
     """All arrivals that are stored of these log hours, as ``clicks`` declares them, once each.
 
-    Beside them ``first_hour``, the log hour of the accepted arrival of their id; ``is_accepted``, now; and
-    ``was_accepted``, until now. ``decided`` is of ``decide_duplicates``.
+    Beside them ``first_hour``, the log hour of the accepted arrival of their id, and ``is_accepted``, now; ``was`` and
+    ``was_accepted`` are the same until now. ``decided`` is of ``decide_duplicates``.
     """
     clicks = lake.read_log_hours(CLICKS, source, hours)
     # Of an ingest that was killed the same arrival may be in both. Then it is a click.
@@ -102,7 +107,7 @@ def stored_as_decided(lake: Lake, source: str, hours: Collection[Hour], decided:
                 "is_accepted": F.when(F.col("now").isNull(), F.col("was_accepted")).otherwise(is_first),
             }
         )
-        .select(*CLICKS.column_names, "first_hour", "is_accepted", "was_accepted")
+        .select(*CLICKS.column_names, "first_hour", "is_accepted", "was", "was_accepted")
     )
 
 

@@ -19,16 +19,13 @@ def log_hour_number() -> Column:
     return F.unix_date("log_date") * 24 + F.col("log_hour")
 
 
-def decide_duplicates(
-    arrivals: DataFrame, stored: DataFrame, formerly: DataFrame, fixed_before: int, lateness_hours: int
-) -> DataFrame:
+def decide_duplicates(arrivals: DataFrame, stored: DataFrame, ingested: range, lateness_hours: int) -> DataFrame:
     """The duplicates among ``arrivals``, and what changes by them in what is stored.
 
-    ``arrivals`` has ``event_id``, ``hour_number``, ``file``, ``line``, a unique ``row_id``, and what else they have.
-    ``stored`` has those of other log hours, accepted or not: ``first_hour`` in place of ``row_id``, the log hour of the
-    accepted arrival, which is its own hour for an accepted one. Those before ``fixed_before`` stay as they are.
-    ``formerly`` has each ``event_id`` that was accepted in the arrivals' log hours when they were ingested before. Ids
-    are never null.
+    ``arrivals`` has ``event_id``, ``hour_number``, ``file``, ``line``, a unique ``row_id``, and what else they have; all
+    are of the log hours that are ``ingested``. ``stored`` has those of other log hours, accepted or not:
+    ``first_hour`` in place of ``row_id``, the log hour of the accepted arrival, which is its own hour for an accepted
+    one. Those before the ingested ones stay as they are. Ids are never null.
 
     Returns each duplicate, with all columns and ``first_hour``; and, with ``row_id`` null, one row for each
     ``event_id`` and ``hour_number`` of ``stored`` whose ``first_hour`` is another now: of the arrivals in that hour,
@@ -36,34 +33,36 @@ def decide_duplicates(
     """
     everything = arrivals.unionByName(stored, allowMissingColumns=True)
     candidates = everything.withColumn("id_hash", F.xxhash64("event_id")).join(
-        F.broadcast(_hashes_that_matter(everything, formerly)), "id_hash", "left_semi"
+        F.broadcast(_hashes_that_matter(everything, ingested)), "id_hash", "left_semi"
     )
-    decided = _decide(candidates, fixed_before, lateness_hours)
+    decided = _decide(candidates, ingested.start, lateness_hours)
     duplicates = (
         candidates.where("row_id IS NOT NULL")
         .join(decided.where("is_new").select(*_ID_AND_HOUR, "first", F.col("now").alias("wins")), _ID_AND_HOUR)
         .where("row_id != first.row_id OR wins != hour_number")
         .select(*arrivals.columns, F.col("wins").alias("first_hour"))
     )
-    changes = decided.where(~F.col("is_new") & (F.col("hour_number") >= fixed_before) & (F.col("now") != F.col("was")))
+    changes = decided.where(
+        ~F.col("is_new") & (F.col("hour_number") >= ingested.start) & (F.col("now") != F.col("was"))
+    )
     changed = changes.select(*_ID_AND_HOUR, "first.file", "first.line", F.col("now").alias("first_hour"))
     return duplicates.unionByName(changed, allowMissingColumns=True)
 
 
-def _hashes_that_matter(everything: DataFrame, formerly: DataFrame) -> DataFrame:
-    """Few ids come twice: found by their 8-byte hash, so that whole ids are looked at for them alone."""
-    id_hash = F.xxhash64("event_id").alias("id_hash")
-    counted = (
-        everything.select(id_hash, "row_id", "first_hour")
-        .unionByName(formerly.select(id_hash), allowMissingColumns=True)
-        .groupBy("id_hash")
-        .agg(
-            F.count(F.lit(1)).alias("times"),
-            F.count("row_id").alias("arrivals"),
-            F.count("first_hour").alias("stored"),
-        )
+def _hashes_that_matter(everything: DataFrame, ingested: range) -> DataFrame:
+    """Few ids come twice: found by their 8-byte hash, so that whole ids are looked at for them alone.
+
+    What an ingest of the log hours has dropped may have been the first: said by the stored duplicates of it, not by
+    what is in ``clicks``, for an ingest that was killed may have replaced that.
+    """
+    is_duplicate_of_ingested = F.col("first_hour").between(ingested.start, ingested.stop - 1)
+    counted = everything.groupBy(F.xxhash64("event_id").alias("id_hash")).agg(
+        F.count("row_id").alias("arrivals"),
+        F.count("first_hour").alias("stored"),
+        F.count_if(is_duplicate_of_ingested).alias("duplicates_of_ingested"),
     )
-    return counted.where("arrivals > 1 OR (stored > 0 AND times > stored)").select("id_hash")
+    matters = "arrivals > 1 OR (arrivals > 0 AND stored > 0) OR duplicates_of_ingested > 0"
+    return counted.where(matters).select("id_hash")
 
 
 def _decide(candidates: DataFrame, fixed_before: int, lateness_hours: int) -> DataFrame:

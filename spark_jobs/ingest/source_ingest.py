@@ -193,10 +193,10 @@ class SourceIngest:
             last = last.plus(last.number - hours[0].number + 1)
 
     def _decision(self, arrivals: DataFrame, hours: Sequence[Hour], others: Collection[Hour]) -> DataFrame:
-        formerly = self.lake.read_log_hours(CLICKS, self.source.name, hours).select("event_id")
         with_id = arrivals.where("reason IS NULL").withColumn("hour_number", log_hour_number())
         stored = stored_arrivals(self.lake, self.source.name, others)
-        return decide_duplicates(with_id, stored, formerly, hours[0].number, self.source.lateness_hours)
+        ingested = range(hours[0].number, hours[-1].number + 1)
+        return decide_duplicates(with_id, stored, ingested, self.source.lateness_hours)
 
     def _changed(self, decided: DataFrame, later: Collection[Hour]) -> list[Hour]:
         """Those of these later log hours of which stored clicks change, in order."""
@@ -237,7 +237,8 @@ class SourceIngest:
 
 def _left_open(known: Mapping[Hour, Account]) -> set[Hour]:
     """The later log hours that an ingest of these ones was changing when it was killed."""
-    killed = [account for account in known.values() if not account["is_complete"]]
+    # Null in rows of earlier versions.
+    killed = [account for account in known.values() if account["is_complete"] is False]
     return {Hour.parse(hour) for account in killed for hour in account["changed_later"]}
 
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, date, datetime
 
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from include.publication import COLUMNS, of_newest_runs
 from include.quality_index import open_index
-from include.tables import CLICKS, GROUPING_METRICS, OUT_OF_ORDER_KEYS, QUALITY_RESULTS
+from include.tables import (
+    CLICKS,
+    GROUPING_METRICS,
+    INGEST_ACCOUNTING,
+    OUT_OF_ORDER_KEYS,
+    PUBLISHED_CLICKS_BY_URL_HOURLY,
+    QUALITY_RESULTS,
+)
 from tests.jobs.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -106,6 +115,20 @@ def test_clicks_that_do_not_say_where_they_stood_are_left_out_and_counted(lake: 
     lake.land(str(HOUR), {"a.json": click("a", f"{HOUR}:00:00Z")})
     lake.run("ingest", str(HOUR))
     assert not find_out_of_order.run(lake.spark, lake.settings, arguments, key="url")[-1].startswith("  left out")
+
+
+def test_log_hours_that_an_earlier_version_ingested_are_no_unfinished_ones(lake: TemporaryLake) -> None:
+    lake.land(str(HOUR), {"a.json": click("a", f"{HOUR}:00:00Z")})
+    lake.run_all(str(HOUR))
+    path = lake.settings.lake / INGEST_ACCOUNTING.name
+    rows = DeltaTable(path).to_pyarrow_table().drop_columns(["is_complete", "changed_later"])
+    shutil.rmtree(path)
+    write_deltalake(path, rows, partition_by=list(INGEST_ACCOUNTING.partitioned_by))
+    later = HOUR.plus(1)
+    lake.land(str(later), {"a.json": click("b", f"{HOUR}:30:00Z")})
+    lake.run_all(str(later))
+    lake.run_all(str(HOUR))
+    assert [row["click_count"] for row in lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)] == [2]
 
 
 def _out_of_order(lake: TemporaryLake, arguments: JobArguments) -> dict[str, int]:
