@@ -22,10 +22,10 @@ def log_hour_number() -> Column:
 def decide_duplicates(arrivals: DataFrame, stored: DataFrame, ingested: range, lateness_hours: int) -> DataFrame:
     """The duplicates among ``arrivals``, and what changes by them in what is stored.
 
-    ``arrivals`` has ``event_id``, ``hour_number``, ``file``, ``line``, a unique ``row_id``, and what else they have; all
-    are of the log hours that are ``ingested``. ``stored`` has those of other log hours, accepted or not:
-    ``first_hour`` in place of ``row_id``, the log hour of the accepted arrival, which is its own hour for an accepted
-    one. Those before the ingested ones stay as they are. Ids are never null.
+    ``arrivals`` has ``event_id``, ``hour_number``, ``file``, ``line``, a unique ``row_id``, and what else they have, of
+    the log hours that are ``ingested``. ``stored`` has those of other log hours, accepted or not: ``first_hour`` in
+    place of ``row_id``, the log hour of the accepted arrival, which is its own hour for an accepted one. Those before
+    the ingested ones stay as they are. Ids are never null.
 
     Returns each duplicate, with all columns and ``first_hour``; and, with ``row_id`` null, one row for each
     ``event_id`` and ``hour_number`` of ``stored`` whose ``first_hour`` is another now: of the arrivals in that hour,
