@@ -116,7 +116,12 @@ CLICKS = Table(
             required=False,
         ),
         Column("line", "BIGINT", "Line number from 1 there, or offset; null as above.", required=False),
-        Column("is_out_of_order", "BOOLEAN", "Whether a line before it in its file, or partition, is of a later time."),
+        Column(
+            "is_out_of_order",
+            "BOOLEAN",
+            "Whether a line before it in its file, or partition, is of a later time; null as above.",
+            required=False,
+        ),
     ),
     key=("source", "event_id"),
     partitioned_by=_BY_LOG_HOUR,

@@ -93,7 +93,7 @@ def test_clicks_that_do_not_say_where_they_stood_are_left_out_and_counted(lake: 
     from spark_jobs import find_out_of_order
 
     path = lake.settings.lake / CLICKS.name
-    former = [column for column in CLICKS.columns if column.name not in ("file", "line")]
+    former = [column for column in CLICKS.columns if column.name not in ("file", "line", "is_out_of_order")]
     columns = ", ".join(f"{column.name} {column.type}{' NOT NULL' if column.required else ''}" for column in former)
     partitions = ", ".join(CLICKS.partitioned_by)
     lake.spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta PARTITIONED BY ({partitions})").collect()
