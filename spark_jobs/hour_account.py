@@ -45,8 +45,6 @@ class HourAccount:
         cls, row: Mapping[str, Any], duplicates_of: Mapping[str, int], files: Set[str], damaged_files: Iterable[str]
     ) -> HourAccount:
         """What a row of ``ingest_accounting`` or ``stream_batches`` has counted, and what only one of them says."""
-        # Null where none was sampled, and in rows of earlier versions.
-        sampled = SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"]) if row["sampled_lines"] else None
         return cls(
             lines=row["lines"],
             files=set(files),
@@ -59,7 +57,7 @@ class HourAccount:
             click_hours=set(row["click_hours"]),
             first_clicked_at=row["first_clicked_at"],
             last_clicked_at=row["last_clicked_at"],
-            sampled=sampled,
+            sampled=_sampled(row),
         )
 
     def add_accepted(self, row: Row, log_hour: Hour, click_hour: Hour) -> None:
@@ -135,10 +133,9 @@ class HourAccount:
 
 def recounted(row: Mapping[str, Any], account: HourAccount, now: datetime) -> tuple[object, ...]:
     """A row of ``ingest_accounting`` of a log hour whose clicks are others now, and whose lines are the same."""
-    sampled = SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"]) if row["sampled_lines"] else None
     as_written = {
         "quarantined_by_reason": dict(row["quarantined_by_reason"]),
-        "sampled_fields": sampled_columns(sampled)[1],
+        "sampled_fields": sampled_columns(_sampled(row))[1],
     }
     changed = {
         "accepted": account.accepted,
@@ -152,6 +149,11 @@ def recounted(row: Mapping[str, Any], account: HourAccount, now: datetime) -> tu
         "ingested_at": now,
     }
     return tuple((dict(row) | as_written | changed)[name] for name in INGEST_ACCOUNTING.column_names)
+
+
+def _sampled(row: Mapping[str, Any]) -> SampledFields | None:
+    # Null where none was sampled, and in rows of earlier versions.
+    return SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"]) if row["sampled_lines"] else None
 
 
 def sampled_columns(sampled: SampledFields | None) -> tuple[object, object]:

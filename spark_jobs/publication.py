@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from include.exports import export_hours
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, HourRange, by_day
+from include.log_hours import Hour, by_day, contiguous
 from include.publication import COLUMNS, HELD, SUITE, ClickHourState, Event, Findings, click_hour_state, event_row
 from include.stored_rows import Filters
 from include.tables import AGGREGATES, QUALITY_RESULTS, Table
@@ -53,13 +53,12 @@ def results_of(lake: Lake, partitions: Collection[str]) -> list[dict[str, Any]]:
 
 def arguments_for(log_hours: Iterable[str]) -> list[JobArguments]:
     """These log hours, such as ``web 2026-03-01T06``, as ranges without gaps, each of one source."""
-    found: list[JobArguments] = []
-    for source, hour in sorted((name, Hour.parse(hour)) for name, hour in (text.split() for text in log_hours)):
-        if found and found[-1].source == source and found[-1].log_hours.end == hour:
-            found[-1] = JobArguments(source, HourRange(found[-1].log_hours.start, hour.plus(1)))
-        else:
-            found.append(JobArguments(source, HourRange.single(hour)))
-    return found
+    hours: dict[str, set[Hour]] = {}
+    for source, hour in sorted(text.split() for text in log_hours):
+        hours.setdefault(source, set()).add(Hour.parse(hour))
+    return [
+        JobArguments(source, log_range) for source, of_source in hours.items() for log_range in contiguous(of_source)
+    ]
 
 
 def hold_failing(lake: Lake, run_id: str, states: Iterable[ClickHourState]) -> dict[Hour, ClickHourState]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.log_hours import Hour
@@ -15,6 +15,7 @@ from spark_jobs.io import Lake
 from spark_jobs.transforms.account_for_lines import OUTCOME, count_outcomes
 from spark_jobs.transforms.build_clicks import build_clicks
 
+_FIRST_LOG_HOUR = ("first_log_date", "first_log_hour")
 _PLACE = ["log_date", "log_hour", "file", "line"]
 
 
@@ -74,7 +75,9 @@ def decided_lines(arrivals: DataFrame, decided: DataFrame) -> DataFrame:
 def stored_arrivals(lake: Lake, source: str, hours: Collection[Hour]) -> DataFrame:
     """The arrivals with an id that are stored of these log hours, as ``decide_duplicates`` takes them."""
     accepted = lake.read_log_hours(CLICKS, source, hours).withColumn("first_hour", log_hour_number())
-    duplicates = lake.read_log_hours(DUPLICATE_CLICKS, source, hours).withColumn("first_hour", _first_hour())
+    duplicates = lake.read_log_hours(DUPLICATE_CLICKS, source, hours).withColumn(
+        "first_hour", log_hour_number(*_FIRST_LOG_HOUR)
+    )
     stored = accepted.unionByName(duplicates.select(*accepted.columns))
     return stored.select("event_id", log_hour_number().alias("hour_number"), "file", "line", "first_hour")
 
@@ -89,7 +92,9 @@ def stored_as_decided(lake: Lake, source: str, hours: Collection[Hour], decided:
     # Of an ingest that was killed the same arrival may be in both. Then it is a click.
     duplicates = lake.read_log_hours(DUPLICATE_CLICKS, source, hours).join(clicks.select(*_PLACE), _PLACE, "left_anti")
     stored = clicks.withColumns({"was": log_hour_number(), "was_accepted": F.lit(True)}).unionByName(
-        duplicates.select(*CLICKS.column_names, _first_hour().alias("was"), F.lit(False).alias("was_accepted"))
+        duplicates.select(
+            *CLICKS.column_names, log_hour_number(*_FIRST_LOG_HOUR).alias("was"), F.lit(False).alias("was_accepted")
+        )
     )
     changes = decided.where("row_id IS NULL").select(
         "event_id",
@@ -109,7 +114,3 @@ def stored_as_decided(lake: Lake, source: str, hours: Collection[Hour], decided:
         )
         .select(*CLICKS.column_names, "first_hour", "is_accepted", "was", "was_accepted")
     )
-
-
-def _first_hour() -> Column:
-    return F.unix_date("first_log_date") * 24 + F.col("first_log_hour")

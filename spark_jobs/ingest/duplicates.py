@@ -14,9 +14,9 @@ _BEFORE_ALL = -1_000_000_000
 _ID_AND_HOUR = ["event_id", "hour_number"]
 
 
-def log_hour_number() -> Column:
-    """The log hour as hours since 1970-01-01T00, a whole number."""
-    return F.unix_date("log_date") * 24 + F.col("log_hour")
+def log_hour_number(day: str = "log_date", hour: str = "log_hour") -> Column:
+    """The log hour of these columns as hours since 1970-01-01T00, a whole number."""
+    return F.unix_date(day) * 24 + F.col(hour)
 
 
 def decide_duplicates(arrivals: DataFrame, stored: DataFrame, ingested: range, lateness_hours: int) -> DataFrame:

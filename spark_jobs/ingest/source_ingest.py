@@ -52,7 +52,6 @@ class _Plan:
     landed: Sequence[LandedHour]
     later: Mapping[Hour, Account]
     clicks: DecidedClicks
-    arrivals: DataFrame
     accounts: Mapping[Hour, HourAccount]
 
     @property
@@ -87,7 +86,7 @@ class SourceIngest:
                 with step(self.lake.spark, "count outcomes"):
                     accounts = accounts_of([*hours, *later], staged.read, clicks.outcomes().collect())
                 _keep_click_hours(accounts, known, later)
-                self._write(_Plan(landed, later, clicks, staged.arrivals, accounts))
+                self._write(_Plan(landed, later, clicks, accounts))
         return Ingested({hour: accounts[hour] for hour in hours}, list(later))
 
     def _write(self, plan: _Plan) -> None:
@@ -97,14 +96,15 @@ class SourceIngest:
         The clicks of all log hours are one commit, so that of each id one arrival is accepted at every moment. What is
         no click any more is among the duplicates before that: nothing that has arrived is forgotten.
         """
+        arrivals = plan.clicks.arrivals
         self._write_accounts(plan, is_complete=False)
         if plan.later:
             self._replace(DUPLICATE_CLICKS, plan.clicks.duplicates(with_former=True), plan.hours)
         at_once(
             self.lake.spark,
             lambda: self._replace(CLICKS, plan.clicks.accepted(), plan.hours),
-            lambda: self._replace(QUARANTINED_CLICKS, quarantine(plan.arrivals, self.source.name), plan.ingested),
-            lambda: self._add_fields(plan.arrivals, {hour: plan.accounts[hour] for hour in plan.ingested}),
+            lambda: self._replace(QUARANTINED_CLICKS, quarantine(arrivals, self.source.name), plan.ingested),
+            lambda: self._add_fields(arrivals, {hour: plan.accounts[hour] for hour in plan.ingested}),
             *([] if plan.later else [lambda: self._replace_duplicates(plan)]),
         )
         if plan.later:
