@@ -53,7 +53,8 @@ class DecidedClicks:
 
         With ``with_former`` also those stored ones that are none any more, and all stored ones as they are stored.
         """
-        clicks = build_clicks(self.decided.where("row_id IS NOT NULL"), self.source, "first_hour")
+        lines = self.arrivals.join(_duplicates(self.decided), "row_id")
+        clicks = build_clicks(lines, self.source, "first_hour")
         if self.stored is not None:
             stored = self.stored.where("NOT is_accepted")
             if with_former:
@@ -68,8 +69,11 @@ class DecidedClicks:
 
 def decided_lines(arrivals: DataFrame, decided: DataFrame) -> DataFrame:
     """The arrivals, with ``first_hour`` of those that are duplicates; ``decided`` is of ``decide_duplicates``."""
-    duplicates = decided.where("row_id IS NOT NULL").select("row_id", "first_hour")
-    return arrivals.join(duplicates, "row_id", "left")
+    return arrivals.join(_duplicates(decided), "row_id", "left")
+
+
+def _duplicates(decided: DataFrame) -> DataFrame:
+    return decided.where("row_id IS NOT NULL").select("row_id", "first_hour")
 
 
 def stored_arrivals(lake: Lake, source: str, hours: Collection[Hour]) -> DataFrame:

@@ -22,12 +22,12 @@ def log_hour_number(day: str = "log_date", hour: str = "log_hour") -> Column:
 def decide_duplicates(arrivals: DataFrame, stored: DataFrame, ingested: range, lateness_hours: int) -> DataFrame:
     """The duplicates among ``arrivals``, and what changes by them in what is stored.
 
-    ``arrivals`` has ``event_id``, ``hour_number``, ``file``, ``line``, a unique ``row_id``, and what else they have, of
-    the log hours that are ``ingested``. ``stored`` has those of other log hours, accepted or not: ``first_hour`` in
-    place of ``row_id``, the log hour of the accepted arrival, which is its own hour for an accepted one. Those before
-    the ingested ones stay as they are. Ids are never null.
+    ``arrivals`` has ``event_id``, ``hour_number``, ``file``, ``line`` and a unique ``row_id``, of the log hours that
+    are ``ingested``. ``stored`` has those of other log hours, accepted or not: ``first_hour`` in place of ``row_id``,
+    the log hour of the accepted arrival, which is its own hour for an accepted one. Those before the ingested ones stay
+    as they are. Ids are never null.
 
-    Returns each duplicate, with all columns and ``first_hour``; and, with ``row_id`` null, one row for each
+    Returns ``row_id`` and ``first_hour`` of each duplicate, else null; and, with ``row_id`` null, one row for each
     ``event_id`` and ``hour_number`` of ``stored`` whose ``first_hour`` is another now: of the arrivals in that hour,
     ``file`` and ``line`` are the first's.
     """
@@ -40,7 +40,7 @@ def decide_duplicates(arrivals: DataFrame, stored: DataFrame, ingested: range, l
         candidates.where("row_id IS NOT NULL")
         .join(decided.where("is_new").select(*_ID_AND_HOUR, "first", F.col("now").alias("wins")), _ID_AND_HOUR)
         .where("row_id != first.row_id OR wins != hour_number")
-        .select(*arrivals.columns, F.col("wins").alias("first_hour"))
+        .select("row_id", F.col("wins").alias("first_hour"))
     )
     changes = decided.where(
         ~F.col("is_new") & (F.col("hour_number") >= ingested.start) & (F.col("now") != F.col("was"))

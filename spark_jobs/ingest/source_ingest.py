@@ -193,7 +193,8 @@ class SourceIngest:
             last = last.plus(last.number - hours[0].number + 1)
 
     def _decision(self, arrivals: DataFrame, hours: Sequence[Hour], others: Collection[Hour]) -> DataFrame:
-        with_id = arrivals.where("reason IS NULL").withColumn("hour_number", log_hour_number())
+        accepted = arrivals.where("reason IS NULL")
+        with_id = accepted.select("event_id", log_hour_number().alias("hour_number"), "file", "line", "row_id")
         stored = stored_arrivals(self.lake, self.source.name, others)
         ingested = range(hours[0].number, hours[-1].number + 1)
         return decide_duplicates(with_id, stored, ingested, self.source.lateness_hours)
