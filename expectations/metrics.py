@@ -18,7 +18,8 @@ from include.sources import Source
 from include.tables import CLICKS, QUARANTINED_CLICKS, Table
 
 #: Facts by subject: those that ``spark_jobs.transforms.measure_quality.together`` gives, and those of
-#: ``spark_jobs/quality_facts.py``: ``accounting`` and ``groupings``; ``files``, one for each table and partition;
+#: ``spark_jobs/quality_facts.py``: ``accounting`` and ``groupings``; ``unfinished``, one for each log hour whose
+#: ingest has not ended; ``files``, one for each table and partition;
 #: ``other_types``, one for each column; ``publications``, one for each click hour that was published.
 Facts = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -27,7 +28,7 @@ _HOUR_MICROS, _MINUTE_MICROS = 3_600_000_000, 60_000_000
 _MOST_NAMES = 5
 #: Rows of ``clicks`` that are not as they should be, by rules of ``spark_jobs.transforms.row_rules``.
 _ROWS = ("null_keys", "invalid_country_codes", "malformed_urls", "ids_that_are_none")
-#: In place of that of a log hour that was never ingested.
+#: In place of that of a log hour that was never ingested, or not to the end.
 _NO_ACCOUNT: Mapping[str, Any] = {
     **dict.fromkeys(("lines", "accepted", "duplicates", "out_of_order", "files", "bytes"), 0),
     "is_closed": False,
@@ -52,6 +53,7 @@ def log_hour_frame(
     Of an hour that is not in the accounting all is null but whether it is missing.
     """
     accounts = {_log_hour(fact): fact for fact in facts["accounting"]}
+    unfinished = {fact["log_hour"] for fact in facts["unfinished"]}
     clicks = _grouped(facts["clicks"], _log_hour)
     quarantined = _grouped(facts["quarantined"], _log_hour)
     duplicates = _grouped(facts["duplicates"], _log_hour)
@@ -74,7 +76,8 @@ def log_hour_frame(
             | _files(files.get((QUARANTINED_CLICKS.name, *key)), "quarantined")
         )
         if account is _NO_ACCOUNT:
-            measured = dict.fromkeys(measured) | {"is_missing": 1, "presence": "it was never ingested"}
+            presence = "its ingest has not ended" if " ".join(key) in unfinished else "it was never ingested"
+            measured = dict.fromkeys(measured) | {"is_missing": 1, "presence": presence}
         rows.append({"partition": " ".join(key), "source": source.name, "hour": str(hour), **measured})
     return pd.DataFrame(rows)
 

@@ -204,21 +204,28 @@ INGEST_ACCOUNTING = Table(
             required=False,
         ),
         *_SAMPLED,
-        Column(
-            "is_complete",
-            "BOOLEAN",
-            "Whether the other tables have what this row says; false: an ingest has begun to write them, and has not "
-            "ended.",
-        ),
-        Column(
-            "changed_later",
-            "ARRAY<STRING>",
-            "While it is not complete, the later log hours of which clicks become duplicates, or the reverse.",
-        ),
         Column("ingested_at", "TIMESTAMP", "When this row was written."),
     ),
     key=_BY_LOG_HOUR,
     partitioned_by=_BY_LOG_HOUR,
+    statistics=(),
+)
+
+UNFINISHED_INGESTS = Table(
+    name="unfinished_ingests",
+    grain="one source and log hour whose ingest has begun to write, and has not ended",
+    columns=(
+        _SOURCE,
+        *_LOG_HOUR,
+        Column("click_hours", "ARRAY<STRING>", "Click hours that it touches, or that earlier ingests touched."),
+        Column(
+            "changed_later",
+            "ARRAY<STRING>",
+            "The later log hours of which clicks become duplicates, or the reverse.",
+        ),
+        Column("began_at", "TIMESTAMP", "When it began to write."),
+    ),
+    key=_BY_LOG_HOUR,
     statistics=(),
 )
 
@@ -492,6 +499,7 @@ TABLES = {
         DUPLICATE_CLICKS,
         QUARANTINED_CLICKS,
         INGEST_ACCOUNTING,
+        UNFINISHED_INGESTS,
         *AGGREGATES,
         *AGGREGATES.values(),
         QUALITY_RESULTS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -93,15 +93,7 @@ class HourAccount:
         addresses = [source.fields.client_address] if source.fields.client_address else []
         self.sampled = sampled.less(left_out=source.unwatched_fields, without_example=addresses)
 
-    def as_row(
-        self,
-        source: str,
-        landed: LandedHour,
-        now: datetime,
-        *,
-        is_complete: bool = True,
-        changed_later: Sequence[str] = (),
-    ) -> tuple[object, ...]:
+    def as_row(self, source: str, landed: LandedHour, now: datetime) -> tuple[object, ...]:
         """A row of ``ingest_accounting``, in its columns' order."""
         return (
             source,
@@ -125,8 +117,6 @@ class HourAccount:
             sorted(self.click_hours),
             sorted(self.reopened_log_hours),
             *sampled_columns(self.sampled),
-            is_complete,
-            list(changed_later),
             now,
         )
 

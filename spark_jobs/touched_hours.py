@@ -18,7 +18,7 @@ from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import Source, load_sources
-from include.tables import INGEST_ACCOUNTING
+from include.tables import INGEST_ACCOUNTING, UNFINISHED_INGESTS
 from spark_jobs.io import Lake
 
 _COLUMNS = (
@@ -34,8 +34,6 @@ _COLUMNS = (
     "is_closed",
     "click_hours",
     "reopened_log_hours",
-    "is_complete",
-    "changed_later",
     "ingested_at",
 )
 
@@ -76,17 +74,16 @@ def touched_click_hours(
         ClickmillError: if one of the log hours has not been ingested; with ``allow_absent`` if none has been.
     """
     asked = {f"{source.name} {hour}" for source in sources for hour in log_hours}
-    rows = _accounting_around(lake, log_hours)
+    rows, unfinished = _accounting_around(lake, log_hours), UnfinishedIngests.of(lake)
     furthest = max((Hour.parse(hour) for of in asked & rows.keys() for hour in rows[of]["click_hours"]), default=None)
     # An ingest touches what the later log hours touch of which it changes the duplicates, however far they are.
     if furthest and furthest > log_hours.end:
         rows = _accounting_around(lake, HourRange(log_hours.start, furthest))
-    unfinished = _unfinished(rows)
-    missing = sorted(asked - (rows.keys() - unfinished))
+    missing = sorted(asked - (rows.keys() - unfinished.to_ingest.keys()))
     if missing and not (allow_absent and len(missing) < len(asked)):
-        name, hour = unfinished.get(missing[0], missing[0]).split()
+        name, hour = unfinished.to_ingest.get(missing[0], missing[0]).split()
         raise ClickmillError(
-            f"{missing[0]} has not been ingested{', not to the end' if missing[0] in unfinished else ''} "
+            f"{missing[0]} has not been ingested{', not to the end' if missing[0] in unfinished.to_ingest else ''} "
             f"({len(missing)} of {len(asked)} log hours); "
             f"run: python -m spark_jobs.ingest_clicks --source {name} --hour {hour}"
         )
@@ -96,42 +93,61 @@ def touched_click_hours(
         rows |= _accounting_around(lake, {Hour.parse(log_hour.split()[1]) for log_hour in reopened})
     # What has come to a settled log hour of a stream since is counted by the run that has found it.
     ours = ingested | (reopened & rows.keys())
-    touching = _touching(rows)
+    touching = _touching(rows, unfinished)
     own, left = [], {}
     for click_hour in sorted({Hour.parse(hour) for log_hour in ours for hour in rows[log_hour]["click_hours"]}):
-        last = max(touching[click_hour].items(), key=lambda of: (of[0] in unfinished, of[1], of[0] in ours))[0]
+        moments = touching[click_hour]
+        last = max(moments, key=lambda of: (of in unfinished.to_ingest, moments[of], of in ours))
         if last in ours:
             own.append(click_hour)
         else:
             left[click_hour] = last
     accounts = [rows[log_hour] for log_hour in sorted(ingested)]
     return TouchedHours(
-        own, left, {hour: touching[hour] for hour in [*own, *left]}, frozenset(missing), accounts, frozenset(unfinished)
+        own,
+        left,
+        {hour: touching[hour] for hour in [*own, *left]},
+        frozenset(missing),
+        accounts,
+        frozenset(unfinished.to_ingest),
     )
 
 
 def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[str, datetime]:
     """The log hours that touch a click hour, such as ``web 2026-03-01T06``, each with the moment it was ingested."""
-    return _touching(_accounting_around(lake, [click_hour])).get(click_hour, {})
+    rows = _accounting_around(lake, [click_hour])
+    return _touching(rows, UnfinishedIngests.of(lake)).get(click_hour, {})
 
 
-def _touching(rows: Mapping[str, Mapping[str, Any]]) -> dict[Hour, dict[str, datetime]]:
-    touching: dict[Hour, dict[str, datetime]] = {}
-    for log_hour, row in rows.items():
-        for click_hour in row["click_hours"]:
-            touching.setdefault(Hour.parse(click_hour), {})[log_hour] = row["ingested_at"].astimezone(UTC)
-    return touching
+@dataclass(frozen=True)
+class UnfinishedIngests:
+    """The rows of ``unfinished_ingests``, by log hour.
 
-
-def _unfinished(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The log hours of which an ingest has not ended, those included of which it was changing the duplicates.
-
-    Each with the log hour that is to be ingested again.
+    ``to_ingest`` has these log hours, and those of which such an ingest was changing the duplicates, each with the log
+    hour that is to be ingested again.
     """
-    # Null in rows of earlier versions.
-    killed = {log_hour: row for log_hour, row in rows.items() if row["is_complete"] is False}
-    changed = {f"{row['source']} {hour}": log_hour for log_hour, row in killed.items() for hour in row["changed_later"]}
-    return changed | {log_hour: log_hour for log_hour in killed}
+
+    rows: dict[str, dict[str, Any]]
+    to_ingest: dict[str, str]
+
+    @classmethod
+    def of(cls, lake: Lake) -> UnfinishedIngests:
+        """Those of the lake, of all sources, however far away."""
+        stored = lake.read_rows(UNFINISHED_INGESTS, UNFINISHED_INGESTS.column_names, [])
+        rows = {_log_hour(row): row for row in stored}
+        changed = {f"{row['source']} {hour}": of for of, row in rows.items() for hour in row["changed_later"]}
+        return cls(rows, changed | {log_hour: log_hour for log_hour in rows})
+
+
+def _touching(
+    accounts: Mapping[str, Mapping[str, Any]], unfinished: UnfinishedIngests
+) -> dict[Hour, dict[str, datetime]]:
+    touching: dict[Hour, dict[str, datetime]] = {}
+    for rows, moment in ((accounts, "ingested_at"), (unfinished.rows, "began_at")):
+        for log_hour, row in rows.items():
+            for click_hour in row["click_hours"]:
+                touching.setdefault(Hour.parse(click_hour), {})[log_hour] = row[moment].astimezone(UTC)
+    return touching
 
 
 def reach_of_log_hours(settings: Settings) -> timedelta:
@@ -144,4 +160,8 @@ def _accounting_around(lake: Lake, log_hours: Iterable[Hour]) -> dict[str, dict[
     reach = timedelta(days=1) + reach_of_log_hours(lake.settings)
     days = {hour.day + timedelta(days=shift) for hour in log_hours for shift in range(-reach.days, reach.days + 1)}
     rows = lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, [("log_date", "in", sorted(days))])
-    return {f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}": row for row in rows}
+    return {_log_hour(row): row for row in rows}
+
+
+def _log_hour(row: Mapping[str, Any]) -> str:
+    return f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}"

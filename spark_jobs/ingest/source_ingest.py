@@ -6,7 +6,7 @@ hours become duplicates by that, or the other way round.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from include.landing import LandedHour, look_at
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import Source
-from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
+from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, UNFINISHED_INGESTS, Table
 from spark_jobs.delta_files import has_log_hours
 from spark_jobs.hour_account import HourAccount, accounts_of, recounted
 from spark_jobs.ingest.arrivals import LineParser
@@ -33,7 +33,7 @@ from spark_jobs.steps import at_once, step
 from spark_jobs.transforms.build_clicks import quarantine
 from spark_jobs.transforms.sample_lines import LOG_HOUR, line_shapes
 
-#: A row of ``ingest_accounting``.
+#: A row of ``ingest_accounting`` or ``unfinished_ingests``.
 Account = Mapping[str, Any]
 
 
@@ -80,12 +80,14 @@ class SourceIngest:
         known = self._accounts(hours)
         landed = self._landed(hours, known)
         with self._staged(landed) as staged, self._decided(staged.arrivals, hours) as (decided, changed):
-            later = self._accounts(sorted(_left_open(known).union(changed).difference(hours)))
+            unfinished = self._unfinished(hours)
+            left_open = {Hour.parse(hour) for row in unfinished.values() for hour in row["changed_later"]}
+            later = self._accounts(sorted(left_open.union(changed).difference(hours)))
             with self._stored(decided, list(later)) as stored:
                 clicks = DecidedClicks(self.source.name, staged.arrivals, decided, stored)
                 with step(self.lake.spark, "count outcomes"):
                     accounts = accounts_of([*hours, *later], staged.read, clicks.outcomes().collect())
-                _keep_click_hours(accounts, known, later)
+                _keep_click_hours(accounts, [known, unfinished], later)
                 self._write(_Plan(landed, later, clicks, accounts))
         return Ingested({hour: accounts[hour] for hour in hours}, list(later))
 
@@ -93,11 +95,12 @@ class SourceIngest:
         """Write the tables in an order that misleads no reader, and no run that follows one that was killed.
 
         First that the log hours are being ingested: until that has ended, nobody counts a click hour that they touch.
+        It is said in a table that is read whole: a later log hour that changes may be far away.
         The clicks of all log hours are one commit, so that of each id one arrival is accepted at every moment. What is
         no click any more is among the duplicates before that: nothing that has arrived is forgotten.
         """
         arrivals = plan.clicks.arrivals
-        self._write_accounts(plan, is_complete=False)
+        self._begin(plan)
         if plan.later:
             self._replace(DUPLICATE_CLICKS, plan.clicks.duplicates(with_former=True), plan.hours)
         at_once(
@@ -109,7 +112,19 @@ class SourceIngest:
         )
         if plan.later:
             self._replace_duplicates(plan)
-        self._write_accounts(plan, is_complete=True)
+        self._write_accounts(plan)
+        self._replace_unfinished(plan, [])
+
+    def _begin(self, plan: _Plan) -> None:
+        later, now = list(map(str, plan.later)), datetime.now(UTC)
+        rows = [
+            (self.source.name, hour.day, hour.hour, sorted(plan.accounts[hour].click_hours), later, now)
+            for hour in plan.ingested
+        ]
+        self._replace_unfinished(plan, rows)
+
+    def _replace_unfinished(self, plan: _Plan, rows: Sequence[tuple[Any, ...]]) -> None:
+        self.lake.replace_rows(UNFINISHED_INGESTS, rows, log_hours_predicate(self.source.name, plan.ingested))
 
     def _replace_duplicates(self, plan: _Plan) -> None:
         """Most small log hours have none, and had none: to write that takes as long as to write clicks."""
@@ -117,18 +132,11 @@ class SourceIngest:
         if has_some or self._has_files(DUPLICATE_CLICKS, plan.hours):
             self._replace(DUPLICATE_CLICKS, plan.clicks.duplicates(), plan.hours)
 
-    def _write_accounts(self, plan: _Plan, *, is_complete: bool) -> None:
-        """The rows of the log hours; and those of the later ones, when all is written."""
-        now = datetime.now(UTC)
-        name, later = self.source.name, [] if is_complete else list(map(str, plan.later))
-        rows = [
-            plan.accounts[landed.hour].as_row(name, landed, now, is_complete=is_complete, changed_later=later)
-            for landed in plan.landed
-        ]
-        if is_complete:
-            rows += [recounted(row, plan.accounts[hour], now) for hour, row in plan.later.items()]
-        written = plan.hours if is_complete else plan.ingested
-        self.lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(name, written))
+    def _write_accounts(self, plan: _Plan) -> None:
+        now, name = datetime.now(UTC), self.source.name
+        rows = [plan.accounts[landed.hour].as_row(name, landed, now) for landed in plan.landed]
+        rows += [recounted(row, plan.accounts[hour], now) for hour, row in plan.later.items()]
+        self.lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(name, plan.hours))
 
     def _accounts(self, hours: Sequence[Hour]) -> dict[Hour, Account]:
         """The accounting of those of these log hours that have one."""
@@ -137,6 +145,14 @@ class SourceIngest:
         rows = self.lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, of_these) if days else []
         known = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
         return {hour: known[hour] for hour in hours if hour in known}
+
+    def _unfinished(self, hours: Sequence[Hour]) -> dict[Hour, Account]:
+        """The rows of ``unfinished_ingests`` of those of these log hours of which an ingest was killed."""
+        rows = self.lake.read_rows(
+            UNFINISHED_INGESTS, UNFINISHED_INGESTS.column_names, [("source", "=", self.source.name)]
+        )
+        killed = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
+        return {hour: killed[hour] for hour in hours if hour in killed}
 
     def _landed(self, hours: Sequence[Hour], known: Mapping[Hour, Account]) -> list[LandedHour]:
         landed = [look_at(self.settings.landing, self.source.name, hour) for hour in hours]
@@ -236,19 +252,13 @@ class SourceIngest:
             account.add_fields(shapes[hour], self.source)
 
 
-def _left_open(known: Mapping[Hour, Account]) -> set[Hour]:
-    """The later log hours that an ingest of these ones was changing when it was killed."""
-    # Null in rows of earlier versions.
-    killed = [account for account in known.values() if account["is_complete"] is False]
-    return {Hour.parse(hour) for account in killed for hour in account["changed_later"]}
-
-
 def _keep_click_hours(
-    accounts: Mapping[Hour, HourAccount], known: Mapping[Hour, Account], later: Mapping[Hour, Account]
+    accounts: Mapping[Hour, HourAccount], former: Iterable[Mapping[Hour, Account]], later: Mapping[Hour, Account]
 ) -> None:
     """Add the click hours that were touched before; and to those ingested all that later ones touch, to be counted."""
-    for hour, account in {**known, **later}.items():
-        accounts[hour].click_hours.update(account["click_hours"])
+    for rows in (*former, later):
+        for hour, row in rows.items():
+            accounts[hour].click_hours.update(row["click_hours"])
     touched_later = set().union(*(accounts[hour].click_hours for hour in later))
     for hour in accounts.keys() - later.keys():
         accounts[hour].click_hours |= touched_later

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from include.log_hours import Hour
-from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS
+from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, UNFINISHED_INGESTS
 from tests.jobs.temporary_lake import TemporaryLake, click
 
 
@@ -108,8 +108,6 @@ class LakeModel:
             "first_clicked_at": datetime.fromtimestamp(min(seconds), UTC) if seconds else None,
             "last_clicked_at": datetime.fromtimestamp(max(seconds), UTC) if seconds else None,
             "files": len(self.ingested[hour]),
-            "is_complete": True,
-            "changed_later": [],
         }
 
     def _out_of_order(self, hour: int) -> set[Place]:
@@ -138,6 +136,7 @@ def differences(lake: TemporaryLake, model: LakeModel) -> list[str]:
         *_unlike("duplicate_clicks", duplicates, model.duplicates()),
         *_unlike("quarantined_clicks", quarantined, noise),
         *_unlike("ingest_accounting", of_model | {hour: {} for hour in accounts.keys() - expected}, expected),
+        *(f"unfinished_ingests: found {_said(hour)}" for hour in sorted(unfinished(lake))),
     ]
     for place, line in model.clicks().items():
         if (hour := str(Hour.of_number(line.second // 3600))) not in accounts.get(place.hour, {}).get(
@@ -145,6 +144,11 @@ def differences(lake: TemporaryLake, model: LakeModel) -> list[str]:
         ):
             found.append(f"ingest_accounting {_said(place.hour)}: click_hours without {hour} of {_said(place)}")
     return found
+
+
+def unfinished(lake: TemporaryLake) -> set[int]:
+    """The log hours whose ingest has not ended."""
+    return {_hour(row) for row in lake.rows(UNFINISHED_INGESTS)}
 
 
 def _unlike(what: str, found: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Iterable[str]:

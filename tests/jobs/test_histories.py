@@ -13,7 +13,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, product
@@ -29,7 +29,7 @@ from include.settings import Settings
 from include.tables import CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
 from spark_jobs import decide_held
 from tests.jobs.killed_runs import Killed, after_each_commit, killed_after
-from tests.jobs.lake_model import Files, LakeModel, Line, differences, landed, stored_counts
+from tests.jobs.lake_model import Files, LakeModel, Line, differences, landed, stored_counts, unfinished
 from tests.jobs.temporary_lake import TemporaryLake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.faults]
@@ -160,6 +160,14 @@ def homes(tmp_path: Path) -> Homes:
     return Homes(tmp_path / "homes")
 
 
+def _killed_after_writing(table: str) -> AbstractContextManager[None]:
+    def kill(written: str) -> None:
+        if written == table:
+            raise Killed
+
+    return after_each_commit(kill)
+
+
 def _base(lake: TemporaryLake, hours: Mapping[int, Files], *jobs: str) -> LakeModel:
     """A lake in which the old version of the log hour, and these later ones, have been through the jobs."""
     everything = {KILLED: OLD, **hours}
@@ -206,7 +214,7 @@ def test_ingest_killed_anywhere_and_run_again_forgets_no_click(lake: TemporaryLa
     base = _base(lake, {}, "ingest")
     _land(lake, KILLED, NEW)
     cuts = homes.cut_off(lake, "ingest", lambda copied: _run(copied, KILLED, "ingest"), PIECES)
-    assert len(cuts) == 9
+    assert len(cuts) == 10
     failures = []
     for number, cut in enumerate(cuts[:-1]):
         for hour, files in sorted(BESIDE.items(), reverse=number % 2 == 0):
@@ -223,7 +231,7 @@ def test_nothing_of_an_ingest_that_was_killed_is_published(lake: TemporaryLake, 
     assert _published(lake) == base.counts()
     _land(lake, KILLED, NEW)
     cuts = homes.cut_off(lake, "ingest", lambda copied: _run(copied, KILLED, "ingest"), PIECES - 1)
-    assert len(cuts) == 7
+    assert len(cuts) == 8
     touched = {hour for hour, _ in base.counts() + _with(base, {KILLED: NEW}).counts()}
     failures = []
     for cut in cuts[:-1]:
@@ -312,6 +320,33 @@ def test_log_hour_beyond_reach_is_held_still_when_its_duplicates_change(lake: Te
     assert stored_counts(lake, CLICKS_BY_URL_HOURLY) == expected
     assert expected[held_hour, "http://shop.test/same"] == 2
     assert _published(lake) == Counter({of: clicks for of, clicks in expected.items() if of[0] != held_hour})
+
+
+def test_ingest_killed_beyond_reach_leaves_nothing_to_publish(lake: TemporaryLake) -> None:
+    """Each id is two log hours apart: that the first is gone changes all of them, those out of reach too."""
+    first, last = 18, 28
+
+    def of_ids(hour: int, *ids: str) -> Files:
+        second = (DAY.number + hour) * 3600
+        return {"a.json": tuple(Line(event_id, second, f"http://shop.test/{event_id}") for event_id in ids)}
+
+    hours = {first: of_ids(first, "x")} | {hour: of_ids(hour, "x", "z") for hour in range(first + 2, last + 1, 2)}
+    for hour, files in hours.items():
+        _land(lake, hour, files)
+    _run(lake, first, "ingest", end=last + 1, allow_missing=True)
+    _run(lake, first, *JOBS[1:], end=last + 1)
+    before = _model(hours).counts()
+    assert _published(lake) == before
+    now = hours | {first: of_ids(first, "z")}
+    _land(lake, first, now[first])
+    with pytest.raises(Killed), _killed_after_writing("clicks"):
+        _run(lake, first, "ingest")
+    for hour in (last, last - 2):
+        with pytest.raises(ClickmillError, match=f"not to the end .* run: .* --hour {_hour(first)}"):
+            _run(lake, hour, *JOBS[1:])
+    assert _published(lake) == before
+    _run(lake, first, *JOBS)
+    assert _published(lake) == _model(now).counts() != before
 
 
 # Histories that are drawn
@@ -418,7 +453,7 @@ class Player:
                 _run(self.lake, step.start, "ingest", end=step.end, allow_missing=True)
         except Killed:
             # Or it was at its end.
-            if not all(self.lake.accounting()[_hour(hour)]["is_complete"] for hour in files):
+            if any(DAY.number + hour in unfinished(self.lake) for hour in files):
                 self.killed |= files
                 return []
         self.model = _with(self.model, files)

@@ -155,11 +155,12 @@ def test_log_hour_is_put_together_from_its_own_facts() -> None:
 
 
 def test_missing_hours_are_told_from_empty_ones() -> None:
+    accounts = (_account(5), _account(6, is_closed=False), _account(8, is_closed=False, files=1))
     facts = facts_by_subject(
-        ("accounting", json.dumps(account))
-        for account in (_account(5), _account(6, is_closed=False), _account(8, is_closed=False, files=1))
+        [("unfinished", '{"log_hour": "web 2026-03-01T09"}')]
+        + [("accounting", json.dumps(account)) for account in accounts]
     )
-    rows = log_hour_frame(WEB, [FIVE, SIX, SEVEN, SEVEN.plus(1)], facts).to_dict("records")
+    rows = log_hour_frame(WEB, [FIVE, SIX, SEVEN, SEVEN.plus(1), SEVEN.plus(2)], facts).to_dict("records")
     assert [(row["is_missing"], row["files_not_closed_or_damaged"], row["presence"]) for row in rows[:2]] == [
         (0, 0, "it is empty: closed by _SUCCESS, without a line"),
         (1, 0, "nothing had landed, not even _SUCCESS, when its grace time was over"),
@@ -167,6 +168,7 @@ def test_missing_hours_are_told_from_empty_ones() -> None:
     assert (rows[2]["is_missing"], rows[2]["presence"]) == (1, "it was never ingested")
     assert math.isnan(rows[2]["lines"])
     assert (rows[3]["is_missing"], rows[3]["files_not_closed_or_damaged"]) == (0, 1)
+    assert (rows[4]["is_missing"], rows[4]["presence"]) == (1, "its ingest has not ended")
 
 
 def test_click_hour_is_put_together_from_all_sources() -> None:
