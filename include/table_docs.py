@@ -49,9 +49,9 @@ def describe_tables() -> str:
             [
                 "# Tables",
                 MADE_FROM,
-                "Delta tables, each in `$CLICKMILL_HOME/lake/<name>`. All hours are UTC. The log hour is the hour in which "
-                "a line arrived, the click hour the hour in which the click happened. The tables themselves carry the same "
-                "comments.",
+                "Delta tables, each in `$CLICKMILL_HOME/lake/<name>`. All hours are UTC. The log hour is the hour in "
+                "which a line arrived, the click hour the hour in which the click happened. The tables themselves "
+                "carry the same comments.",
                 list_tables(TABLES.values()),
                 *map(describe_table, TABLES.values()),
             ]

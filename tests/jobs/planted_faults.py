@@ -1,6 +1,7 @@
 """Every fault that the tests plant in a real small lake, and the checks that must then fail, and no others.
 
-``python -m tests.jobs.planted_faults`` writes the table in ``docs/reference/checks.md``; a test keeps it equal to this list.
+``python -m tests.jobs.planted_faults`` writes the tables in ``docs/reference/checks.md``; a test compares them with
+this list.
 """
 
 from __future__ import annotations
