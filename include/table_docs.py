@@ -1,6 +1,6 @@
-"""What the docs say of the tables, made from their declarations: ``docs/tables.md``, and parts of the README.
+"""The parts of the reference that are generated from ``include/tables.py``: the tables, and the quarantine reasons.
 
-``python -m include.table_docs`` writes them anew; a test keeps them equal to ``include/tables.py``.
+``python -m include.table_docs`` writes them; a test compares them with the declarations.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from include.job_arguments import OneLineParser, exit_with
 from include.settings import REPOSITORY
 from include.tables import BUCKETS_PROPERTY, QUARANTINE_REASONS, TABLES, Column, Table
 
-README = REPOSITORY / "README.md"
-TABLES_PAGE = REPOSITORY / "docs" / "tables.md"
+REFERENCE = REPOSITORY / "docs" / "reference"
+TABLES_PAGE = REFERENCE / "tables.md"
+READING_PAGE = REFERENCE / "reading.md"
 #: Says where a made page comes from, so that nobody edits it by hand.
 MADE_FROM = "<!-- Made from include/tables.py by: .venv/bin/python -m include.table_docs -->"
 
 
-def list_tables(tables: Iterable[Table], page: str) -> str:
-    """A Markdown table with one row per table; each name links to its section of ``page``."""
-    rows = [(f"[`{table.name}`]({page}#{table.name})", table.grain, _names(table.partitioned_by)) for table in tables]
+def list_tables(tables: Iterable[Table]) -> str:
+    """A Markdown table with one row per table; each name links to its section of the page."""
+    rows = [(f"[`{table.name}`](#{table.name})", table.grain, _names(table.partitioned_by)) for table in tables]
     return _markdown(("table", "one row is", "partitioned by"), rows)
 
 
@@ -42,28 +43,21 @@ def describe_table(table: Table) -> str:
 
 
 def describe_tables() -> str:
-    """The whole of ``docs/tables.md``."""
-    return "\n\n".join(
-        [
-            "# Tables",
-            MADE_FROM,
-            "Delta tables, each in `$CLICKMILL_HOME/lake/<name>`. Hours are UTC. A log hour is when a line "
-            "arrived, a click hour when the click happened. The tables themselves carry the same comments.",
-            list_tables(TABLES.values(), ""),
-            *map(describe_table, TABLES.values()),
-            "## Quarantine reasons",
-            "The first that fits, in this order, is given.",
-            list_reasons(QUARANTINE_REASONS) + "\n",
-        ]
+    """The whole of ``docs/reference/tables.md``."""
+    return (
+        "\n\n".join(
+            [
+                "# Tables",
+                MADE_FROM,
+                "Delta tables, each in `$CLICKMILL_HOME/lake/<name>`. All hours are UTC. The log hour is the hour in "
+                "which a line arrived, the click hour the hour in which the click happened. The tables themselves "
+                "carry the same comments.",
+                list_tables(TABLES.values()),
+                *map(describe_table, TABLES.values()),
+            ]
+        )
+        + "\n"
     )
-
-
-def readme_blocks() -> dict[str, str]:
-    """What stands between the README's marks, by the mark's name."""
-    return {
-        "tables": list_tables(TABLES.values(), "docs/tables.md"),
-        "reasons": list_reasons(QUARANTINE_REASONS),
-    }
 
 
 def fill_blocks(text: str, blocks: Mapping[str, str]) -> str:
@@ -84,9 +78,9 @@ def fill_blocks(text: str, blocks: Mapping[str, str]) -> str:
 
 
 def made_pages() -> dict[Path, str]:
-    """Each file that is made, in whole or in part, with what it should hold."""
-    readme = README.read_text(encoding="utf-8")
-    return {TABLES_PAGE: describe_tables(), README: fill_blocks(readme, readme_blocks())}
+    """Each page that is generated, in whole or in part, with what it should hold."""
+    reading = fill_blocks(READING_PAGE.read_text(encoding="utf-8"), {"reasons": list_reasons(QUARANTINE_REASONS)})
+    return {TABLES_PAGE: describe_tables(), READING_PAGE: reading}
 
 
 def _column_row(column: Column) -> tuple[str, str, str, str]:

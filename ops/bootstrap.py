@@ -293,7 +293,7 @@ def remove_archives(root: Path) -> None:
     """Have Spark's Python processes read pyspark from its folder, which is compiled.
 
     Spark puts the archives that pyspark brings of itself and of py4j before that folder, and nothing in them is
-    compiled: each process compiled anew what it imports (docs/adr/0025). YARN alone needs them.
+    compiled: each process compiled anew what it imports (docs/performance.md). YARN alone needs them.
     """
     for archive in (root / ".venv").glob("lib/python3*/site-packages/pyspark/python/lib/*.zip"):
         archive.unlink()

@@ -2,7 +2,7 @@
 
 Spark has a main class for this, which gives every session a class loader of its own, and with it compiled code of its
 own: each task compiles anew what the task before it has compiled. The plugin (config/spark-defaults.conf) does as the
-settings say. See docs/adr/0015-sessions-share-compiled-code.md.
+settings say. See docs/performance.md, lesson 2.
 """
 
 from __future__ import annotations

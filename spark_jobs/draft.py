@@ -2,7 +2,7 @@
 
 Delta can replace a table's rows and its properties in one commit only by REPLACE TABLE AS SELECT, which makes every
 column nullable. Here Delta itself makes a commit for each change, in a folder with the table's log and none of its
-rows; then their actions become one commit of the table. See docs/adr/0011-one-commit-for-rows-and-property.md.
+rows; then their actions become one commit of the table. See docs/adr/0011-one-commit-for-n.md.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from spark_jobs.delta_files import may_have_click_hours
 from spark_jobs.io import Lake
 from spark_jobs.transforms.measure_quality import click_history_facts
 
-#: Read by delta-rs, each row being a file of its own: see ADR 0017.
+#: Read by delta-rs, each row being a file of its own: see docs/performance.md.
 _COLUMNS = (
     "source", "log_date", "log_hour", "lines", "quarantined", "files", "is_closed", "sampled_lines", "sampled_fields",
 )  # fmt: skip

@@ -213,8 +213,8 @@ class Lake:
     def read_files(self, table: Table, *choices: pc.Expression, leave_out_lost: bool = False) -> DataFrame:
         """The rows of the files that one of the choices takes, as the table is now.
 
-        Without the Spark jobs by which Delta chooses files, one to three for each table of a query: see ADR 0021. A
-        file that is lost or cut short is an error, or left out.
+        Without the Spark jobs by which Delta chooses files, one to three for each table of a query: see
+        docs/performance.md. A file that is lost or cut short is an error, or left out.
         """
         if not self.exists(table):
             return self.read(table)

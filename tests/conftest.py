@@ -41,7 +41,7 @@ _HOME = "clickmill_home"
 def pytest_configure(config: pytest.Config) -> None:
     """Have one home of services; and have Spark servers use Java's first compiler alone, unless told otherwise.
 
-    A server of tests lives for minutes: a seventh less processor time (docs/benchmarks.md).
+    A server of tests lives for minutes: a seventh less processor time (docs/performance.md).
     """
     told: dict[str, str] = getattr(config, "workerinput", {})
     config.stash[SHARED] = SharedServices(Home(Path(told[_HOME]))) if told else SharedServices.none_yet()

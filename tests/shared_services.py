@@ -1,7 +1,7 @@
 """The services of one run of tests: all of its processes use the same ones.
 
 Spark compiles what it runs, and Java that again: two servers would do it twice, a seventh of all processor time
-(docs/benchmarks.md).
+(docs/performance.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Faults that are told from the hours before them, and what is none: planted in lakes that have a history.
 
-As ``tests.jobs.planted_faults``, which needs none; the table in ``docs/checks.md`` has both.
+As ``tests.jobs.planted_faults``, which needs none; the table in ``docs/reference/checks.md`` has both.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Every fault that the tests plant in a real small lake, and the checks that must then fail, and no others.
 
-``python -m tests.jobs.planted_faults`` writes the table in ``docs/checks.md``; a test keeps it equal to this list.
+``python -m tests.jobs.planted_faults`` writes the tables in ``docs/reference/checks.md``; a test compares them with
+this list.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from tests.jobs.history_faults import HISTORY_FAULTS
 from tests.jobs.live_faults import LIVE_FAULTS
 from tests.jobs.temporary_lake import TemporaryLake, click
 
-PAGE = REPOSITORY / "docs" / "checks.md"
+PAGE = REPOSITORY / "docs" / "reference" / "checks.md"
 START = Hour.parse("2026-03-01T00")
 
 #: Two in each of four buckets, so that all instances have the same load.
@@ -721,7 +722,7 @@ def list_checks() -> str:
 
 
 def page() -> str:
-    """What ``docs/checks.md`` should be."""
+    """What ``docs/reference/checks.md`` should be."""
     return fill_blocks(PAGE.read_text(encoding="utf-8"), {"checks": list_checks(), "faults": list_faults()})
 
 

@@ -103,7 +103,7 @@ def test_a_table_whose_files_do_not_tell_its_rows_is_refused(lake: TemporaryLake
 
 @pytest.mark.parametrize("left", [0, 40])
 def test_half_a_hint_of_the_last_checkpoint_harms_nobody(spark: SparkSession, tmp_path: Path, left: int) -> None:
-    """As a server leaves it that is killed while it overwrites _last_checkpoint (docs/adr/0025)."""
+    """As a server leaves it that is killed while it overwrites _last_checkpoint (docs/performance.md)."""
 
     def append(table: Path, ids: Iterable[int]) -> None:
         for of_row in ids:

@@ -1,12 +1,13 @@
-"""The docs say of the tables what ``include/tables.py`` declares."""
+"""The reference says of the tables and the quarantine reasons what ``include/tables.py`` declares."""
 
 from __future__ import annotations
 
 import pytest
 
 from include.errors import ClickmillError
+from include.settings import REPOSITORY
 from include.table_docs import (
-    README,
+    READING_PAGE,
     TABLES_PAGE,
     describe_table,
     describe_tables,
@@ -28,7 +29,7 @@ TINY = Table(
 )
 
 
-@pytest.mark.parametrize("page", [README, TABLES_PAGE], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [TABLES_PAGE, READING_PAGE], ids=lambda page: page.name)
 def test_page_is_what_the_declarations_make_of_it(page):
     assert page.read_text(encoding="utf-8") == made_pages()[page], (
         f"{page.name} differs from include/tables.py; run: .venv/bin/python -m include.table_docs"
@@ -36,21 +37,22 @@ def test_page_is_what_the_declarations_make_of_it(page):
 
 
 def test_every_table_column_and_reason_is_described_with_its_comment():
-    page = describe_tables()
+    tables, reading = (page.read_text(encoding="utf-8") for page in (TABLES_PAGE, READING_PAGE))
     for table in TABLES.values():
-        section = page.partition(f"## {table.name}\n")[2].partition("\n## ")[0]
+        section = tables.partition(f"## {table.name}\n")[2].partition("\n## ")[0]
         for column in table.columns:
             null = "" if column.required else "yes"
             assert f"| `{column.name}` | `{column.type}` | {null} | {column.comment} |" in section
     for reason, meaning in QUARANTINE_REASONS.items():
-        assert f"| `{reason}` | {meaning} |" in page
+        assert f"| `{reason}` | {meaning} |" in reading
 
 
-def test_readme_links_each_table_to_its_section():
-    page, readme = describe_tables(), README.read_text(encoding="utf-8")
+def test_the_list_links_each_table_to_its_section_and_the_readme_links_the_list():
+    page = describe_tables()
     for name in TABLES:
-        assert f"(docs/tables.md#{name})" in readme
+        assert f"| [`{name}`](#{name}) | " in page
         assert f"\n## {name}\n" in page
+    assert "](docs/reference/tables.md)" in (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
 def test_table_is_described_by_grain_key_and_columns():
@@ -72,7 +74,7 @@ def test_partitions_and_buckets_are_named_where_there_are_any():
 
 
 def test_a_bar_inside_a_cell_does_not_end_it():
-    assert list_tables([TINY], "page.md").splitlines()[-1] == "| [`tiny`](page.md#tiny) | one a\\|b |  |"
+    assert list_tables([TINY]).splitlines()[-1] == "| [`tiny`](#tiny) | one a\\|b |  |"
     assert list_reasons({"odd": "a|b"}).splitlines()[-1] == "| `odd` | a\\|b |"
 
 
