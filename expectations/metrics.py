@@ -12,6 +12,7 @@ import pandas as pd
 
 from include.buckets import Layout
 from include.check_settings import QUARANTINED_SHARES, ConfiguredCheck
+from include.counting import COMBINE
 from include.grouping_advice import skew, uneven_load_advice
 from include.log_hours import Hour
 from include.sources import Source
@@ -225,10 +226,15 @@ def _published(key: str, count: _Group, published: _Group, published_micros: int
 
 
 def grouping_facts(metrics: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """One fact per operator from the ``grouping_metrics`` of one run: the load of its instances."""
+    """One fact per operator from the ``grouping_metrics`` of one run: the load of its instances.
+
+    None of one that combines: so few rows move that it does not matter how evenly.
+    """
     facts: list[Mapping[str, Any]] = []
     for instances in _grouped(metrics, lambda row: row["operator"]).values():
         rows = instances.facts
+        if rows[0]["grouping"].startswith(COMBINE):
+            continue
         busiest = max(rows, key=lambda row: row["busiest_key_share"] * row["rows"])
         facts.append(
             {name: rows[0][name] for name in ("operator", "log_hours", "grouping", "instances")}

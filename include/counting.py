@@ -10,6 +10,8 @@ from include.tables import AGGREGATES, CLICKS, Column, Table, hourly_table, live
 
 CountKey = Literal["url", "country_code", "referrer", "user_agent", "visitor_id", "status", "source"]
 
+#: The grouping by which no click moves before it is counted.
+COMBINE = "combine"
 #: Groupings that put rows of one key on several instances, whose counts are parts.
 _SPLITTING = ("fifo", "shuffle", "custom", "salted_fields")
 
@@ -19,7 +21,7 @@ class CountSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    grouping: Literal["fifo", "shuffle", "fields", "range", "custom", "salted_fields", "global"] = "fields"
+    grouping: Literal["combine", "fifo", "shuffle", "fields", "range", "custom", "salted_fields", "global"] = "combine"
     instances: int | None = Field(None, ge=1, le=128)
     expression: str | None = None
     salts: int | None = Field(None, ge=1)
@@ -35,7 +37,7 @@ class CountSettings(BaseModel):
             raise ValueError("salts belongs to grouping salted_fields, and it needs a number of them")
         if self.hot_keys and self.grouping != "salted_fields":
             raise ValueError("hot_keys belongs to grouping salted_fields")
-        if self.grouping in ("fifo", "global") and self.instances is not None:
+        if self.grouping in ("combine", "fifo", "global") and self.instances is not None:
             raise ValueError(f"grouping {self.grouping} has its own number of instances; leave instances out")
         if not self.merge and self.grouping in _SPLITTING:
             raise ValueError(

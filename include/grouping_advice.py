@@ -15,7 +15,7 @@ from include.texts import as_printable, as_share, crop_middle
 
 KEYS: tuple[CountKey, ...] = get_args(CountKey)
 #: Groupings that advice is given on, the first of those that serve as well is recommended: the ones that keep a key
-#: whole need no merge, and the fewer parts a key has, the less there is to merge. (broadcast deals nothing.)
+#: whole need no merge, and the fewer parts a key has, the less there is to merge. Combine deals nothing.
 GROUPINGS = ("fields", "range", "salted_fields", "custom", "shuffle", "fifo", "global")
 INSTANCE_COUNTS = (1, 2, 4, 8, 16)
 #: As many as the configuration takes: see include/counting.py.

@@ -407,11 +407,6 @@ def _dealt_twice(exchange: Operator) -> Iterator[str]:
             f"the shuffle by {these} is needless: its rows were dealt by {those} before, so rows of equal {these} are "
             "together already; leave the second out"
         )
-    elif before.partitioner == "hash" and keys < keys_before and how.is_asked_for and not before.is_asked_for:
-        yield (
-            f"the shuffles by {those} and then by {these} could be one: dealt by {these} at first, rows of equal "
-            f"{those} are together too; measure it, for then all rows cross and not their partial aggregates"
-        )
 
 
 def _dealt_by(operator: Operator) -> Operator | None:

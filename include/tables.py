@@ -342,7 +342,7 @@ GROUPING_METRICS = Table(
         Column("grouping", "STRING", "The grouping and its parameters, such as fields(url) over 4."),
         Column("instances", "INT", "How many instances it has; those without rows are in the table too."),
         Column("instance_id", "INT", "The instance, from 0."),
-        Column("rows", "BIGINT", "Clicks that it counted."),
+        Column("rows", "BIGINT", "Clicks that moved to it; counts, if the grouping is combine."),
         Column("keys", "BIGINT", "Counts that it held: click hours and keys."),
         Column(
             "seconds",
@@ -352,7 +352,12 @@ GROUPING_METRICS = Table(
             required=False,
         ),
         Column("rows_per_second", "DOUBLE", "rows / seconds; null without seconds.", required=False),
-        Column("busiest_key", "STRING", "The key with most clicks in a click hour; null for none.", required=False),
+        Column(
+            "busiest_key",
+            "STRING",
+            "The key with most of its rows in a click hour; null for none, and for combine.",
+            required=False,
+        ),
         Column("busiest_key_share", "DOUBLE", "Its part of the instance's rows, 0 to 1; 0 without rows."),
     ),
     key=("run_id", "operator", "instance_id"),

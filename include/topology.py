@@ -153,7 +153,7 @@ def described_assignment(query: QueryTopology, workers: int, cores: int) -> list
     """How the query's tasks fall on workers and cores, who idles, and what moves when a worker comes or goes."""
     names = worker_names(workers)
     assignment = assign(query.tasks, names, cores)
-    lines = [f"  Tasks on {_plural(workers, 'worker')} with {_plural(cores, 'core')} each:"]
+    lines = [f"  Simulation: tasks on {_plural(workers, 'worker')} with {_plural(cores, 'core')} each:"]
     lines += [
         f"    {core}: {' '.join(map(str, assignment.tasks_of(core))) or 'idle'}" for core in sorted(assignment.cores)
     ]

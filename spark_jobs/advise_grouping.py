@@ -6,6 +6,9 @@ be merged), clicks out of order (those that an instance handles after a later cl
 the order in which the dealt rows reach it) and the expected speed-up (all clicks over the largest instance's). Names
 the hot keys and recommends a grouping, a number of instances and a salt. Nothing is written but the page asked for.
 
+By default no click moves: tasks count those that they read, and their counts are combined (grouping combine). The
+advice is for counts that need a key's clicks in one place or order.
+
 With --measure the clicks are counted by each of them too, and what that took is shown beside the expectation. With
 --json the same figures are printed as JSON; their names are in include/grouping_advice.py, as_json.
 """

@@ -69,7 +69,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
 def _as_stored(parts: DataFrame, key: CountKey, grouping: Grouping, stored: FieldsGrouping) -> DataFrame:
     """The rows of one consumer's table from what its instances counted, dealt as they are stored."""
     counts = complete_counts(parts, key, grouping)
-    if grouping != stored:
+    if not (grouping.combines or grouping == stored):
         counts = stored.deal(counts)
     return counts.withColumns({"bucket": stored.bucket(), "counted_at": F.lit(datetime.now(UTC))})
 

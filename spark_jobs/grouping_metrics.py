@@ -29,7 +29,7 @@ class _Operator:
 
     @property
     def rows(self) -> list[int]:
-        """The clicks that each instance counted."""
+        """The rows that moved to each instance."""
         return [self.observation.get[f"rows_{instance}"] or 0 for instance in range(self.instances)]
 
 
@@ -52,7 +52,7 @@ class GroupingMetrics:
         instances = instances_of(grouping, counts)
         observation = Observation(self._mark(operator))
         self._operators.append(_Operator(operator, grouping, instances, observation))
-        return counts.observe(observation, *load_per_instance(key, instances))
+        return counts.observe(observation, *load_per_instance(key, grouping, instances))
 
     def rows(self) -> list[tuple[object, ...]]:
         """Rows of ``grouping_metrics``, one per operator and instance; after the counts have been computed."""
@@ -99,7 +99,7 @@ class GroupingMetrics:
             mean = sum(rows) / len(rows)
             skew = f"{max(rows) / mean:.2f}" if mean else "none"
             lines.append(
-                f"  {operator.name}: {operator.grouping.described()}; clicks per instance {min(rows):,} to "
+                f"  {operator.name}: {operator.grouping.described()}; rows per instance {min(rows):,} to "
                 f"{max(rows):,}, skew {skew}"
             )
         return lines

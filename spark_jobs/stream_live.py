@@ -23,7 +23,7 @@ from spark_jobs.session import configure
 from spark_jobs.stream_checkpoint import StreamCheckpoint
 from spark_jobs.stream_writer import start_writer
 from spark_jobs.transforms.columns import let
-from spark_jobs.transforms.groupings import grouping_of
+from spark_jobs.transforms.groupings import FifoGrouping, grouping_of
 from spark_jobs.transforms.live_counts import count_live, deal_live, load_of_batch
 
 #: The name of what is observed in each micro-batch: ``load_of_batch``.
@@ -58,7 +58,9 @@ def start(
     live = settings.pipeline.live
     lake = Lake(spark, settings)
     clicks = lake.read_stream(CLICKS).where(F.col("source") == source.name)
-    grouping = grouping_of(settings.pipeline.counts[key], key, lake.buckets(count_table(key)))
+    configured = grouping_of(settings.pipeline.counts[key], key, lake.buckets(count_table(key)))
+    # The state adds up what each task has counted: to combine, the clicks are left where they are read.
+    grouping = FifoGrouping() if configured.combines else configured
     dealt = deal_live(clicks, key, grouping).observe(OBSERVED, *load_of_batch(grouping))
     counts = count_live(dealt, key, live.watermark_minutes)
     return start_writer(

@@ -1,4 +1,4 @@
-"""Clicks counted per click hour and key, by instances that each count the clicks dealt to them."""
+"""Clicks counted per click hour and key: where they are read, or by instances that they are dealt to."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataF
     ``click_count`` has all clicks that the instance was dealt, ``bot_click_count`` those of crawlers;
     ``visitor_sketch`` the distinct visitors among the others. Clicks without a visitor are counted, but are nobody's;
     clicks with a null key are counted as one key. When the grouping keeps the key whole these are its counts; else
-    they are parts, for ``merge_counts``.
+    they are parts, for ``merge_counts``. Of a grouping that combines, the instance is the one that has the count.
     """
-    dealt = grouping.deal(clicks)
     human_visitor = F.when(~F.col("is_bot"), F.col("visitor_id"))
     counts = [
         F.count(F.lit(1)).alias("click_count"),
         F.count_if("is_bot").alias("bot_click_count"),
         F.hll_sketch_agg(human_visitor, SKETCH_LG_K).alias("visitor_sketch"),
     ]
+    if grouping.combines:
+        # Spark counts in each task before anything moves.
+        return with_instance(grouping.deal(clicks.groupBy(*_CLICK_HOUR, key).agg(*counts)))
+    dealt = grouping.deal(clicks)
     if grouping.keeps_whole([*_CLICK_HOUR, key]):
         # No row moves to be counted: the instance that has a count is the one that was dealt its clicks.
         return with_instance(dealt.groupBy(*_CLICK_HOUR, key).agg(*counts))
@@ -54,18 +57,24 @@ def complete_counts(parts: DataFrame, key: str, grouping: Grouping) -> DataFrame
     return counts.withColumn("visitor_count", F.hll_sketch_estimate("visitor_sketch"))
 
 
-def load_per_instance(key: str, instances: int) -> Sequence[Column]:
+def load_per_instance(key: str, grouping: Grouping, instances: int) -> Sequence[Column]:
     """What to observe of ``count_per_instance``: for each instance i rows_i, keys_i and busiest_i.
 
-    ``keys`` are its counts, of one click hour and key each; ``busiest`` is the largest, as its count and its key.
+    ``rows`` are those that moved to it: clicks, or counts if the grouping combines. ``keys`` are its counts, of one
+    click hour and key each; ``busiest`` is the key with most rows in a click hour, as their number and the key, and
+    null if the grouping combines.
     """
     columns = []
     for instance in range(instances):
         is_there = F.col(INSTANCE) == instance
+        clicks = F.when(is_there, F.col("click_count"))
+        busiest = F.lit(None) if grouping.combines else clicks
         columns += [
-            F.sum(F.when(is_there, F.col("click_count"))).alias(f"rows_{instance}"),
+            F.count_if(is_there).alias(f"rows_{instance}")
+            if grouping.combines
+            else F.sum(clicks).alias(f"rows_{instance}"),
             F.count_if(is_there).alias(f"keys_{instance}"),
-            F.max(F.when(is_there, F.col("click_count"))).alias(f"busiest_rows_{instance}"),
-            F.max_by(F.col(key).cast("string"), F.when(is_there, F.col("click_count"))).alias(f"busiest_{instance}"),
+            F.max(busiest).alias(f"busiest_rows_{instance}"),
+            F.max_by(F.col(key).cast("string"), busiest).alias(f"busiest_{instance}"),
         ]
     return columns

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from typing_extensions import override
 
-from include.counting import CountSettings
+from include.counting import COMBINE, CountSettings
 from include.errors import UsageError
 
 INSTANCE = "instance_id"
@@ -31,6 +31,8 @@ class Grouping(ABC):
     """How rows are dealt to instances."""
 
     name: ClassVar[str]
+    #: Whether rows are counted where they are read, before they move.
+    combines: ClassVar[bool] = False
 
     @abstractmethod
     def deal(self, rows: DataFrame) -> DataFrame:
@@ -155,12 +157,10 @@ class FieldsGrouping(_Keyed):
     """Rows of one key go to one instance, chosen by the key's hash.
 
     ``bucket`` is the instance's number. It is Spark's own hash partitioning (Murmur3 with seed 42, modulo the number
-    of instances), so it says where ``repartition(instances, key)`` puts the row. With ``order_by`` an instance sees
-    its rows in that order, so also those of each key.
+    of instances), so it says where ``repartition(instances, key)`` puts the row.
     """
 
     name: ClassVar[str] = "fields"
-    order_by: tuple[str, ...] = ()
 
     def bucket(self) -> Column:
         """The number of the instance, 0 to ``instances`` - 1."""
@@ -169,8 +169,18 @@ class FieldsGrouping(_Keyed):
     @override
     def deal(self, rows: DataFrame) -> DataFrame:
         self.require_columns(rows)
-        dealt = rows.repartition(self.instances, *self.keys)
-        return dealt.sortWithinPartitions(*self.order_by) if self.order_by else dealt
+        return rows.repartition(self.instances, *self.keys)
+
+
+@dataclass(frozen=True)
+class CombinedGrouping(FieldsGrouping):
+    """Each task counts the rows that it has read; only these counts go to their key's instance, to be added up there.
+
+    So a key that is busy sends a row a task, and nothing has to be evened out.
+    """
+
+    name: ClassVar[str] = COMBINE
+    combines: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -279,17 +289,6 @@ class GlobalGrouping(Grouping):
         return True
 
 
-@dataclass(frozen=True)
-class BroadcastGrouping(Grouping):
-    """Every instance sees all rows: for small tables that are joined or queried from everywhere."""
-
-    name: ClassVar[str] = "broadcast"
-
-    @override
-    def deal(self, rows: DataFrame) -> DataFrame:
-        return F.broadcast(rows)
-
-
 def grouping_of(settings: CountSettings, key: str, buckets: int) -> Grouping:
     """The grouping that the configuration asks for, over ``buckets`` instances where it names no number.
 
@@ -298,6 +297,8 @@ def grouping_of(settings: CountSettings, key: str, buckets: int) -> Grouping:
     """
     instances = settings.instances or buckets
     match settings.grouping:
+        case "combine":
+            return CombinedGrouping(instances, (key,))
         case "fifo":
             return FifoGrouping()
         case "shuffle":

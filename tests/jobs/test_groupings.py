@@ -71,6 +71,7 @@ def test_split_counts_are_merged_and_a_further_key_has_its_table(lake: Temporary
 
 def test_metrics_say_what_each_instance_counted(lake: TemporaryLake) -> None:
     landed = _land(lake)
+    _configure(lake, '[counts.url]\ngrouping = "fields"\n')
     lake.run("ingest", HOUR)
     lake.run("aggregate", HOUR)
     metrics = [row for row in lake.rows(GROUPING_METRICS) if row["operator"] == "count_by_url"]
@@ -91,8 +92,21 @@ def test_metrics_say_what_each_instance_counted(lake: TemporaryLake) -> None:
     assert sum(row["rows"] for row in metrics) == len(landed)
 
 
-def test_a_skew_above_the_limit_is_a_warning_with_advice(lake: TemporaryLake) -> None:
+def test_counts_that_are_combined_move_in_place_of_clicks(lake: TemporaryLake) -> None:
+    """A row for each key and click hour at most, however busy the key is; its load is not judged."""
     _configure(lake, "[thresholds]\nskew = { warning = 1.1 }\n")
+    landed = _land(lake)
+    lake.run_all(HOUR)
+    metrics = [row for row in lake.rows(GROUPING_METRICS) if row["operator"] == "count_by_url"]
+    stored = lake.rows(CLICKS_BY_URL_HOURLY)
+    assert Counter(row["bucket"] for row in stored) == Counter({row["instance_id"]: row["rows"] for row in metrics})
+    assert sum(row["rows"] for row in metrics) == len(stored) < len(landed)
+    assert {(row["grouping"], row["busiest_key"]) for row in metrics} == {("combine(url) over 4", None)}
+    assert not [row for row in lake.rows(QUALITY_RESULTS) if row["suite"] == "load"]
+
+
+def test_a_skew_above_the_limit_is_a_warning_with_advice(lake: TemporaryLake) -> None:
+    _configure(lake, '[thresholds]\nskew = { warning = 1.1 }\n[counts.url]\ngrouping = "fields"\n')
     _land(lake)
     lake.run_all(HOUR)
     found = [row for row in lake.rows(QUALITY_RESULTS) if row["suite"] == "load"]

