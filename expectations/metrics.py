@@ -12,12 +12,12 @@ import pandas as pd
 
 from include.buckets import Layout
 from include.check_settings import QUARANTINED_SHARES, ConfiguredCheck
-from include.grouping_advice import skew, uneven_load_advice
 from include.log_hours import Hour
 from include.sources import Source
 from include.tables import CLICKS, QUARANTINED_CLICKS, Table
+from include.uneven_load import skew, uneven_load_advice
 
-#: Facts by subject: those that ``spark_jobs.transforms.measure_quality.together`` gives, and those of
+#: Facts by subject: those that ``spark_jobs.engine.fact_frames.together`` gives, and those of
 #: ``spark_jobs/quality_facts.py``: ``accounting`` and ``groupings``; ``unfinished``, one for each log hour whose
 #: ingest has not ended; ``files``, one for each table and partition;
 #: ``other_types``, one for each column; ``publications``, one for each click hour that was published.

@@ -10,9 +10,10 @@ from markupsafe import Markup
 
 from include.advice_results import named, rates_of, recommended
 from include.charts import CHART_OPTIONS, as_svg
-from include.grouping_advice import Advice, GroupingLoad, as_settings, as_shown, fields_limit, most_instances, name_of
+from include.grouping_advice import Advice, GroupingLoad, as_settings, fields_limit, most_instances, name_of
 from include.pages import render_page
 from include.texts import as_count
+from include.uneven_load import as_shown
 
 
 def render_advice(advice: Advice) -> str:

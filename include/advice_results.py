@@ -14,13 +14,13 @@ from include.grouping_advice import (
     Measurement,
     Recommendation,
     as_settings,
-    as_shown,
     fields_limit,
     most_instances,
     name_of,
 )
-from include.results import CroppedKey, plain_table, print_line
+from include.terminal import CroppedKey, plain_table, print_line
 from include.texts import as_count, as_share
+from include.uneven_load import as_shown
 
 
 def print_advice(console: Console, advice: Advice, page: Path | None = None) -> None:

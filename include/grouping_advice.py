@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from include.counting import CountKey
-from include.texts import as_printable, as_share, crop_middle
+from include.texts import as_share
+from include.uneven_load import EVEN_SKEW, limit_of_fields, skew
 
 KEYS: tuple[CountKey, ...] = get_args(CountKey)
 #: Groupings that advice is given on, the first of those that serve as well is recommended: the ones that keep a key
@@ -21,12 +22,9 @@ INSTANCE_COUNTS = (1, 2, 4, 8, 16)
 #: As many as the configuration takes: see include/counting.py.
 MAX_INSTANCES = 128
 MAX_HOT_KEYS = 10
-#: Up to this skew a load is called even: at least two thirds of what the instances could do is used.
-EVEN_SKEW = 1.5
 
 _NAMES = {"url": "URL", "country_code": "country", "user_agent": "user agent", "visitor_id": "visitor"}
 _PLURALS = {"country_code": "countries", "status": "statuses"}
-_MAX_KEY_CHARACTERS = 100
 
 
 @dataclass(frozen=True)
@@ -173,21 +171,6 @@ class Advice:
     measurements: tuple[Measurement, ...] = ()
 
 
-def skew(busiest_rows: int, rows: int, instances: int) -> float:
-    """Rows of the busiest instance over the mean; 1 is even, ``instances`` is all rows on one; 1 without rows."""
-    return busiest_rows * instances / rows if rows else 1.0
-
-
-def recommended_salts(instances: int, hot_share: float) -> int:
-    """Over how many instances keys with this part of the clicks are to be split: the fewest that make the load even.
-
-    Should all hot keys meet on one instance it has hot_share / salts of the clicks, and an even part of the others,
-    (1 - hot_share) / instances; that shall be at most EVEN_SKEW / instances.
-    """
-    needed = math.ceil(instances * hot_share / (EVEN_SKEW - 1 + hot_share))
-    return max(min(needed, instances), min(2, instances))
-
-
 def salting(distribution: KeyDistribution, instances: int, most_instances: int, salts: int | None = None) -> Salting:
     """How salted_fields is to split keys over ``instances``: by ``salts`` if given, as far as there are instances.
 
@@ -272,26 +255,6 @@ def recommend(distribution: KeyDistribution, loads: Sequence[GroupingLoad]) -> R
     )
 
 
-def uneven_load_advice(grouping: str, instances: int, busiest_key: str | None, share: float) -> str:
-    """What to do about instances of this grouping that are unevenly busy, in a sentence.
-
-    ``share`` is the part that the largest count, of ``busiest_key``, has of all clicks counted. Counts are per click
-    hour too: over several of them a hot key has more than the largest of its counts.
-    """
-    shown = "the null key" if busiest_key is None else f"'{as_shown(busiest_key)}'"
-    if share * instances > 1:
-        return f"{grouping}: {shown} alone {_limit(share)}; salt it by {recommended_salts(instances, share)}"
-    return (
-        f"{grouping}: the largest count, of {shown}, has {share:.0%} of the clicks, no more than an even part: busy "
-        "keys happen to share an instance; choose another number of instances, or ask spark_jobs.advise_grouping"
-    )
-
-
-def as_shown(key: str | None, length: int = _MAX_KEY_CHARACTERS) -> str:
-    """A key for people: in one line, cropped, without anything that a terminal would obey."""
-    return "null" if key is None else crop_middle(as_printable(key), length)
-
-
 def fields_limit(distribution: KeyDistribution, key: KeyClicks) -> int:
     """Up to how many instances the key alone is no more than an even part: above, its instance is the bottleneck."""
     return distribution.clicks // key.clicks
@@ -301,14 +264,6 @@ def name_of(key: CountKey, number: int = 1) -> str:
     """The key's name in a sentence: ``URL``, ``countries``."""
     name = _NAMES.get(key, key)
     return name if number == 1 else _PLURALS.get(key, f"{name}s")
-
-
-def _limit(share: float, has: str = "has") -> str:
-    limit = math.floor(1 / share + 1e-9)
-    return (
-        f"{has} {share:.0%} of the clicks: above {limit} instance{'' if limit == 1 else 's'} "
-        "fields grouping cannot help"
-    )
 
 
 def _reason(distribution: KeyDistribution, best: GroupingLoad, fields: GroupingLoad | None) -> str:
@@ -327,7 +282,7 @@ def _reason(distribution: KeyDistribution, best: GroupingLoad, fields: GroupingL
         has = "are" if hot[0].key is None else "has"
         whose = f"clicks without a {name}" if hot[0].key is None else f"the busiest {name}"
         split = [key for key in distribution.busiest if key.key in best.salting.hot_keys]
-        first = f"{whose} {_limit(distribution.share(hot[:1]), has)}"
+        first = f"{whose} {limit_of_fields(distribution.share(hot[:1]), has)}"
         if not split:
             return f"{first}; salt every {name} by {best.salting.salts}"
         if len(split) == 1:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from include.errors import NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
-from include.job_arguments import JobArguments
+from include.job_arguments import arguments_of_run
 from include.landing import is_ready
 from include.log_hours import Hour
 from include.publication import ClickHourState, OtherCountsError, approval_run_id
@@ -24,20 +24,6 @@ JUDGED = "judged"
 #: What can be answered when a click hour is held, and the decision that it is; none for the last.
 ANSWERS = {"Publish anyway": "publish", "Drop": "drop"}
 KEEP = "Keep held"
-
-
-def arguments_of_run(params: Mapping[str, Any], partition_key: str | None) -> JobArguments:
-    """The form's ``from`` and ``to`` where they are given, else the run's own partition.
-
-    Raises:
-        UsageError: if neither is there.
-    """
-    start, end = params.get("from"), params.get("to")
-    if start or end:
-        return JobArguments.of(params["source"], start, end)
-    if partition_key:
-        return JobArguments.of(params["source"], None, None, hour=partition_key)
-    raise UsageError("this run has no partition: fill in from and to when you trigger it by hand")
 
 
 def is_landed(params: Mapping[str, Any], partition_key: str | None) -> bool:

@@ -21,10 +21,10 @@ from markupsafe import Markup
 from include.charts import CHART_OPTIONS, as_svg
 from include.log_hours import Hour, HourRange
 from include.pages import render_page, write_page
+from include.settings import REPORT_FILE
 from include.tables import QUARANTINE_REASONS, VISITOR_COUNT_STANDARD_ERROR
 from include.texts import MAX_TEXT_CHARACTERS, as_count, as_printable, crop_middle
 
-REPORT_FILE = "report.html"
 MAX_URLS = 25
 #: The longest span the chart shows, counted back from the newest hour: a stray old hour must not make
 #: a chart of a hundred thousand gaps.

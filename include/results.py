@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.measure import Measurement
+from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from include.report import AccountingTotals, KeyCount, ReportData, Verdict, busiest_first
 from include.tables import VISITOR_COUNT_STANDARD_ERROR
-from include.texts import as_count, as_printable, as_share, crop_middle
+from include.terminal import CroppedKey, plain_table, print_line
+from include.texts import as_count, as_share
 
 MAX_KEYS = 10
 MAX_FINDINGS = 10
-MIN_KEY_WIDTH = 20
 
 
 def print_results(console: Console, data: ReportData, report: Path) -> None:
@@ -97,47 +93,3 @@ def _print_verdict(console: Console, verdict: Verdict) -> None:
 def _shortened(findings: list[str]) -> list[str]:
     more = len(findings) - MAX_FINDINGS
     return findings[:MAX_FINDINGS] + ([f"and {more} more, all in the report"] if more > 0 else [])
-
-
-def plain_table(title: str, show_header: bool = True) -> Table:
-    """A table as all of them look."""
-    return Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        show_header=show_header,
-        show_edge=False,
-        pad_edge=False,
-    )
-
-
-def print_line(console: Console, text: str, style: str = "") -> None:
-    """One line, however long: a path that is broken in two can be neither copied nor searched for."""
-    console.print(Text(_spelled(text, console.options), style), soft_wrap=True, highlight=False)
-
-
-def _spelled(text: str, options: ConsoleOptions) -> str:
-    """The text in characters that the terminal can show and does not obey."""
-    printable = as_printable(text)
-    return printable.encode("ascii", "backslashreplace").decode("ascii") if options.ascii_only else printable
-
-
-class CroppedKey:
-    """A URL or country in one line, cropped in the middle to the width that there is."""
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        text = _spelled(self.key, options)
-        mark = "..." if options.ascii_only else "…"
-        length = options.max_width
-        # Some characters are two columns wide.
-        while cell_len(cropped := crop_middle(text, length, mark)) > options.max_width and length > 0:
-            length -= 1
-        yield Text(cropped, no_wrap=True)
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        width = cell_len(_spelled(self.key, options))
-        return Measurement(min(width, MIN_KEY_WIDTH), width).with_maximum(options.max_width)

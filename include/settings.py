@@ -219,3 +219,6 @@ def read_toml(file: Path, model: type[Model]) -> Model:
             for error in errors.errors()
         )
         raise UsageError(f"{file}: {listed}") from None
+
+
+REPORT_FILE = "report.html"

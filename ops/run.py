@@ -20,8 +20,7 @@ from rich.console import Console
 from include.errors import ClickmillError
 from include.landing import SUCCESS, hour_folder, hour_of_folder
 from include.log_hours import Hour, HourRange, contiguous
-from include.report import REPORT_FILE
-from include.settings import Settings
+from include.settings import REPORT_FILE, Settings
 from include.sources import load_sources
 from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi, HourRun
 from ops.backfill import Failure, choose_display, run_hours

@@ -10,16 +10,22 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
 from include.buckets import NOT_STATED, PARTITIONER, Layout
 from include.counting import count_table
 from include.errors import QualityError
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import Table
+from spark_jobs.engine.fact_frames import together
 from spark_jobs.io import Lake
 from spark_jobs.steps import step
-from spark_jobs.transforms.measure_quality import placement_facts, together
+from spark_jobs.transforms.columns import named_click_hour
+from spark_jobs.transforms.groupings import is_misplaced
 
+_CLICK_HOUR = ("click_date", "click_hour")
 REPARTITION = "python -m spark_jobs.repartition_tables --buckets {buckets}"
 
 
@@ -137,3 +143,28 @@ def _layouts(lake: Lake, tables: Sequence[Table]) -> dict[Table, Layout]:
 def _expected_buckets(lake: Lake, layouts: Mapping[Table, Layout]) -> int:
     stated = (layout.buckets for layout in layouts.values() if layout.buckets)
     return next(stated, lake.settings.pipeline.buckets)
+
+
+def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
+    """One row for a whole aggregate table: in how far its rows' buckets are those of their keys.
+
+    A key with two buckets is counted once for each click hour. ``first_hour`` and ``last_hour`` are the click hours,
+    such as 2026-03-01T05, between which something is wrong; null when all is well.
+    """
+    assert table.bucket_key is not None
+    # -1: a row without a bucket differs from one with a bucket.
+    bucket = F.coalesce("bucket", F.lit(-1))
+    by_key = counts.groupBy(*_CLICK_HOUR, table.bucket_key).agg(
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(is_misplaced(table.bucket_key, buckets)).alias("misplaced_rows"),
+        (F.min(bucket) != F.max(bucket)).alias("has_two_buckets"),
+    )
+    # Two different buckets cannot both be the key's.
+    bad_hour = F.when(F.col("misplaced_rows") > 0, named_click_hour())
+    return by_key.agg(
+        F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
+        F.coalesce(F.sum("misplaced_rows"), F.lit(0)).alias("misplaced_rows"),
+        F.count_if("has_two_buckets").alias("keys_with_two_buckets"),
+        F.min(bad_hour).alias("first_hour"),
+        F.max(bad_hour).alias("last_hour"),
+    )

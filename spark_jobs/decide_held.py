@@ -20,7 +20,8 @@ from include.publication import DECISIONS, HELD, ClickHourState, OtherCountsErro
 from include.report import write_report
 from include.settings import Settings
 from spark_jobs.io import Lake
-from spark_jobs.publication import click_hour_states, new_run_id, publish_hours, say_held
+from spark_jobs.publication import click_hour_states, new_run_id, say_held
+from spark_jobs.publish.publish_hours import publish_hours
 from spark_jobs.quality_log import append_results
 from spark_jobs.report_data import read_report_data
 from spark_jobs.session import spark_session

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
-
-from include.exports import export_hours
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, by_day, contiguous
+from include.log_hours import Hour, contiguous
 from include.publication import COLUMNS, HELD, SUITE, ClickHourState, Event, Findings, click_hour_state, event_row
 from include.stored_rows import Filters
 from include.tables import AGGREGATES, QUALITY_RESULTS, Table
-from spark_jobs.io import Lake, click_hours_predicate
+from spark_jobs.io import Lake
 from spark_jobs.quality_log import append_results
-from spark_jobs.steps import at_once
 
 
 def new_run_id(now: datetime) -> str:
@@ -85,23 +80,6 @@ def held_hours(lake: Lake, since: Hour) -> dict[Hour, tuple[str, ...]]:
     events = Findings.of(lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)).events
     held = {Hour.parse(hour): event.examples for hour, event in events.items() if event.outcome == HELD}
     return dict(sorted(held.items()))
-
-
-def publish_hours(lake: Lake, hours: Sequence[Hour]) -> None:
-    """Replace these click hours in the published tables, and in the exports, by what is counted now."""
-
-    def publish(computed: Table, published: Table) -> None:
-        lake.replace(published, lake.read_click_hours(computed, hours), click_hours_predicate(hours))
-        export_hours(_published_rows(lake, published, hours), lake.settings.reports / "exports", published.name, hours)
-
-    at_once(lake.spark, *(partial(publish, *tables) for tables in AGGREGATES.items()))
-
-
-def _published_rows(lake: Lake, published: Table, hours: Iterable[Hour]) -> pa.Table:
-    return pa.concat_tables(
-        lake.read_table(published, published.column_names, [("click_date", "=", day), ("click_hour", "in", of_day)])
-        for day, of_day in by_day(hours).items()
-    )
 
 
 def _counted_at(lake: Lake, hours: Iterable[Hour]) -> dict[Hour, datetime]:

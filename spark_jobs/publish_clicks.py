@@ -21,7 +21,8 @@ from include.report import write_report
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.io import Lake
-from spark_jobs.publication import click_hour_states, hold_failing, new_run_id, publish_hours
+from spark_jobs.publication import click_hour_states, hold_failing, new_run_id
+from spark_jobs.publish.publish_hours import publish_hours
 from spark_jobs.quality_log import append_results
 from spark_jobs.report_data import read_report_data
 from spark_jobs.shell import run_from_shell

@@ -18,6 +18,7 @@ from include.log_hours import Hour, HourRange
 from include.sources import Source
 from include.tables import AGGREGATES, CLICKS, DUPLICATE_CLICKS, GROUPING_METRICS, QUARANTINED_CLICKS, Table
 from spark_jobs.delta_files import DataFile, has_log_hours, may_have_click_hours
+from spark_jobs.engine.fact_frames import together
 from spark_jobs.history import accounting_history, click_history
 from spark_jobs.io import Lake, click_hours_predicate, log_hours_predicate
 from spark_jobs.live_position import live_positions, live_tables
@@ -49,10 +50,10 @@ def measure(
     with measuring(lake.spark), step(lake.spark, "measure quality"):
         frames = _frames(lake, sources, arguments, click_hours, layouts, published, is_open)
         duplicate_ids = frames.pop("duplicate_ids")
-        rows = measure_quality.together(**frames).collect()
+        rows = together(**frames).collect()
         facts = facts_by_subject((row["subject"], row["facts"]) for row in rows)
         if facts["duplicate_hashes"]:
-            rows = measure_quality.together(duplicate_ids=duplicate_ids).collect()
+            rows = together(duplicate_ids=duplicate_ids).collect()
             facts |= facts_by_subject((row["subject"], row["facts"]) for row in rows)
     facts["open_clicks"] = [fact for fact in facts["clicks"] if _is_open(fact, is_open)]
     facts["clicks"] = [fact for fact in facts["clicks"] if not _is_open(fact, is_open)]

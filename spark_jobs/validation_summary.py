@@ -9,11 +9,11 @@ from rich.console import Console
 
 from expectations.checks import CRITICAL
 from expectations.judge import Outcome
-from include.results import plain_table, print_line
+from include.terminal import plain_table, print_line
 from include.texts import as_count, crop_middle
 
 if TYPE_CHECKING:
-    from spark_jobs.validate_clicks import Validation
+    from spark_jobs.quality.validation import Validation
 
 #: So many partitions of a failed check are named, and so many of its rows are shown.
 MOST_PARTITIONS, MOST_ROWS = 5, 3

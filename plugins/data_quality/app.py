@@ -25,7 +25,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from include import quality_pages
 from include.errors import UsageError
-from include.launch import arguments_of_run
+from include.job_arguments import arguments_of_run
 from include.log_hours import Hour, HourRange
 from include.quality_index import QualityIndex, open_index
 from include.quality_pages import Filters, Links

@@ -16,3 +16,8 @@ def let(value: Column, body: Callable[[Column], Column]) -> Column:
     Java after it. See docs/performance.md.
     """
     return F.get(F.transform(F.array(value), body), F.lit(0))
+
+
+def named_click_hour() -> Column:
+    """A row's click hour, such as 2026-03-01T05."""
+    return F.concat(F.col("click_date").cast("string"), F.lit("T"), F.lpad(F.col("click_hour").cast("string"), 2, "0"))

@@ -1,12 +1,12 @@
 """What the quality checks look at: small facts about large tables, all from one pass of Spark.
 
-Each function gives a frame of facts; ``together`` makes one frame of several, so that one Spark action measures all.
+Each function gives a frame of facts; ``engine.fact_frames.together`` makes one frame of several, so that one Spark
+action measures all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -14,19 +14,11 @@ from pyspark.sql import functions as F
 from include.check_settings import ConfiguredCheck
 from include.tables import Table
 from spark_jobs.ingest.duplicates import log_hour_number
-from spark_jobs.transforms.row_rules import click_rules, configured_rules, count_rules, is_misplaced
+from spark_jobs.transforms.columns import named_click_hour
+from spark_jobs.transforms.row_rules import click_rules, configured_rules, count_rules
 
 _LOG_HOUR = ("source", "log_date", "log_hour")
 _CLICK_HOUR = ("click_date", "click_hour")
-
-
-def together(**facts: DataFrame) -> DataFrame:
-    """One row per fact: ``subject`` (the keyword it was given under) and ``facts``, a JSON object."""
-    frames = (
-        frame.select(F.lit(subject).alias("subject"), F.to_json(F.struct("*")).alias("facts"))
-        for subject, frame in facts.items()
-    )
-    return reduce(DataFrame.unionAll, frames)
 
 
 def click_facts(clicks: DataFrame, configured: Iterable[ConfiguredCheck] = ()) -> DataFrame:
@@ -115,33 +107,4 @@ def click_history_facts(counts: DataFrame) -> DataFrame:
     sums = counts.groupBy(*_CLICK_HOUR).agg(
         F.sum("click_count").alias("clicks"), F.sum("visitor_count").alias("visitors")
     )
-    return sums.select(_named_click_hour().alias("hour"), "clicks", "visitors")
-
-
-def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
-    """One row for a whole aggregate table: in how far its rows' buckets are those of their keys.
-
-    A key with two buckets is counted once for each click hour. ``first_hour`` and ``last_hour`` are the click hours,
-    such as 2026-03-01T05, between which something is wrong; null when all is well.
-    """
-    assert table.bucket_key is not None
-    # -1: a row without a bucket differs from one with a bucket.
-    bucket = F.coalesce("bucket", F.lit(-1))
-    by_key = counts.groupBy(*_CLICK_HOUR, table.bucket_key).agg(
-        F.count(F.lit(1)).alias("rows"),
-        F.count_if(is_misplaced(table.bucket_key, buckets)).alias("misplaced_rows"),
-        (F.min(bucket) != F.max(bucket)).alias("has_two_buckets"),
-    )
-    # Two different buckets cannot both be the key's.
-    bad_hour = F.when(F.col("misplaced_rows") > 0, _named_click_hour())
-    return by_key.agg(
-        F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
-        F.coalesce(F.sum("misplaced_rows"), F.lit(0)).alias("misplaced_rows"),
-        F.count_if("has_two_buckets").alias("keys_with_two_buckets"),
-        F.min(bad_hour).alias("first_hour"),
-        F.max(bad_hour).alias("last_hour"),
-    )
-
-
-def _named_click_hour() -> Column:
-    return F.concat(F.col("click_date").cast("string"), F.lit("T"), F.lpad(F.col("click_hour").cast("string"), 2, "0"))
+    return sums.select(named_click_hour().alias("hour"), "clicks", "visitors")

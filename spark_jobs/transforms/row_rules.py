@@ -15,7 +15,7 @@ from include.check_settings import ConfiguredCheck
 from include.tables import CLICKS, QUARANTINE_REASONS, UNKNOWN_COUNTRY, VISITOR_COUNT_STANDARD_ERROR, Table
 from spark_jobs.ingest.countries import COUNTRY_CODES
 from spark_jobs.ingest.duplicates import log_hour_number
-from spark_jobs.transforms.groupings import FieldsGrouping
+from spark_jobs.transforms.groupings import is_misplaced
 
 #: So many standard errors a visitor count may be above its clicks: with more rows than there are, none is.
 _SIGMAS = 5
@@ -84,8 +84,3 @@ def count_rules(table: Table, buckets: int) -> dict[str, Column]:
         "visitors_above_clicks": F.col("visitor_count") > most_visitors,
         "misplaced": is_misplaced(table.bucket_key, buckets),
     }
-
-
-def is_misplaced(key: str, buckets: int) -> Column:
-    """Whether a row's bucket is another than its key's."""
-    return ~F.col("bucket").eqNullSafe(FieldsGrouping(buckets, (key,)).bucket())

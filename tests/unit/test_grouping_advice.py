@@ -26,11 +26,10 @@ from include.grouping_advice import (
     as_json,
     as_settings,
     recommend,
-    recommended_salts,
     salted_clicks,
     salting,
-    uneven_load_advice,
 )
+from include.uneven_load import recommended_salts, uneven_load_advice
 
 HOSTILE = "http://x/\x1b[2J<script>alert(1)</script>[bold]"
 
