@@ -23,7 +23,7 @@ from include.errors import ClickmillError, UsageError
 from include.settings import Settings
 from include.sources import Source, load_sources
 from ops.home import OpsError, find_home
-from ops.receiver import Receiver
+from ops.receiver.receiver import Receiver
 from ops.services import RECEIVER, start_beside, stop_beside
 
 START_SECONDS = 30.0

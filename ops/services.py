@@ -587,12 +587,12 @@ def _services(home: Home, ports: Ports, keys: Secrets) -> Services:
 
 
 def _remote_file(home: Home) -> Path:
-    """Where jobs run by hand find the Spark server of their home (spark_jobs/session.py reads it)."""
+    """Where jobs run by hand find the Spark server of their home (spark_jobs/engine/session.py reads it)."""
     return home.run / "spark_remote"
 
 
 def broker_file(home: Home) -> Path:
-    """Where streams find the embedded broker of their home, while it runs (include/kafka.py reads it)."""
+    """Where streams find the embedded broker of their home, while it runs (include/streams/kafka.py reads it)."""
     return home.run / "kafka_bootstrap_servers"
 
 

@@ -19,10 +19,10 @@ import orjson
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from expectations.frames import Facts, click_hour_frame, grouping_frame, log_hour_frame
 from expectations.history import judge_history
 from expectations.judge import Outcome, judge
 from expectations.live import judge_live
-from expectations.metrics import Facts, click_hour_frame, grouping_frame, log_hour_frame
 from expectations.suites import click_hour_checks, grouping_checks, log_hour_checks
 from include.buckets import Layout
 from include.counting import counted_tables
@@ -31,15 +31,15 @@ from include.job_arguments import JobArguments, exit_with, job_parser
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.tables import Table
-from spark_jobs.io import Lake
-from spark_jobs.publication import arguments_for, click_hour_states, hold_failing, new_run_id
+from spark_jobs.engine.session import spark_session
+from spark_jobs.ingest.touched_hours import TouchedHours, touched_click_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.quality.examples import find_examples
+from spark_jobs.quality.facts import measure
+from spark_jobs.quality.held_hours import arguments_for, click_hour_states, hold_failing, new_run_id
+from spark_jobs.quality.results import append_results, remove_old_results
+from spark_jobs.quality.summary import as_json, print_validation
 from spark_jobs.quality.validation import Validation
-from spark_jobs.quality_examples import find_examples
-from spark_jobs.quality_facts import measure
-from spark_jobs.quality_log import append_results, remove_old_results
-from spark_jobs.session import spark_session
-from spark_jobs.touched_hours import TouchedHours, touched_click_hours
-from spark_jobs.validation_summary import as_json, print_validation
 
 #: A task's log, and an error, name so many failures; all are in ``quality_results``.
 MOST_FAILURES = 200

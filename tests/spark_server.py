@@ -116,7 +116,7 @@ def open_session(remote: str) -> Iterator[SparkSession]:
         environment.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
         from pyspark.sql import SparkSession
 
-        from spark_jobs.session import configure
+        from spark_jobs.engine.session import configure
 
         session = configure(SparkSession.builder.remote(remote).create())
         try:

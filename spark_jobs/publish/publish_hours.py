@@ -7,11 +7,11 @@ from functools import partial
 
 import pyarrow as pa
 
-from include.exports import export_hours
 from include.log_hours import Hour, by_day
 from include.tables import AGGREGATES, Table
-from spark_jobs.io import Lake, click_hours_predicate
-from spark_jobs.steps import at_once
+from spark_jobs.engine.steps import at_once
+from spark_jobs.lake.lake import Lake, click_hours_predicate
+from spark_jobs.publish.exports import export_hours
 
 
 def publish_hours(lake: Lake, hours: Sequence[Hour]) -> None:

@@ -8,11 +8,11 @@ from datetime import datetime
 from pathlib import Path
 
 from expectations.judge import Outcome
+from include.holds import ClickHourState
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
-from include.publication import ClickHourState
-from spark_jobs.quality_examples import Place, place_of
-from spark_jobs.touched_hours import TouchedHours
+from spark_jobs.ingest.touched_hours import TouchedHours
+from spark_jobs.quality.examples import Place, place_of
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def after_each_commit(then: Callable[[str], None], first: int = 0) -> Iterator[N
     What is done at the same time is done one after the other here, beginning with the piece of number ``first``: with
     every ``first``, up to three commits are cut off in each way in which some have been made and others not.
     """
-    from spark_jobs.io import Lake
+    from spark_jobs.lake.lake import Lake
 
     is_dead = False
 

@@ -11,11 +11,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from expectations.metrics import grouping_frame
-from include.advice_page import render_advice
-from include.advice_results import print_advice
+from expectations.frames import grouping_frame
 from include.counting import CountSettings
-from include.grouping_advice import (
+from include.uneven_load import recommended_salts, uneven_load_advice
+from spark_jobs.grouping.advice import (
     Advice,
     GroupingLoad,
     KeyClicks,
@@ -29,7 +28,8 @@ from include.grouping_advice import (
     salted_clicks,
     salting,
 )
-from include.uneven_load import recommended_salts, uneven_load_advice
+from spark_jobs.grouping.advice_page import render_advice
+from spark_jobs.grouping.shown_advice import print_advice
 
 HOSTILE = "http://x/\x1b[2J<script>alert(1)</script>[bold]"
 
