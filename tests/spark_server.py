@@ -18,7 +18,9 @@ import pytest
 
 from ops.bootstrap import REPOSITORY, find_java
 from ops.home import Home, load_secrets
-from ops.services import Ports, find_spark_home, marked_processes, render_settings, service_environment
+from ops.services.environment import find_spark_home, render_settings, service_environment
+from ops.services.running import Ports
+from ops.services.supervisor import marked_processes
 from tests.ports import claimed_port
 
 if TYPE_CHECKING:

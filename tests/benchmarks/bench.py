@@ -29,7 +29,9 @@ from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from ops.airflow_api import AirflowApi
 from ops.backfill import run_hours
-from ops.services import Services, start, stop
+from ops.services.running import Services
+from ops.services.start import start
+from ops.services.stop import stop
 from samples.sample_logs import SampleSpec, make_sample
 from tests.benchmarks import duckdb_pipeline
 from tests.end_to_end.silent_display import Silent

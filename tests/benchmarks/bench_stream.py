@@ -28,7 +28,9 @@ from rich.table import Table
 
 from include.streams.kafka import topic_of
 from include.tables import CLICKS, STREAM_BATCHES, STREAM_PROGRESS
-from ops.services import Services, start, stop
+from ops.services.running import Services
+from ops.services.start import start
+from ops.services.stop import stop
 from samples.live_clicks import LiveClicks
 from tests.jobs.temporary_lake import click, make_settings
 from tests.stream.kafka_broker import KafkaBroker

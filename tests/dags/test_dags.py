@@ -19,7 +19,7 @@ from airflow.timetables.base import DagRunInfo
 from include.errors import UsageError
 from include.job_arguments import arguments_of_run
 from include.settings import REPOSITORY
-from ops.services import AIRFLOW_DEFAULTS
+from ops.services.environment import AIRFLOW_DEFAULTS
 
 DAG_FILES = sorted((REPOSITORY / "dags").glob("*.py"))
 SLOW = ("pyspark", "great_expectations", "delta", "pandas", "pygal", "matplotlib")

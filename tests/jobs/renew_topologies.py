@@ -74,7 +74,8 @@ def main() -> None:
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     from pyspark.sql import SparkSession
 
-    from ops.services import start, stop
+    from ops.services.start import start
+    from ops.services.stop import stop
     from spark_jobs.engine.session import configure
 
     home = Path(tempfile.mkdtemp(prefix="cm-"))

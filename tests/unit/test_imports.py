@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from include.settings import REPOSITORY
-from ops.services import find_spark_home
+from ops.services.environment import find_spark_home
 
 OWN = {"dags", "expectations", "include", "ops", "plugins", "samples", "spark_jobs", "tests"}
 #: Which of the own packages each may import, itself included.
