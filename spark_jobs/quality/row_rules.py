@@ -1,6 +1,6 @@
 """When a single row is not as it should be: one Column for each rule, by the name that the checks use.
 
-The same rules count such rows in the one pass over all (``measure_quality``) and find examples of them (``examples``).
+The same rules count such rows in the one pass over all (``measures``) and find examples of them (``broken_rows``).
 """
 
 from __future__ import annotations
