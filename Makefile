@@ -38,6 +38,7 @@ test: setup lint types unit ## set-up, ruff, mypy and all tests, as CI does
 lint:
 	@$(VENV) -m ruff check .
 	@$(VENV) -m ruff format --check .
+	@$(dir $(VENV))lint-imports
 
 types:
 	@$(VENV) -m mypy

@@ -27,11 +27,11 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, CronPartitionTimetable, Param, TriggerRule, chain, task
 
-from include import launch
-from include.launch import is_landed, run_job
+from dags.tasks import launch
+from dags.tasks.defaults import TASK_DEFAULTS
+from dags.tasks.launch import is_landed, run_job
 from include.settings import Settings
 from include.sources import load_sources
-from include.task_defaults import TASK_DEFAULTS
 
 SETTINGS = Settings.from_environment()
 SOURCES = ["all", *load_sources(SETTINGS)]

@@ -21,10 +21,10 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.sdk import DAG, Param, task
 
-from include import launch
+from dags.tasks import launch
+from dags.tasks.defaults import TASK_DEFAULTS
 from include.settings import Settings
 from include.sources import load_sources
-from include.task_defaults import TASK_DEFAULTS
 
 SETTINGS = Settings.from_environment()
 STREAMED = [name for name, source in load_sources(SETTINGS).items() if source.stream is not None]

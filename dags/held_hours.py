@@ -29,9 +29,9 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param
 
-from include import launch
-from include.notifications import held_notifiers
-from include.task_defaults import TASK_DEFAULTS
+from dags.tasks import launch
+from dags.tasks.defaults import TASK_DEFAULTS
+from dags.tasks.notifications import held_notifiers
 
 #: More questions at once would be more than a person answers, and the scheduler looks at each every time.
 MOST_OPEN_QUESTIONS = 128

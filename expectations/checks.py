@@ -21,7 +21,7 @@ class Check:
     """One expectation in words: ``holds`` is what it says, ``reason`` why it is there and what to do.
 
     ``name`` is unique in its suite and stays when the wording changes; ``table`` is the one that was looked at.
-    ``rows`` is the rule of ``spark_jobs/transforms/row_rules.py`` that the single rows break, where there are some.
+    ``rows`` is the rule of ``spark_jobs/quality/row_rules.py`` that the single rows break, where there are some.
     ``finding`` is the column of the frame that says more of what was found. Where a judged value is null nothing is
     judged: the check has no outcome there, or the one that ``when_null`` names.
     """

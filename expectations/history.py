@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from expectations.findings import judge_findings
+from expectations.frames import Facts
 from expectations.judge import Outcome
-from expectations.metrics import Facts
 from expectations.suites import schema_drift, volume
 from include.log_hours import Hour
 from include.settings import PipelineSettings
@@ -24,7 +24,8 @@ def judge_history(
 ) -> list[Outcome]:
     """The outcomes for these log hours of these sources, and for these click hours.
 
-    ``facts`` are those of ``spark_jobs.history``: of these hours and of the earlier ones that they are held against.
+    ``facts`` are those of ``spark_jobs.quality.earlier_hours``: of these hours and of the earlier ones that they are
+    held against.
     """
     findings = {
         **volume.volume_findings(click_hours, log_hours, [source.name for source in sources], facts, settings.volume),

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from expectations.findings import judge_findings
+from expectations.frames import Facts
 from expectations.judge import Outcome
-from expectations.metrics import Facts
 from expectations.suites import live
 from include.counting import CountKey, CountSettings
 from include.log_hours import Hour

@@ -1,1 +1,1 @@
-"""What DAGs and jobs share: words, settings, table declarations, arguments. Free of pyspark."""
+"""What two of DAGs, jobs, plugins and ops share: settings, table declarations, arguments. Free of pyspark."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour, HourRange
@@ -65,3 +66,17 @@ def exit_with(main: Callable[[], None]) -> None:
     except ClickmillError as error:
         print(f"{'wrong arguments' if isinstance(error, UsageError) else 'failed'}: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+
+
+def arguments_of_run(params: Mapping[str, Any], partition_key: str | None) -> JobArguments:
+    """The form's ``from`` and ``to`` where they are given, else the run's own partition.
+
+    Raises:
+        UsageError: if neither is there.
+    """
+    start, end = params.get("from"), params.get("to")
+    if start or end:
+        return JobArguments.of(params["source"], start, end)
+    if partition_key:
+        return JobArguments.of(params["source"], None, None, hour=partition_key)
+    raise UsageError("this run has no partition: fill in from and to when you trigger it by hand")

@@ -17,10 +17,12 @@ from include.buckets import MAX_BUCKETS
 from include.check_settings import THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
 from include.counting import CountKey, CountSettings, counts_by_key
 from include.errors import UsageError
-from include.history import SchemaDriftSettings, VolumeSettings
+from include.usual_range import SchemaDriftSettings, VolumeSettings
 
 Model = TypeVar("Model", bound=BaseModel)
 REPOSITORY = Path(__file__).resolve().parent.parent
+#: The page of the published counts, in the folder of reports.
+REPORT_FILE = "report.html"
 #: Settings of an earlier version, and the thresholds that they are now.
 FORMER_THRESHOLDS = {
     "max_top_key_share": "top_url_share",

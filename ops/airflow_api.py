@@ -15,7 +15,7 @@ from typing import Any
 
 from include.log_hours import Hour
 from ops.home import OpsError
-from ops.services import Services
+from ops.services.running import Services
 
 PAGE = 100
 PATIENCE_SECONDS = 30

@@ -18,8 +18,10 @@ from confluent_kafka.admin import AdminClient
 
 from ops.bootstrap import BROKER_JARS_LOCK, JAR_FOLDERS, REPOSITORY, find_java
 from ops.home import OpsError, find_home
-from ops.ports import PortChooser
-from ops.services import BROKER, broker_file, runs_beside, start_beside, stop_beside
+from ops.services.beside import runs_beside, start_beside, stop_beside
+from ops.services.ports import PortChooser
+from ops.services.programs import BROKER
+from ops.services.running import broker_file
 
 HEAP = "512m"
 START_SECONDS = 60.0

@@ -6,7 +6,7 @@ import shutil
 import sys
 
 from ops.home import OpsError, find_home
-from ops.services import stop
+from ops.services.stop import stop
 
 
 def clean() -> str:

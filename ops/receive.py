@@ -23,8 +23,9 @@ from include.errors import ClickmillError, UsageError
 from include.settings import Settings
 from include.sources import Source, load_sources
 from ops.home import OpsError, find_home
-from ops.receiver import Receiver
-from ops.services import RECEIVER, start_beside, stop_beside
+from ops.receiver.receiver import Receiver
+from ops.services.beside import start_beside, stop_beside
+from ops.services.programs import RECEIVER
 
 START_SECONDS = 30.0
 

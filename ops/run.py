@@ -20,14 +20,15 @@ from rich.console import Console
 from include.errors import ClickmillError
 from include.landing import SUCCESS, hour_folder, hour_of_folder
 from include.log_hours import Hour, HourRange, contiguous
-from include.report import REPORT_FILE
-from include.settings import Settings
+from include.settings import REPORT_FILE, Settings
 from include.sources import load_sources
 from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi, HourRun
 from ops.backfill import Failure, choose_display, run_hours
 from ops.bootstrap import REPOSITORY
 from ops.home import Home, OpsError, find_home
-from ops.services import Services, start, status
+from ops.services.running import Services
+from ops.services.start import start
+from ops.services.stop import status
 
 SAMPLE_SOURCE = "web"
 SAMPLE_START = Hour.parse("2026-03-01T00")

@@ -28,15 +28,17 @@ from rich.console import Console
 from rich.live import Live
 
 from include.errors import ClickmillError
-from include.kafka import topic_of
 from include.settings import Settings
 from include.sources import ClickSockets, KafkaTopic, Source, choose_sources, stream_of
-from include.stream_state import stream_state
+from include.streams.kafka import topic_of
 from ops.bootstrap import REPOSITORY
 from ops.broker import start_broker, stop_broker
 from ops.home import Home, OpsError, find_home
 from ops.receive import is_received
-from ops.services import last_lines, start, status, stop
+from ops.services.logs import last_lines
+from ops.services.start import start
+from ops.services.stop import status, stop
+from ops.stream_state import stream_state
 from ops.stream_view import render
 
 DEFAULT_SOURCE = "web_stream"

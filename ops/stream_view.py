@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from include.counting import key_label
-from include.stream_state import StreamState
 from include.texts import as_count
+from ops.stream_state import StreamState
 
 _NAMES = {"clicks": "clicks", "url": "counts by URL", "country_code": "counts by country"}
 

@@ -10,7 +10,7 @@ By default no click moves: tasks count those that they read, and their counts ar
 advice is for counts that need a key's clicks in one place or order.
 
 With --measure the clicks are counted by each of them too, and what that took is shown beside the expectation. With
---json the same figures are printed as JSON; their names are in include/grouping_advice.py, as_json.
+--json the same figures are printed as JSON; their names are in spark_jobs/grouping/advice.py, as_json.
 """
 
 from __future__ import annotations
@@ -24,11 +24,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from rich.console import Console
 
-from include.advice_page import render_advice
-from include.advice_results import print_advice
 from include.counting import CountKey, CountSettings
 from include.errors import ClickmillError, UsageError
-from include.grouping_advice import (
+from include.job_arguments import JobArguments, exit_with, job_parser
+from include.pages.render import write_page
+from include.settings import Settings
+from include.sources import choose_sources
+from include.tables import CLICKS
+from spark_jobs.aggregate.groupings import GlobalGrouping, Grouping, grouping_of
+from spark_jobs.engine.session import core_count, spark_session
+from spark_jobs.engine.steps import step
+from spark_jobs.grouping.advice import (
     GROUPINGS,
     INSTANCE_COUNTS,
     KEYS,
@@ -43,18 +49,12 @@ from include.grouping_advice import (
     salting,
     with_measurements,
 )
-from include.job_arguments import JobArguments, exit_with, job_parser
-from include.pages import write_page
-from include.settings import Settings
-from include.sources import choose_sources
-from include.tables import CLICKS
-from spark_jobs.count_measurements import measure_counts
-from spark_jobs.io import Lake, files_kept_whole, log_hours_predicate
-from spark_jobs.session import core_count, spark_session
-from spark_jobs.steps import step
-from spark_jobs.touched_hours import touched_click_hours
-from spark_jobs.transforms.groupings import GlobalGrouping, Grouping, grouping_of
-from spark_jobs.transforms.measure_dealing import key_distribution, loads
+from spark_jobs.grouping.advice_page import render_advice
+from spark_jobs.grouping.dealing import key_distribution, loads
+from spark_jobs.grouping.shown_advice import print_advice
+from spark_jobs.grouping.timing import measure_counts
+from spark_jobs.ingest.touched_hours import touched_click_hours
+from spark_jobs.lake.lake import Lake, files_kept_whole, log_hours_predicate
 
 _OWN_NUMBER = ("fifo", "global")
 

@@ -18,14 +18,14 @@ from include.job_arguments import JobArguments, exit_with
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS, GROUPING_METRICS
-from spark_jobs.co_partitioning import co_partitioned_tables, require_co_partitioned
-from spark_jobs.grouping_metrics import GroupingMetrics
-from spark_jobs.io import Lake, click_hours_predicate, files_kept_whole
-from spark_jobs.shell import run_from_shell
-from spark_jobs.stream_accounting import settled_clicks
-from spark_jobs.touched_hours import touched_click_hours
-from spark_jobs.transforms.count_clicks import complete_counts, count_per_instance
-from spark_jobs.transforms.groupings import FieldsGrouping, FifoGrouping, Grouping, grouping_of
+from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, require_co_partitioned
+from spark_jobs.aggregate.count import complete_counts, count_per_instance
+from spark_jobs.aggregate.groupings import FieldsGrouping, FifoGrouping, Grouping, grouping_of
+from spark_jobs.aggregate.load import GroupingMetrics
+from spark_jobs.engine.command import run_from_shell
+from spark_jobs.ingest.settle import settled_clicks
+from spark_jobs.ingest.touched_hours import touched_click_hours
+from spark_jobs.lake.lake import Lake, click_hours_predicate, files_kept_whole
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:

@@ -14,9 +14,9 @@ from include.errors import QualityError, UsageError
 from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
 from include.tables import Table
-from spark_jobs.co_partitioning import co_partitioned_tables, differences
-from spark_jobs.io import Lake
-from spark_jobs.session import spark_session
+from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, differences
+from spark_jobs.engine.session import spark_session
+from spark_jobs.lake.lake import Lake
 
 
 def run(spark: SparkSession, settings: Settings, tables: Sequence[Table]) -> list[str]:

@@ -14,17 +14,18 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from include.errors import ClickmillError, NotHeldError, UsageError
+from include.holds import DECISIONS, HELD, ClickHourState, OtherCountsError, event_row
 from include.job_arguments import OneLineParser, exit_with
 from include.log_hours import Hour
-from include.publication import DECISIONS, HELD, ClickHourState, OtherCountsError, event_row
-from include.report import write_report
 from include.settings import Settings
-from spark_jobs.io import Lake
-from spark_jobs.publication import click_hour_states, new_run_id, publish_hours, say_held
-from spark_jobs.quality_log import append_results
-from spark_jobs.report_data import read_report_data
-from spark_jobs.session import spark_session
-from spark_jobs.touched_hours import log_hours_touching
+from spark_jobs.engine.session import spark_session
+from spark_jobs.ingest.touched_hours import log_hours_touching
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.publish_hours import publish_hours
+from spark_jobs.publish.report import write_report
+from spark_jobs.publish.report_data import read_report_data
+from spark_jobs.quality.held_hours import click_hour_states, new_run_id, say_held
+from spark_jobs.quality.results import append_results
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,17 @@ from pyspark.sql import SparkSession
 
 from include.errors import ClickmillError
 from include.job_arguments import JobArguments, exit_with, job_parser
-from include.pages import write_page
-from include.plan_topology import RanStage, is_internal, read_query
+from include.pages.render import write_page
 from include.settings import Settings
 from include.sources import choose_sources
-from include.spark_plan import read_plan
-from include.task_assignment import assign, worker_names
-from include.topology import JobTopology, QueryTopology, as_json, describe
-from include.topology_page import render_topology
-from spark_jobs.session import spark_session
-from spark_jobs.spark_status import SparkStatus
-from spark_jobs.steps import SEPARATOR, step
+from spark_jobs.engine.session import spark_session
+from spark_jobs.engine.spark_status import SparkStatus
+from spark_jobs.engine.steps import SEPARATOR, step
+from spark_jobs.topology.model import JobTopology, QueryTopology, as_json, describe
+from spark_jobs.topology.plan import read_plan
+from spark_jobs.topology.read_plan import RanStage, is_internal, read_query
+from spark_jobs.topology.task_assignment import assign, worker_names
+from spark_jobs.topology.topology_page import render_topology
 
 JOBS = ("ingest_clicks", "aggregate_clicks", "validate_clicks", "publish_clicks")
 _SINKS = {"write ": "table ", "append to ": "table ", "stage ": "staged "}

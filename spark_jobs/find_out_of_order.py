@@ -16,9 +16,9 @@ from include.job_arguments import JobArguments, OneLineParser, exit_with
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS, OUT_OF_ORDER_KEYS
-from spark_jobs.io import Lake, log_hours_predicate, quoted
-from spark_jobs.shell import run_from_shell
-from spark_jobs.transforms.out_of_order import find_out_of_order
+from spark_jobs.engine.command import run_from_shell
+from spark_jobs.ingest.out_of_order import find_out_of_order
+from spark_jobs.lake.lake import Lake, log_hours_predicate, quoted
 
 _LISTED = 10
 

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from include.job_arguments import JobArguments, OneLineParser, exit_with
 from include.settings import Settings
 from include.sources import Source, choose_sources
+from spark_jobs.engine.command import run_from_shell
+from spark_jobs.ingest.settle import described, settle
 from spark_jobs.ingest.source_ingest import Ingested, SourceIngest
-from spark_jobs.io import Lake
-from spark_jobs.shell import run_from_shell
-from spark_jobs.stream_accounting import described, settle
+from spark_jobs.lake.lake import Lake
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, allow_missing: bool = False) -> list[str]:

@@ -17,12 +17,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, cast
 
-from include.click_time import FIRST_HOUR, HourOfLine, hour_reader
 from include.errors import ClickmillError, UsageError
 from include.job_arguments import OneLineParser, exit_with
 from include.log_hours import Hour, contiguous
 from include.settings import Settings
 from include.sources import Source, load_sources
+from spark_jobs.ingest.click_time import FIRST_HOUR, HourOfLine, hour_reader
 from spark_jobs.ingest.cut_lines import cut_at_lines
 from spark_jobs.ingest.decompress import SUFFIXES, DamagedFileError, decompressed
 from spark_jobs.ingest.landed_logs import DIGESTS, Landed, landed_logs

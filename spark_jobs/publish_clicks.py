@@ -15,17 +15,18 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from include.errors import QualityError
+from include.holds import PUBLISHED, ClickHourState, event_row
 from include.job_arguments import JobArguments, exit_with
-from include.publication import PUBLISHED, ClickHourState, event_row
-from include.report import write_report
 from include.settings import Settings
 from include.sources import choose_sources
-from spark_jobs.io import Lake
-from spark_jobs.publication import click_hour_states, hold_failing, new_run_id, publish_hours
-from spark_jobs.quality_log import append_results
-from spark_jobs.report_data import read_report_data
-from spark_jobs.shell import run_from_shell
-from spark_jobs.touched_hours import touched_click_hours
+from spark_jobs.engine.command import run_from_shell
+from spark_jobs.ingest.touched_hours import touched_click_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.publish_hours import publish_hours
+from spark_jobs.publish.report import write_report
+from spark_jobs.publish.report_data import read_report_data
+from spark_jobs.quality.held_hours import click_hour_states, hold_failing, new_run_id
+from spark_jobs.quality.results import append_results
 
 
 @dataclass(frozen=True)

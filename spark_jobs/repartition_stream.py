@@ -16,8 +16,8 @@ from include.errors import ClickmillError, UsageError
 from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
 from include.sources import Source, choose_sources, stream_of
-from spark_jobs.stream_checkpoint import StreamCheckpoint
-from spark_jobs.stream_writer import STREAM_CONF
+from spark_jobs.stream.checkpoint import StreamCheckpoint
+from spark_jobs.stream.writer import STREAM_CONF
 
 MOST_PARTITIONS = 1024
 

@@ -15,10 +15,10 @@ from include.buckets import MAX_BUCKETS, PARTITIONER, Layout
 from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
 from include.tables import BUCKETS_PROPERTY, PARTITIONER_PROPERTY, Table
-from spark_jobs.co_partitioning import co_partitioned_tables, layout_differences, row_differences
-from spark_jobs.io import Lake
-from spark_jobs.session import spark_session
-from spark_jobs.transforms.groupings import FieldsGrouping
+from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, layout_differences, row_differences
+from spark_jobs.aggregate.groupings import FieldsGrouping
+from spark_jobs.engine.session import spark_session
+from spark_jobs.lake.lake import Lake
 
 
 def run(spark: SparkSession, settings: Settings, buckets: int) -> list[str]:

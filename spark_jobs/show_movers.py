@@ -12,12 +12,12 @@ from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
 from include.tables import CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
 from include.texts import as_printable
-from spark_jobs.co_partitioning import co_partitioned_tables, require_co_partitioned
-from spark_jobs.io import Lake
-from spark_jobs.session import spark_session
-from spark_jobs.steps import step
-from spark_jobs.transforms.groupings import FieldsGrouping
-from spark_jobs.transforms.movers import biggest, clicks_per_url, movers
+from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, require_co_partitioned
+from spark_jobs.aggregate.groupings import FieldsGrouping
+from spark_jobs.aggregate.movers import biggest, clicks_per_url, movers
+from spark_jobs.engine.session import spark_session
+from spark_jobs.engine.steps import step
+from spark_jobs.lake.lake import Lake
 
 ONE_DAY = timedelta(days=1)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.console import Console
 
 from include.job_arguments import OneLineParser, exit_with
-from include.results import print_results
 from include.settings import Settings
-from spark_jobs.io import Lake
-from spark_jobs.report_data import read_report_data
-from spark_jobs.session import spark_session
+from spark_jobs.engine.session import spark_session
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.report_data import read_report_data
+from spark_jobs.publish.shown_results import print_results
 
 
 def main() -> None:

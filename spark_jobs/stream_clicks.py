@@ -25,16 +25,17 @@ from include.errors import ClickmillError, UsageError
 from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
 from include.sources import Source, choose_streamed
-from include.stream_dependence import Dependence, dependences, require_fit
-from include.stream_supervision import say_alive
-from spark_jobs import stream_live, stream_query
-from spark_jobs.io import Lake
-from spark_jobs.session import spark_session
-from spark_jobs.steps import at_once
-from spark_jobs.stream_checkpoint import StreamCheckpoint
-from spark_jobs.stream_failure import failure_of, is_of_another_start, is_of_other_state
-from spark_jobs.stream_input import input_of
-from spark_jobs.stream_progress import ProgressLog, QueryName, keep
+from spark_jobs.engine.session import spark_session
+from spark_jobs.engine.steps import at_once
+from spark_jobs.lake.lake import Lake
+from spark_jobs.stream import live as stream_live
+from spark_jobs.stream import query as stream_query
+from spark_jobs.stream.checkpoint import StreamCheckpoint
+from spark_jobs.stream.compatibility import Dependence, dependences, require_fit
+from spark_jobs.stream.failure import failure_of, is_of_another_start, is_of_other_state
+from spark_jobs.stream.input import input_of
+from spark_jobs.stream.progress import ProgressLog, QueryName, keep
+from spark_jobs.stream.supervision import say_alive
 
 #: How often the queries are asked what they have done, and more often if they are to end by themselves.
 POLL_SECONDS = 1.0

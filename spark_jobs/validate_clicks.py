@@ -10,7 +10,7 @@ under reports/data_docs/. Results and pages that are older than config/pipeline.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -19,62 +19,30 @@ import orjson
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from expectations.frames import Facts, click_hour_frame, grouping_frame, log_hour_frame
 from expectations.history import judge_history
 from expectations.judge import Outcome, judge
 from expectations.live import judge_live
-from expectations.metrics import Facts, click_hour_frame, grouping_frame, log_hour_frame
 from expectations.suites import click_hour_checks, grouping_checks, log_hour_checks
 from include.buckets import Layout
 from include.counting import counted_tables
 from include.errors import QualityError
 from include.job_arguments import JobArguments, exit_with, job_parser
-from include.log_hours import Hour
-from include.publication import ClickHourState
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.tables import Table
-from spark_jobs.io import Lake
-from spark_jobs.publication import arguments_for, click_hour_states, hold_failing, new_run_id
-from spark_jobs.quality_examples import Place, find_examples, place_of
-from spark_jobs.quality_facts import measure
-from spark_jobs.quality_log import append_results, remove_old_results
-from spark_jobs.session import spark_session
-from spark_jobs.touched_hours import TouchedHours, touched_click_hours
-from spark_jobs.validation_summary import as_json, print_validation
+from spark_jobs.engine.session import spark_session
+from spark_jobs.ingest.touched_hours import TouchedHours, touched_click_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.quality.examples import find_examples
+from spark_jobs.quality.facts import measure
+from spark_jobs.quality.held_hours import arguments_for, click_hour_states, hold_failing, new_run_id
+from spark_jobs.quality.results import append_results, remove_old_results
+from spark_jobs.quality.summary import as_json, print_validation
+from spark_jobs.quality.validation import Validation
 
 #: A task's log, and an error, name so many failures; all are in ``quality_results``.
 MOST_FAILURES = 200
-
-
-@dataclass(frozen=True)
-class Validation:
-    """What one run found: the ``outcomes`` of all checks, and ``examples`` of the rows behind those that failed."""
-
-    run_id: str
-    validated_at: datetime
-    arguments: JobArguments
-    touched: TouchedHours
-    outcomes: list[Outcome]
-    examples: Mapping[Place, list[str]]
-    seconds: float
-    data_docs: Path
-    newly_held: Mapping[Hour, ClickHourState] = field(default_factory=dict)
-
-    @property
-    def critical_failures(self) -> list[Outcome]:
-        """What stops publishing."""
-        return [outcome for outcome in self.outcomes if outcome.is_critical_failure]
-
-    @property
-    def warnings(self) -> list[Outcome]:
-        """What is published all the same."""
-        return [outcome for outcome in self.outcomes if outcome.has_failed and not outcome.is_critical_failure]
-
-    def examples_of(self, outcome: Outcome) -> list[str]:
-        """At most 20 rows or fields, as text, that are to blame for a failure."""
-        if not outcome.has_failed:
-            return []
-        return list(outcome.examples) or self.examples.get(place_of(outcome), [])
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:

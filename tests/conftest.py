@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling
     from xdist.workermanage import WorkerController
 
-    from ops.services import Services
+    from ops.services.running import Services
 
 #: The services of this run, whether they have been started or not.
 SHARED = pytest.StashKey[SharedServices]()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ops.ports import PortChooser
+from ops.services.ports import PortChooser
 
 _claims = PortChooser({})
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from include.settings import REPOSITORY, Settings
 from include.sources import load_sources
-from ops.receiver import Receiver
+from ops.receiver.receiver import Receiver
 
 PATIENCE = 60
 

@@ -15,7 +15,9 @@ from pathlib import Path
 from filelock import FileLock
 
 from ops.home import Home
-from ops.services import Services, start, stop
+from ops.services.running import Services
+from ops.services.start import start
+from ops.services.stop import stop
 from tests.spark_server import SparkServer
 
 NOTIFICATIONS = """

@@ -18,7 +18,9 @@ import pytest
 
 from ops.bootstrap import REPOSITORY, find_java
 from ops.home import Home, load_secrets
-from ops.services import Ports, find_spark_home, marked_processes, render_settings, service_environment
+from ops.services.environment import find_spark_home, render_settings, service_environment
+from ops.services.running import Ports
+from ops.services.supervisor import marked_processes
 from tests.ports import claimed_port
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ def open_session(remote: str) -> Iterator[SparkSession]:
         environment.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
         from pyspark.sql import SparkSession
 
-        from spark_jobs.session import configure
+        from spark_jobs.engine.session import configure
 
         session = configure(SparkSession.builder.remote(remote).create())
         try:

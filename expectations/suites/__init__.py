@@ -1,4 +1,4 @@
-"""What must hold, by suite; here put together by the frame that is judged (``expectations/metrics.py``)."""
+"""What must hold, by suite; here put together by the frame that is judged (``expectations/frames.py``)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from expectations.checks import WARNING, Check, zero
 from expectations.findings import Finding, Partition
-from expectations.metrics import Facts
+from expectations.frames import Facts
 from include.counting import CountKey, CountSettings, key_label, live_count_table
 from include.log_hours import Hour
 

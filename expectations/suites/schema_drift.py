@@ -1,6 +1,7 @@
 """Suite ``schema_drift``: a JSON source's fields against those of its earlier log hours.
 
-Fields are those of a sample of the lines (``include/json_fields.py``). Lines of access logs have none, and no outcome.
+Fields are those of a sample of the lines (``spark_jobs/ingest/json_fields.py``). Lines of access logs have none, and no
+outcome.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Any
 
 from expectations.checks import WARNING, Check, zero
 from expectations.findings import NOT_ENOUGH_HISTORY, Finding, Findings, Partition
-from expectations.metrics import Facts
-from include.history import SchemaDriftSettings, hours_looked_at
+from expectations.frames import Facts
 from include.log_hours import Hour
 from include.sources import Source
 from include.tables import INGEST_ACCOUNTING
 from include.texts import as_printable
+from include.usual_range import SchemaDriftSettings, hours_looked_at
 
 #: A field is gone when it is in none of the lines, and by its usual share would be in so many: in none of them by
 #: chance once in e^10 times, if lines have it independently of each other.

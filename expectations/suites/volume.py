@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from expectations.checks import CRITICAL, WARNING, Check, between
 from expectations.findings import NOT_ENOUGH_HISTORY, Finding, Findings, Partition
-from expectations.metrics import Facts
-from include.history import VolumeSettings, same_hour_before, usual_range
+from expectations.frames import Facts
 from include.log_hours import Hour
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, INGEST_ACCOUNTING, Table
+from include.usual_range import VolumeSettings, same_hour_before, usual_range
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,14 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Resp
 from sqlalchemy import select
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from include import quality_pages
 from include.errors import UsageError
-from include.launch import arguments_of_run
+from include.job_arguments import arguments_of_run
 from include.log_hours import Hour, HourRange
 from include.quality_index import QualityIndex, open_index
-from include.quality_pages import Filters, Links
-from include.quarantine_samples import read_quarantine
 from include.settings import Settings
+from plugins.data_quality import pages
+from plugins.data_quality.pages import Filters, Links
+from plugins.data_quality.quarantine import read_quarantine
 
 log = logging.getLogger("clickmill.data_quality")
 
@@ -62,7 +62,7 @@ def read_index(request: Request) -> Iterator[QualityIndex]:
         yield index
 
 
-def runs_of_hour(session: SessionDep, hour: str) -> Sequence[quality_pages.DagRun]:
+def runs_of_hour(session: SessionDep, hour: str) -> Sequence[pages.DagRun]:
     """The newest runs of clicks_hourly over this log hour's partition."""
     found = session.scalars(
         select(DagRun)
@@ -70,11 +70,11 @@ def runs_of_hour(session: SessionDep, hour: str) -> Sequence[quality_pages.DagRu
         .order_by(DagRun.run_after.desc(), DagRun.id.desc())
         .limit(MOST_RUNS)
     )
-    return [quality_pages.DagRun(run.dag_id, run.run_id, str(run.state)) for run in found]
+    return [pages.DagRun(run.dag_id, run.run_id, str(run.state)) for run in found]
 
 
 Index = Annotated[QualityIndex, Depends(read_index)]
-Runs = Annotated[Sequence[quality_pages.DagRun], Depends(runs_of_hour)]
+Runs = Annotated[Sequence[pages.DagRun], Depends(runs_of_hour)]
 router = APIRouter()
 
 
@@ -83,14 +83,14 @@ def overview(
     request: Request, index: Index, first: str = "", last: str = "", source: str = "", table: str = ""
 ) -> Response:
     """What needs attention, and the grid of hours."""
-    return _answer(quality_pages.render_overview(index, Filters.of(first, last, source, table), _links(request)))
+    return _answer(pages.render_overview(index, Filters.of(first, last, source, table), _links(request)))
 
 
 @router.get("/hours/{hour}")
 def one_hour(request: Request, index: Index, runs: Runs, hour: str, source: str = "") -> Response:
     """An hour, as log hour and as click hour."""
     at = Hour.parse(hour)
-    page = quality_pages.render_hour(
+    page = pages.render_hour(
         index,
         str(at),
         _links(request),
@@ -110,10 +110,10 @@ def metric(
     suite: str,
     check: str,
     series: str = "",
-    days: Annotated[int, Query(ge=1, le=max(quality_pages.METRIC_DAYS))] = quality_pages.METRIC_DAYS[0],
+    days: Annotated[int, Query(ge=1, le=max(pages.METRIC_DAYS))] = pages.METRIC_DAYS[0],
 ) -> Response:
     """The history of a check's values."""
-    page = quality_pages.render_metric(index, suite, check, series, days, _links(request))
+    page = pages.render_metric(index, suite, check, series, days, _links(request))
     if page is None:
         raise HTTPException(404, f"There is no result of the check {check} of {suite} {series}".rstrip() + ".")
     return _answer(page)
@@ -128,7 +128,7 @@ def run(request: Request, session: SessionDep, dag_id: str, run_id: str) -> Resp
     links, hours = _links(request), _hours_of(found)
     if hours is None:
         sentence = f"The run {run_id} of {dag_id} has no partition that Clickmill knows."
-        return _answer(quality_pages.render_message(links, "This run is of no hour", sentence))
+        return _answer(pages.render_message(links, "This run is of no hour", sentence))
     if len(hours) == 1:
         return RedirectResponse(links.hour(str(hours.start)), 303)
     return RedirectResponse(links.days(hours), 303)
@@ -180,7 +180,7 @@ def _refused(request: Request, error: Exception) -> Response:
     titles = {401: "Not logged in", 403: "Not for you to see", 404: "Not found"}
     sentence = "Log in to Airflow, then load this page again." if error.status_code == 401 else str(error.detail)
     title = titles.get(error.status_code, "That did not work")
-    return _answer(quality_pages.render_message(_links(request), title, sentence), error.status_code)
+    return _answer(pages.render_message(_links(request), title, sentence), error.status_code)
 
 
 def _wrong(request: Request, error: Exception) -> Response:
@@ -188,12 +188,12 @@ def _wrong(request: Request, error: Exception) -> Response:
         sentences = [f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" for wrong in error.errors()]
     else:
         sentences = [str(error)]
-    return _answer(quality_pages.render_message(_links(request), "That cannot be shown", *sentences), 400)
+    return _answer(pages.render_message(_links(request), "That cannot be shown", *sentences), 400)
 
 
 def _unreadable(request: Request, error: Exception) -> Response:
     log.error("the index cannot be read", exc_info=error)
-    page = quality_pages.render_message(
+    page = pages.render_message(
         _links(request),
         "The index cannot be read",
         f"{_settings(request).quality_index} could not be read or brought up to quality_results; the API "

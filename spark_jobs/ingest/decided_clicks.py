@@ -10,10 +10,10 @@ from pyspark.sql import functions as F
 
 from include.log_hours import Hour
 from include.tables import CLICKS, DUPLICATE_CLICKS
+from spark_jobs.ingest.clicks import build_clicks
 from spark_jobs.ingest.duplicates import log_hour_number
-from spark_jobs.io import Lake
-from spark_jobs.transforms.account_for_lines import OUTCOME, count_outcomes
-from spark_jobs.transforms.build_clicks import build_clicks
+from spark_jobs.ingest.outcomes import OUTCOME, count_outcomes
+from spark_jobs.lake.lake import Lake
 
 _FIRST_LOG_HOUR = ("first_log_date", "first_log_hour")
 _PLACE = ["log_date", "log_hour", "file", "line"]

@@ -22,16 +22,16 @@ from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import Source
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, UNFINISHED_INGESTS, Table
-from spark_jobs.delta_files import has_log_hours
-from spark_jobs.hour_account import HourAccount, accounts_of, recounted
+from spark_jobs.engine.steps import at_once, step
+from spark_jobs.ingest.account import HourAccount, accounts_of, recounted
 from spark_jobs.ingest.arrivals import LineParser
+from spark_jobs.ingest.clicks import quarantine
 from spark_jobs.ingest.decided_clicks import DecidedClicks, stored_arrivals, stored_as_decided
 from spark_jobs.ingest.duplicates import decide_duplicates, log_hour_number
+from spark_jobs.ingest.sampled_lines import LOG_HOUR, line_shapes
 from spark_jobs.ingest.spark_arrivals import ARRIVALS_OF_SPARK, StagedArrivals, reason_of, stage_arrivals
-from spark_jobs.io import Lake, log_hours_predicate
-from spark_jobs.steps import at_once, step
-from spark_jobs.transforms.build_clicks import quarantine
-from spark_jobs.transforms.sample_lines import LOG_HOUR, line_shapes
+from spark_jobs.lake.data_files import has_log_hours
+from spark_jobs.lake.lake import Lake, log_hours_predicate
 
 #: A row of ``ingest_accounting`` or ``unfinished_ingests``.
 Account = Mapping[str, Any]

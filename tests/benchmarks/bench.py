@@ -29,7 +29,9 @@ from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from ops.airflow_api import AirflowApi
 from ops.backfill import run_hours
-from ops.services import Services, start, stop
+from ops.services.running import Services
+from ops.services.start import start
+from ops.services.stop import stop
 from samples.sample_logs import SampleSpec, make_sample
 from tests.benchmarks import duckdb_pipeline
 from tests.end_to_end.silent_display import Silent
@@ -109,7 +111,7 @@ def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> 
     from pyspark.sql import SparkSession
 
     from spark_jobs import aggregate_clicks, ingest_clicks
-    from spark_jobs.session import configure
+    from spark_jobs.engine.session import configure
 
     settings = replace(Settings.from_environment({}), home=home / "bench")
     lines = make_landing(settings.landing, 4, clicks)
@@ -157,9 +159,9 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
     from pyspark.sql import SparkSession
 
     from spark_jobs import aggregate_clicks, ingest_clicks, validate_clicks
-    from spark_jobs.session import configure
-    from spark_jobs.spark_status import SparkStatus
-    from spark_jobs.steps import step
+    from spark_jobs.engine.session import configure
+    from spark_jobs.engine.spark_status import SparkStatus
+    from spark_jobs.engine.steps import step
 
     settings = replace(Settings.from_environment({}), home=home / "quality")
     lines = make_landing(settings.landing, 4, clicks)
@@ -195,8 +197,8 @@ def measuring(home: Path, services: Services, clicks: int, rounds: int) -> None:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_jobs import aggregate_clicks, ingest_clicks
-    from spark_jobs.grouping_metrics import GroupingMetrics
-    from spark_jobs.session import configure
+    from spark_jobs.aggregate.load import GroupingMetrics
+    from spark_jobs.engine.session import configure
 
     class NotMeasured(GroupingMetrics):
         def observe(self, counts: DataFrame, operator: str, key: str, grouping: object) -> DataFrame:
@@ -235,7 +237,7 @@ def memory(home: Path) -> None:
     from pyspark.sql import SparkSession
 
     from spark_jobs import aggregate_clicks, ingest_clicks
-    from spark_jobs.session import configure
+    from spark_jobs.engine.session import configure
 
     for hours in (4, 24):
         place = home / f"memory-{hours}"

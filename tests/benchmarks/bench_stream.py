@@ -26,9 +26,11 @@ from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table
 
-from include.kafka import topic_of
+from include.streams.kafka import topic_of
 from include.tables import CLICKS, STREAM_BATCHES, STREAM_PROGRESS
-from ops.services import Services, start, stop
+from ops.services.running import Services
+from ops.services.start import start
+from ops.services.stop import stop
 from samples.live_clicks import LiveClicks
 from tests.jobs.temporary_lake import click, make_settings
 from tests.stream.kafka_broker import KafkaBroker
@@ -113,7 +115,7 @@ class Reader(threading.Thread):
 
 def latency(home: Path, spark: Any, broker: KafkaBroker, rate: float, length: float) -> str:
     """Seconds from producing a click to its being readable, at that rate; the first third is left out as the start."""
-    from spark_jobs import stream_query
+    from spark_jobs.stream import query as stream_query
 
     lake = make_lake(home, spark, broker, 4)
     topic = topic_of(lake.source).model_copy(update={"trigger_seconds": 0.0})
@@ -153,7 +155,7 @@ def main() -> None:
     """Run both parts."""
     from pyspark.sql import SparkSession
 
-    from spark_jobs.session import configure
+    from spark_jobs.engine.session import configure
 
     clicks = int(os.environ.get("BENCH_CLICKS", "1000000"))
     partitions = [int(number) for number in os.environ.get("BENCH_PARTITIONS", "1,2,4,8").split(",")]

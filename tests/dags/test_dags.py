@@ -17,9 +17,9 @@ from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import DagRunInfo
 
 from include.errors import UsageError
-from include.launch import arguments_of_run
+from include.job_arguments import arguments_of_run
 from include.settings import REPOSITORY
-from ops.services import AIRFLOW_DEFAULTS
+from ops.services.environment import AIRFLOW_DEFAULTS
 
 DAG_FILES = sorted((REPOSITORY / "dags").glob("*.py"))
 SLOW = ("pyspark", "great_expectations", "delta", "pandas", "pygal", "matplotlib")

@@ -18,7 +18,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support import expected_conditions as expected
 from selenium.webdriver.support.ui import WebDriverWait
 
-from ops.services import Services
+from ops.services.running import Services
 
 PATIENCE_SECONDS = 120
 WIDE, PHONE = (1280, 900), (390, 844)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ops.home import Home
-from ops.services import AIRFLOW, TRIGGERER, Supervisor
+from ops.services.programs import AIRFLOW, TRIGGERER
+from ops.services.supervisor import Supervisor
 from tests.conftest import SERVICES
 
 _HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ import time
 from include.quality_index import open_index
 from include.settings import REPOSITORY, Settings
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi
-from ops.services import running_services
+from ops.services.running import running_services
 from tests.end_to_end.browser import PHONE, Browser, browse, find_chromium
 
 IMAGES = REPOSITORY / "docs" / "images"

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from include.settings import REPOSITORY, Settings
-from include.stream_state import stream_state
 from ops.home import find_home
 from ops.stream import DEFAULT_SOURCE, left_behind
+from ops.stream_state import stream_state
 from ops.stream_view import render
 
 PICTURE = REPOSITORY / "docs" / "images" / "stream.svg"

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from include.log_hours import Hour
 from include.settings import Settings
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi
-from ops.services import Services
-from spark_jobs.io import Lake
-from spark_jobs.quality_log import append_results
+from ops.services.running import Services
+from spark_jobs.lake.lake import Lake
+from spark_jobs.quality.results import append_results
 from tests.end_to_end.browser import PHONE, WIDE, Browser, Chromium, browse, find_chromium
 from tests.quality_rows import Row, event, validated_hours
 

@@ -19,7 +19,9 @@ from include.sources import load_sources
 from ops.airflow_api import AirflowApi
 from ops.broker import start_broker, stop_broker
 from ops.home import find_home
-from ops.services import BROKER, Services, Supervisor
+from ops.services.programs import BROKER
+from ops.services.running import Services
+from ops.services.supervisor import Supervisor
 from ops.stream import end, left_behind, make_topic
 from samples.live_clicks import LiveClicks
 from tests.jobs.temporary_lake import SOURCES

@@ -15,7 +15,7 @@ from include.tables import Table
 #: The methods of ``Lake`` that change rows, in one commit each. What makes, completes or compacts a table is none.
 _COMMITTING = ("replace", "replace_all", "append", "append_rows", "replace_rows", "merge_click_hours")
 #: Who does several commits at the same time.
-_AT_ONCE = ("spark_jobs.ingest.source_ingest", "spark_jobs.publication")
+_AT_ONCE = ("spark_jobs.ingest.source_ingest", "spark_jobs.publish.publish_hours")
 
 
 class Killed(BaseException):
@@ -29,7 +29,7 @@ def after_each_commit(then: Callable[[str], None], first: int = 0) -> Iterator[N
     What is done at the same time is done one after the other here, beginning with the piece of number ``first``: with
     every ``first``, up to three commits are cut off in each way in which some have been made and others not.
     """
-    from spark_jobs.io import Lake
+    from spark_jobs.lake.lake import Lake
 
     is_dead = False
 

@@ -194,7 +194,7 @@ def _publish_and(plant_in: Callable[[TemporaryLake, Hour], None]) -> Callable[[T
     """Publish the hour, say so, and plant the fault after that."""
 
     def plant(lake: TemporaryLake, hour: Hour) -> None:
-        from spark_jobs.io import Lake, click_hours_predicate
+        from spark_jobs.lake.lake import Lake, click_hours_predicate
 
         stored = Lake(lake.spark, lake.settings)
         for computed, published in AGGREGATES.items():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
-from include.topology import JobTopology, describe
+from spark_jobs.topology.model import JobTopology, describe
 from tests.jobs.temporary_lake import TemporaryLake, click, make_settings
 
 if TYPE_CHECKING:
@@ -74,8 +74,9 @@ def main() -> None:
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     from pyspark.sql import SparkSession
 
-    from ops.services import start, stop
-    from spark_jobs.session import configure
+    from ops.services.start import start
+    from ops.services.stop import stop
+    from spark_jobs.engine.session import configure
 
     home = Path(tempfile.mkdtemp(prefix="cm-"))
     remote = os.environ.get("CLICKMILL_TEST_SPARK_REMOTE") or os.environ.get("SPARK_REMOTE")

@@ -75,8 +75,8 @@ def _repartition(lake: TemporaryLake, buckets: int) -> list[str]:
 
 
 def _differences(lake: TemporaryLake) -> list[tuple[str, str, str]]:
-    from spark_jobs.co_partitioning import differences
-    from spark_jobs.io import Lake
+    from spark_jobs.aggregate.co_partitioning import differences
+    from spark_jobs.lake.lake import Lake
 
     return [(found.table, found.what, found.found) for found in differences(Lake(lake.spark, lake.settings), TABLES)]
 
@@ -127,7 +127,7 @@ def test_stopped_between_the_tables_jobs_refuse_and_running_it_again_finishes(
     lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from spark_jobs import show_movers
-    from spark_jobs.io import Lake
+    from spark_jobs.lake.lake import Lake
 
     before = {table: _rows(_stored(lake, table)) for table in TABLES}
     replace_all = Lake.replace_all
@@ -214,7 +214,7 @@ def test_a_table_of_an_earlier_version_is_said_to_be_so_and_can_be_used(lake: Te
 def test_properties_are_compared_and_key_types_where_tables_have_the_same_key() -> None:
     from include.buckets import Layout
     from include.tables import Column, hourly_table
-    from spark_jobs.co_partitioning import layout_differences
+    from spark_jobs.aggregate.co_partitioning import layout_differences
 
     clicks, orders, others = (
         hourly_table(name, Column(key, key_type, "The key."), "of it")

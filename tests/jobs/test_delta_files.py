@@ -18,10 +18,10 @@ from deltalake import DeltaTable
 from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
 from include.tables import CLICKS, CLICKS_BY_URL_HOURLY
-from spark_jobs.delta_files import TableVersion, has_log_hours, may_have_click_hours
-from spark_jobs.io import Lake, click_hours_predicate
-from spark_jobs.spark_status import SparkStatus
-from spark_jobs.steps import step
+from spark_jobs.engine.spark_status import SparkStatus
+from spark_jobs.engine.steps import step
+from spark_jobs.lake.data_files import TableVersion, has_log_hours, may_have_click_hours
+from spark_jobs.lake.lake import Lake, click_hours_predicate
 from tests.jobs.temporary_lake import click
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from datetime import UTC, date, datetime
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from include.holds import COLUMNS, of_newest_runs
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
-from include.publication import COLUMNS, of_newest_runs
 from include.quality_index import open_index
 from include.tables import (
     CLICKS,
@@ -44,8 +44,8 @@ def _with_former_results(lake: TemporaryLake) -> None:
 
 
 def test_results_of_an_earlier_version_are_read_with_nulls_and_hold_nothing(lake: TemporaryLake) -> None:
-    from spark_jobs.io import Lake
-    from spark_jobs.quality_log import published_at
+    from spark_jobs.lake.lake import Lake
+    from spark_jobs.quality.results import published_at
 
     _with_former_results(lake)
     stored = Lake(lake.spark, lake.settings)
@@ -74,7 +74,7 @@ def test_missing_columns_are_added_by_the_first_write(lake: TemporaryLake) -> No
 
 
 def test_a_partitioned_table_gets_its_missing_column_too(lake: TemporaryLake) -> None:
-    from spark_jobs.io import Lake, log_hours_predicate
+    from spark_jobs.lake.lake import Lake, log_hours_predicate
 
     path = lake.settings.lake / OUT_OF_ORDER_KEYS.name
     columns = ", ".join(
@@ -140,7 +140,7 @@ def _out_of_order(lake: TemporaryLake, arguments: JobArguments) -> dict[str, int
 
 def test_rows_are_appended_by_name(lake: TemporaryLake) -> None:
     """A column that was added stands last in the table, wherever it is declared."""
-    from spark_jobs.io import Lake
+    from spark_jobs.lake.lake import Lake
 
     path = lake.settings.lake / GROUPING_METRICS.name
     columns = ", ".join(f"{column.name} {column.type}" for column in GROUPING_METRICS.columns if column.name != "job")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from include import launch
+from dags.tasks import launch
 from include.errors import ClickmillError, NotHeldError, QualityError
 from include.log_hours import Hour
 from include.settings import REPOSITORY, Settings
@@ -324,7 +324,7 @@ def killed_when_recorded(lake: TemporaryLake, spark_remote: str) -> Callable[...
         code = f"""
 import os, signal, sys
 import {module} as job
-from spark_jobs.shell import run_from_shell
+from spark_jobs.engine.command import run_from_shell
 
 append = job.append_results
 

@@ -30,9 +30,9 @@ def _row(run_id: str, age_days: int, **values: Any) -> tuple[Any, ...]:
 def test_old_rows_go_events_stay_and_the_table_is_few_files(
     lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spark_jobs import quality_log
-    from spark_jobs.io import Lake
-    from spark_jobs.quality_log import append_results, remove_old_results
+    from spark_jobs.lake.lake import Lake
+    from spark_jobs.quality import results
+    from spark_jobs.quality.results import append_results, remove_old_results
 
     stored = Lake(lake.spark, lake.settings)
     append_results(stored, [_row("old", 401)])
@@ -42,7 +42,7 @@ def test_old_rows_go_events_stay_and_the_table_is_few_files(
     remove_old_results(stored, lake.settings, NOW)
     assert len(lake.rows(QUALITY_RESULTS)) == 3, "three files are few"
 
-    monkeypatch.setattr(quality_log, "MOST_FILES", 2)
+    monkeypatch.setattr(results, "MOST_FILES", 2)
     remove_old_results(stored, lake.settings, NOW)
     assert {row["run_id"] for row in lake.rows(QUALITY_RESULTS)} == {"event", "new"}
     assert len(DeltaTable(str(lake.settings.lake / QUALITY_RESULTS.name)).file_uris()) == 1
@@ -55,9 +55,9 @@ def test_old_rows_go_events_stay_and_the_table_is_few_files(
 def test_loads_of_instances_are_kept_as_long_and_in_few_files(
     lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spark_jobs import quality_log
-    from spark_jobs.io import Lake
-    from spark_jobs.quality_log import remove_old_results
+    from spark_jobs.lake.lake import Lake
+    from spark_jobs.quality import results
+    from spark_jobs.quality.results import remove_old_results
 
     def load(run_id: str, age_days: int) -> tuple[Any, ...]:
         complete = {
@@ -71,15 +71,15 @@ def test_loads_of_instances_are_kept_as_long_and_in_few_files(
     stored = Lake(lake.spark, lake.settings)
     for run_id, age_days in (("old", 401), ("new", 399), ("newest", 1)):
         stored.append_rows(GROUPING_METRICS, [load(run_id, age_days)])
-    monkeypatch.setattr(quality_log, "MOST_FILES", 2)
+    monkeypatch.setattr(results, "MOST_FILES", 2)
     remove_old_results(stored, lake.settings, NOW)
     assert {row["run_id"] for row in stored.read(GROUPING_METRICS).collect()} == {"new", "newest"}
     assert len(DeltaTable(str(lake.settings.lake / GROUPING_METRICS.name)).file_uris()) == 1
 
 
 def test_pages_of_old_runs_go_and_nothing_else(lake: TemporaryLake) -> None:
-    from spark_jobs.io import Lake
-    from spark_jobs.quality_log import remove_old_results
+    from spark_jobs.lake.lake import Lake
+    from spark_jobs.quality.results import remove_old_results
 
     folder = lake.settings.reports / "data_docs"
     names = ["20260302T000000-0123abcd", "20260304T000000-0123abcd", "20250101T000000-my-notes", "index"]
@@ -91,8 +91,8 @@ def test_pages_of_old_runs_go_and_nothing_else(lake: TemporaryLake) -> None:
 
 
 def test_the_newest_publishing_of_an_hour_counts(lake: TemporaryLake) -> None:
-    from spark_jobs.io import Lake
-    from spark_jobs.quality_log import append_results, published_at
+    from spark_jobs.lake.lake import Lake
+    from spark_jobs.quality.results import append_results, published_at
 
     stored, five, six = Lake(lake.spark, lake.settings), Hour.parse("2026-03-01T05"), Hour.parse("2026-03-01T06")
     assert published_at(stored, [five]) == {}

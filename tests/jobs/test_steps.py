@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.steps import at_once, marked, step, steps_of
+from spark_jobs.engine.steps import at_once, marked, step, steps_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ import pytest
 
 from include.job_arguments import JobArguments
 from include.tables import CLICKS_BY_URL_HOURLY
-from include.topology import QueryTopology
+from spark_jobs.topology.model import QueryTopology
 from tests.jobs.renew_topologies import EARLIER, EXPECTED, HOUR, land, topologies
 from tests.jobs.temporary_lake import TemporaryLake
 
@@ -29,9 +29,9 @@ def test_every_job_has_its_expected_topology(lake: TemporaryLake) -> None:
 
 
 def test_figures_are_those_of_the_rows_and_needless_shuffles_are_named(lake: TemporaryLake) -> None:
+    from spark_jobs.engine.spark_status import SparkStatus
+    from spark_jobs.engine.steps import step
     from spark_jobs.explain_topology import explain, topologies_under
-    from spark_jobs.spark_status import SparkStatus
-    from spark_jobs.steps import step
 
     land(lake)
     for job in ("ingest", "aggregate"):
@@ -87,8 +87,8 @@ def test_figures_are_those_of_the_rows_and_needless_shuffles_are_named(lake: Tem
 
 
 def test_stages_and_tasks_are_found_by_their_step(lake: TemporaryLake) -> None:
-    from spark_jobs.spark_status import SparkStatus
-    from spark_jobs.steps import step
+    from spark_jobs.engine.spark_status import SparkStatus
+    from spark_jobs.engine.steps import step
 
     status = SparkStatus.of(lake.spark)
     assert status is not None
@@ -117,7 +117,7 @@ def test_without_an_api_there_is_a_warning_and_no_crash(
     address: str,
     said: str,
 ) -> None:
-    from spark_jobs.spark_status import SparkStatus
+    from spark_jobs.engine.spark_status import SparkStatus
 
     known = SparkStatus.of(lake.spark)
     assert known is not None

@@ -16,7 +16,7 @@ import pyspark
 import pytest
 from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
 
-from spark_jobs.spark_status import SparkStatus
+from spark_jobs.engine.spark_status import SparkStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

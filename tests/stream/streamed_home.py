@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from include.settings import REPOSITORY, Settings
 from include.sources import Source, load_sources
 from include.tables import CLICKS, STREAM_BATCHES, Table
-from spark_jobs.stream_checkpoint import StreamCheckpoint
+from spark_jobs.stream.checkpoint import StreamCheckpoint
 from tests.jobs.temporary_lake import make_settings
 from tests.stream.kafka_broker import KafkaBroker
 from tests.stream.streamed_source import streamed_source

@@ -10,9 +10,9 @@ import pytest
 
 from include.errors import UsageError
 from include.log_hours import Hour
-from include.stream_dependence import MADE_FOR, REFUSED
-from include.stream_supervision import sign_of_life, supervise
 from include.tables import CLICKS, CLICKS_BY_URL_LIVE
+from spark_jobs.stream.compatibility import MADE_FOR, REFUSED
+from spark_jobs.stream.supervision import sign_of_life, supervise
 from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake

@@ -12,7 +12,7 @@ import pytest
 
 from include.log_hours import Hour
 from include.tables import STREAM_BATCHES, STREAM_PROGRESS
-from spark_jobs.spark_status import SparkStatus
+from spark_jobs.engine.spark_status import SparkStatus
 from tests.jobs.temporary_lake import click
 from tests.spark_server import SparkServer, open_session, own_server
 from tests.stream.kafka_broker import Record

@@ -13,7 +13,7 @@ from include.log_hours import Hour
 from include.settings import REPOSITORY
 from include.tables import CLICKS, CLICKS_BY_URL_LIVE
 from samples.sample_logs import SampleSpec, make_sample
-from spark_jobs.stream_checkpoint import StreamCheckpoint
+from spark_jobs.stream.checkpoint import StreamCheckpoint
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_lake import StreamedLake
 

@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 
 from include.sources import KafkaTopic
-from spark_jobs.stream_failure import failure_of, is_of_another_start, is_of_other_state
-from spark_jobs.stream_fence import OVERTAKEN
-from spark_jobs.stream_topic import lost_records
+from spark_jobs.stream.failure import failure_of, is_of_another_start, is_of_other_state
+from spark_jobs.stream.fence import OVERTAKEN
+from spark_jobs.stream.topic import lost_records
 
 TOPIC = KafkaTopic(topic="clicks")
 FAILED = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "

@@ -240,8 +240,8 @@ def started_late(machine: Machine, home: StreamedHome) -> None:
     program = (
         "from include.settings import Settings\n"
         "from include.sources import load_sources\n"
-        "from spark_jobs import stream_query\n"
-        "from spark_jobs.session import open_session\n"
+        "from spark_jobs.stream import query as stream_query\n"
+        "from spark_jobs.engine.session import open_session\n"
         "settings = Settings.from_environment()\n"
         "stream_query.start(open_session(settings), settings, load_sources(settings)['web'])\n"
     )

@@ -18,7 +18,7 @@ from include.landing import hour_folder
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source, load_sources
-from include.stream_position import has_passed, is_settleable
+from include.streams.position import has_passed, is_settleable
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, STREAM_PROGRESS
 from samples.sample_logs import SampleSpec, make_sample
 from tests.jobs.temporary_lake import SOURCES, TemporaryLake, click, make_settings
@@ -90,7 +90,7 @@ def test_the_stream_of_files_gives_the_tables_that_the_batch_gives(tmp_path: Pat
 
 
 def test_files_are_read_as_they_appear_and_an_hour_is_settled_when_it_is_closed_and_read(landed: FilesLake) -> None:
-    from spark_jobs import stream_query
+    from spark_jobs.stream import query as stream_query
 
     settings, source = landed.settings, landed.source
     folder = hour_folder(settings.landing, "web", HOUR)
@@ -244,8 +244,8 @@ def test_a_checkpoint_that_was_lost_in_the_middle_of_a_batch_is_told(tmp_path: P
 def test_old_micro_batches_become_one_row_and_nothing_is_forgotten(
     landed: FilesLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spark_jobs import stream_batches
-    from spark_jobs.io import Lake
+    from spark_jobs.ingest import stream_batches
+    from spark_jobs.lake.lake import Lake
 
     monkeypatch.setattr(stream_batches, "MOST_FILES", 0)
     landed.configure(max_files_per_batch=1)

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from include.buckets import bucket_of
 from include.counting import live_count_table
-from include.kafka import topic_of
 from include.log_hours import Hour
+from include.streams.kafka import topic_of
 from include.tables import CLICKS, STREAM_PROGRESS
 from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import Record
@@ -78,10 +78,10 @@ def loads(lake: StreamedLake, query: str) -> list[list[int]]:
 def test_fields_grouping_keeps_a_keys_order_on_the_stream_and_shuffle_does_not(
     tmp_path: Path, streamed: StreamedLake
 ) -> None:
-    from spark_jobs.stream_checkpoint import StreamCheckpoint
-    from spark_jobs.stream_topic import TopicInput
-    from spark_jobs.stream_writer import start_writer
-    from spark_jobs.transforms.groupings import FieldsGrouping, ShuffleGrouping, with_instance
+    from spark_jobs.aggregate.groupings import FieldsGrouping, ShuffleGrouping, with_instance
+    from spark_jobs.stream.checkpoint import StreamCheckpoint
+    from spark_jobs.stream.topic import TopicInput
+    from spark_jobs.stream.writer import start_writer
 
     streamed.configure(max_rows_per_batch=1000)
     streamed.broker.produce(streamed.topic, records())

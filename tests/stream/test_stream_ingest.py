@@ -115,7 +115,7 @@ def test_the_first_arrival_wins_and_clocks_do_not_matter(streamed: StreamedLake)
 
 
 def test_partitions_that_are_added_while_it_runs_are_read_too(streamed: StreamedLake) -> None:
-    from spark_jobs import stream_query
+    from spark_jobs.stream import query as stream_query
 
     streamed.broker.produce(streamed.topic, [Record(0, MILLISECONDS, click("a", "2026-03-01T08:00:00Z"))])
     query = stream_query.start(streamed.spark, streamed.settings, streamed.source)
@@ -135,7 +135,7 @@ def test_partitions_that_are_added_while_it_runs_are_read_too(streamed: Streamed
 
 
 def test_a_query_that_is_cut_off_reads_the_rest(streamed: StreamedLake, capsys: pytest.CaptureFixture[str]) -> None:
-    from spark_jobs.io import Lake
+    from spark_jobs.lake.lake import Lake
     from spark_jobs.stream_clicks import SourceStream
 
     events = [f"e{number}" for number in range(9)]

@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from include.errors import ClickmillError
-from include.kafka import topic_of
 from include.log_hours import Hour
+from include.streams.kafka import topic_of
 from include.tables import CLICKS
-from spark_jobs.stream_topic import partitions_of
+from spark_jobs.stream.topic import partitions_of
 from tests.jobs.temporary_lake import click, make_settings
 from tests.ports import claimed_port
 from tests.spark_server import UsedSpark

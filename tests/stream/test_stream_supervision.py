@@ -14,8 +14,8 @@ import pytest
 
 from include.errors import ClickmillError
 from include.log_hours import Hour
-from include.stream_supervision import sign_of_life, supervise
 from include.tables import CLICKS
+from spark_jobs.stream.supervision import sign_of_life, supervise
 from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake

@@ -15,8 +15,8 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from include.log_hours import Hour
-from spark_jobs.stream_checkpoint import StreamCheckpoint
-from spark_jobs.stream_fence import OVERTAKEN
+from spark_jobs.stream.checkpoint import StreamCheckpoint
+from spark_jobs.stream.fence import OVERTAKEN
 from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome, wait_until
@@ -45,7 +45,7 @@ def produce(home: StreamedHome, *event_ids: str) -> None:
 def test_a_query_that_spark_has_lost_sight_of_writes_nothing_once_its_stream_is_started_again(
     home: StreamedHome, spark: SparkSession
 ) -> None:
-    from spark_jobs import stream_query
+    from spark_jobs.stream import query as stream_query
 
     produce(home, "a")
     query = stream_query.start(spark, home.settings, home.source)
@@ -68,7 +68,7 @@ def test_a_query_that_spark_has_lost_sight_of_writes_nothing_once_its_stream_is_
 def test_a_stream_takes_its_checkpoint_back_from_a_query_that_has_begun_its_next_batch(
     home: StreamedHome, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from spark_jobs.io import Lake
+    from spark_jobs.lake.lake import Lake
     from spark_jobs.stream_clicks import SourceStream
 
     stream = SourceStream(Lake(spark, home.settings), home.source, available_now=False, live=False)
@@ -107,7 +107,7 @@ class EndingQuery:
 def test_a_query_that_is_being_ended_is_waited_for_before_it_is_started_again(
     home: StreamedHome, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from spark_jobs.io import Lake
+    from spark_jobs.lake.lake import Lake
     from spark_jobs.stream_clicks import SourceStream
 
     stream = SourceStream(Lake(spark, home.settings), home.source, available_now=False, live=False)

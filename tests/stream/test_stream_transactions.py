@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from include.tables import QUARANTINED_CLICKS
-from spark_jobs.io import Lake, StreamTransaction
-from spark_jobs.steps import at_once
+from spark_jobs.engine.steps import at_once
+from spark_jobs.lake.lake import Lake, StreamTransaction
 from tests.jobs.temporary_lake import TemporaryLake
 
 if TYPE_CHECKING:

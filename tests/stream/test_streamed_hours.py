@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from include.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from include.log_hours import Hour
-from include.stream_position import has_passed, is_settleable
+from include.streams.position import has_passed, is_settleable
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from samples.sample_logs import SampleSpec, make_sample
+from spark_jobs.ingest.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from tests.jobs.temporary_lake import SOURCES, TemporaryLake, click, make_settings
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
@@ -137,7 +137,7 @@ def test_what_comes_to_a_settled_hour_is_counted_by_the_next_run(streamed: Strea
 
 
 def test_an_hour_whose_micro_batches_are_no_longer_kept_keeps_its_accounting(streamed: StreamedLake) -> None:
-    from spark_jobs.io import Lake
+    from spark_jobs.lake.lake import Lake
 
     streamed.broker.produce(streamed.topic, [Record(0, at(HOUR, 1), click("a", "2026-03-01T08:01:00Z"))])
     streamed.read_all()
@@ -189,7 +189,7 @@ def test_hours_that_wait_long_to_be_settled_are_not_forgotten(
     streamed: StreamedLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their micro-batches are added up as soon as the first of them is settled."""
-    from spark_jobs import stream_batches
+    from spark_jobs.ingest import stream_batches
 
     monkeypatch.setattr(stream_batches, "MOST_FILES", 0)
     monkeypatch.setattr(stream_batches, "KEPT_DAYS", -1)

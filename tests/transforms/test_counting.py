@@ -110,8 +110,8 @@ def _outcomes(arrivals: list[Arrival], lateness: int) -> dict[Arrival, Stored]:
 
 
 def test_clicks_are_counted_per_click_hour_and_key(spark: SparkSession) -> None:
-    from spark_jobs.transforms.count_clicks import count_clicks_by
-    from spark_jobs.transforms.groupings import FieldsGrouping
+    from spark_jobs.aggregate.count import count_clicks_by
+    from spark_jobs.aggregate.groupings import FieldsGrouping
 
     rng = random.Random(1)
     clicks = [
@@ -150,7 +150,7 @@ def test_clicks_are_counted_per_click_hour_and_key(spark: SparkSession) -> None:
 def test_bucket_is_the_partition_that_repartition_chooses(spark: SparkSession, buckets: int) -> None:
     from pyspark.sql import functions as F
 
-    from spark_jobs.transforms.groupings import FieldsGrouping
+    from spark_jobs.aggregate.groupings import FieldsGrouping
 
     keys = [(None,), ("",), *((f"http://shop.test/{n}",) for n in range(500))]
     grouping = FieldsGrouping(buckets, ("url",))
@@ -164,7 +164,7 @@ def test_bucket_is_the_partition_that_repartition_chooses(spark: SparkSession, b
 
 
 def test_outcomes_of_lines_add_up(spark: SparkSession) -> None:
-    from spark_jobs.transforms.account_for_lines import count_outcomes
+    from spark_jobs.ingest.outcomes import count_outcomes
 
     rng = random.Random(2)
     midnight = datetime(2026, 3, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from include.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_jobs.transforms.groupings import Grouping
+    from spark_jobs.aggregate.groupings import Grouping
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 SCHEMA = (
@@ -49,7 +49,7 @@ def clicks(spark: SparkSession) -> DataFrame:
 
 
 def _groupings() -> dict[str, Grouping]:
-    from spark_jobs.transforms import groupings as g
+    from spark_jobs.aggregate import groupings as g
 
     return {
         "combine": g.CombinedGrouping(4, ("url",)),
@@ -70,7 +70,7 @@ def _dealt(clicks: DataFrame, grouping: Grouping) -> list[Any]:
     """Rows with their instance and their place in it."""
     from pyspark.sql import functions as F
 
-    from spark_jobs.transforms.groupings import with_instance
+    from spark_jobs.aggregate.groupings import with_instance
 
     rows = with_instance(grouping.deal(clicks)).withColumn("place", F.monotonically_increasing_id())
     return sorted(rows.collect(), key=lambda row: row["place"])
@@ -120,7 +120,7 @@ def test_salted_fields_split_hot_keys_only_over_as_many_instances_as_salts(click
 
 @pytest.mark.parametrize("name", NAMES)
 def test_counts_are_the_same_under_every_grouping(clicks: DataFrame, name: str) -> None:
-    from spark_jobs.transforms.count_clicks import count_clicks_by
+    from spark_jobs.aggregate.count import count_clicks_by
 
     visitors = defaultdict(set)
     for click in CLICKS:
@@ -136,7 +136,7 @@ def test_counts_are_the_same_under_every_grouping(clicks: DataFrame, name: str) 
 
 
 def test_fields_grouping_counts_whole_keys_and_shuffle_parts_that_add_up(clicks: DataFrame) -> None:
-    from spark_jobs.transforms.count_clicks import count_per_instance
+    from spark_jobs.aggregate.count import count_per_instance
 
     hot = sum(click[1] == "http://hot/" and click[4] == 0 for click in CLICKS)
 
@@ -151,7 +151,7 @@ def test_fields_grouping_counts_whole_keys_and_shuffle_parts_that_add_up(clicks:
 
 
 def test_whole_keys_are_counted_with_one_exchange_and_parts_with_three(clicks: DataFrame) -> None:
-    from spark_jobs.transforms.count_clicks import count_clicks_by
+    from spark_jobs.aggregate.count import count_clicks_by
 
     def exchanges(name: str) -> int:
         plan = count_clicks_by(clicks, "url", _groupings()[name])._explain_string()
@@ -167,7 +167,7 @@ def test_whole_keys_are_counted_with_one_exchange_and_parts_with_three(clicks: D
 
 
 def test_bad_parameters_are_one_clear_error(clicks: DataFrame) -> None:
-    from spark_jobs.transforms import groupings as g
+    from spark_jobs.aggregate import groupings as g
 
     cases: list[tuple[Any, str]] = [
         (lambda: g.ShuffleGrouping(0), "instances = 0; expected a whole number above 0"),
@@ -188,7 +188,7 @@ def test_bad_parameters_are_one_clear_error(clicks: DataFrame) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_configuration_makes_the_grouping_it_names(name: str) -> None:
-    from spark_jobs.transforms.groupings import grouping_of
+    from spark_jobs.aggregate.groupings import grouping_of
 
     parameters: dict[str, Any] = {
         "custom": {"expression": "substring(path, 2, 1)"},

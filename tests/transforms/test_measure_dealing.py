@@ -36,7 +36,7 @@ def clicks(spark: SparkSession) -> Any:
 def test_key_distribution_is_what_a_counter_says(clicks: Any) -> None:
     from pyspark.sql import functions as F
 
-    from spark_jobs.transforms.measure_dealing import key_distribution
+    from spark_jobs.grouping.dealing import key_distribution
 
     rows = clicks.select("url", F.hash("url").alias("url_hash")).collect()
     hashes = {row["url"]: row["url_hash"] for row in rows}
@@ -58,7 +58,7 @@ def test_key_distribution_is_what_a_counter_says(clicks: Any) -> None:
 def test_loads_are_what_the_dealt_rows_say(clicks: Any) -> None:
     from pyspark.sql import functions as F
 
-    from spark_jobs.transforms.groupings import (
+    from spark_jobs.aggregate.groupings import (
         CustomGrouping,
         FieldsGrouping,
         FifoGrouping,
@@ -68,7 +68,7 @@ def test_loads_are_what_the_dealt_rows_say(clicks: Any) -> None:
         ShuffleGrouping,
         with_instance,
     )
-    from spark_jobs.transforms.measure_dealing import loads
+    from spark_jobs.grouping.dealing import loads
 
     groupings = [
         FifoGrouping(),

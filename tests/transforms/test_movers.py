@@ -21,8 +21,8 @@ def _counts(spark: SparkSession, rows: list[tuple[str, int]]) -> DataFrame:
 def _movers(
     spark: SparkSession, day: list[tuple[str, int]], before: list[tuple[str, int]], n: int, m: int
 ) -> DataFrame:
-    from spark_jobs.transforms.groupings import FieldsGrouping
-    from spark_jobs.transforms.movers import clicks_per_url, movers
+    from spark_jobs.aggregate.groupings import FieldsGrouping
+    from spark_jobs.aggregate.movers import clicks_per_url, movers
 
     return movers(
         clicks_per_url(_counts(spark, day), FieldsGrouping(n, ("url",))),
@@ -38,7 +38,7 @@ def _exchanges(frame: DataFrame, capsys: pytest.CaptureFixture[str]) -> list[str
 
 
 def test_movers_are_the_differences_of_both_days(spark: SparkSession) -> None:
-    from spark_jobs.transforms.movers import biggest
+    from spark_jobs.aggregate.movers import biggest
 
     rng = random.Random(7)
     # Several hours a URL; some URLs on one of the days only, some without a change.

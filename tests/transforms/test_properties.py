@@ -54,7 +54,7 @@ def outcomes(spark: SparkSession, raw: list[bytes], files: int, partitions: int)
     """Lines by their outcome, and accepted clicks by URL and country."""
     from spark_jobs.ingest.decided_clicks import decided_lines
     from spark_jobs.ingest.duplicates import decide_duplicates, log_hour_number
-    from spark_jobs.transforms.account_for_lines import count_outcomes
+    from spark_jobs.ingest.outcomes import count_outcomes
 
     tables = [
         lines_table(raw[file::files], file=str(file), numbers=[file << 33 | n for n in range(len(raw[file::files]))])

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from include.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY, sampled_fields
 from include.log_hours import Hour
 from include.sources import JsonFields, Source
-from spark_jobs.transforms.sample_lines import LOG_HOUR, line_shapes
+from spark_jobs.ingest.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY, sampled_fields
+from spark_jobs.ingest.sampled_lines import LOG_HOUR, line_shapes
 from tests.ingest.lines import arrivals_frame, lines_table
 
 pytestmark = pytest.mark.spark

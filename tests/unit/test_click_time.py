@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.click_time import hour_reader
 from include.sources import JsonFields, Source
+from spark_jobs.ingest.click_time import hour_reader
 
 LOG = Source(name="access", format="combined", base_url="http://a")
 NOW = datetime(2200, 1, 2, tzinfo=UTC)

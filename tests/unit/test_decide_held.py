@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from include import launch
+from dags.tasks import launch
 from include.errors import NotHeldError, QualityError, UsageError
 from include.job_arguments import exit_with
 from include.log_hours import Hour
@@ -54,7 +54,7 @@ def decisions(monkeypatch: pytest.MonkeyPatch) -> list[decide_held.Decision]:
         return ["done"]
 
     monkeypatch.setattr(decide_held, "run", run)
-    monkeypatch.setitem(sys.modules, "spark_jobs.session", SimpleNamespace(configure=lambda spark: spark))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "spark_jobs.engine.session", SimpleNamespace(configure=lambda spark: spark))  # type: ignore[arg-type]
     return made
 
 
@@ -140,7 +140,7 @@ def test_publishing_waits_for_a_judgement_good_or_bad(
         module = ModuleType(name)
         vars(module).update(functions)
         monkeypatch.setitem(sys.modules, f"spark_jobs.{name}", module)
-    monkeypatch.setitem(sys.modules, "spark_jobs.session", SimpleNamespace(configure=lambda spark: spark))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "spark_jobs.engine.session", SimpleNamespace(configure=lambda spark: spark))  # type: ignore[arg-type]
     task, params = FakeTask(), {"source": "web"}
     if raised is None:
         launch.validate(params, "2026-03-01T05", None, task)

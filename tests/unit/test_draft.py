@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.errors import ClickmillError
-from spark_jobs.draft import drafted, squashed
+from spark_jobs.lake.one_commit import drafted, squashed
 
 
 def _words(text: str) -> dict[str, Any]:

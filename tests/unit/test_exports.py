@@ -11,9 +11,9 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from include.exports import export_hours
 from include.log_hours import Hour, HourRange
 from include.tables import UNKNOWN_COUNTRY
+from spark_jobs.publish.exports import export_hours
 
 NAME = "published_clicks_by_url_hourly"
 FOUR, FIVE, SIX = (Hour.parse(f"2026-03-01T{hour:02d}") for hour in (4, 5, 6))
@@ -139,7 +139,7 @@ def test_a_failed_export_leaves_the_old_file_and_no_other(tmp_path: Path, monkey
         file.write_bytes(b"half")
         raise OSError("disk full")
 
-    monkeypatch.setattr("include.exports.pyarrow.csv.write_csv", fail)
+    monkeypatch.setattr("spark_jobs.publish.exports.pyarrow.csv.write_csv", fail)
     with pytest.raises(OSError, match="disk full"):
         export_hours(published((FIVE, "http://x.example/new", 1, 0, 1)), tmp_path, NAME, [FIVE])
     assert names_in(tmp_path) == before
@@ -155,7 +155,7 @@ def test_what_is_being_written_does_not_look_like_data(tmp_path: Path, monkeypat
         write_csv(table, file)
         seen.append(file)
 
-    monkeypatch.setattr("include.exports.pyarrow.csv.write_csv", write_and_look)
+    monkeypatch.setattr("spark_jobs.publish.exports.pyarrow.csv.write_csv", write_and_look)
     _, text = export_hours(published((FIVE, "http://x.example/", 1, 0, 1)), tmp_path, NAME, [FIVE])
     assert [file.parent for file in seen] == [text.parent]
     assert seen[0].name.startswith(".")

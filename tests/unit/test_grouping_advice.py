@@ -11,11 +11,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from expectations.metrics import grouping_frame
-from include.advice_page import render_advice
-from include.advice_results import print_advice
+from expectations.frames import grouping_frame
 from include.counting import CountSettings
-from include.grouping_advice import (
+from include.uneven_load import recommended_salts, uneven_load_advice
+from spark_jobs.grouping.advice import (
     Advice,
     GroupingLoad,
     KeyClicks,
@@ -26,11 +25,11 @@ from include.grouping_advice import (
     as_json,
     as_settings,
     recommend,
-    recommended_salts,
     salted_clicks,
     salting,
-    uneven_load_advice,
 )
+from spark_jobs.grouping.advice_page import render_advice
+from spark_jobs.grouping.shown_advice import print_advice
 
 HOSTILE = "http://x/\x1b[2J<script>alert(1)</script>[bold]"
 

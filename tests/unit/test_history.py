@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from include.history import (
+from include.log_hours import Hour
+from include.usual_range import (
     MAD_SCALE,
     SchemaDriftSettings,
     VolumeSettings,
@@ -16,7 +17,6 @@ from include.history import (
     same_hour_before,
     usual_range,
 )
-from include.log_hours import Hour
 
 FIVE = Hour.parse("2026-03-02T05")
 COUNTS = st.lists(st.integers(0, 10**9), min_size=1, max_size=40)

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from expectations.checks import Check
 from expectations.findings import Finding, Partition, judge_findings
-from expectations.metrics import Facts, facts_by_subject
+from expectations.frames import Facts, facts_by_subject
 from expectations.suites.schema_drift import schema_drift_findings
 from expectations.suites.volume import click_hour_checks, log_hour_checks, volume_findings
-from include.history import SchemaDriftSettings, VolumeSettings
 from include.log_hours import Hour
 from include.sources import JsonFields, Source
+from include.usual_range import SchemaDriftSettings, VolumeSettings
 
 NOW = Hour.parse("2026-03-29T05")
 DEFAULT = VolumeSettings()

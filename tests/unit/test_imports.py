@@ -1,4 +1,4 @@
-"""Imports run one way: dags → include ← spark_jobs → expectations → include; what must be quick stays so."""
+"""What the contracts on imports in pyproject.toml cannot say: no session in pure functions, and quick imports."""
 
 from __future__ import annotations
 
@@ -6,35 +6,14 @@ import ast
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-import pytest
-
 from include.settings import REPOSITORY
-from ops.services import find_spark_home
+from ops.services.environment import find_spark_home
 
-OWN = {"dags", "expectations", "include", "ops", "plugins", "samples", "spark_jobs", "tests"}
-#: Which of the own packages each may import, itself included.
-MAY_IMPORT = {
-    "include": {"include"},
-    "dags": {"dags", "include"},
-    "expectations": {"expectations", "include"},
-    "spark_jobs": {"spark_jobs", "expectations", "include"},
-    "samples": {"samples", "include"},
-    "plugins": {"plugins", "include"},
-}
-#: Packages that these may not import at all, wherever in the file.
-NEVER = {
-    "include": {"pyspark", "delta", "great_expectations"},
-    "dags": {"pyspark", "delta", "great_expectations", "pandas"},
-    "expectations": {"pyspark", "delta", "airflow"},
-    "samples": {"pyspark", "delta", "airflow", "great_expectations", "pandas"},
-    "ops": {"pyspark", "delta", "great_expectations"},
-    "spark_jobs": {"airflow"},
-    "plugins": {"pyspark", "delta", "great_expectations", "pandas"},
-}
 #: What a DAG file and a command's --help need not wait for.
 SLOW = {"pyspark", "great_expectations", "pandas", "pyarrow", "numpy", "delta", "deltalake", "airflow"}
 
@@ -68,37 +47,13 @@ def _packages(file: Path, *, at_module_level: bool = False) -> set[str]:
     return {name.partition(".")[0] for name in _imports(tree, at_module_level=at_module_level)}
 
 
-@pytest.mark.parametrize("package", MAY_IMPORT)
-def test_imports_run_one_way(package: str) -> None:
-    files = _files(package)
-    assert files
-    for file in files:
-        # include/launch.py runs a job by its name inside a task: the one place where the arrow turns, at call time.
-        is_launcher = file == REPOSITORY / "include" / "launch.py"
-        wrong = _packages(file, at_module_level=is_launcher) & OWN - MAY_IMPORT[package]
-        assert not wrong, f"{file.relative_to(REPOSITORY)} imports {sorted(wrong)}; see design.md, Layout"
-
-
-@pytest.mark.parametrize("package", NEVER)
-def test_packages_stay_free_of_others(package: str) -> None:
-    for file in _files(package):
-        # Run by spark-submit, imported by nobody.
-        if file == REPOSITORY / "ops" / "connect_server.py":
-            continue
-        wrong = _packages(file) & NEVER[package]
-        assert not wrong, f"{file.relative_to(REPOSITORY)} imports {sorted(wrong)}"
-
-
-def test_transforms_read_no_environment_clock_or_files() -> None:
-    for file in _files("spark_jobs/transforms"):
-        wrong = _packages(file) & {"os", "pathlib", "time", "datetime", "random", "io", "tempfile"}
-        assert not wrong, f"{file.relative_to(REPOSITORY)} imports {sorted(wrong)}; transforms are pure"
+def test_pure_functions_know_no_session() -> None:
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (pure,) = (contract for contract in settings["contracts"] if contract["name"].startswith("Pure functions"))
+    assert pure["source_modules"]
+    for module in pure["source_modules"]:
+        file = REPOSITORY / f"{module.replace('.', '/')}.py"
         assert "SparkSession" not in file.read_text(encoding="utf-8"), file
-
-
-def test_include_imports_airflow_only_when_called() -> None:
-    for file in _files("include"):
-        assert not _packages(file, at_module_level=True) & {"airflow", "spark_jobs", "expectations"}, file
 
 
 def _modules_loaded_by(module: str) -> set[str]:
@@ -127,7 +82,7 @@ def test_what_dags_import_is_quick() -> None:
         name
         for file in _files("dags")
         for name in _imports(ast.parse(file.read_text(encoding="utf-8")), at_module_level=True)
-        if name.partition(".")[0] == "include"
+        if name.startswith(("include.", "dags.tasks."))
     }
     assert imported
     for module in imported:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.json_fields import (
+from spark_jobs.ingest.json_fields import (
     MAX_DEPTH,
     MAX_EXAMPLE_CHARACTERS,
     MAX_FIELDS,

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from expectations.checks import Check, zero
+from expectations.frames import click_hour_frame, log_hour_frame
 from expectations.judge import Outcome, judge
-from expectations.metrics import click_hour_frame, log_hour_frame
 from expectations.suites import click_hour_checks, log_hour_checks
 from include.buckets import NOT_STATED, PARTITIONER, Layout
 from include.counting import counted_tables

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from include.errors import ClickmillError, UsageError
-from include.kafka import bootstrap_servers, librdkafka_options, spark_options, topic_of
 from include.settings import Settings
 from include.sources import Source, load_sources
+from include.streams.kafka import bootstrap_servers, librdkafka_options, spark_options, topic_of
 from tests.jobs.temporary_lake import SOURCES, make_settings
 
 

@@ -15,8 +15,8 @@ from expectations.suites.live import live_findings
 from include.counting import CountSettings
 from include.log_hours import Hour
 from include.settings import Settings
-from spark_jobs.io import Lake
-from spark_jobs.live_position import live_positions
+from spark_jobs.lake.lake import Lake
+from spark_jobs.quality.live_position import live_positions
 from tests.jobs.temporary_lake import SOURCES, make_settings
 
 HOUR = Hour.parse("2026-03-01T08")

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from expectations.metrics import click_hour_frame, facts_by_subject, log_hour_frame
+from expectations.frames import click_hour_frame, facts_by_subject, log_hour_frame
 from include.buckets import NOT_STATED, PARTITIONER, Layout
 from include.check_settings import ConfiguredCheck
 from include.log_hours import Hour

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 
+from dags.tasks.notifications import held_notifiers
 from include.errors import UsageError
-from include.notifications import held_notifiers
 from include.settings import REPOSITORY
 from plugins.notifiers.webhook import WebhookNotifier
 from tests.web_receiver import receiver

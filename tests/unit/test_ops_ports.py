@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ops import ports
 from ops.home import OpsError
-from ops.ports import PortChooser, port_is_free, private_temp_folder
+from ops.services import ports
+from ops.services.ports import PortChooser, port_is_free, private_temp_folder
 
 
 @contextmanager
@@ -90,13 +90,13 @@ def test_no_free_port_at_all_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_private_temp_folder_is_closed_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ops.ports.tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("ops.services.ports.tempfile.gettempdir", lambda: str(tmp_path))
 
     assert private_temp_folder().stat().st_mode & 0o777 == 0o700
 
 
 def test_private_temp_folder_that_is_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ops.ports.tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("ops.services.ports.tempfile.gettempdir", lambda: str(tmp_path))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / f"clickmill-{os.getuid()}").symlink_to(elsewhere)

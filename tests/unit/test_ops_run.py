@@ -31,7 +31,7 @@ from ops.run import (
     print_failures,
     print_held,
 )
-from ops.services import Services
+from ops.services.running import Services
 
 SOURCES = """
 [sources.web]

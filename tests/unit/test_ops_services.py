@@ -16,28 +16,18 @@ from pathlib import Path
 
 import pytest
 
-from ops import services
 from ops.bootstrap import REPOSITORY, find_java
 from ops.home import Home, OpsError, Secrets, load_secrets
-from ops.services import (
-    AIRFLOW,
-    BROKER,
-    LONGEST_SOCKET_PATH,
-    MARK,
-    PRELOADED,
-    RECEIVER,
-    SPARK,
-    TRIGGERER,
-    Ports,
-    Services,
-    ServiceState,
-    last_lines,
-    marked_processes,
-    render_settings,
-    service_environment,
-    socket_path,
-    start_timeout,
-)
+from ops.services.__main__ import main
+from ops.services.environment import PRELOADED, render_settings, service_environment
+from ops.services.health import unhealthy
+from ops.services.logs import failure, last_lines
+from ops.services.migration import begin_migration, migration_stamp
+from ops.services.programs import AIRFLOW, BROKER, RECEIVER, SPARK, TRIGGERER
+from ops.services.running import Ports, Services
+from ops.services.start import start_timeout
+from ops.services.stop import status, stop
+from ops.services.supervisor import LONGEST_SOCKET_PATH, MARK, ServiceState, end_marked, marked_processes, socket_path
 
 PORTS = Ports(airflow=8081, spark=15003, spark_ui=4041)
 JAVA = Path("/opt/jdk/bin/java")
@@ -253,7 +243,7 @@ def test_proxy_of_the_shell_is_not_used_for_this_machine(home: Home, keys: Secre
 @pytest.fixture
 def programs() -> dict[str, configparser.SectionProxy]:
     parser = configparser.RawConfigParser(inline_comment_prefixes=(" ;",))
-    parser.read(REPOSITORY / "ops" / "supervisord.conf")
+    parser.read(REPOSITORY / "ops" / "services" / "supervisord.conf")
     return {name.removeprefix("program:"): parser[name] for name in parser if name.startswith("program:")}
 
 
@@ -282,7 +272,7 @@ def test_no_secret_is_in_a_settings_file_or_on_a_command_line(home: Home, keys: 
         keys.airflow_fernet_key,
     ]
     text = "\n".join(f"{n} {v}" for n, v in rendered_spark_settings(environment_of(home, keys)).items())
-    conf = (REPOSITORY / "ops" / "supervisord.conf").read_text()
+    conf = (REPOSITORY / "ops" / "services" / "supervisord.conf").read_text()
 
     assert not [secret for secret in secrets if secret in text]
     assert set(re.findall(r"\$(\w+)", conf)) == {
@@ -303,7 +293,7 @@ def test_socket_is_in_the_home_while_its_path_is_short_enough() -> None:
 def test_socket_of_a_long_home_is_in_a_private_folder_and_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ops.ports.tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("ops.services.ports.tempfile.gettempdir", lambda: str(tmp_path))
     one, two = Home(tmp_path / ("x" * 100)), Home(tmp_path / ("y" * 100))
 
     assert socket_path(one).parent == tmp_path / f"clickmill-{os.getuid()}"
@@ -348,7 +338,7 @@ def test_stop_ends_what_carries_the_homes_mark_and_nothing_else(
 ) -> None:
     assert [process.pid for process in marked_processes(home)] == [sleepers["ours"].pid]
 
-    services._end_marked(home, patience=0.3)
+    end_marked(home, patience=0.3)
 
     assert sleepers["ours"].wait(timeout=5) == -9, "asked first, then killed"
     assert sleepers["other"].poll() is None
@@ -358,7 +348,7 @@ def test_stop_ends_what_carries_the_homes_mark_and_nothing_else(
 
 def test_process_that_asks_does_not_end_itself(home: Home) -> None:
     code = (
-        "from pathlib import Path; from ops.home import Home; from ops.services import marked_processes;"
+        "from pathlib import Path; from ops.home import Home; from ops.services.supervisor import marked_processes;"
         f"print(marked_processes(Home(Path({str(home.path)!r}))))"
     )
     environment = os.environ | {MARK: str(home.path), "PYTHONPATH": str(REPOSITORY)}
@@ -369,8 +359,8 @@ def test_process_that_asks_does_not_end_itself(home: Home) -> None:
 
 
 def test_stop_where_nothing_runs_says_so_and_makes_nothing(tmp_path: Path) -> None:
-    assert services.stop(tmp_path / "never") is False
-    assert services.status(tmp_path / "never") == []
+    assert stop(tmp_path / "never") is False
+    assert status(tmp_path / "never") == []
     assert not (tmp_path / "never").exists()
 
 
@@ -390,11 +380,11 @@ def test_heartbeat_of_an_earlier_start_does_not_count() -> None:
     since = datetime(2026, 3, 1, 5, tzinfo=UTC)
     second = timedelta(seconds=1)
 
-    assert services._unhealthy(health("healthy", since + second), ["scheduler"], since) == []
-    assert services._unhealthy(health("healthy", since - second), ["scheduler"], since) == ["scheduler"]
-    assert services._unhealthy(health("unhealthy", since + second), ["scheduler"], since) == ["scheduler"]
-    assert services._unhealthy(health("healthy", None), ["scheduler"], since) == ["scheduler"]
-    assert services._unhealthy({}, ["scheduler"], since) == ["scheduler"]
+    assert unhealthy(health("healthy", since + second), ["scheduler"], since) == []
+    assert unhealthy(health("healthy", since - second), ["scheduler"], since) == ["scheduler"]
+    assert unhealthy(health("unhealthy", since + second), ["scheduler"], since) == ["scheduler"]
+    assert unhealthy(health("healthy", None), ["scheduler"], since) == ["scheduler"]
+    assert unhealthy({}, ["scheduler"], since) == ["scheduler"]
 
 
 @pytest.mark.parametrize(("database", "migrations"), [("", 0), ("postgresql+psycopg2://airflow@/airflow", 1)])
@@ -403,11 +393,11 @@ def test_only_the_homes_own_database_is_trusted_to_be_as_it_was_left(
 ) -> None:
     environment = {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database} if database else {}
     (home.airflow / "airflow.db").touch()
-    (home.airflow / "migrated").write_text(services._migration_stamp(home, environment))
+    (home.airflow / "migrated").write_text(migration_stamp(home, environment))
     started: list[list[str]] = []
-    monkeypatch.setattr(services.subprocess, "Popen", lambda command, **options: started.append(command))
+    monkeypatch.setattr("ops.services.migration.subprocess.Popen", lambda command, **options: started.append(command))
 
-    services._begin_migration(home, environment)
+    begin_migration(home, environment)
 
     assert [command[1:] for command in started] == [["-m", "airflow", "db", "migrate"]] * migrations
 
@@ -415,7 +405,7 @@ def test_only_the_homes_own_database_is_trusted_to_be_as_it_was_left(
 def test_failure_shows_the_service_the_end_of_its_log_and_where_it_is(home: Home) -> None:
     (home.logs / "spark-connect.out").write_text("".join(f"line {n}\n" for n in range(100)))
 
-    message = str(services._failure(home, SPARK, "ended while starting"))
+    message = str(failure(home, SPARK, "ended while starting"))
 
     assert message.splitlines()[0] == f"--- {home.logs}/spark-connect.out"
     assert "line 99" in message
@@ -457,18 +447,18 @@ def test_health_names_each_service_that_does_not_do_its_work(
         part: {"status": status, f"latest_{part}_heartbeat": beat}
         for part, status in {"scheduler": scheduler, "dag_processor": "healthy", "triggerer": "healthy"}.items()
     }
-    monkeypatch.setattr(services, "_running_ports", lambda place: PORTS)
-    monkeypatch.setattr(services, "_answers", lambda port: spark)
-    monkeypatch.setattr(services, "_airflow_health", lambda port: report if scheduler else {})
+    monkeypatch.setattr("ops.services.health.running_ports", lambda place: PORTS)
+    monkeypatch.setattr("ops.services.health.is_answered", lambda port: spark)
+    monkeypatch.setattr("ops.services.health.airflow_health", lambda port: report if scheduler else {})
     monkeypatch.setenv("CLICKMILL_TRIGGERER", "1")
 
-    assert services.main(["health"]) == bool(missing)
+    assert main(["health"]) == bool(missing)
 
     assert capsys.readouterr().out.splitlines() == [f"{name} {what}" for name, what in missing.items()]
 
 
 def test_health_of_services_that_do_not_run_is_an_error(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    assert services.main(["health", "--home", str(home.path)]) == 1
+    assert main(["health", "--home", str(home.path)]) == 1
 
     assert "no services run for" in capsys.readouterr().err
 
@@ -499,9 +489,9 @@ def ended(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
     """Services in the foreground that need not be started; the homes whose services were ended."""
     ended: list[Path] = []
     running = Services(home.path, 8081, 15003, 4041, "admin", "pass-word", "to-ken")
-    monkeypatch.setattr(services, "start", lambda place: running)
-    monkeypatch.setattr(services, "stop", ended.append)
-    monkeypatch.setattr(services, "WATCH_SECONDS", 0.01)
+    monkeypatch.setattr("ops.services.foreground.start", lambda place: running)
+    monkeypatch.setattr("ops.services.foreground.stop", ended.append)
+    monkeypatch.setattr("ops.services.foreground.WATCH_SECONDS", 0.01)
     handler = signal.getsignal(signal.SIGTERM)
     yield ended
     signal.signal(signal.SIGTERM, handler)
@@ -517,9 +507,9 @@ def test_run_stays_until_it_is_told_to_end_and_then_ends_the_services(
             return super().states()
 
     supervisor = Told("RUNNING")
-    monkeypatch.setattr(services, "Supervisor", supervisor)
+    monkeypatch.setattr("ops.services.foreground.Supervisor", supervisor)
 
-    assert services.main(["run"]) == 0
+    assert main(["run"]) == 0
 
     assert supervisor.looks >= 2
     assert ended == [home.path]
@@ -539,9 +529,9 @@ def test_run_fails_when_the_services_do_not_stay_up(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(services, "Supervisor", FakeSupervisor(state))
+    monkeypatch.setattr("ops.services.foreground.Supervisor", FakeSupervisor(state))
 
-    assert services.main(["run"]) == 1
+    assert main(["run"]) == 1
 
     assert message in capsys.readouterr().err
     assert ended == [home.path]
@@ -567,7 +557,7 @@ def test_addresses_follow_the_ports_and_secrets_do_not_show_when_printed(home: H
 
 
 def test_asking_for_services_that_do_not_run_is_one_line(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    assert services.main(["env", "--home", str(home.path)]) == 1
+    assert main(["env", "--home", str(home.path)]) == 1
 
     assert capsys.readouterr().err == (
         f"services: no services run for {home.path}; run: make run, or .venv/bin/python -m ops.services start\n"
@@ -581,9 +571,9 @@ def test_home_that_airflow_or_spark_could_not_take_is_refused_before_anything_st
     def go_no_further(environment: dict[str, str]) -> Path:
         raise AssertionError(f"looked for Java in {len(environment)} variables")
 
-    monkeypatch.setattr(services, "find_java", go_no_further)
+    monkeypatch.setattr("ops.services.start.find_java", go_no_further)
 
-    assert services.main(["start", "--home", str(tmp_path / f"a{character}b")]) == 2
+    assert main(["start", "--home", str(tmp_path / f"a{character}b")]) == 2
 
     assert "set CLICKMILL_HOME to a folder without" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

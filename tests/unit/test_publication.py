@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from include.log_hours import Hour
-from include.publication import (
+from include.holds import (
     DROPPED,
     HELD,
     PUBLISHED,
@@ -21,8 +20,9 @@ from include.publication import (
     click_hour_state,
     event_row,
 )
+from include.log_hours import Hour
 from include.tables import QUALITY_RESULTS
-from spark_jobs.publication import arguments_for
+from spark_jobs.quality.held_hours import arguments_for
 
 HOUR = Hour.parse("2026-03-01T05")
 LOG_HOUR = f"web {HOUR}"

@@ -8,8 +8,8 @@ import pytest
 from deltalake import write_deltalake
 
 from include.log_hours import Hour
-from include.quarantine_samples import SAMPLES_PER_REASON, QuarantinedLine, read_quarantine
 from include.settings import Settings
+from plugins.data_quality.quarantine import SAMPLES_PER_REASON, QuarantinedLine, read_quarantine
 from tests.jobs.temporary_lake import make_settings
 
 HOUR = Hour.parse("2026-03-01T05")

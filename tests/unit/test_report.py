@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from include.errors import UsageError
-from include.report import (
+from include.tables import QUARANTINE_REASONS
+from include.texts import as_printable, as_share, crop_middle
+from spark_jobs.publish.report import (
     MAX_CHART_HOURS,
     MAX_OPEN_COUNTRIES,
     MAX_URLS,
@@ -29,8 +31,6 @@ from include.report import (
     render_report,
     write_report,
 )
-from include.tables import QUARANTINE_REASONS
-from include.texts import as_printable, as_share, crop_middle
 
 HOSTILE = "\"'><script>alert(1)</script><img src=//evil.example/x onerror=alert(1)>{{ 7*7 }}&amp;"
 PASSED = Verdict(passed=True, critical_failures=[], warnings=[])
@@ -490,7 +490,7 @@ def test_a_report_that_fails_leaves_the_one_before(tmp_path: Path, monkeypatch: 
     def fail(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("include.pages.os.replace", fail)
+    monkeypatch.setattr("include.pages.render.os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
         write_report(some_data(title="Second"), tmp_path)
     assert "First" in report.read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from include.report import AccountingRow, HourOfClicks, KeyCount, ReportData, Verdict
-from include.results import print_results
+from spark_jobs.publish.report import AccountingRow, HourOfClicks, KeyCount, ReportData, Verdict
+from spark_jobs.publish.shown_results import print_results
 
 REPORT = Path("/home/clickmill/var/reports/report.html")
 DATA = ReportData(

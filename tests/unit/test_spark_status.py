@@ -7,7 +7,7 @@ from threading import Thread
 from types import SimpleNamespace
 from typing import Any, cast
 
-from spark_jobs.spark_status import SparkStatus
+from spark_jobs.engine.spark_status import SparkStatus
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 
 from include.landing import look_at
 from include.log_hours import Hour
-from include.spool import LineSplitter, Spool, close_hour, open_hours
+from ops.receiver.spool import LineSplitter, Spool, close_hour, open_hours
 
 HOUR = Hour.parse("2026-03-01T08")
 

@@ -10,7 +10,7 @@ import pytest
 from include.errors import UsageError
 from include.settings import Settings
 from include.sources import JsonFields, KafkaTopic, Source
-from include.stream_dependence import REFUSED, Dependence, dependences, require_fit
+from spark_jobs.stream.compatibility import REFUSED, Dependence, dependences, require_fit
 from tests.jobs.temporary_lake import make_settings
 
 

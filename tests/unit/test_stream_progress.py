@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from include.tables import STREAM_PROGRESS
-from spark_jobs.stream_progress import progress_rows
+from spark_jobs.stream.progress import progress_rows
 
 STATE = {"numRowsTotal": 13067, "memoryUsedBytes": 113251344, "numRowsDroppedByWatermark": 3}
 TOPIC: dict[str, Any] = {

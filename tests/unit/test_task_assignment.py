@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from include.errors import UsageError
-from include.task_assignment import Assignment, Core, TaskId, assign, moves, worker_names
+from spark_jobs.topology.task_assignment import Assignment, Core, TaskId, assign, moves, worker_names
 
 
 def _tasks(*partitions: int) -> list[TaskId]:

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import re
 
-from include.topology import BROADCAST, SHUFFLE, Cut, JobTopology, QueryTopology, SubTopology, as_json, describe
-from include.topology_page import draw, render_topology
+from spark_jobs.topology.model import (
+    BROADCAST,
+    SHUFFLE,
+    Cut,
+    JobTopology,
+    QueryTopology,
+    SubTopology,
+    as_json,
+    describe,
+)
+from spark_jobs.topology.topology_page import draw, render_topology
 
 EVIL = "<script>alert('x')</script>"
 QUERY = QueryTopology(

@@ -1,0 +1,196 @@
+"""How a DAG's task runs a job: its hours and source from the run, its module by name, its words into the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any
+
+from include.errors import NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
+from include.holds import ClickHourState, OtherCountsError, approval_run_id
+from include.job_arguments import arguments_of_run
+from include.landing import is_ready
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import Source, choose_sources, load_sources, stream_of
+
+log = logging.getLogger("clickmill")
+
+#: The key under which validate_clicks leaves word.
+JUDGED = "judged"
+#: What can be answered when a click hour is held, and the decision that it is; none for the last.
+ANSWERS = {"Publish anyway": "publish", "Drop": "drop"}
+KEEP = "Keep held"
+
+
+def is_landed(params: Mapping[str, Any], partition_key: str | None) -> bool:
+    """Whether all log hours of the run are closed, or read by their stream, or past their grace time."""
+    settings = Settings.from_environment()
+    now = datetime.now(UTC)
+    with _final_errors():
+        arguments = arguments_of_run(params, partition_key)
+        sources = choose_sources(settings, arguments.source)
+    waiting = [
+        f"{source.name} {hour}"
+        for source in sources
+        for hour in arguments.log_hours
+        if not _is_ready(settings, source, hour, now)
+    ]
+    log.info("waiting for _SUCCESS, or the stream, of: %s", ", ".join(waiting) or "nothing")
+    return not waiting
+
+
+def _is_ready(settings: Settings, source: Source, hour: Hour, now: datetime) -> bool:
+    if source.stream is None:
+        return is_ready(settings.landing, source, hour, now)
+    # It imports more than a landing zone needs.
+    return bool(import_module("include.streams.position").is_settleable(settings, source, hour, now))
+
+
+def run_job(job: str, params: Mapping[str, Any], partition_key: str | None, spark: Any, **options: Any) -> None:
+    """Run ``spark_jobs.<job>`` in this Spark session.
+
+    Raises:
+        AirflowFailException: for what trying again cannot mend: wrong arguments, or a critical check that failed.
+    """
+    module = import_module(f"spark_jobs.{job}")
+    settings = Settings.from_environment()
+    import_module("spark_jobs.engine.session").configure(spark)
+    with _final_errors():
+        lines = module.run(spark, settings, arguments_of_run(params, partition_key), **options)
+    _log_lines(lines, settings)
+
+
+def streamed_sources(name: str) -> list[str]:
+    """The named streamed source, or with ``all`` every scheduled one.
+
+    Raises:
+        AirflowFailException: if the named source is not there, or not streamed.
+    """
+    settings = Settings.from_environment()
+    with _final_errors():
+        if name == "all":
+            sources = load_sources(settings).values()
+            return [source.name for source in sources if source.stream is not None and source.scheduled]
+        (source,) = choose_sources(settings, name)
+        stream_of(source)
+        return [source.name]
+
+
+def stream(name: str, spark: Any) -> None:
+    """Stream what a source has now into the lake, or see to it that its stream runs by itself.
+
+    Raises:
+        AirflowSkipException: if it is to catch up, and its stream runs by itself.
+        AirflowFailException: if the configuration is wrong.
+    """
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    settings = Settings.from_environment()
+    try:
+        with _final_errors():
+            (source,) = choose_sources(settings, name)
+            if stream_of(source).run == "supervised":
+                log.info(import_module("spark_jobs.stream.supervision").supervise(settings, name))
+            else:
+                import_module("spark_jobs.engine.session").configure(spark)
+                import_module("spark_jobs.stream_clicks").run(spark, settings, [source], available_now=True)
+    except StreamRunsAlreadyError as error:
+        raise AirflowSkipException(str(error)) from error
+
+
+def validate(params: Mapping[str, Any], partition_key: str | None, spark: Any, task_instance: Any) -> None:
+    """Run validate_clicks, and leave word for ``publish`` that it came to a judgement, good or bad.
+
+    Raises:
+        AirflowFailException: if a critical check failed, or the arguments are wrong.
+    """
+    from airflow.sdk.exceptions import AirflowFailException
+
+    try:
+        run_job("validate_clicks", params, partition_key, spark)
+    except AirflowFailException as error:
+        if isinstance(error.__cause__, QualityError):
+            task_instance.xcom_push(key=JUDGED, value=True)
+        raise
+    task_instance.xcom_push(key=JUDGED, value=True)
+
+
+def publish(
+    params: Mapping[str, Any], partition_key: str | None, spark: Any, task_instance: Any
+) -> list[dict[str, Any]]:
+    """Run publish_clicks; returns, for each click hour that is held, the run of held_hours that asks about it.
+
+    Raises:
+        AirflowFailException: if validate_clicks failed without a judgement, or a click hour was never validated.
+    """
+    from airflow.sdk.exceptions import AirflowFailException
+
+    if not task_instance.xcom_pull(task_ids="validate_clicks", key=JUDGED):
+        raise AirflowFailException("validate_clicks failed before it could judge; see its log, and clear it")
+    publish_clicks = import_module("spark_jobs.publish_clicks")
+    settings = Settings.from_environment()
+    import_module("spark_jobs.engine.session").configure(spark)
+    with _final_errors():
+        published = publish_clicks.publish(spark, settings, arguments_of_run(params, partition_key))
+    _log_lines(published.lines, settings)
+    # What is being counted or checked anew is asked about by the run that does so.
+    return [_question(state) for state in published.held if state.waits_for is None]
+
+
+def _question(state: ClickHourState, note: str = "") -> dict[str, Any]:
+    """The run of held_hours that asks about a hold, and about these very counts."""
+    assert state.event is not None
+    reasons = [failure.said for failure in state.failures]
+    conf = {"hour": str(state.hour), "reasons": reasons, "counts": state.counts, "note": note}
+    return {"trigger_run_id": approval_run_id(state.hour, state.event), "conf": conf}
+
+
+def decide(params: Mapping[str, Any], answer: Mapping[str, Any], spark: Any) -> list[dict[str, Any]]:
+    """Do what a person answered when asked about the counts of a held click hour; who it was goes on record.
+
+    Returns the run of held_hours that asks again, if the counts are others by now; then nothing else was done.
+
+    Raises:
+        AirflowSkipException: if it is to stay held, or is not held any more.
+        AirflowFailException: if no reason is given.
+    """
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    hour, (chosen,) = params["hour"], answer["chosen_options"]
+    if chosen not in ANSWERS:
+        raise AirflowSkipException(f"{hour} stays held")
+    decide_held = import_module("spark_jobs.decide_held")
+    settings = Settings.from_environment()
+    import_module("spark_jobs.engine.session").configure(spark)
+    by, because = answer["responded_by_user"]["name"], (answer["params_input"] or {}).get("reason") or ""
+    try:
+        with _final_errors():
+            decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because, params["counts"])
+            _log_lines(decide_held.run(spark, settings, decision), settings)
+    except NotHeldError as error:
+        raise AirflowSkipException(f"nothing to decide: {error}") from error
+    except OtherCountsError as error:
+        log.error(error)
+        return [_question(error.state, f"The answer of {by}, {chosen!r}, was not carried out: {error}.")]
+    return []
+
+
+def _log_lines(lines: list[str], settings: Settings) -> None:
+    for line in lines:
+        log.info(line)
+    log.info("report: %s", (settings.reports / "report.html").as_uri())
+
+
+@contextmanager
+def _final_errors() -> Iterator[None]:
+    """Let Airflow not try again what trying again cannot mend."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    try:
+        yield
+    except (UsageError, QualityError) as error:
+        raise AirflowFailException(str(error)) from error

@@ -1,0 +1,1 @@
+"""HTML pages and charts that need nothing else: no script, no other host."""

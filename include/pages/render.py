@@ -1,0 +1,103 @@
+"""HTML pages that need nothing else: no script, no other host; texts are escaped, and the style is the page's own."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from uuid import uuid4
+
+import pycountry
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from include.texts import MAX_TEXT_CHARACTERS, as_count, as_printable, as_share, as_size, crop_middle
+
+#: What all pages have; a page's own template is beside its module.
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
+
+
+def render_page(template: Path, *more_style_sheets: str, **values: object) -> str:
+    """A template with our style sheet, more of them after it, and the policy that allows nothing else."""
+    style_sheet = _style_sheet(template.parent, more_style_sheets)
+    policy = f"default-src 'none'; style-src {_source_of(style_sheet)}; base-uri 'none'; form-action 'none'"
+    return (
+        _environment(template.parent)
+        .get_template(template.name)
+        .render(**values, style_sheet=Markup(style_sheet), policy=policy)
+    )
+
+
+def render_served_page(template: Path, script: str, *more_style_sheets: str, **values: object) -> tuple[str, str]:
+    """A page for a server to send, and the Content-Security-Policy to send with it.
+
+    The policy allows the page its own style sheet, this one script by its hash, forms and frames of its own origin.
+    """
+    style_sheet = _style_sheet(template.parent, more_style_sheets)
+    script_text = (template.parent / script).read_text(encoding="utf-8")
+    policy = (
+        f"default-src 'none'; style-src {_source_of(style_sheet)}; script-src {_source_of(script_text)}; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
+    )
+    page = (
+        _environment(template.parent)
+        .get_template(template.name)
+        .render(**values, style_sheet=Markup(style_sheet), script=Markup(script_text), policy=None)
+    )
+    return page, policy
+
+
+def write_page(html: str, page: Path) -> Path:
+    """Replace the page at once: a reader sees the old one or the new one, whole."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    fresh = page.with_name(f".{page.name}.{uuid4().hex}")
+    try:
+        fresh.write_text(html, encoding="utf-8")
+        os.replace(fresh, page)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return page
+
+
+def _style_sheet(folder: Path, more: Sequence[str]) -> str:
+    files = (_TEMPLATES / "page.css", *(folder / name for name in more))
+    return "".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def _source_of(text: str) -> str:
+    """How a Content-Security-Policy names this very text."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _environment(folder: Path) -> Environment:
+    """What renders the pages of this folder: all text is escaped, and what cannot be seen is written out."""
+    environment = Environment(
+        loader=FileSystemLoader([folder, _TEMPLATES]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Every text that the template puts out passes here, so none can be forgotten.
+        finalize=lambda value: as_printable(value) if type(value) is str else value,
+    )
+    environment.filters |= {
+        "count": as_count,
+        "size": as_size,
+        "crop": lambda text: crop_middle(text, MAX_TEXT_CHARACTERS),
+        "country_name": _country_name,
+    }
+    environment.globals |= {
+        "share": as_share,
+        "plural": lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
+    }
+    return environment
+
+
+def _country_name(code: str) -> str:
+    """The country's usual English name; nothing for 'unknown' and what else is no ISO 3166-1 code."""
+    country = pycountry.countries.get(alpha_2=code)
+    return str(getattr(country, "common_name", country.name)) if country else ""

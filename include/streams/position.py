@@ -1,0 +1,51 @@
+"""How far a stream has read its source: whether all lines of a log hour are in the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from include.landing import LandedHour
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import Source
+
+
+class StreamPosition(Protocol):
+    """What the place that a stream reads knows of the source's log hours.
+
+    ``batches`` are rows of ``stream_batches``.
+    """
+
+    def has_read(self, log_hour: Hour, now: datetime) -> bool:
+        """Whether no more lines of the hour are to come, and those that are there are in the lake."""
+
+    def landed(self, log_hour: Hour, batches: Sequence[Mapping[str, Any]]) -> LandedHour:
+        """What was read of the hour; ``is_closed`` is left to ``has_read``."""
+
+
+def position_of(settings: Settings, source: Source) -> StreamPosition:
+    """The position of a streamed source."""
+    # Kafka's client is imported where a topic is streamed only.
+    if source.kafka is not None:
+        from include.streams.topic_position import TopicPosition
+
+        return TopicPosition(settings, source)
+    from include.streams.files_position import FilesPosition
+
+    return FilesPosition(settings, source)
+
+
+def has_passed(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> bool:
+    """Whether the hour is over and the stream has read all of it.
+
+    Raises:
+        ClickmillError: if the source's broker does not answer.
+    """
+    return position_of(settings, source).has_read(log_hour, now)
+
+
+def is_settleable(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> bool:
+    """Whether a log hour of a streamed source can be counted: all of it is read, or its grace time is over."""
+    return has_passed(settings, source, log_hour, now) or now >= log_hour.end + timedelta(minutes=source.grace_minutes)

@@ -1,0 +1,1 @@
+"""Clicks over TCP: taken, stored so that they survive, acknowledged."""

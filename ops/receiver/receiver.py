@@ -1,0 +1,309 @@
+"""The receiver of clicks over TCP: it stores each client's lines in the landing zone, answers, and closes the hours.
+
+While a client's lines are stored nothing is read from it, so one that is faster than the disk is slowed down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import ClickSockets, Source
+from ops.home import OpsError
+from ops.receiver.spool import LineSplitter, Spool, close_hour, open_hours
+
+#: A client's lines are stored in groups of at most twice as many bytes.
+CHUNK = 64 * 1024
+#: How often it is looked whether a file or an hour is complete, and how long until a full disk is tried again.
+LOOK_SECONDS = 0.2
+RETRY_SECONDS = 1.0
+#: How often it is said that the disk still refuses.
+REMIND_SECONDS = 60.0
+#: How long clients that do not read their answers are waited for at the end.
+PATIENCE_SECONDS = 5.0
+#: What is stored of a line beyond the longest that is read, so that it is quarantined as too long: parse_lines may
+#: take a byte order mark and a carriage return away.
+SPARE_BYTES = 16
+
+
+class NotStored(Exception):
+    """The receiver ends before the disk has taken the lines."""
+
+
+@dataclass
+class PortReader:
+    """One port: its clients, and the one thread that stores their lines, all that have come meanwhile at once."""
+
+    spool: Spool
+    longest: int
+    max_clients: int
+    idle_seconds: float
+    _pending: list[tuple[list[bytes], asyncio.Future[int]]] = field(default_factory=list)
+    _clients: set[asyncio.Task[None]] = field(default_factory=set)
+    #: Those of which a line is waited for; first the one that has waited longest.
+    _quiet: dict[asyncio.Task[None], asyncio.StreamWriter] = field(default_factory=dict)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_ending: bool = False
+    _refused_since: float | None = None
+    _reminded_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix=f"port-{self.spool.port}")
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Store a client's lines and answer, until it or the receiver ends."""
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._clients) >= self.max_clients and not self._drop_the_quietest():
+            _tell(writer, f"refused: lines of {self.max_clients} clients are being stored (max_clients); try later")
+            writer.close()
+            return
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._clients.add(task)
+        try:
+            await self._talk(reader, writer, task)
+        except TimeoutError:
+            _tell(writer, f"dropped: no line, or an answer not read, for {self.idle_seconds:g} s (idle_seconds)")
+        except (OSError, NotStored, asyncio.CancelledError):
+            pass  # the client, or the receiver, is gone: what was not answered is sent again
+        finally:
+            self._clients.discard(task)
+            writer.close()
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+        splitter, stored = LineSplitter(self.longest), 0
+        is_over = False
+        while not is_over and not self._is_ending:
+            self._quiet[task] = writer
+            try:
+                async with asyncio.timeout(self.idle_seconds):
+                    lines, is_over = await _next_lines(reader, splitter)
+            finally:
+                self._quiet.pop(task, None)
+            if lines:
+                last_id = await self.store(lines)
+                stored += len(lines)
+                writer.write(f"stored {stored} {last_id}\n".encode())
+                async with asyncio.timeout(self.idle_seconds):
+                    await writer.drain()
+
+    def _drop_the_quietest(self) -> bool:
+        """Take its place from the client that has sent no whole line for longest; whether there is one.
+
+        Nothing that was acknowledged is lost: of a client in whose lines the disk is at work, none is dropped.
+        """
+        if not self._quiet:
+            return False
+        task, writer = next(iter(self._quiet.items()))
+        del self._quiet[task]
+        self._clients.discard(task)
+        _tell(
+            writer, f"dropped: {self.max_clients} clients are connected (max_clients), and this one was quiet longest"
+        )
+        task.cancel()
+        return True
+
+    async def store(self, lines: list[bytes]) -> int:
+        """Wait until the lines are durable; returns the sequence id of the last one.
+
+        Raises:
+            NotStored: if the receiver ends before.
+        """
+        stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._pending.append((lines, stored))
+        self._wake.set()
+        return await stored
+
+    def begin(self) -> asyncio.Task[None]:
+        """Begin to store; the task ends with ``end``, or has failed."""
+        self._storing = asyncio.create_task(self._keep_storing())
+        return self._storing
+
+    async def _keep_storing(self) -> None:
+        while not self._is_ending or self._pending or self._clients:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+            self._wake.clear()
+            group, self._pending = self._pending, []
+            if group:
+                await self._store_group(group)
+            await self.tried(self.spool.roll_if_due)
+
+    async def _store_group(self, group: Sequence[tuple[list[bytes], asyncio.Future[int]]]) -> None:
+        lines = [line for of_client, _ in group for line in of_client]
+        while not await self.tried(partial(self.spool.store, lines)):
+            if self._is_ending:
+                for _, stored in group:
+                    if not stored.done():
+                        stored.set_exception(NotStored())
+                return
+            await asyncio.sleep(RETRY_SECONDS)
+        last_id = self.spool.next_id - 1 - len(lines)
+        for of_client, stored in group:
+            last_id += len(of_client)
+            if not stored.done():  # its client may be gone
+                stored.set_result(last_id)
+
+    async def tried(self, work: Callable[[], object]) -> bool:
+        """Whether the disk, in the port's own thread, has let this be done; if not, a word on it is left."""
+        try:
+            await self._on_disk(work)
+        except OSError as error:
+            now = time.monotonic()
+            if self._refused_since is None or now - self._reminded_at >= REMIND_SECONDS:
+                self._reminded_at = now
+                say(f"port {self.spool.port}: the disk refuses ({error}); clients wait, it is tried again")
+            self._refused_since = self._refused_since or now
+            return False
+        if self._refused_since is not None:
+            seconds = time.monotonic() - self._refused_since
+            say(f"port {self.spool.port}: the disk takes lines again, after {seconds:.0f} s")
+            self._refused_since = None
+        return True
+
+    async def _on_disk(self, work: Callable[[], object]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._disk, work)
+
+    async def end(self) -> None:
+        """Answer what has come, read no more, and give the last file its name.
+
+        Raises:
+            OSError: if the disk refuses; the next start completes the file.
+        """
+        self._is_ending = True
+        self._wake.set()
+        for task in list(self._quiet):
+            task.cancel()
+        if self._clients:
+            await asyncio.wait(list(self._clients), timeout=PATIENCE_SECONDS)
+        for task in list(self._clients):
+            task.cancel()
+        await self._storing
+        await self._on_disk(self.spool.roll)
+        self._disk.shutdown()
+
+
+@dataclass
+class Receiver:
+    """All ports of one source, and the hours that they close; ``clock`` and ``sync`` are those of ``Spool``."""
+
+    settings: Settings
+    source: Source
+    clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    sync: Callable[[int], None] = os.fsync
+    readers: list[PortReader] = field(default_factory=list)
+
+    @property
+    def sockets(self) -> ClickSockets:
+        """Its settings."""
+        assert self.source.sockets is not None
+        return self.source.sockets
+
+    def prepare(self) -> None:
+        """Complete what an earlier receiver left unfinished, and close its hours.
+
+        Raises:
+            OSError: if the landing zone cannot be read or written.
+        """
+        landing, name, sockets = self.settings.landing, self.source.name, self.sockets
+        for port in sockets.ports:
+            spool = Spool(landing, name, port, sockets.roll_seconds, sockets.roll_bytes, self.clock, self.sync)
+            for file in spool.recover():
+                say(f"completed {file.name}, which was left unfinished")
+            longest = self.source.max_line_bytes + SPARE_BYTES
+            self.readers.append(PortReader(spool, longest, sockets.max_clients, sockets.idle_seconds))
+        for hour in open_hours(landing, name, sockets.ports, self.clock()):
+            close_hour(landing, name, hour)
+
+    async def run(self, told_to_end: asyncio.Event) -> None:
+        """Receive until told to end.
+
+        Raises:
+            OpsError: exit 2, if a port is taken.
+            OSError: if the disk refuses the last files.
+        """
+        async with AsyncExitStack() as stack:
+            for reader in self.readers:
+                stack.push_async_callback(_closed, await self._listen(reader))
+            tasks = [reader.begin() for reader in self.readers]
+            tasks.append(asyncio.create_task(self._close_hours(told_to_end)))
+            ending = asyncio.create_task(told_to_end.wait())
+            ports = ", ".join(str(port) for port in self.sockets.ports)
+            say(f"receiving {self.source.name} on {self.sockets.host}, ports {ports}")
+            # None of the tasks ends by itself: one that does has failed.
+            await asyncio.wait([ending, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            told_to_end.set()
+            await ending
+        # No new clients from here on.
+        ended = await asyncio.gather(*(reader.end() for reader in self.readers), *tasks, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, BaseException):
+                raise error
+        say(f"{self.source.name}: all that was received is stored and in files")
+
+    async def _listen(self, reader: PortReader) -> asyncio.Server:
+        host, port = self.sockets.host, reader.spool.port
+        try:
+            return await asyncio.start_server(reader.serve, host, port, limit=CHUNK)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                what = "is taken: end what listens there, or give the source other ports"
+            else:
+                what = f"cannot be listened on ({error.strerror}): check host and ports"
+            raise OpsError(f"port {port} of {host} {what} in [sources.{self.source.name}.sockets]", 2) from None
+
+    async def _close_hours(self, told_to_end: asyncio.Event) -> None:
+        """Close each hour once it is over and all of its lines are in files."""
+        hour = _hour(self.clock())
+        while not told_to_end.is_set():
+            await asyncio.sleep(LOOK_SECONDS)
+            now = _hour(self.clock())
+            if now <= hour or await self._close(hour, now):
+                hour = now
+
+    async def _close(self, hour: Hour, now: Hour) -> bool:
+        """Whether the disk has let all lines of the hour be in files, and the hour be closed."""
+        for reader in self.readers:
+            if not await reader.tried(partial(reader.spool.begin_hour, now)):
+                return False
+        return await self.readers[0].tried(partial(close_hour, self.settings.landing, self.source.name, hour))
+
+
+async def _next_lines(reader: asyncio.StreamReader, splitter: LineSplitter) -> tuple[list[bytes], bool]:
+    """What comes until there is a whole line or the client's end, and whether that has come."""
+    while chunk := await reader.read(2 * CHUNK):
+        if lines := splitter.feed(chunk):
+            return lines, False
+    return splitter.rest(), True
+
+
+def _tell(writer: asyncio.StreamWriter, what: str) -> None:
+    """Say a last word to a client; one that does not read is cut off, as its connection would stay."""
+    writer.write(f"{what}\n".encode())
+    if writer.transport.get_write_buffer_size():
+        writer.transport.abort()
+
+
+async def _closed(server: asyncio.Server) -> None:
+    # Not waited for: that would be for the clients, too.
+    server.close()
+
+
+def _hour(moment: datetime) -> Hour:
+    return Hour.of(moment.date(), moment.hour)
+
+
+def say(what: str) -> None:
+    """Leave a line in the log."""
+    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {what}", flush=True)

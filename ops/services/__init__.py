@@ -1,0 +1,1 @@
+"""The services of one home: Spark Connect and Airflow, under supervisord, on loopback only."""

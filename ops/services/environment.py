@@ -1,0 +1,189 @@
+"""The settings and the environment of the services."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from ops.bootstrap import REPOSITORY
+from ops.home import Home, OpsError, Secrets, first_start
+from ops.services.running import Ports
+from ops.services.supervisor import MARK, socket_path
+
+LOCAL_NAMES = "localhost,127.0.0.1,::1"
+
+
+def render_settings(template: str, values: Mapping[str, str], origin: str) -> str:
+    """Fill `${NAME}` and `${NAME:-default}` in a settings file; an empty value counts as none.
+
+    Raises:
+        OpsError: exit 2, naming every variable without value and default.
+    """
+    missing: list[str] = []
+
+    def fill(found: re.Match[str]) -> str:
+        value = values.get(found["name"]) or found["default"]
+        if value is None:
+            missing.append(found["name"])
+        return value or ""
+
+    rendered = []
+    for line in template.splitlines():
+        if line.lstrip().startswith("#"):
+            rendered.append(line)
+        else:
+            rendered.append(re.sub(r"\$\{(?P<name>[A-Z][A-Z0-9_]*)(?::-(?P<default>[^}]*))?\}", fill, line))
+    if missing:
+        raise OpsError(f"{origin} needs a value for {', '.join(missing)}: set it, or give it a default", 2)
+    return "\n".join(rendered) + "\n"
+
+
+def listen_address(environment: Mapping[str, str]) -> str:
+    """Return the address on which Airflow and Spark's UI listen; Spark Connect stays on loopback.
+
+    Raises:
+        OpsError: exit 2, when CLICKMILL_LISTEN holds no IP address.
+    """
+    address = environment.get("CLICKMILL_LISTEN", "").strip() or "127.0.0.1"
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        raise OpsError(
+            f"CLICKMILL_LISTEN={address!r}: expected an IP address, 127.0.0.1 (this machine only, the default) "
+            "or 0.0.0.0 (in a container)",
+            2,
+        ) from None
+    return address
+
+
+def airflow_settings(home: Home, ports: Ports, keys: Secrets, address: str) -> dict[str, str]:
+    """Airflow's settings that Clickmill depends on; no shell variable overrides these."""
+    connection = {
+        "conn_type": "spark_connect",
+        "host": "localhost",
+        "port": ports.spark,
+        "password": keys.spark_token,
+    }
+    return {
+        "AIRFLOW_HOME": str(home.airflow),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(REPOSITORY / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://localhost:{ports.airflow}/execution/",
+        "AIRFLOW__CORE__FERNET_KEY": keys.airflow_fernet_key,
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(keys.airflow_passwords_file),
+        "AIRFLOW__API__HOST": address,
+        "AIRFLOW__API__PORT": str(ports.airflow),
+        "AIRFLOW__API__BASE_URL": f"http://localhost:{ports.airflow}",
+        "AIRFLOW__API__SECRET_KEY": keys.airflow_secret_key,
+        "AIRFLOW__API_AUTH__JWT_SECRET": keys.airflow_jwt_secret,
+        "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home.logs / "airflow"),
+        "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(home.logs / "dag-processor"),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(connection),
+    }
+
+
+# What a task's process would import anew each time, Great Expectations alone for 3 s. Not our own modules: a change of
+# theirs is to hold for the next task.
+PRELOADED = (
+    "airflow.sdk.execution_time.supervisor",
+    "airflow.providers.apache.spark.hooks.spark_connect",
+    "airflow.providers.apache.spark.operators.spark_pyspark",
+    "pyspark.sql.connect.session",
+    "great_expectations",
+    "great_expectations.render.renderer",
+    "great_expectations.render.view",
+    "deltalake",
+    "pyarrow.parquet",
+    "pygal",
+)
+
+
+# Airflow's settings that fit a small machine; a variable of the same name in the shell wins.
+AIRFLOW_DEFAULTS = {
+    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+    # Processes forked for tasks. Spark does the work; these mostly wait for it.
+    "AIRFLOW__CORE__PARALLELISM": "4",
+    # The workers, and with them the tasks, are forked from a process that has imported these.
+    "AIRFLOW__SCHEDULER__MP_START_METHOD": "forkserver",
+    "AIRFLOW__SCHEDULER__MP_FORKSERVER_PRELOAD": ",".join(PRELOADED),
+    "AIRFLOW__API__WORKERS": "1",
+    "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
+    # A new DAG file is seen within half a minute, not five.
+    "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+    # How long a finished task waits for the next to be scheduled, at worst (default 1 s).
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.25",
+    # Runs that it looks at each time (default 20), a backfill's after all others: those that wait for a person (see
+    # dags/held_hours.py) must not keep it from looking at the rest.
+    "AIRFLOW__SCHEDULER__MAX_DAGRUNS_PER_LOOP_TO_SCHEDULE": "200",
+    # Tasks of a scheduler that was killed are run again within a minute, not after five.
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "30",
+    "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+    "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
+}
+
+
+#: Clickmill's modules, and what keeps a secret out of what Spark's workers print.
+PYTHONPATH = os.pathsep.join(map(str, (REPOSITORY, REPOSITORY / "ops" / "python_site")))
+
+
+def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, base: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of supervisord and with it of every service. It holds secrets."""
+    # Of the shell's: what would point a service elsewhere, or at another program's packages.
+    unwanted = ("PYTHONPATH", "PYTHONHOME", "SPARK_REMOTE", "SPARK_MASTER", "SPARK_CONF_DIR")
+    environment = {
+        name: value
+        for name, value in base.items()
+        if name not in unwanted and not name.startswith(("PYTEST_", "SPARK_CONNECT_", "PYSPARK_"))
+    }
+    spark_home = find_spark_home()
+    for name in ("NO_PROXY", "no_proxy"):
+        environment[name] = ",".join(filter(None, (environment.get(name), LOCAL_NAMES)))
+    for name, value in AIRFLOW_DEFAULTS.items():
+        environment.setdefault(name, value)
+    address = listen_address(base)
+    environment.setdefault("SPARK_LOCAL_IP", address)
+    return environment | {
+        MARK: str(home.path),
+        "CLICKMILL_HOME": str(home.path),
+        "CLICKMILL_REPOSITORY": str(REPOSITORY),
+        "CLICKMILL_SCHEDULE_START": first_start(home),
+        "CLICKMILL_PYTHON": sys.executable,
+        "CLICKMILL_SUPERVISOR_SOCKET": str(socket_path(home)),
+        "CLICKMILL_SPARK_PORT": str(ports.spark),
+        "CLICKMILL_SPARK_UI_PORT": str(ports.spark_ui),
+        "CLICKMILL_AIRFLOW_PORT": str(ports.airflow),
+        "CLICKMILL_SPARK_UI_URL": f"http://localhost:{ports.spark_ui}",
+        "CLICKMILL_SPARK_JARS": ",".join(str(jar) for jar in sorted((REPOSITORY / ".jars").glob("*.jar"))),
+        "JAVA_HOME": str(java.resolve().parent.parent),
+        "SPARK_HOME": str(spark_home),
+        # log4j2.properties; --properties-file keeps its spark-defaults.conf from being read unrendered.
+        "SPARK_CONF_DIR": str(REPOSITORY / "config"),
+        "SPARK_LOCAL_DIRS": str(home.run / "spark"),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_CONNECT_AUTHENTICATE_TOKEN": keys.spark_token,
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), base.get("PATH", os.defpath))),
+        "PYTHONPATH": PYTHONPATH,
+        "PYTHONUNBUFFERED": "1",
+        "GX_ANALYTICS_ENABLED": "false",
+        "TZ": "UTC",
+        "LC_ALL": "C.UTF-8",
+        # Airflow renames its processes; without this the new name overwrites MARK as well.
+        "SPT_NOENV": "1",
+        **airflow_settings(home, ports, keys, address),
+    }
+
+
+def find_spark_home() -> Path:
+    """Return pyspark's folder without importing it."""
+    folder = Path(sys.prefix) / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages/pyspark"
+    if not (folder / "bin" / "spark-submit").exists():
+        raise OpsError(f"no Spark in {folder}: run: make setup, and use {REPOSITORY}/.venv/bin/python", 2)
+    return folder

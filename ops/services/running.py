@@ -1,0 +1,129 @@
+"""Where the services of a home answer, as long as they run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ops.home import Home, OpsError, Secrets, find_home, load_secrets
+from ops.services.supervisor import Supervisor
+
+
+@dataclass(frozen=True)
+class Services:
+    """Running services: where they answer, and what it takes to be let in."""
+
+    home: Path
+    airflow_port: int
+    spark_port: int
+    spark_ui_port: int
+    airflow_user: str
+    airflow_password: str = field(repr=False)
+    spark_token: str = field(repr=False)
+
+    @property
+    def airflow_url(self) -> str:
+        """The Airflow UI and REST API."""
+        return f"http://localhost:{self.airflow_port}"
+
+    @property
+    def spark_ui_url(self) -> str:
+        """Spark's own UI and its REST API (/api/v1)."""
+        return f"http://localhost:{self.spark_ui_port}"
+
+    @property
+    def spark_url(self) -> str:
+        """Where Spark Connect answers, without the token."""
+        return f"sc://localhost:{self.spark_port}"
+
+    @property
+    def spark_remote(self) -> str:
+        """SPARK_REMOTE for a client; holds the token. With one, and no TLS, only `localhost` will do."""
+        return f"{self.spark_url}/;token={self.spark_token}"
+
+    def environment(self) -> dict[str, str]:
+        """The variables a job run by hand needs; SPARK_REMOTE holds the token."""
+        return {
+            "CLICKMILL_HOME": str(self.home),
+            "SPARK_REMOTE": self.spark_remote,
+            "CLICKMILL_SPARK_UI_URL": self.spark_ui_url,
+            "CLICKMILL_AIRFLOW_URL": self.airflow_url,
+            "AIRFLOW_HOME": str(self.home / "airflow"),
+            "GX_ANALYTICS_ENABLED": "false",
+        }
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The ports of one home's services."""
+
+    airflow: int
+    spark: int
+    spark_ui: int
+
+
+def service_file(home: Home) -> Path:
+    """Where the ports of a home's services are written down."""
+    return home.run / "service.json"
+
+
+def read_ports(home: Home) -> Ports | None:
+    """Return the ports that were written down, None if there are none."""
+    try:
+        content = json.loads(service_file(home).read_text(encoding="utf-8"))
+        return Ports(**{name: int(content[name]) for name in ("airflow", "spark", "spark_ui")})
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def services_of(home: Home, ports: Ports, keys: Secrets) -> Services:
+    """Return the services of a home at these ports."""
+    return Services(
+        home=home.path,
+        airflow_port=ports.airflow,
+        spark_port=ports.spark,
+        spark_ui_port=ports.spark_ui,
+        airflow_user="admin",
+        airflow_password=keys.airflow_password,
+        spark_token=keys.spark_token,
+    )
+
+
+def remote_file(home: Home) -> Path:
+    """Where jobs run by hand find the Spark server of their home (spark_jobs/engine/session.py reads it)."""
+    return home.run / "spark_remote"
+
+
+def broker_file(home: Home) -> Path:
+    """Where streams find the embedded broker of their home, while it runs (include/streams/kafka.py reads it)."""
+    return home.run / "kafka_bootstrap_servers"
+
+
+def write_remote(home: Home, ports: Ports) -> None:
+    """Tell jobs run by hand where Spark is, and the token."""
+    file = remote_file(home)
+    file.touch(mode=0o600)
+    file.write_text(services_of(home, ports, load_secrets(home)).spark_remote + "\n", encoding="utf-8")
+
+
+def running_ports(home: Home) -> Ports:
+    """Return the ports of running services.
+
+    Raises:
+        OpsError: when they do not run.
+    """
+    ports = read_ports(home)
+    if ports is None or not Supervisor(home).is_up():
+        raise OpsError(f"no services run for {home.path}; run: make run, or .venv/bin/python -m ops.services start")
+    return ports
+
+
+def running_services(home: Path | str | None = None) -> Services:
+    """Return where the running services are.
+
+    Raises:
+        OpsError: when they do not run.
+    """
+    place = find_home(home)
+    return services_of(place, running_ports(place), load_secrets(place))

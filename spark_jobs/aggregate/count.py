@@ -1,0 +1,80 @@
+"""Clicks counted per click hour and key: where they are read, or by instances that they are dealt to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from include.tables import SKETCH_LG_K
+from spark_jobs.aggregate.groupings import INSTANCE, Grouping, with_instance
+
+_CLICK_HOUR = ("click_date", "click_hour")
+
+
+def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
+    """One row per (instance_id, click_date, click_hour, key); click_count >= 1.
+
+    ``click_count`` has all clicks that the instance was dealt, ``bot_click_count`` those of crawlers;
+    ``visitor_sketch`` the distinct visitors among the others. Clicks without a visitor are counted, but are nobody's;
+    clicks with a null key are counted as one key. When the grouping keeps the key whole these are its counts; else
+    they are parts, for ``merge_counts``. Of a grouping that combines, the instance is the one that has the count.
+    """
+    human_visitor = F.when(~F.col("is_bot"), F.col("visitor_id"))
+    counts = [
+        F.count(F.lit(1)).alias("click_count"),
+        F.count_if("is_bot").alias("bot_click_count"),
+        F.hll_sketch_agg(human_visitor, SKETCH_LG_K).alias("visitor_sketch"),
+    ]
+    if grouping.combines:
+        # Spark counts in each task before anything moves.
+        return with_instance(grouping.deal(clicks.groupBy(*_CLICK_HOUR, key).agg(*counts)))
+    dealt = grouping.deal(clicks)
+    if grouping.keeps_whole([*_CLICK_HOUR, key]):
+        # No row moves to be counted: the instance that has a count is the one that was dealt its clicks.
+        return with_instance(dealt.groupBy(*_CLICK_HOUR, key).agg(*counts))
+    return with_instance(dealt).groupBy(INSTANCE, *_CLICK_HOUR, key).agg(*counts)
+
+
+def merge_counts(parts: DataFrame, key: str) -> DataFrame:
+    """One row per (click_date, click_hour, key): the instances' parts added up, their sketches united."""
+    return parts.groupBy(*_CLICK_HOUR, key).agg(
+        F.sum("click_count").alias("click_count"),
+        F.sum("bot_click_count").alias("bot_click_count"),
+        F.hll_union_agg("visitor_sketch").alias("visitor_sketch"),
+    )
+
+
+def count_clicks_by(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
+    """One row per (click_date, click_hour, key), counted by the grouping's instances and merged where it must be."""
+    return complete_counts(count_per_instance(clicks, key, grouping), key, grouping)
+
+
+def complete_counts(parts: DataFrame, key: str, grouping: Grouping) -> DataFrame:
+    """What the grouping's instances counted, merged where it splits keys; ``visitor_count`` is from the sketch."""
+    counts = parts if grouping.keeps_whole([*_CLICK_HOUR, key]) else merge_counts(parts, key)
+    return counts.withColumn("visitor_count", F.hll_sketch_estimate("visitor_sketch"))
+
+
+def load_per_instance(key: str, grouping: Grouping, instances: int) -> Sequence[Column]:
+    """What to observe of ``count_per_instance``: for each instance i rows_i, keys_i and busiest_i.
+
+    ``rows`` are those that moved to it: clicks, or counts if the grouping combines. ``keys`` are its counts, of one
+    click hour and key each; ``busiest`` is the key with most rows in a click hour, as their number and the key, and
+    null if the grouping combines.
+    """
+    columns = []
+    for instance in range(instances):
+        is_there = F.col(INSTANCE) == instance
+        clicks = F.when(is_there, F.col("click_count"))
+        busiest = F.lit(None) if grouping.combines else clicks
+        columns += [
+            F.count_if(is_there).alias(f"rows_{instance}")
+            if grouping.combines
+            else F.sum(clicks).alias(f"rows_{instance}"),
+            F.count_if(is_there).alias(f"keys_{instance}"),
+            F.max(busiest).alias(f"busiest_rows_{instance}"),
+            F.max_by(F.col(key).cast("string"), busiest).alias(f"busiest_{instance}"),
+        ]
+    return columns

@@ -1,0 +1,112 @@
+"""What load each instance of a grouping had, measured while the job does its work: rows of grouping_metrics.
+
+What an instance counted is observed in the query itself; how long it took, Spark knows of the task that it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+
+from include.job_arguments import JobArguments
+from spark_jobs.aggregate.count import load_per_instance
+from spark_jobs.aggregate.groupings import Grouping, instances_of
+from spark_jobs.engine.spark_status import SparkStatus, Stage
+from spark_jobs.engine.steps import marked
+
+
+@dataclass(frozen=True)
+class _Operator:
+    name: str
+    grouping: Grouping
+    instances: int
+    observation: Observation
+
+    @property
+    def rows(self) -> list[int]:
+        """The rows that moved to each instance."""
+        return [self.observation.get[f"rows_{instance}"] or 0 for instance in range(self.instances)]
+
+
+class GroupingMetrics:
+    """The load of one run's operators."""
+
+    def __init__(self, spark: SparkSession, job: str, arguments: JobArguments) -> None:
+        self._spark, self._job, self._arguments = spark, job, arguments
+        self._run_id, self._measured_at = uuid4().hex, datetime.now(UTC)
+        self._operators: list[_Operator] = []
+
+    @contextmanager
+    def measured(self, operator: str) -> Iterator[None]:
+        """Compute the counts of this operator here, for its instances' times to be found."""
+        with marked(self._spark, self._mark(operator)):
+            yield
+
+    def observe(self, counts: DataFrame, operator: str, key: str, grouping: Grouping) -> DataFrame:
+        """The same counts, with ``instance_id``, whose load becomes known when they are computed."""
+        instances = instances_of(grouping, counts)
+        observation = Observation(self._mark(operator))
+        self._operators.append(_Operator(operator, grouping, instances, observation))
+        return counts.observe(observation, *load_per_instance(key, grouping, instances))
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Rows of ``grouping_metrics``, one per operator and instance; after the counts have been computed."""
+        status = SparkStatus.of(self._spark)
+        counted = {self._mark(operator.name): operator.rows for operator in self._operators if any(operator.rows)}
+        stages = status.stages_that_read(counted) if status is not None and counted else {}
+        return [
+            row
+            for operator in self._operators
+            for row in self._rows_of(operator, _seconds(stages.get(self._mark(operator.name)), operator.rows))
+        ]
+
+    def _mark(self, operator: str) -> str:
+        return f"{operator}-{self._run_id}"
+
+    def _rows_of(self, operator: _Operator, seconds: Sequence[float | None]) -> list[tuple[object, ...]]:
+        load = operator.observation.get
+        return [
+            (
+                self._run_id,
+                self._measured_at,
+                self._job,
+                operator.name,
+                self._arguments.source,
+                str(self._arguments.log_hours),
+                operator.grouping.described(),
+                operator.instances,
+                instance,
+                clicks,
+                load[f"keys_{instance}"],
+                took,
+                clicks / took if took else None,
+                load[f"busiest_{instance}"],
+                (load[f"busiest_rows_{instance}"] or 0) / clicks if clicks else 0.0,
+            )
+            for instance, (clicks, took) in enumerate(zip(operator.rows, seconds, strict=True))
+        ]
+
+    def described(self) -> list[str]:
+        """A line per operator: its grouping, and how even the load was."""
+        lines = []
+        for operator in self._operators:
+            rows = operator.rows
+            mean = sum(rows) / len(rows)
+            skew = f"{max(rows) / mean:.2f}" if mean else "none"
+            lines.append(
+                f"  {operator.name}: {operator.grouping.described()}; rows per instance {min(rows):,} to "
+                f"{max(rows):,}, skew {skew}"
+            )
+        return lines
+
+
+def _seconds(stage: Stage | None, rows: Sequence[int]) -> list[float | None]:
+    """How long the task of each instance ran; null for one without clicks, and where Spark does not say."""
+    if stage is None:
+        return [None] * len(rows)
+    return [task.run_ms / 1000 or None if number else None for task, number in zip(stage.tasks, rows, strict=True)]

@@ -1,0 +1,1 @@
+"""What every job needs of Spark and of its terminal; knows no table."""

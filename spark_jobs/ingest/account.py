@@ -1,0 +1,176 @@
+"""The account of one log hour, put together from the counts that Spark made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import Row
+
+from include.landing import LandedHour
+from include.log_hours import Hour
+from include.sources import Source
+from include.tables import INGEST_ACCOUNTING
+from spark_jobs.ingest.json_fields import SampledFields, sampled_fields
+from spark_jobs.ingest.read_lines import ReadFile
+
+
+@dataclass
+class HourAccount:
+    """What became of one log hour's lines; the counts of ``ingest_accounting``.
+
+    ``lines`` are those that were read from ``files``, counted by who reads: that the others add up to them is a check,
+    and that no other file was there.
+    """
+
+    lines: int = 0
+    files: set[str] = field(default_factory=set)
+    damaged_files: set[str] = field(default_factory=set)
+    accepted: int = 0
+    late: int = 0
+    out_of_order: int = 0
+    duplicates_of: Counter[str] = field(default_factory=Counter)
+    quarantined: Counter[str] = field(default_factory=Counter)
+    click_hours: set[str] = field(default_factory=set)
+    reopened_log_hours: set[str] = field(default_factory=set)
+    first_clicked_at: datetime | None = None
+    last_clicked_at: datetime | None = None
+    sampled: SampledFields | None = None
+
+    @classmethod
+    def of_row(
+        cls, row: Mapping[str, Any], duplicates_of: Mapping[str, int], files: Set[str], damaged_files: Iterable[str]
+    ) -> HourAccount:
+        """What a row of ``ingest_accounting`` or ``stream_batches`` has counted, and what only one of them says."""
+        return cls(
+            lines=row["lines"],
+            files=set(files),
+            damaged_files=set(damaged_files),
+            accepted=row["accepted"],
+            late=row["late"],
+            out_of_order=row["out_of_order"],
+            duplicates_of=Counter(dict(duplicates_of)),
+            quarantined=Counter(dict(row["quarantined_by_reason"])),
+            click_hours=set(row["click_hours"]),
+            first_clicked_at=row["first_clicked_at"],
+            last_clicked_at=row["last_clicked_at"],
+            sampled=_sampled(row),
+        )
+
+    def add_accepted(self, row: Row, log_hour: Hour, click_hour: Hour) -> None:
+        """Count the accepted clicks of one click hour."""
+        self.accepted += row["lines"]
+        self.out_of_order += row["out_of_order"]
+        self.late += row["lines"] if click_hour < log_hour else 0
+        self.click_hours.add(str(click_hour))
+        self.first_clicked_at = min(filter(None, (self.first_clicked_at, row["first_clicked_at"])))
+        self.last_clicked_at = max(filter(None, (self.last_clicked_at, row["last_clicked_at"])))
+
+    def add(self, other: HourAccount) -> None:
+        """Count other lines of the same log hour."""
+        self.lines += other.lines
+        self.files |= other.files
+        self.damaged_files |= other.damaged_files
+        self.accepted += other.accepted
+        self.late += other.late
+        self.out_of_order += other.out_of_order
+        self.duplicates_of += other.duplicates_of
+        self.quarantined += other.quarantined
+        self.click_hours |= other.click_hours
+        self.first_clicked_at = min(filter(None, (self.first_clicked_at, other.first_clicked_at)), default=None)
+        self.last_clicked_at = max(filter(None, (self.last_clicked_at, other.last_clicked_at)), default=None)
+        if other.sampled is not None:
+            self.sampled = self.sampled + other.sampled if self.sampled else other.sampled
+
+    def add_fields(self, shapes: Iterable[Row], source: Source) -> None:
+        """Keep what the sampled lines of a JSON source have: rows of ``line_shapes``."""
+        assert source.fields is not None
+        sampled = sampled_fields((row["example"], row["lines"]) for row in shapes)
+        # Client addresses are kept in no table of good lines, so not as an example either.
+        addresses = [source.fields.client_address] if source.fields.client_address else []
+        self.sampled = sampled.less(left_out=source.unwatched_fields, without_example=addresses)
+
+    def as_row(self, source: str, landed: LandedHour, now: datetime) -> tuple[object, ...]:
+        """A row of ``ingest_accounting``, in its columns' order."""
+        return (
+            source,
+            landed.hour.day,
+            landed.hour.hour,
+            self.lines,
+            self.accepted,
+            self.duplicates_of.total(),
+            dict(self.duplicates_of),
+            self.quarantined.total(),
+            dict(self.quarantined),
+            self.late,
+            self.out_of_order,
+            self.first_clicked_at,
+            self.last_clicked_at,
+            len(landed.files),
+            landed.size_bytes,
+            sorted(self.damaged_files),
+            landed.unread(self.files),
+            landed.is_closed,
+            sorted(self.click_hours),
+            sorted(self.reopened_log_hours),
+            *sampled_columns(self.sampled),
+            now,
+        )
+
+
+def recounted(row: Mapping[str, Any], account: HourAccount, now: datetime) -> tuple[object, ...]:
+    """A row of ``ingest_accounting`` of a log hour whose clicks are others now, and whose lines are the same."""
+    as_written = {
+        "quarantined_by_reason": dict(row["quarantined_by_reason"]),
+        "sampled_fields": sampled_columns(_sampled(row))[1],
+    }
+    changed = {
+        "accepted": account.accepted,
+        "duplicates": account.duplicates_of.total(),
+        "duplicates_of": dict(account.duplicates_of),
+        "late": account.late,
+        "out_of_order": account.out_of_order,
+        "first_clicked_at": account.first_clicked_at,
+        "last_clicked_at": account.last_clicked_at,
+        "click_hours": sorted(account.click_hours),
+        "ingested_at": now,
+    }
+    return tuple((dict(row) | as_written | changed)[name] for name in INGEST_ACCOUNTING.column_names)
+
+
+def _sampled(row: Mapping[str, Any]) -> SampledFields | None:
+    # Null where none was sampled, and in rows of earlier versions.
+    return SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"]) if row["sampled_lines"] else None
+
+
+def sampled_columns(sampled: SampledFields | None) -> tuple[object, object]:
+    """``sampled_lines`` and ``sampled_fields``, as ``ingest_accounting`` and ``stream_batches`` have them."""
+    return (None, None) if sampled is None else (sampled.lines, sampled.as_rows())
+
+
+def accounts_of(hours: Iterable[Hour], read: Iterable[ReadFile], outcomes: Iterable[Row]) -> dict[Hour, HourAccount]:
+    """One account per log hour, of no lines where there were none.
+
+    ``outcomes`` are the rows of ``spark_jobs.ingest.outcomes``. A log hour of which nothing is ``read``
+    has no lines; what became of its stored ones is counted all the same.
+    """
+    accounts = {hour: HourAccount() for hour in hours}
+    for of_file in read:
+        account = accounts[of_file.file.hour]
+        account.lines += of_file.lines
+        account.files.add(of_file.file.name)
+        if of_file.damage is not None:
+            account.damaged_files.add(of_file.file.name)
+    for row in outcomes:
+        log_hour = Hour.of_number(row["log_hour_number"])
+        account = accounts[log_hour]
+        if row["reason"] is not None:
+            account.quarantined[row["reason"]] += row["lines"]
+        elif row["first_hour"] is not None:
+            account.duplicates_of[str(Hour.of_number(row["first_hour"]))] += row["lines"]
+        else:
+            account.add_accepted(row, log_hour, Hour.of_number(row["click_hour"]))
+    return accounts

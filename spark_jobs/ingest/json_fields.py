@@ -1,0 +1,147 @@
+"""Which fields the lines of a JSON source have, and of which types: what schema drift is told from.
+
+A few lines are looked at (``spark_jobs/ingest/sampled_lines.py``), in shapes: lines with the same fields of the same
+types are of one shape, and one of them stands for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from include.texts import as_printable, crop_middle
+
+#: The first lines of each file are sampled, and after them one in so many.
+FIRST_SAMPLED_LINES = 100
+SAMPLED_EVERY = 100
+#: Of a log hour so many fields and types are kept, those in most lines; a source may have the fields' names made up.
+MAX_FIELDS = 300
+MAX_PATH_CHARACTERS = 200
+MAX_EXAMPLE_CHARACTERS = 60
+#: What is nested deeper is not looked at.
+MAX_DEPTH = 16
+
+
+@dataclass
+class SampledField:
+    """In how many of the sampled lines a field has values of one type, and such a value.
+
+    ``example`` is null for objects, arrays and null.
+    """
+
+    lines: int = 0
+    example: str | None = None
+
+    def add(self, other: SampledField) -> None:
+        """Count other lines; of the examples the smallest is kept, the same whatever order they come in."""
+        self.lines += other.lines
+        self.example = min((e for e in (self.example, other.example) if e is not None), default=None)
+
+
+@dataclass(frozen=True)
+class SampledFields:
+    """How many lines were looked at, and their fields, by dotted path and type.
+
+    Types are JSON's: object, array, string, integer, number (with a point or an exponent), boolean, null. What is
+    inside an array has ``[]`` after the array's path.
+    """
+
+    lines: int
+    fields: dict[tuple[str, str], SampledField]
+
+    def less(self, left_out: Collection[str], without_example: Collection[str]) -> SampledFields:
+        """Without some paths, and without an example of others; each stands for what is inside it too."""
+        return SampledFields(
+            self.lines,
+            {
+                (path, type_): SampledField(seen.lines) if is_within(path, without_example) else seen
+                for (path, type_), seen in self.fields.items()
+                if not is_within(path, left_out)
+            },
+        )
+
+    def as_rows(self) -> list[tuple[Any, ...]]:
+        """Path, type, lines and example of each, in order of the path."""
+        most = sorted(self.fields.items(), key=lambda item: (-item[1].lines, item[0]))[:MAX_FIELDS]
+        return [(*key, seen.lines, seen.example) for key, seen in sorted(most, key=lambda item: item[0])]
+
+    @classmethod
+    def of_rows(cls, lines: int, rows: Iterable[Mapping[str, Any]]) -> SampledFields:
+        """Those of ``as_rows``, as a table has them."""
+        return cls(lines, {(row["path"], row["type"]): SampledField(row["lines"], row["example"]) for row in rows})
+
+    def __add__(self, other: SampledFields) -> SampledFields:
+        """Those of both, of different lines."""
+        fields = {key: SampledField(seen.lines, seen.example) for key, seen in self.fields.items()}
+        for key, seen in other.fields.items():
+            fields.setdefault(key, SampledField()).add(seen)
+        return SampledFields(self.lines + other.lines, fields)
+
+
+def sampled_fields(shapes: Iterable[tuple[str, int]]) -> SampledFields:
+    """The fields of lines given by shape: one of the lines, and how many they are.
+
+    A line that is no JSON object to this parser (Spark's takes a little more) is left out.
+    """
+    lines = 0
+    fields: dict[tuple[str, str], SampledField] = {}
+    for line, times in shapes:
+        try:
+            document = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if not isinstance(document, dict):
+            continue
+        lines += times
+        # A field has one type in a line, but what is inside an array may have several, or one many times.
+        values = {(path, json_type(value)): value for path, value in _fields_of(document, "", MAX_DEPTH)}
+        for key, value in values.items():
+            fields.setdefault(key, SampledField()).add(SampledField(times, _example(value)))
+    return SampledFields(lines, fields)
+
+
+def json_type(value: Any) -> str:
+    """The name of a value's JSON type, whole numbers apart."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def is_within(path: str, paths: Collection[str]) -> bool:
+    """Whether the path is one of these, or of a field inside one of them."""
+    return any(path == outer or path.startswith((f"{outer}.", f"{outer}[")) for outer in paths)
+
+
+def _fields_of(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
+    """The fields inside a value, with those inside them."""
+    inside: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, dict):
+        inside = ((f"{path}.{name}" if path else name, element) for name, element in value.items())
+    elif isinstance(value, list):
+        inside = ((f"{path}[]", element) for element in value)
+    for name, element in inside:
+        yield name[:MAX_PATH_CHARACTERS], element
+        if depth:
+            yield from _fields_of(element, name, depth - 1)
+
+
+def _example(value: Any) -> str | None:
+    if value is None or isinstance(value, dict | list):
+        return None
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return crop_middle(as_printable(text), MAX_EXAMPLE_CHARACTERS)

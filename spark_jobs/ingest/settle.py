@@ -1,0 +1,150 @@
+"""The accounting of a streamed source's log hours: settled, from its micro-batches' counts, once an hour is over.
+
+Until then the hour is open: its clicks are in the lake, and are neither counted nor checked. So what a run counts is
+what it checks, though the stream goes on meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from include.landing import LandedHour
+from include.log_hours import Hour
+from include.sources import Source, load_sources
+from include.streams.position import StreamPosition, position_of
+from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
+from spark_jobs.ingest.account import HourAccount
+from spark_jobs.ingest.stream_batches import account_of, log_hour_of, write_as_few
+from spark_jobs.lake.data_files import has_source
+from spark_jobs.lake.lake import Lake, log_hours_predicate
+
+#: Longer than between the time that a row says and its commit.
+_MOMENT = timedelta(minutes=15)
+
+
+def settle(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, HourAccount]:
+    """Account for these log hours of a streamed source, and again for settled ones in which records have come since.
+
+    The run of these hours is to count the clicks of the others too: ``reopened_log_hours`` names them. Hold the lake's
+    lock.
+    """
+    again = [hour for hour in _grown(lake, source.name) if hour not in hours]
+    batches = _batches(lake, source.name, [*hours, *again])
+    known = _known(lake, source.name, [*hours, *again])
+    accounts = {hour: _account(batches.get(hour, []), known.get(hour)) for hour in [*hours, *again]}
+    settled = {hour: account for hour, account in accounts.items() if account is not None}
+    of_run = [hour for hour in hours if hour in settled]
+    if not of_run:
+        return {}
+    settled[of_run[-1]].reopened_log_hours |= {str(hour) for hour in again}
+    now, position = datetime.now(UTC), position_of(lake.settings, source)
+    landed = {hour: _landed(position, hour, batches.get(hour, []), now) for hour in settled}
+    rows = [settled[hour].as_row(source.name, of_hour, now) for hour, of_hour in landed.items()]
+    lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source.name, settled))
+    for table in (CLICKS, QUARANTINED_CLICKS):
+        lake.write_as_few_files(table, log_hours_predicate(source.name, settled))
+    write_as_few(lake, source.name, now)
+    return settled
+
+
+def settled_clicks(lake: Lake, clicks: DataFrame) -> DataFrame:
+    """These rows of ``clicks`` but for those of log hours of streamed sources that are open still."""
+    return less_open(clicks, open_log_hours(lake))
+
+
+def open_log_hours(lake: Lake) -> dict[str, set[Hour]]:
+    """The log hours of each streamed source that are not settled."""
+    streamed = [name for name, source in load_sources(lake.settings).items() if source.stream is not None]
+    return {name: _streamed(lake, name).keys() - _accounted_at(lake, name).keys() for name in streamed}
+
+
+def less_open(clicks: DataFrame, is_open: Mapping[str, Iterable[Hour]]) -> DataFrame:
+    """The clicks but those of these open log hours."""
+    for name, hours in is_open.items():
+        clicks = clicks.where(f"NOT ({log_hours_predicate(name, hours)})")
+    return clicks
+
+
+def _streamed(lake: Lake, source: str) -> dict[Hour, dict[str, Any]]:
+    """By log hour ``lines_sum`` and ``written_at_max`` of its micro-batches."""
+    columns = ["log_date", "log_hour", "lines", "written_at"]
+    rows = lake.read_table(STREAM_BATCHES, columns, [("source", "=", source)])
+    by_hour = rows.group_by(["log_date", "log_hour"]).aggregate([("lines", "sum"), ("written_at", "max")])
+    return {log_hour_of(row): row for row in by_hour.to_pylist()}
+
+
+def _accounted_at(lake: Lake, source: str) -> dict[Hour, datetime]:
+    """By log hour that is accounted for, when: of the log, as a year of hours is as many files."""
+    files = lake.data_files(INGEST_ACCOUNTING, has_source(source))
+    return {log_hour_of(file.partition): file.written_at for file in files}
+
+
+def _grown(lake: Lake, source: str) -> list[Hour]:
+    """The settled log hours in which something has come since, whatever their age."""
+    streamed, accounted_at = _streamed(lake, source), _accounted_at(lake, source)
+    may_have_grown = [
+        hour
+        for hour in streamed.keys() & accounted_at.keys()
+        # A micro-batch is in the table a moment after the time that it says, an account as well.
+        if streamed[hour]["written_at_max"] > accounted_at[hour] - _MOMENT
+    ]
+    settled = _known(lake, source, may_have_grown)
+    return sorted(
+        hour
+        for hour in may_have_grown
+        if streamed[hour]["written_at_max"] > settled[hour]["ingested_at"]
+        or streamed[hour]["lines_sum"] > settled[hour]["lines"]
+    )
+
+
+def _batches(lake: Lake, source: str, hours: Sequence[Hour]) -> dict[Hour, list[dict[str, Any]]]:
+    """The rows of ``stream_batches`` by log hour."""
+    found: dict[Hour, list[dict[str, Any]]] = {}
+    for row in _rows(lake, STREAM_BATCHES, source, hours):
+        found.setdefault(log_hour_of(row), []).append(row)
+    return found
+
+
+def _known(lake: Lake, source: str, hours: Sequence[Hour]) -> dict[Hour, dict[str, Any]]:
+    """The row of ``ingest_accounting`` of each log hour that has one."""
+    return {log_hour_of(row): row for row in _rows(lake, INGEST_ACCOUNTING, source, hours)}
+
+
+def _rows(lake: Lake, table: Table, source: str, hours: Sequence[Hour]) -> list[dict[str, Any]]:
+    wanted = set(hours)
+    where = [("source", "=", source), ("log_date", "in", sorted({hour.day for hour in wanted}))]
+    return [row for row in lake.read_rows(table, table.column_names, where) if log_hour_of(row) in wanted]
+
+
+def _account(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Any] | None) -> HourAccount | None:
+    """The account of one log hour: what its rows of ``stream_batches`` add up to; ``known`` is the one that it has.
+
+    Where those do not make up what is accounted for, as of an hour that was ingested before its source was streamed,
+    what has come since is added to that; None if nothing has.
+    """
+    account = account_of(rows)
+    if known is not None:
+        since = [row for row in rows if row["written_at"] > known["ingested_at"]]
+        if account.lines - sum(row["lines"] for row in since) < known["lines"]:
+            if not since:
+                return None
+            read, account = account.files, account_of(since)
+            account.add(HourAccount.of_row(known, dict(known["duplicates_of"]), read, known["damaged_files"]))
+        account.reopened_log_hours |= set(known["reopened_log_hours"] or ())
+    return account
+
+
+def _landed(position: StreamPosition, hour: Hour, batches: Sequence[Mapping[str, Any]], now: datetime) -> LandedHour:
+    return replace(position.landed(hour, batches), is_closed=position.has_read(hour, now))
+
+
+def described(source: Source, accounts: Mapping[Hour, HourAccount]) -> str:
+    """What was settled, in a line."""
+    lines = sum(account.lines for account in accounts.values())
+    accepted = sum(account.accepted for account in accounts.values())
+    return f"{source.name}, streamed: {len(accounts)} log hours settled, {lines:,} lines, {accepted:,} accepted"

@@ -1,0 +1,167 @@
+"""From log hours to the click hours that they touch, and whose run is to count, check and publish each.
+
+A click hour may be touched by many log hours: late clicks, several sources. It belongs to the run of the log hour that
+was ingested into it last: that run sees all its clicks. Other runs leave it alone, so that runs side by side neither
+judge a click hour in between nor publish what nobody has checked. What comes to a log hour of a stream that is settled
+belongs to the run that finds it, as if that run had been asked for the log hour too. An ingest that has not ended,
+because it was killed, is the last one of all: what it has written may be half of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from include.errors import ClickmillError
+from include.log_hours import Hour, HourRange
+from include.settings import Settings
+from include.sources import Source, load_sources
+from include.tables import INGEST_ACCOUNTING, UNFINISHED_INGESTS
+from spark_jobs.lake.lake import Lake
+
+_COLUMNS = (
+    *INGEST_ACCOUNTING.key,
+    "lines",
+    "accepted",
+    "duplicates",
+    "out_of_order",
+    "files",
+    "bytes",
+    "damaged_files",
+    "unread_files",
+    "is_closed",
+    "click_hours",
+    "reopened_log_hours",
+    "ingested_at",
+)
+
+
+@dataclass(frozen=True)
+class TouchedHours:
+    """The click hours that log hours touch, or touched in earlier runs.
+
+    ``own`` are those that belong to these log hours, in order. ``left`` are the others, with the log hour, such as
+    ``web 2026-03-01T06``, that each belongs to. ``log_hours_of`` has, of both, all log hours that touch them, with
+    the moment each was ingested. ``absent`` are those, such as ``web 2026-03-01T07``, that have not been ingested, or
+    not to the end; ``accounts`` has the accounting of the others. ``unfinished`` are all log hours around them of
+    which an ingest has not ended.
+    """
+
+    own: list[Hour]
+    left: dict[Hour, str]
+    log_hours_of: dict[Hour, dict[str, datetime]]
+    absent: frozenset[str]
+    accounts: list[dict[str, Any]]
+    unfinished: frozenset[str]
+
+    def described_left(self) -> list[str]:
+        """A line for each click hour that is left to another run."""
+        return [
+            f"  {hour} is left to the run of {owner}, "
+            + ("whose ingest has not ended" if owner in self.unfinished else "which was ingested later")
+            for hour, owner in self.left.items()
+        ]
+
+
+def touched_click_hours(
+    lake: Lake, sources: Sequence[Source], log_hours: HourRange, *, allow_absent: bool = False
+) -> TouchedHours:
+    """The click hours that the sources' log hours touch.
+
+    Raises:
+        ClickmillError: if one of the log hours has not been ingested; with ``allow_absent`` if none has been.
+    """
+    asked = {f"{source.name} {hour}" for source in sources for hour in log_hours}
+    rows, unfinished = _accounting_around(lake, log_hours), UnfinishedIngests.of(lake)
+    furthest = max((Hour.parse(hour) for of in asked & rows.keys() for hour in rows[of]["click_hours"]), default=None)
+    # An ingest touches what the later log hours touch of which it changes the duplicates, however far they are.
+    if furthest and furthest > log_hours.end:
+        rows = _accounting_around(lake, HourRange(log_hours.start, furthest))
+    missing = sorted(asked - (rows.keys() - unfinished.to_ingest.keys()))
+    if missing and not (allow_absent and len(missing) < len(asked)):
+        name, hour = unfinished.to_ingest.get(missing[0], missing[0]).split()
+        raise ClickmillError(
+            f"{missing[0]} has not been ingested{', not to the end' if missing[0] in unfinished.to_ingest else ''} "
+            f"({len(missing)} of {len(asked)} log hours); "
+            f"run: python -m spark_jobs.ingest_clicks --source {name} --hour {hour}"
+        )
+    ingested = asked - set(missing)
+    reopened = {f"{rows[one]['source']} {hour}" for one in ingested for hour in rows[one]["reopened_log_hours"] or ()}
+    if reopened:
+        rows |= _accounting_around(lake, {Hour.parse(log_hour.split()[1]) for log_hour in reopened})
+    # What has come to a settled log hour of a stream since is counted by the run that has found it.
+    ours = ingested | (reopened & rows.keys())
+    touching = _touching(rows, unfinished)
+    own, left = [], {}
+    for click_hour in sorted({Hour.parse(hour) for log_hour in ours for hour in rows[log_hour]["click_hours"]}):
+        moments = touching[click_hour]
+        last = max(moments, key=lambda of: (of in unfinished.to_ingest, moments[of], of in ours))
+        if last in ours:
+            own.append(click_hour)
+        else:
+            left[click_hour] = last
+    accounts = [rows[log_hour] for log_hour in sorted(ingested)]
+    return TouchedHours(
+        own,
+        left,
+        {hour: touching[hour] for hour in [*own, *left]},
+        frozenset(missing),
+        accounts,
+        frozenset(unfinished.to_ingest),
+    )
+
+
+def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[str, datetime]:
+    """The log hours that touch a click hour, such as ``web 2026-03-01T06``, each with the moment it was ingested."""
+    rows = _accounting_around(lake, [click_hour])
+    return _touching(rows, UnfinishedIngests.of(lake)).get(click_hour, {})
+
+
+@dataclass(frozen=True)
+class UnfinishedIngests:
+    """The rows of ``unfinished_ingests``, by log hour.
+
+    ``to_ingest`` has these log hours, and those of which such an ingest was changing the duplicates, each with the log
+    hour that is to be ingested again.
+    """
+
+    rows: dict[str, dict[str, Any]]
+    to_ingest: dict[str, str]
+
+    @classmethod
+    def of(cls, lake: Lake) -> UnfinishedIngests:
+        """Those of the lake, of all sources, however far away."""
+        stored = lake.read_rows(UNFINISHED_INGESTS, UNFINISHED_INGESTS.column_names, [])
+        rows = {_log_hour(row): row for row in stored}
+        changed = {f"{row['source']} {hour}": of for of, row in rows.items() for hour in row["changed_later"]}
+        return cls(rows, changed | {log_hour: log_hour for log_hour in rows})
+
+
+def _touching(
+    accounts: Mapping[str, Mapping[str, Any]], unfinished: UnfinishedIngests
+) -> dict[Hour, dict[str, datetime]]:
+    touching: dict[Hour, dict[str, datetime]] = {}
+    for rows, moment in ((accounts, "ingested_at"), (unfinished.rows, "began_at")):
+        for log_hour, row in rows.items():
+            for click_hour in row["click_hours"]:
+                touching.setdefault(Hour.parse(click_hour), {})[log_hour] = row[moment].astimezone(UTC)
+    return touching
+
+
+def reach_of_log_hours(settings: Settings) -> timedelta:
+    """How far at most a click hour is from a log hour that touches it."""
+    return timedelta(hours=1 + max(source.oldest_hours for source in load_sources(settings).values()))
+
+
+def _accounting_around(lake: Lake, log_hours: Iterable[Hour]) -> dict[str, dict[str, Any]]:
+    """All sources' accounting, by log hour, as far as it can touch a click hour that these log hours touch."""
+    reach = timedelta(days=1) + reach_of_log_hours(lake.settings)
+    days = {hour.day + timedelta(days=shift) for hour in log_hours for shift in range(-reach.days, reach.days + 1)}
+    rows = lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, [("log_date", "in", sorted(days))])
+    return {_log_hour(row): row for row in rows}
+
+
+def _log_hour(row: Mapping[str, Any]) -> str:
+    return f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}"

@@ -1,0 +1,1 @@
+"""The Delta tables: the only place where jobs read and write them."""

@@ -1,0 +1,388 @@
+"""The Delta tables of a lake: the only place where jobs read and write them, and the locks around them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from filelock import FileLock
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from include.buckets import NOT_STATED, PARTITIONER, Layout
+from include.errors import ClickmillError
+from include.log_hours import Hour, hours_predicate
+from include.settings import Settings
+from include.stored_rows import ARROW_TYPES, Filters, read_rows, read_table
+from include.tables import AGGREGATES, BUCKETS_PROPERTY, PARTITIONER_PROPERTY, Table
+from spark_jobs.engine.steps import step
+from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
+from spark_jobs.lake.one_commit import drafted
+
+_PARTS_OF_FILES = ("spark.sql.files.openCostInBytes", "spark.sql.files.maxPartitionBytes")
+
+
+@dataclass(frozen=True)
+class StreamTransaction:
+    """A micro-batch of a stream: Delta writes the rows of each once, however often it is asked to.
+
+    The stream's id is never used again once its batches are numbered anew: Delta would drop their rows.
+    """
+
+    stream_id: str
+    batch_id: int
+
+
+class Lake:
+    """The Delta tables under one folder, made as ``include.tables`` declares them when first written."""
+
+    def __init__(self, spark: SparkSession, settings: Settings) -> None:
+        self.spark = spark
+        self.settings = settings
+        self._complete: set[str] = set()
+
+    def path(self, table: Table) -> Path:
+        """The table's folder."""
+        return self.settings.lake / table.name
+
+    def exists(self, table: Table) -> bool:
+        """Whether the table has been made: its first commit is there, or was before the log was tidied."""
+        return DeltaTable.is_deltatable(self.path(table))
+
+    def read(self, table: Table) -> DataFrame:
+        """The table as it is now; with its declared columns and no rows when it has not been made.
+
+        A column that an earlier version of the table lacks is null.
+        """
+        if not self.exists(table):
+            return self.spark.createDataFrame([], ", ".join(f"{c.name} {c.type}" for c in table.columns))
+        return _with_declared(self.spark.read.format("delta").load(str(self.path(table))), table)
+
+    def read_stream(self, table: Table) -> DataFrame:
+        """The table's rows as they come, those that it has first, in the order of their time where it is large.
+
+        Rows that are replaced later come once.
+        """
+        self._make(table)
+        return (
+            self.spark.readStream.format("delta")
+            .option("skipChangeCommits", True)
+            .option("withEventTimeOrder", True)
+            .load(str(self.path(table)))
+        )
+
+    def read_log_hours(self, table: Table, source: str, hours: Iterable[Hour]) -> DataFrame:
+        """The rows of a source's log hours, of a table that is partitioned by them."""
+        return self.read_files(table, has_log_hours(source, hours))
+
+    def read_click_hours(self, table: Table, hours: Iterable[Hour]) -> DataFrame:
+        """The rows of these click hours."""
+        wanted = list(hours)
+        return self.read_files(table, may_have_click_hours(table, wanted)).where(click_hours_predicate(wanted))
+
+    def replace(self, table: Table, rows: DataFrame, predicate: str) -> None:
+        """Replace, in one commit, exactly the rows for which the constant predicate is true."""
+        self._make(table)
+        with step(self.spark, f"write {table.name}"):
+            (
+                _as_declared(rows, table)
+                .write.format("delta")
+                .mode("overwrite")
+                .option("replaceWhere", predicate)
+                .save(str(self.path(table)))
+            )
+
+    def replace_all(self, table: Table, rows: DataFrame, properties: Mapping[str, str]) -> None:
+        """Replace all rows, which may come from the table itself, and set table properties, in one commit.
+
+        Columns, comments, constraints, partitions and the other properties stay as they are. Hold the lake's lock.
+        """
+        with step(self.spark, f"replace {table.name}"), drafted(self.path(table)) as draft:
+            self.spark.sql(f"ALTER TABLE delta.`{draft}` SET TBLPROPERTIES ({_listed(properties)})")
+            _as_declared(rows, table).write.format("delta").mode("overwrite").save(str(draft))
+
+    def append(self, table: Table, rows: DataFrame, transaction: StreamTransaction) -> None:
+        """Add rows in one commit, unless the table has those of this transaction already."""
+        self._make(table)
+        write = (
+            _as_declared(rows, table)
+            .write.format("delta")
+            .mode("append")
+            .option("txnAppId", transaction.stream_id)
+            .option("txnVersion", transaction.batch_id)
+        )
+        with step(self.spark, f"write {table.name}"):
+            try:
+                write.save(str(self.path(table)))
+            except PySparkException as error:
+                if "DELTA_CONCURRENT_TRANSACTION" not in str(error):
+                    raise
+                # A query that was ended has written the same micro-batch meanwhile: Delta sees that now.
+                write.save(str(self.path(table)))
+
+    def merge_click_hours(self, table: Table, rows: DataFrame, hours: Iterable[Hour]) -> None:
+        """Put the rows of these click hours, unique by the table's key, in the place of those of the same key."""
+        self._make(table)
+        same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
+        view = f"new_{table.name}"
+        _as_declared(rows, table).createOrReplaceTempView(view)
+        with step(self.spark, f"merge {table.name}"):
+            self.spark.sql(
+                f"MERGE INTO delta.`{self.path(table)}` AS old USING {view} AS new "
+                f"ON {same} AND ({hours_predicate(hours, 'old.click_date', 'old.click_hour')}) "
+                "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+            ).collect()
+
+    def append_rows(
+        self, table: Table, rows: Sequence[tuple[Any, ...]], transaction: StreamTransaction | None = None
+    ) -> None:
+        """Add a few rows, made outside Spark, in one commit, unless the table has those of the transaction already.
+
+        By delta-rs: in milliseconds, where Spark takes most of a second. Its commits and Spark's do not know of each
+        other on a local disk, so the tables written here are written nowhere else.
+        """
+        self._make(table)
+        with self.locked(f"append-{table.name}"):
+            properties = None
+            if transaction is not None:
+                last = DeltaTable(self.path(table)).transaction_version(transaction.stream_id)
+                if last is not None and last >= transaction.batch_id:
+                    return
+                properties = CommitProperties(
+                    app_transactions=[Transaction(transaction.stream_id, transaction.batch_id)]
+                )
+            # Merged by name: a table of an earlier version may have more columns, which are null from now on.
+            write_deltalake(
+                self.path(table),
+                _as_arrow(table, rows),
+                mode="append",
+                schema_mode="merge",
+                commit_properties=properties,
+            )
+
+    def replace_rows(self, table: Table, rows: Sequence[tuple[Any, ...]], predicate: str) -> None:
+        """As ``replace``, by a few rows made outside Spark; by delta-rs, as in ``append_rows``."""
+        self._make(table)
+        with self.locked(f"append-{table.name}"):
+            write_deltalake(
+                self.path(table), _as_arrow(table, rows), mode="overwrite", predicate=predicate, schema_mode="merge"
+            )
+
+    def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
+        """``include.stored_rows.read_rows`` of this lake."""
+        return read_rows(self.settings.lake, table, columns, where)
+
+    def read_table(self, table: Table, columns: Sequence[str], where: Filters) -> pa.Table:
+        """``include.stored_rows.read_table`` of this lake."""
+        return read_table(self.settings.lake, table, columns, where)
+
+    def compact(self, table: Table, leave_out: str = "false", *, above_files: int = 0) -> bool:
+        """Write a table of ``append_rows``, if it has more files than that, as few; whether it was.
+
+        Rows for which the predicate ``leave_out`` is true go. Readers that have begun keep the files that they see for
+        a week.
+        """
+        if not self.exists(table) or len(DeltaTable(self.path(table)).file_uris()) <= above_files:
+            return False
+        with self.locked(f"append-{table.name}"):
+            stored = DeltaTable(self.path(table))
+            stored.delete(leave_out)
+            stored.optimize.compact()
+            stored.vacuum(dry_run=False)
+        return True
+
+    def write_as_few_files(self, table: Table, predicate: str) -> None:
+        """Write the files of whole partitions, chosen by a constant predicate, as few; their rows stay the same."""
+        if self.exists(table):
+            with step(self.spark, f"compact {table.name}"):
+                self.spark.sql(f"OPTIMIZE delta.`{self.path(table)}` WHERE {predicate}").collect()
+
+    def data_files(self, table: Table, *choices: pc.Expression) -> list[DataFile]:
+        """The files that one of the choices takes, as the table is now; none when it has not been made."""
+        return TableVersion.newest(self.path(table), table).chosen(*choices) if self.exists(table) else []
+
+    def read_files(self, table: Table, *choices: pc.Expression, leave_out_lost: bool = False) -> DataFrame:
+        """The rows of the files that one of the choices takes, as the table is now.
+
+        Without the Spark jobs by which Delta chooses files, one to three for each table of a query: see
+        docs/performance.md. A file that is lost or cut short is an error, or left out.
+        """
+        if not self.exists(table):
+            return self.read(table)
+        version = TableVersion.newest(self.path(table), table)
+        files = [file for file in version.chosen(*choices) if file.is_whole or not leave_out_lost]
+        return _with_declared(version.read(self.spark, files), table)
+
+    def columns_of_other_types(self, table: Table) -> dict[str, str]:
+        """The columns that are stored with another type than the declared one, and that type."""
+        stored = {field.name: field.dataType.simpleString().upper() for field in self.read(table).schema.fields}
+        return {
+            column.name: stored[column.name]
+            for column in table.columns
+            if stored[column.name] != column.type.replace(" ", "")
+        }
+
+    @contextmanager
+    def staged(self, rows: DataFrame, what: str) -> Iterator[DataFrame]:
+        """The rows, computed now and kept as Parquet until the end, for several passes that each need few columns."""
+        with self.scratch_folder(what) as folder:
+            with step(self.spark, f"stage {what}"):
+                rows.write.mode("overwrite").option("compression", "lz4_raw").parquet(str(folder))
+            yield self.spark.read.schema(rows.schema).parquet(str(folder))
+
+    @contextmanager
+    def scratch_folder(self, what: str) -> Iterator[Path]:
+        """An empty folder for intermediate rows, removed at the end."""
+        folder = self.settings.scratch / f"staged-{what.replace(' ', '-')}-{uuid4()}"
+        folder.mkdir(parents=True)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def rows(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
+        """Rows made outside Spark as a frame with the table's columns."""
+        return self.spark.createDataFrame(list(rows), ", ".join(f"{c.name} {c.type}" for c in table.columns))
+
+    def buckets(self, table: Table) -> int:
+        """The number of buckets of a co-partitioned table.
+
+        It is the table's property. A table that is yet to be made gets that of those made before, or the setting.
+        """
+        if not self.exists(table):
+            made = next((other for other in AGGREGATES if self.exists(other)), None)
+            return self.buckets(made) if made else self.settings.pipeline.buckets
+        layout = self.layout(table)
+        if layout.buckets is None:
+            raise ClickmillError(
+                f"table {table.name} has {BUCKETS_PROPERTY} = {layout.stated_buckets!r}; expected a whole number "
+                "above 0; set it with: python -m spark_jobs.repartition_tables --buckets N"
+            )
+        return layout.buckets
+
+    def layout(self, table: Table) -> Layout:
+        """What a co-partitioned table says about where its rows are, or will say when it is made."""
+        assert table.bucket_key is not None
+        if not self.exists(table):
+            return Layout(str(self.buckets(table)), PARTITIONER, str(table.key_type))
+        stored = TableVersion.newest(self.path(table), table)
+        return Layout(
+            stored.properties.get(BUCKETS_PROPERTY, NOT_STATED),
+            stored.properties.get(PARTITIONER_PROPERTY, NOT_STATED),
+            stored.schema[table.bucket_key].dataType.simpleString().upper(),
+        )
+
+    @contextmanager
+    def locked(self, name: str = "lake") -> Iterator[None]:
+        """Let one job at a time, on this machine, work on the lake; ends with the process at the latest.
+
+        Delta itself keeps two writers of the same rows apart. It cannot know that what one of them is about to write
+        was computed from rows that the other has replaced since, nor that two tables are to be read as they were at
+        one moment.
+        """
+        self.settings.locks.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.settings.locks / f"{name}.lock"):
+            yield
+
+    def _make(self, table: Table) -> None:
+        if not self.exists(table):
+            with self.locked(f"make-{table.name}"):
+                self.spark.sql(self._create_statement(table))
+        elif table.name not in self._complete:
+            with self.locked(f"make-{table.name}"):
+                self._complete_columns(table)
+        self._complete.add(table.name)
+
+    def _complete_columns(self, table: Table) -> None:
+        """Add the declared columns that a table made by an earlier version lacks; null in the rows that it has.
+
+        What that version declared and this one does not, or not as required, stays, and may be null from now on.
+        """
+        stored = DeltaTable(self.path(table)).schema().fields
+        required = {column.name for column in table.columns if column.required}
+        absent = [column for column in table.columns if column.name not in {one.name for one in stored}]
+        for former in stored:
+            if former.name not in required and not former.nullable:
+                self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` ALTER COLUMN `{former.name}` DROP NOT NULL")
+        if absent:
+            added = ", ".join(f"{column.name} {column.type} COMMENT {quoted(column.comment)}" for column in absent)
+            self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` ADD COLUMNS ({added})")
+
+    def _create_statement(self, table: Table) -> str:
+        columns = ",\n  ".join(
+            f"{column.name} {column.type}{' NOT NULL' if column.required else ''} COMMENT {quoted(column.comment)}"
+            for column in table.columns
+        )
+        properties = (
+            {"delta.dataSkippingStatsColumns": ",".join(table.statistics)}
+            if table.statistics
+            else {"delta.dataSkippingNumIndexedCols": "0"}
+        )
+        if table.bucket_key:
+            properties |= {BUCKETS_PROPERTY: str(self.buckets(table)), PARTITIONER_PROPERTY: PARTITIONER}
+        partitioned = f"\nPARTITIONED BY ({', '.join(table.partitioned_by)})" if table.partitioned_by else ""
+        return (
+            f"CREATE TABLE IF NOT EXISTS delta.`{self.path(table)}` (\n  {columns}\n) USING delta"
+            f"{partitioned}\nCOMMENT {quoted('One row: ' + table.grain)}\nTBLPROPERTIES ({_listed(properties)})"
+        )
+
+
+@contextmanager
+def files_kept_whole(spark: SparkSession) -> Iterator[None]:
+    """What the session reads until the end: one file, one partition, whatever their sizes.
+
+    Not longer than needed: a task for each file makes reading many small ones take twice as long.
+    """
+    before = {name: spark.conf.get(name) for name in _PARTS_OF_FILES}
+    for name in _PARTS_OF_FILES:
+        spark.conf.set(name, 1 << 50)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))
+
+
+def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
+    """A constant predicate for a source's log hours, on partition columns only."""
+    return f"source = {quoted(source)} AND ({hours_predicate(hours, 'log_date', 'log_hour')})"
+
+
+def click_hours_predicate(hours: Iterable[Hour]) -> str:
+    """A constant predicate for click hours."""
+    return hours_predicate(hours, "click_date", "click_hour")
+
+
+def _as_arrow(table: Table, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in table.columns])
+    columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _with_declared(rows: DataFrame, table: Table) -> DataFrame:
+    stored = set(rows.columns)
+    absent = [column for column in table.columns if column.name not in stored]
+    return rows.select("*", *(F.lit(None).cast(column.type).alias(column.name) for column in absent))
+
+
+def _as_declared(rows: DataFrame, table: Table) -> DataFrame:
+    return rows.select(*(F.col(column.name).cast(column.type) for column in table.columns))
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{quoted(name)} = {quoted(value)}" for name, value in properties.items())
+
+
+def quoted(text: str) -> str:
+    """A text as a literal of Spark's SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

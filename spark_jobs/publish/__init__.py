@@ -1,0 +1,1 @@
+"""What goes out: published tables, exports, the report and the summary in the terminal."""

@@ -1,0 +1,167 @@
+"""What the report and the end of a run show, read from the published tables, the accounting and the results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from include.holds import of_newest_runs
+from include.log_hours import Hour
+from include.settings import Settings
+from include.tables import (
+    AGGREGATES,
+    CLICKS_BY_COUNTRY_HOURLY,
+    CLICKS_BY_URL_HOURLY,
+    GROUPING_METRICS,
+    INGEST_ACCOUNTING,
+    PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
+    Table,
+)
+from spark_jobs.engine.steps import at_once, step
+from spark_jobs.ingest.touched_hours import reach_of_log_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.report import AccountingRow, HourOfClicks, InstanceLoad, KeyCount, ReportData, Verdict
+from spark_jobs.quality.held_hours import held_hours, results_of
+
+BUSIEST_URLS = 25
+ALL_COUNTRIES = 300
+_COUNTED = (
+    "lines", "accepted", "duplicates", "quarantined", "late", "out_of_order", "files", "bytes", "is_closed",
+)  # fmt: skip
+EARLIEST = Hour.parse("1970-01-01T00")
+
+
+def read_report_data(lake: Lake, settings: Settings) -> ReportData:
+    """The newest ``report_hours`` click hours that are published, and what belongs to them."""
+    clicks = _clicks_per_hour(lake, settings.pipeline.report_hours)
+    hours = [Hour.parse(one.click_hour) for one in clicks]
+    accounting = _accounting(lake, hours)
+    urls, countries = at_once(
+        lake.spark,
+        lambda: _busiest(lake, CLICKS_BY_URL_HOURLY, hours, BUSIEST_URLS),
+        lambda: _busiest(lake, CLICKS_BY_COUNTRY_HOURLY, hours, ALL_COUNTRIES),
+    )
+    return ReportData(
+        title=f"Clicks, newest {len(hours)} hours" if hours else "Clicks",
+        generated_at=datetime.now(UTC),
+        hours=clicks,
+        urls=urls,
+        countries=countries,
+        accounting=accounting,
+        verdict=_verdict(lake, hours, accounting),
+        loads=_loads(lake),
+    )
+
+
+def _clicks_per_hour(lake: Lake, most: int) -> list[HourOfClicks]:
+    """The newest click hours that have been published, oldest first."""
+    table = PUBLISHED_CLICKS_BY_COUNTRY_HOURLY
+    partitions = {(file.partition["click_date"], file.partition["click_hour"]) for file in lake.data_files(table)}
+    newest = sorted(partitions)[-most:]
+    days = sorted({day for day, _ in newest})
+    columns = ("click_date", "click_hour", "click_count", "bot_click_count")
+    rows = lake.read_table(table, columns, [("click_date", "in", days)])
+    sums = rows.group_by(columns[:2]).aggregate([(name, "sum") for name in columns[2:]])
+    by_hour = {(row["click_date"], row["click_hour"]): row for row in sums.to_pylist()}
+    return [
+        HourOfClicks(str(Hour.of(*hour)), by_hour[hour]["click_count_sum"], by_hour[hour]["bot_click_count_sum"])
+        for hour in newest
+        if hour in by_hour  # a reader without the lake's lock may be overtaken
+    ]
+
+
+def _busiest(lake: Lake, computed: Table, hours: Sequence[Hour], most: int) -> list[KeyCount]:
+    """The busiest keys of the published hours; their visitors are merged from the computed hours' sketches."""
+    assert computed.bucket_key is not None
+    key = computed.bucket_key
+    busiest = (
+        lake.read_click_hours(AGGREGATES[computed], hours)
+        .groupBy(key)
+        .agg(F.sum("click_count").alias("click_count"), F.sum("bot_click_count").alias("bot_click_count"))
+        .orderBy(F.desc("click_count"), key)
+        .limit(most)
+    )
+    visitors = (
+        lake.read_click_hours(computed, hours)
+        .join(F.broadcast(busiest.select(key)), key)
+        .groupBy(key)
+        .agg(F.hll_sketch_estimate(F.hll_union_agg("visitor_sketch")).alias("visitor_count"))
+    )
+    with step(lake.spark, f"read the busiest {key}"):
+        rows = busiest.join(visitors, key, "left").orderBy(F.desc("click_count"), key).collect()
+    return [KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitor_count"] or 0) for row in rows]
+
+
+def _loads(lake: Lake) -> list[InstanceLoad]:
+    """The instances of the newest run that counted anything."""
+    runs = lake.read_table(GROUPING_METRICS, ["measured_at", "run_id"], [("rows", ">", 0)])
+    if not runs:
+        return []
+    newest = runs.sort_by([("measured_at", "descending")])["run_id"][0].as_py()
+    rows = lake.read_rows(GROUPING_METRICS, GROUPING_METRICS.column_names, [("run_id", "=", newest)])
+    return [
+        InstanceLoad(
+            operator=row["operator"],
+            grouping=row["grouping"],
+            instance_id=row["instance_id"],
+            click_count=row["rows"],
+            keys=row["keys"],
+            clicks_per_second=row["rows_per_second"],
+            busiest_key=row["busiest_key"],
+            busiest_key_share=row["busiest_key_share"],
+        )
+        for row in rows
+    ]
+
+
+def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
+    if not hours:
+        return []
+    oldest = hours[0].start - reach_of_log_hours(lake.settings)
+    columns = [*_COUNTED, "source", "log_date", "log_hour", "click_hours", "quarantined_by_reason", "damaged_files"]
+    near = lake.read_rows(INGEST_ACCOUNTING, columns, [("log_date", ">=", oldest.date())])
+    shown = set(map(str, hours))
+    rows = sorted(
+        (row for row in near if shown.intersection(row["click_hours"])),
+        key=lambda row: (row["log_date"], row["log_hour"], row["source"]),
+    )
+    return [
+        AccountingRow(
+            source=row["source"],
+            log_hour=str(Hour.of(row["log_date"], row["log_hour"])),
+            quarantined_by_reason=dict(row["quarantined_by_reason"]),
+            damaged_files=list(row["damaged_files"]),
+            **{name: row[name] for name in _COUNTED},
+        )
+        for row in rows
+    ]
+
+
+def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingRow]) -> Verdict:
+    """The newest outcomes of the shown click hours and log hours, and the Data Docs of the newest run."""
+    shown = [*map(str, hours), *(f"{row.source} {row.log_hour}" for row in accounting)]
+    latest = of_newest_runs(results_of(lake, shown))
+    newest = max(((row["validated_at"], row["run_id"]) for row in latest), default=(None, None))[1]
+    failed = sorted(
+        (row for row in latest if row["outcome"] == "fail"), key=lambda row: (row["partition"], row["expectation"])
+    )
+    said = {
+        severity: [_said(row) for row in failed if row["severity"] == severity] for severity in ("critical", "warning")
+    }
+    return Verdict(
+        passed=not said["critical"],
+        critical_failures=said["critical"],
+        warnings=said["warning"],
+        data_docs=f"data_docs/{newest}/click_hours.html" if newest else None,
+        held=[
+            f"{hour}: {'; '.join(reasons)}"
+            for hour, reasons in held_hours(lake, hours[0] if hours else EARLIEST).items()
+        ],
+    )
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    return f"{row['partition']}: expected {row['expectation']}; found {row['observed']}"

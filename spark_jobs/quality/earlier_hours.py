@@ -1,0 +1,55 @@
+"""Read what the hours before say: for the suites ``volume`` and ``schema_drift``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from include.log_hours import Hour, HourRange
+from include.tables import CLICKS_BY_COUNTRY_HOURLY, INGEST_ACCOUNTING
+from include.usual_range import same_hour_before
+from spark_jobs.lake.data_files import may_have_click_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.quality.measures import click_history_facts
+
+#: Read by delta-rs, each row being a file of its own: see docs/performance.md.
+_COLUMNS = (
+    "source", "log_date", "log_hour", "lines", "quarantined", "files", "is_closed", "sampled_lines", "sampled_fields",
+)  # fmt: skip
+
+
+def click_history(lake: Lake, click_hours: Iterable[Hour]) -> DataFrame:
+    """Facts, one per click hour that was counted: of these, and of the same ones of the days before.
+
+    A range of hours is read once, however much the days before its hours overlap.
+    """
+    days = lake.settings.pipeline.volume.days
+    hours = {one for hour in click_hours for one in (hour, *same_hour_before(hour, days))}
+    counts = lake.read_files(
+        CLICKS_BY_COUNTRY_HOURLY, may_have_click_hours(CLICKS_BY_COUNTRY_HOURLY, hours), leave_out_lost=True
+    )
+    return click_history_facts(counts)
+
+
+def accounting_history(lake: Lake, log_hours: HourRange, click_hours: Iterable[Hour]) -> list[Mapping[str, Any]]:
+    """Facts, one per source and log hour: of these hours, and at least of those that they are held against.
+
+    Of all sources, as a click hour is. ``has_landed`` is false for a log hour that never came.
+    """
+    volume, drift = lake.settings.pipeline.volume, lake.settings.pipeline.schema_drift
+    judged = {*log_hours, *click_hours}
+    whole_days = {hour.plus(-shift).day for hour in log_hours for shift in range(drift.hours + 1)}
+    days = {one.day for hour in judged for one in (hour, *same_hour_before(hour, max(volume.days, drift.days)))}
+    rows = lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, [("log_date", "in", sorted(whole_days))])
+    same_hours = [("log_date", "in", sorted(days - whole_days)), ("log_hour", "in", sorted({h.hour for h in judged}))]
+    rows += lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, same_hours)
+    return [
+        row
+        | {
+            "hour": str(Hour.of(row["log_date"], row["log_hour"])),
+            "has_landed": row["is_closed"] or row["files"] > 0,
+        }
+        for row in rows
+    ]

@@ -1,0 +1,184 @@
+"""All that the checks look at, read for the given hours: from the tables in one pass, and from Delta's log."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from expectations.frames import Facts, facts_by_subject, grouping_facts
+from include.buckets import Layout
+from include.job_arguments import JobArguments
+from include.log_hours import Hour, HourRange
+from include.sources import Source
+from include.tables import AGGREGATES, CLICKS, DUPLICATE_CLICKS, GROUPING_METRICS, QUARANTINED_CLICKS, Table
+from spark_jobs.engine.fact_frames import together
+from spark_jobs.engine.steps import step
+from spark_jobs.ingest.settle import less_open, open_log_hours
+from spark_jobs.ingest.touched_hours import TouchedHours
+from spark_jobs.lake.data_files import DataFile, has_log_hours, may_have_click_hours
+from spark_jobs.lake.lake import Lake, click_hours_predicate, log_hours_predicate
+from spark_jobs.quality import measures
+from spark_jobs.quality.earlier_hours import accounting_history, click_history
+from spark_jobs.quality.live_position import live_positions, live_tables
+from spark_jobs.quality.results import published_at
+
+#: For queries that measure. Adaptive execution would run a Spark job for each of its shuffles, and there is
+#: nothing to adapt to: their results are small. A file that is lost or cut short is told by the checks, in words.
+_MEASURING = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.files.ignoreMissingFiles": "true",
+    "spark.sql.files.ignoreCorruptFiles": "true",
+}
+
+
+def measure(
+    lake: Lake,
+    sources: Sequence[Source],
+    arguments: JobArguments,
+    touched: TouchedHours,
+    layouts: Mapping[str, tuple[Table, Layout]],
+) -> Facts:
+    """The facts for ``expectations.frames``, of these log hours and the click hours they own. Hold the lake's lock."""
+    click_hours = touched.own
+    published, is_open = published_at(lake, click_hours), open_log_hours(lake)
+    with measuring(lake.spark), step(lake.spark, "measure quality"):
+        frames = _frames(lake, sources, arguments, click_hours, layouts, published, is_open)
+        duplicate_ids = frames.pop("duplicate_ids")
+        rows = together(**frames).collect()
+        facts = facts_by_subject((row["subject"], row["facts"]) for row in rows)
+        if facts["duplicate_hashes"]:
+            rows = together(duplicate_ids=duplicate_ids).collect()
+            facts |= facts_by_subject((row["subject"], row["facts"]) for row in rows)
+    facts["open_clicks"] = [fact for fact in facts["clicks"] if _is_open(fact, is_open)]
+    facts["clicks"] = [fact for fact in facts["clicks"] if not _is_open(fact, is_open)]
+    # After the tables: what has been read of them by then is said here.
+    facts["live_positions"] = live_positions(lake, click_hours)
+    facts["unfinished"] = [{"log_hour": log_hour} for log_hour in sorted(touched.unfinished)]
+    facts["accounting"] = [account | {"log_date": account["log_date"].isoformat()} for account in touched.accounts]
+    facts["accounting_history"] = accounting_history(lake, arguments.log_hours, click_hours)
+    facts["groupings"] = grouping_facts(_newest_metrics(lake, arguments))
+    facts["files"] = list(_file_facts(lake, sources, arguments.log_hours, click_hours, layouts))
+    facts["other_types"] = [
+        {"column": column, "type": stored} for column, stored in lake.columns_of_other_types(CLICKS).items()
+    ]
+    facts["publications"] = [{"hour": str(hour), "published_micros": micros} for hour, micros in published.items()]
+    return facts
+
+
+def _frames(
+    lake: Lake,
+    sources: Sequence[Source],
+    arguments: JobArguments,
+    click_hours: Sequence[Hour],
+    layouts: Mapping[str, tuple[Table, Layout]],
+    published: Mapping[Hour, int],
+    is_open: Mapping[str, Collection[Hour]],
+) -> dict[str, DataFrame]:
+    log_hours = list(arguments.log_hours)
+    lateness = max(source.lateness_hours for source in sources)
+    earlier = [log_hours[0].plus(-shift) for shift in range(1, lateness + 1)]
+    of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
+    with_earlier = " OR ".join(f"({log_hours_predicate(source.name, [*earlier, *log_hours])})" for source in sources)
+    of_lateness = [has_log_hours(source.name, [*earlier, *log_hours]) for source in sources]
+    clicks = _whole_files(lake, CLICKS, *of_lateness, may_have_click_hours(CLICKS, click_hours))
+    settled = less_open(clicks, is_open)
+    # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
+    measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
+    configured = [check for source in sources for check in source.all_checks(lake.settings.pipeline)]
+    frames = {
+        "clicks": measures.click_facts(measured, configured),
+        "quarantined": measures.quarantine_facts(
+            _whole_files(lake, QUARANTINED_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
+        ),
+        "duplicates": measures.duplicate_facts(
+            _whole_files(lake, DUPLICATE_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
+        ),
+        # Hashes are compared for all clicks. The ids themselves, below, where these say that one comes again.
+        "duplicate_hashes": _ids_again(settled.where(with_earlier), lateness, log_hours[0], by_hash=True),
+        "duplicate_ids": _ids_again(settled.where(with_earlier), lateness, log_hours[0], by_hash=False),
+        "click_history": click_history(lake, click_hours),
+    }
+    for key, (table, layout) in layouts.items():
+        buckets = layout.buckets or lake.buckets(table)
+        frames[f"by_{key}"] = measures.count_facts(
+            _whole_files(lake, table, may_have_click_hours(table, click_hours)), table, buckets
+        )
+        if table in AGGREGATES and published:
+            rows = _whole_files(lake, AGGREGATES[table], may_have_click_hours(AGGREGATES[table], published))
+            frames[f"published_by_{key}"] = measures.published_facts(rows, str(table.bucket_key))
+    for key, table in live_tables(lake).items():
+        frames[f"live_by_{key}"] = measures.live_facts(
+            _whole_files(lake, table, may_have_click_hours(table, click_hours))
+        )
+    return frames
+
+
+def _ids_again(clicks: DataFrame, lateness: int, since: Hour, *, by_hash: bool) -> DataFrame:
+    facts = measures.duplicate_id_facts(clicks, lateness, by_hash=by_hash)
+    return facts.where(F.col("hour_number") >= since.number)
+
+
+def _whole_files(lake: Lake, table: Table, *choices: pc.Expression) -> DataFrame:
+    """The rows of the files chosen, but for lost ones: ``_file_facts`` tells of these, in words."""
+    return lake.read_files(table, *choices, leave_out_lost=True)
+
+
+def _is_open(fact: Mapping[str, Any], is_open: Mapping[str, Collection[Hour]]) -> bool:
+    hours = is_open.get(fact["source"], ())
+    return bool(hours) and Hour.of(date.fromisoformat(fact["log_date"]), fact["log_hour"]) in hours
+
+
+def _newest_metrics(lake: Lake, arguments: JobArguments) -> list[dict[str, Any]]:
+    """The load of each operator's instances in the newest run over these log hours."""
+    asked = [("source", "=", arguments.source), ("log_hours", "=", str(arguments.log_hours))]
+    rows = lake.read_rows(GROUPING_METRICS, GROUPING_METRICS.column_names, asked)
+    newest: dict[str, datetime] = {}
+    for row in rows:
+        newest[row["operator"]] = max(row["measured_at"], newest.get(row["operator"], row["measured_at"]))
+    return [row for row in rows if row["measured_at"] == newest[row["operator"]]]
+
+
+def _file_facts(
+    lake: Lake,
+    sources: Sequence[Source],
+    log_hours: HourRange,
+    click_hours: Sequence[Hour],
+    layouts: Mapping[str, tuple[Table, Layout]],
+) -> Iterator[dict[str, Any]]:
+    """One fact per table and partition: how many files it has, and which of them are lost."""
+    of_log_hours = [has_log_hours(source.name, log_hours) for source in sources]
+    chosen: list[tuple[Table, list[pc.Expression]]] = [
+        *((table, of_log_hours) for table in (CLICKS, QUARANTINED_CLICKS)),
+        *((table, [may_have_click_hours(table, click_hours)]) for table, _ in layouts.values()),
+    ]
+    for table, choices in chosen:
+        partitions: dict[tuple[Any, ...], list[DataFile]] = {}
+        for file in lake.data_files(table, *choices):
+            partitions.setdefault(tuple(file.partition.values()), []).append(file)
+        for files in partitions.values():
+            named = {name: _as_text(value) for name, value in files[0].partition.items()}
+            lost = [file.path.name for file in files if not file.is_whole]
+            yield {"table": table.name, **named, "files": len(files), "lost": lost}
+
+
+def _as_text(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value
+
+
+@contextmanager
+def measuring(spark: SparkSession) -> Iterator[None]:
+    """Settings for queries that look for faults, and give small results."""
+    before = {name: str(spark.conf.get(name)) for name in _MEASURING}
+    try:
+        for name, value in _MEASURING.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)

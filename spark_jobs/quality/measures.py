@@ -1,0 +1,110 @@
+"""What the quality checks look at: small facts about large tables, all from one pass of Spark.
+
+Each function gives a frame of facts; ``engine.fact_frames.together`` makes one frame of several, so that one Spark
+action measures all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from include.check_settings import ConfiguredCheck
+from include.tables import Table
+from spark_jobs.engine.column_functions import named_click_hour
+from spark_jobs.ingest.duplicates import log_hour_number
+from spark_jobs.quality.row_rules import click_rules, configured_rules, count_rules
+
+_LOG_HOUR = ("source", "log_date", "log_hour")
+_CLICK_HOUR = ("click_date", "click_hour")
+
+
+def click_facts(clicks: DataFrame, configured: Iterable[ConfiguredCheck] = ()) -> DataFrame:
+    """One row per source, log hour and click hour of the clicks; times in microseconds since 1970.
+
+    Of ``configured`` checks, those of a column have a count each, under the name of what they measure.
+    """
+    asked = list(configured)
+    of_columns = configured_rules(asked)
+    rules = click_rules() | {check.measured: of_columns[check.measured] for check in asked if check.column}
+    return clicks.groupBy(*_LOG_HOUR, *_CLICK_HOUR).agg(
+        F.count(F.lit(1)).alias("clicks"),
+        *(F.count_if(rule).alias(name) for name, rule in rules.items()),
+        F.unix_micros(F.min("clicked_at")).alias("first_clicked_micros"),
+        F.unix_micros(F.max("clicked_at")).alias("last_clicked_micros"),
+    )
+
+
+def duplicate_id_facts(clicks: DataFrame, lateness_hours: int, *, by_hash: bool) -> DataFrame:
+    """One row per source and log hour that has event ids accepted at most ``lateness_hours`` before, counted.
+
+    ``by_hash`` takes ids of one xxHash for one, which clients can choose, in two thirds of the time.
+    """
+    id_ = [F.xxhash64("source", "event_id").alias("id_hash")] if by_hash else [F.col("event_id")]
+    ids = clicks.where("event_id IS NOT NULL").select("source", *id_, log_hour_number().alias("hour_number"))
+    arrivals = Window.partitionBy(*(["id_hash"] if by_hash else ["event_id", "source"])).orderBy("hour_number")
+    since = F.col("hour_number") - F.lag("hour_number").over(arrivals)
+    return (
+        ids.withColumn("hours_since", since)
+        .where(F.col("hours_since") <= lateness_hours)
+        .groupBy("source", "hour_number")
+        .agg(F.count(F.lit(1)).alias("duplicate_event_ids"))
+    )
+
+
+def quarantine_facts(quarantined: DataFrame) -> DataFrame:
+    """One row per source, log hour and reason of the quarantined lines."""
+    return quarantined.groupBy(*_LOG_HOUR, "reason").agg(F.count(F.lit(1)).alias("quarantined_lines"))
+
+
+def duplicate_facts(duplicates: DataFrame) -> DataFrame:
+    """One row per source and log hour that has duplicates, counted."""
+    return duplicates.groupBy(*_LOG_HOUR).agg(F.count(F.lit(1)).alias("duplicates"))
+
+
+def count_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
+    """One row per click hour of an aggregate table; times in microseconds since 1970."""
+    assert table.bucket_key is not None
+    key = table.bucket_key
+    return counts.groupBy(*_CLICK_HOUR).agg(
+        *_contents(key),
+        F.count_distinct(F.struct(key)).alias("keys"),
+        F.min("click_count").alias("smallest_count"),
+        F.max("click_count").alias("largest_count"),
+        *(F.count_if(rule).alias(name) for name, rule in count_rules(table, buckets).items()),
+        F.unix_micros(F.max("counted_at")).alias("counted_micros"),
+    )
+
+
+def published_facts(published: DataFrame, key: str) -> DataFrame:
+    """One row per click hour of a published table: what must be that of the computed one."""
+    return published.groupBy(*_CLICK_HOUR).agg(*_contents(key))
+
+
+def _contents(key: str) -> list[Column]:
+    # A sum of hashes, each below 2**32: the rows' order is no matter, and a row that comes twice shows.
+    row_hash = F.xxhash64(key, "click_count", "bot_click_count", "visitor_count").bitwiseAND(F.lit(0xFFFFFFFF))
+    return [
+        F.sum("click_count").alias("clicks"),
+        F.count(F.lit(1)).alias("rows"),
+        F.sum(row_hash).alias("rows_hash"),
+    ]
+
+
+def live_facts(live: DataFrame) -> DataFrame:
+    """One row per source and click hour of a live table: the clicks of its windows of an hour."""
+    hourly = live.where("window_seconds = 3600")
+    return hourly.groupBy("source", *_CLICK_HOUR).agg(F.sum("click_count").alias("clicks"))
+
+
+def click_history_facts(counts: DataFrame) -> DataFrame:
+    """One row per click hour, of ``clicks_by_country_hourly``: ``hour``, such as 2026-03-01T05, clicks and visitors.
+
+    Visitors are summed over countries, so that no sketch need be read: who comes from two in an hour is two.
+    """
+    sums = counts.groupBy(*_CLICK_HOUR).agg(
+        F.sum("click_count").alias("clicks"), F.sum("visitor_count").alias("visitors")
+    )
+    return sums.select(named_click_hour().alias("hour"), "clicks", "visitors")

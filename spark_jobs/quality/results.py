@@ -1,0 +1,82 @@
+"""How rows get into ``quality_results`` and leave it again, and what its publication events say."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from include import quality_index
+from include.log_hours import Hour
+from include.settings import Settings
+from include.tables import GROUPING_METRICS, QUALITY_RESULTS
+from spark_jobs.lake.lake import Lake
+
+log = logging.getLogger("clickmill")
+#: Each run adds a file; when there are so many they are made one, and what is too old is left out.
+MOST_FILES = 100
+_RUN_ID = re.compile(r"^(\d{8}T\d{6})-[0-9a-f]{8}$")
+
+
+def append_results(lake: Lake, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Add rows, each with its values in the table's order of columns, in one commit; and bring the index up to it."""
+    lake.append_rows(QUALITY_RESULTS, rows)
+    _catch_up(lake)
+
+
+def published_at(lake: Lake, click_hours: Sequence[Hour]) -> dict[Hour, int]:
+    """When each of these click hours was published last, in microseconds since 1970; without those that never were."""
+    if not click_hours:
+        return {}
+    events = lake.read_rows(
+        QUALITY_RESULTS,
+        ["hour", "validated_at"],
+        [
+            ("suite", "=", "publication"),
+            ("outcome", "in", ["published", "published_anyway"]),
+            ("hour", "in", [str(hour) for hour in click_hours]),
+        ],
+    )
+    published: dict[Hour, int] = {}
+    for event in events:
+        hour, moment = Hour.parse(event["hour"]), event["validated_at"]
+        micros = int(moment.timestamp()) * 1_000_000 + moment.microsecond
+        published[hour] = max(micros, published.get(hour, micros))
+    return published
+
+
+def remove_old_results(lake: Lake, settings: Settings, now: datetime) -> None:
+    """Remove outcomes, the loads of instances and Data Docs that are older than the settings say.
+
+    Data Docs go at once, a folder for each run. Rows go when the table has so many files that it is written anew.
+    Publication events stay: the newest one is the state of its click hour.
+    """
+    pipeline = settings.pipeline
+    _remove_data_docs(settings.reports / "data_docs", now - timedelta(days=pipeline.data_docs_days))
+    too_old = f"TIMESTAMP '{now - timedelta(days=pipeline.quality_results_days):%Y-%m-%dT%H:%M:%SZ}'"
+    lake.compact(GROUPING_METRICS, f"measured_at < {too_old}", above_files=MOST_FILES)
+    if lake.compact(QUALITY_RESULTS, f"suite <> 'publication' AND validated_at < {too_old}", above_files=MOST_FILES):
+        # The files are others now, and the index is made anew: here rather than by who opens the next page.
+        _catch_up(lake)
+
+
+def _catch_up(lake: Lake) -> None:
+    try:
+        quality_index.catch_up(lake.settings)
+    except (OSError, sqlite3.Error, filelock.Timeout) as error:
+        # The rows are in the table; whoever reads the index next takes them in.
+        log.warning("%s is behind quality_results: %s", lake.settings.quality_index, error)
+
+
+def _remove_data_docs(folder: Path, before: datetime) -> None:
+    for run in folder.iterdir() if folder.is_dir() else ():
+        named = _RUN_ID.match(run.name)
+        if named and datetime.strptime(named[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) < before:
+            shutil.rmtree(run, ignore_errors=True)

@@ -1,0 +1,123 @@
+"""What a validation found, for the terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from expectations.checks import CRITICAL
+from expectations.judge import Outcome
+from include.texts import as_count, crop_middle
+from spark_jobs.engine.terminal import plain_table, print_line
+
+if TYPE_CHECKING:
+    from spark_jobs.quality.validation import Validation
+
+#: So many partitions of a failed check are named, and so many of its rows are shown.
+MOST_PARTITIONS, MOST_ROWS = 5, 3
+MAX_ROW_CHARACTERS = 200
+
+
+def verdict(validation: Validation) -> str:
+    """failed, warnings or passed."""
+    if validation.critical_failures:
+        return "failed"
+    return "warnings" if validation.warnings else "passed"
+
+
+def print_validation(console: Console, validation: Validation) -> None:
+    """Print how many checks of each suite held, and what failed: one paragraph for each check, critical ones first."""
+    words = {"failed": "FAILED", "warnings": "PASSED with warnings", "passed": "PASSED"}[verdict(validation)]
+    style = {"failed": "bold red", "warnings": "bold yellow", "passed": "bold green"}[verdict(validation)]
+    arguments = validation.arguments
+    console.print(_suites(validation.outcomes), "")
+    for failures in _by_check([*validation.critical_failures, *validation.warnings]):
+        _print_failures(console, failures, validation.examples_of(failures[0]))
+    for line in validation.touched.described_left():
+        print_line(console, line.strip())
+    print_line(console, f"Data Docs: {validation.data_docs}")
+    print_line(console, f"{words}: source {arguments.source}, log hours {arguments.log_hours}", style)
+
+
+def as_json(validation: Validation) -> dict[str, Any]:
+    """The same as plain values; every failure in full, checks that held only as numbers."""
+    log_hours = validation.arguments.log_hours
+    return {
+        "run_id": validation.run_id,
+        "validated_at": validation.validated_at.isoformat(),
+        "source": validation.arguments.source,
+        "from": str(log_hours.start),
+        "to": str(log_hours.end),
+        "verdict": verdict(validation),
+        "checks": len(validation.outcomes),
+        "partitions": len({outcome.partition for outcome in validation.outcomes}),
+        "critical_failures": len(validation.critical_failures),
+        "warnings": len(validation.warnings),
+        "seconds": round(validation.seconds, 3),
+        "data_docs": str(validation.data_docs),
+        "left_to_other_runs": {str(hour): owner for hour, owner in validation.touched.left.items()},
+        "failures": [
+            _as_json(outcome, validation.examples_of(outcome))
+            for outcome in [*validation.critical_failures, *validation.warnings]
+        ],
+    }
+
+
+def _as_json(outcome: Outcome, examples: Sequence[str]) -> Mapping[str, Any]:
+    check = outcome.check
+    return {
+        "suite": check.suite,
+        "check": check.name,
+        "table": check.table,
+        "severity": check.severity,
+        "partition": outcome.partition,
+        "source": outcome.source,
+        "hour": outcome.hour,
+        "expectation": check.holds,
+        "observed": outcome.observed,
+        "observed_value": outcome.observed_value,
+        "lowest": outcome.lowest,
+        "highest": outcome.highest,
+        "advice": check.reason,
+        "examples": list(examples),
+    }
+
+
+def _suites(outcomes: Sequence[Outcome]) -> Any:
+    table = plain_table("Checks")
+    table.add_column("Suite")
+    for heading in ("Held", "Warnings", "Critical", "Not judged"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for suite in dict.fromkeys(outcome.check.suite for outcome in outcomes):
+        of_suite = [outcome for outcome in outcomes if outcome.check.suite == suite]
+        held = sum(outcome.outcome == "pass" for outcome in of_suite)
+        critical = sum(outcome.is_critical_failure for outcome in of_suite)
+        failed = sum(outcome.has_failed for outcome in of_suite)
+        counts = (held, failed - critical, critical, len(of_suite) - held - failed)
+        table.add_row(suite, *map(as_count, counts))
+    return table
+
+
+def _by_check(failures: Sequence[Outcome]) -> list[list[Outcome]]:
+    by_check: dict[tuple[str, str, str | None], list[Outcome]] = {}
+    for outcome in failures:
+        by_check.setdefault((outcome.check.suite, outcome.check.name, outcome.source), []).append(outcome)
+    return list(by_check.values())
+
+
+def _print_failures(console: Console, failures: Sequence[Outcome], examples: Sequence[str]) -> None:
+    """One check that failed, of the partitions that it failed for; found and rows are the first one's."""
+    first, check = failures[0], failures[0].check
+    more = len(failures) - MOST_PARTITIONS
+    named = ", ".join(outcome.partition for outcome in failures[:MOST_PARTITIONS])
+    style = "red" if check.severity == CRITICAL else "yellow"
+    print_line(console, f"{check.severity}: {check.suite}.{check.name}", style)
+    print_line(console, f"  in       {named}{f' and {more} more' if more > 0 else ''}")
+    print_line(console, f"  expected {check.holds}")
+    print_line(console, f"  found    {first.observed}")
+    for text in examples[:MOST_ROWS]:
+        print_line(console, f"  such as  {crop_middle(text, MAX_ROW_CHARACTERS)}")
+    print_line(console, f"  {check.reason}")
+    print_line(console, "")

@@ -1,0 +1,1 @@
+"""Clicks as they come: from topics and landed files into the lake, each once, and the live counts of them."""

@@ -1,0 +1,101 @@
+"""Where a stream left off, and who works on it: one process at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from filelock import FileLock, Timeout
+
+from include.errors import StreamRunsAlreadyError
+from include.settings import Settings
+from spark_jobs.stream.compatibility import checkpoint_folder, has_begun, keep_with_checkpoint
+from spark_jobs.stream.fence import Fence
+from spark_jobs.stream.supervision import lock_file
+
+
+@dataclass(frozen=True)
+class StreamCheckpoint:
+    """The checkpoint of one source's stream: offsets, state and commits, as Structured Streaming keeps them."""
+
+    source: str
+    folder: Path
+    lock: Path
+
+    @classmethod
+    def of(cls, settings: Settings, source: str, live_key: str | None = None) -> StreamCheckpoint:
+        """That of the query that reads the source's topic, or of its live counts by a key; one lock is for all."""
+        return cls(source, checkpoint_folder(settings, source, live_key), lock_file(settings, source))
+
+    def stream_id(self) -> str:
+        """The id under which the tables know the stream's batches; kept with the checkpoint, and made with it.
+
+        A checkpoint that is begun anew numbers its batches anew, and so needs another id.
+
+        Raises:
+            ClickmillError: if the folder cannot be written.
+        """
+        file = self.folder / "stream_id"
+        if not file.exists():
+            keep_with_checkpoint(file, f"{self.source}-{uuid4()}\n")
+        return file.read_text(encoding="utf-8").strip()
+
+    def fence(self) -> Fence:
+        """Take the checkpoint over: from now on only who holds this fence's token may write.
+
+        Raises:
+            ClickmillError: if the folder cannot be written.
+        """
+        fence = Fence(self.folder / "fencing_token", str(uuid4()))
+        keep_with_checkpoint(fence.file, f"{fence.token}\n")
+        return fence
+
+    def renew_query_id(self) -> None:
+        """Give the query another id, by which Spark knows the queries that run; nothing else depends on it.
+
+        Raises:
+            ClickmillError: if the folder cannot be written.
+        """
+        # Hadoop would hold the checksum of the former file against the new one.
+        (self.folder / ".metadata.crc").unlink(missing_ok=True)
+        keep_with_checkpoint(self.folder / "metadata", json.dumps({"id": str(uuid4())}))
+
+    def has_begun(self) -> bool:
+        """Whether it tells from which offsets to go on."""
+        return has_begun(self.folder)
+
+    def is_whole(self) -> bool:
+        """Whether its last micro-batch has ended."""
+        begun, ended = (
+            max((int(file.name) for file in self.folder.glob(f"{kind}/[0-9]*")), default=-1)
+            for kind in ("offsets", "commits")
+        )
+        return begun == ended
+
+    def state_partitions(self) -> int:
+        """In how many partitions its state is: what the last micro-batch was begun with."""
+        last = max(self.folder.glob("offsets/[0-9]*"), key=lambda file: int(file.name))
+        # A line for the format's version, one for the settings, and then the offsets.
+        said = json.loads(last.read_text(encoding="utf-8").splitlines()[1])
+        return int(said["conf"]["spark.sql.shuffle.partitions"])
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Be the only process that works on the stream; ends with the process at the latest.
+
+        Raises:
+            StreamRunsAlreadyError: if another one does.
+        """
+        self.lock.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self.lock, timeout=0):
+                yield
+        except Timeout:
+            raise StreamRunsAlreadyError(
+                f"the stream of {self.source} runs already: its checkpoint {self.folder} belongs to another process; "
+                "end that one first"
+            ) from None

@@ -1,0 +1,90 @@
+"""What a stream reads, and the first arrivals among it: what it adds to the batch's transforms."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from spark_jobs.engine.column_functions import let
+from spark_jobs.ingest.duplicates import log_hour_number
+
+_LOG_HOUR = r"/log_date=(\d{4}-\d\d-\d\d)/log_hour=(\d\d)/[^/]+$"
+
+
+def lines_of_records(records: DataFrame) -> DataFrame:
+    """Kafka's records as ``spark_jobs.ingest.read_lines.LINES``; a null value is an empty line.
+
+    The log hour is that of the record's time, or of the reading where a clock was ahead. ``file`` is topic and
+    partition, such as ``clicks/3``; ``line`` is the offset; ``row_id``, not unique here, is the time of arrival in
+    microseconds since 1970.
+    """
+    arrived = let(F.col("timestamp"), lambda time: F.least(time, F.current_timestamp()))
+    value = F.coalesce(F.col("value"), F.lit(b""))
+    return records.withColumn("arrived", arrived).select(
+        value.alias("value"),
+        F.octet_length(value).cast("bigint").alias("bytes"),
+        F.floor(F.unix_seconds("arrived") / 3600).cast("int").alias("hour"),
+        F.concat_ws("/", "topic", "partition").alias("file"),
+        F.col("offset").alias("line"),
+        F.unix_micros("arrived").alias("row_id"),
+    )
+
+
+def landed_files(listed: DataFrame) -> DataFrame:
+    """The log hour and the name of each listed file; ``listed`` has its ``path``.
+
+    What is in a folder that is no log hour's is left out, and names that are not data, such as ``_a=b``, which Spark
+    takes for data.
+    """
+    path = F.col("path")
+    files = listed.select(
+        "path",
+        F.try_to_date(F.regexp_extract(path, _LOG_HOUR, 1)).alias("log_date"),
+        F.regexp_extract(path, _LOG_HOUR, 2).try_cast("int").alias("log_hour"),
+        F.substring_index(path, "/", -1).alias("file"),
+    )
+    is_landed = F.col("log_date").isNotNull() & F.col("log_hour").between(0, 23) & ~F.col("file").rlike(r"^[._]")
+    return files.where(is_landed)
+
+
+def without_files(files: DataFrame, read: DataFrame) -> DataFrame:
+    """The files less those that are read: ``log_date``, ``log_hour``, ``file``; null for all of an hour."""
+    landed, known = files.alias("landed"), F.broadcast(read.alias("known"))
+    is_known = (
+        (F.col("landed.log_date") == F.col("known.log_date"))
+        & (F.col("landed.log_hour") == F.col("known.log_hour"))
+        & (F.col("known.file").isNull() | (F.col("landed.file") == F.col("known.file")))
+    )
+    return landed.join(known, is_known, "left_anti")
+
+
+def first_arrivals(arrivals: DataFrame, lateness_hours: int) -> DataFrame:
+    """Of each event id the click that arrived first within the lateness window, and all other rows.
+
+    The ids are kept as the stream's state for ``lateness_hours`` log hours and longer: until a line arrives more than
+    twice that later. No line is ever too late to be looked at: one that says it is older than the window counts as
+    from its beginning. See docs/adr/0019.
+    """
+    window = F.make_dt_interval(hours=F.lit(lateness_hours))
+    order = ["row_id", "file", "line"]
+    log_hour = F.timestamp_seconds(log_hour_number().cast("bigint") * 3600)
+    now = F.current_timestamp()
+    # A folder of a log hour that is to come would move the watermark past lines of now.
+    seen_at = let(log_hour, lambda hour: F.least(F.greatest(hour, now - window), now))
+    is_click = F.col("reason").isNull() & F.col("read").isNull()
+    keys = {
+        "state_id": F.when(is_click, F.col("event_id")),
+        # A quarantined line, or what was read of a file, is no duplicate of any other.
+        "state_place": F.when(
+            ~is_click, F.concat_ws("/", "log_date", "log_hour", "file", "line", "read.first_line", "read.last_line")
+        ),
+    }
+    return (
+        arrivals.withColumns({**keys, "seen_at": seen_at})
+        .withWatermark("seen_at", f"{lateness_hours + 1} hours")
+        # The state takes the rows as they come. In the order of arrival the first one wins, in every try.
+        .repartition(*keys)
+        .sortWithinPartitions(*order)
+        .dropDuplicatesWithinWatermark(list(keys))
+        .drop(*keys, "seen_at")
+    )

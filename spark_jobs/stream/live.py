@@ -1,0 +1,73 @@
+"""Count the streamed clicks of a source per minute and hour while they come, into the live tables.
+
+Reads ``clicks``, so that a click is counted live exactly when it is a click, and once. The clicks of each micro-batch
+are dealt as ``config/pipeline.toml`` says for the key, as those of the hourly counts are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from include.counting import CountKey, count_table, live_count_table
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import Source
+from include.tables import CLICKS
+from spark_jobs.aggregate.groupings import FifoGrouping, grouping_of
+from spark_jobs.engine.column_functions import let
+from spark_jobs.engine.session import configure
+from spark_jobs.lake.lake import Lake
+from spark_jobs.stream.checkpoint import StreamCheckpoint
+from spark_jobs.stream.live_counts import count_live, deal_live, load_of_batch
+from spark_jobs.stream.writer import start_writer
+
+#: The name of what is observed in each micro-batch: ``load_of_batch``.
+OBSERVED = "clicks"
+
+
+@dataclass(frozen=True)
+class LiveUpdate:
+    """What is done with each micro-batch of counts: its rows replace those of the same window and key."""
+
+    settings: Settings
+    key: CountKey
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Merge one micro-batch: a batch that is tried again says the same once more."""
+        lake = Lake(configure(rows.sparkSession), self.settings)
+        now = datetime.now(UTC)
+        counted = rows.withColumn("counted_at", let(F.col("click_count"), lambda _: F.lit(now)))
+        with lake.staged(counted, "live counts") as counts:
+            hours = {
+                Hour.of(row["click_date"], row["click_hour"])
+                for row in counts.select("click_date", "click_hour").distinct().collect()
+            }
+            if hours:
+                lake.merge_click_hours(live_count_table(self.key), counts, hours)
+
+
+def start(
+    spark: SparkSession, settings: Settings, source: Source, key: CountKey, *, available_now: bool = False
+) -> StreamingQuery:
+    """Start the live counts by one key where they left off; the caller holds ``StreamCheckpoint.owned``."""
+    live = settings.pipeline.live
+    lake = Lake(spark, settings)
+    clicks = lake.read_stream(CLICKS).where(F.col("source") == source.name)
+    configured = grouping_of(settings.pipeline.counts[key], key, lake.buckets(count_table(key)))
+    # The state adds up what each task has counted: to combine, the clicks are left where they are read.
+    grouping = FifoGrouping() if configured.combines else configured
+    dealt = deal_live(clicks, key, grouping).observe(OBSERVED, *load_of_batch(grouping))
+    counts = count_live(dealt, key, live.watermark_minutes)
+    return start_writer(
+        spark,
+        counts.writeStream.outputMode("update").queryName(f"live {key} {source.name}"),
+        LiveUpdate(settings, key),
+        StreamCheckpoint.of(settings, source.name, key),
+        state_partitions=live.state_partitions,
+        trigger_seconds=None if available_now else live.trigger_seconds,
+    )

@@ -1,0 +1,161 @@
+"""What is done with each micro-batch of a stream: its clicks, its quarantined lines and the account of every line.
+
+Runs on the Spark server, in a worker that imports this module. A batch that broke off is run again on the same
+lines, and whatever it had written is left out: each table takes the rows of a batch once. The batch's row in
+``stream_batches`` is written last: it says that the batch is in the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+
+from pyspark.sql import DataFrame, Row
+
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import Source, stream_of
+from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
+from spark_jobs.engine.session import configure
+from spark_jobs.engine.steps import at_once, step
+from spark_jobs.ingest.account import HourAccount, sampled_columns
+from spark_jobs.ingest.clicks import build_clicks, quarantine
+from spark_jobs.ingest.sampled_lines import line_shapes
+from spark_jobs.lake.lake import Lake, StreamTransaction
+from spark_jobs.stream.batch_counts import PLACE, count_batch
+
+
+@dataclass
+class PartOfBatch:
+    """What a micro-batch has of one file, or topic partition, and log hour; the counts of ``stream_batches``.
+
+    ``account`` has all lines that were read, and what became of those that are no duplicates.
+    """
+
+    bytes: int = 0
+    damage: str | None = None
+    first_offset: int | None = None
+    last_offset: int | None = None
+    account: HourAccount = field(default_factory=HourAccount)
+
+    def add(self, row: Row, log_hour: Hour) -> None:
+        """Count the lines of one outcome: a row of ``count_batch``."""
+        if row["is_read"]:
+            self.account.lines, self.bytes, self.damage = row["lines"], row["bytes"], row["damage"]
+            self.first_offset, self.last_offset = row["first_offset"], row["last_offset"]
+        elif row["reason"] is not None:
+            self.account.quarantined[row["reason"]] += row["lines"]
+        else:
+            self.account.add_accepted(row, log_hour, Hour.of_number(row["click_hour"]))
+
+
+@dataclass(frozen=True)
+class StreamIngest:
+    """The work on the micro-batches of one source's stream; ``stream_id`` is that of its checkpoint."""
+
+    settings: Settings
+    source: Source
+    stream_id: str
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Write one micro-batch: arrivals less duplicates, and what was read."""
+        lake = Lake(configure(rows.sparkSession), self.settings)
+        transaction = StreamTransaction(self.stream_id, batch_id)
+        with lake.staged(rows, "micro-batch") as staged:
+            parts = MicroBatch(lake, self.source, transaction, staged).write()
+        if parts:
+            lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id), transaction)
+
+    def _account(self, parts: dict[tuple[str, Hour], PartOfBatch], batch_id: int) -> list[tuple[object, ...]]:
+        now, stream = datetime.now(UTC), stream_of(self.source)
+        return [
+            (
+                self.source.name,
+                self.stream_id,
+                batch_id,
+                file,
+                *stream.partition_of(file),
+                log_hour.day,
+                log_hour.hour,
+                part.first_offset,
+                part.last_offset,
+                part.account.lines,
+                part.bytes,
+                part.damage,
+                part.account.accepted,
+                dict(part.account.quarantined),
+                part.account.late,
+                part.account.out_of_order,
+                part.account.first_clicked_at,
+                part.account.last_clicked_at,
+                sorted(part.account.click_hours),
+                *sampled_columns(part.account.sampled),
+                now,
+            )
+            for (file, log_hour), part in sorted(parts.items())
+        ]
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """A micro-batch on its way into ``clicks`` and ``quarantined_clicks``."""
+
+    lake: Lake
+    source: Source
+    transaction: StreamTransaction
+    rows: DataFrame
+
+    def write(self) -> dict[tuple[str, Hour], PartOfBatch]:
+        """Write its rows; what it has, none if it has read nothing."""
+        parts = self._count_outcomes()
+        pieces: list[Callable[[], None]] = []
+        if any(part.account.accepted for part in parts.values()):
+            pieces.append(self._write_clicks)
+        if any(part.account.quarantined for part in parts.values()):
+            pieces.append(self._write_quarantined)
+        if pieces and self.source.fields is not None:
+            pieces.append(partial(self._add_fields, parts))
+        at_once(self.lake.spark, *pieces)
+        return parts
+
+    @property
+    def _arrivals(self) -> DataFrame:
+        return self.rows.where("read IS NULL")
+
+    @property
+    def _accepted(self) -> DataFrame:
+        return self._arrivals.where("reason IS NULL")
+
+    def _count_outcomes(self) -> dict[tuple[str, Hour], PartOfBatch]:
+        with step(self.lake.spark, "count outcomes"):
+            return parts_of(count_batch(self.rows).collect())
+
+    def _write_clicks(self) -> None:
+        self.lake.append(CLICKS, build_clicks(self._accepted, self.source.name), self.transaction)
+
+    def _write_quarantined(self) -> None:
+        self.lake.append(QUARANTINED_CLICKS, quarantine(self._arrivals, self.source.name), self.transaction)
+
+    def _add_fields(self, parts: dict[tuple[str, Hour], PartOfBatch]) -> None:
+        with step(self.lake.spark, "sample fields"):
+            rows = line_shapes(self._arrivals, PLACE).collect()
+        shapes: dict[tuple[str, Hour], list[Row]] = {}
+        for row in rows:
+            shapes.setdefault(_place(row), []).append(row)
+        for place, of_place in shapes.items():
+            parts[place].account.add_fields(of_place, self.source)
+
+
+def parts_of(outcomes: Iterable[Row]) -> dict[tuple[str, Hour], PartOfBatch]:
+    """The rows of ``count_batch`` by file, or topic partition, and log hour."""
+    parts: dict[tuple[str, Hour], PartOfBatch] = {}
+    for row in outcomes:
+        place = _place(row)
+        parts.setdefault(place, PartOfBatch()).add(row, place[1])
+    return parts
+
+
+def _place(row: Row) -> tuple[str, Hour]:
+    return row["file"], Hour.of(row["log_date"], row["log_hour"])

@@ -1,0 +1,159 @@
+"""What Spark says of a stream's micro-batches, as rows of ``stream_progress``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from include.counting import CountKey
+from include.log_hours import Hour
+from include.tables import STREAM_PROGRESS
+from spark_jobs.lake.lake import Lake
+from spark_jobs.stream.files import LINES_READ
+from spark_jobs.stream.live import OBSERVED
+
+#: That of a source's clicks, or the key that is counted live.
+QueryName = Literal["clicks"] | CountKey
+#: With more files than this, the table is written as few.
+MOST_FILES = 200
+#: Before its first event, a query's watermark is 1970.
+_NO_WATERMARK = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class ProgressLog:
+    """The progress of one query, each micro-batch once."""
+
+    source: str
+    query: QueryName
+    handle: StreamingQuery
+    last_batch: int = -1
+    #: Records that were not yet read when the last micro-batch began; none before it, of a table and of files.
+    lag: int | None = None
+    #: Whether the query has looked for more after its last micro-batch, and there was none.
+    found_no_more: bool = False
+    #: How often the query was started again, because another start of it had ended it.
+    taken_back: int = 0
+
+    def new_rows(self) -> list[tuple[Any, ...]]:
+        """Rows of the micro-batches that have ended since the last call, in the columns' order."""
+        rows = []
+        self.found_no_more = False
+        for progress in self.handle.recentProgress:
+            said = json.loads(progress.json)
+            self.found_no_more = "addBatch" not in said["durationMs"]
+            if said["batchId"] > self.last_batch and not self.found_no_more:
+                self.last_batch = said["batchId"]
+                found = progress_rows(self.source, self.query, said)
+                lags = [row["lag"] for row in found if "lag" in row]
+                self.lag = sum(lags) if lags else None
+                rows += [tuple(row.get(name) for name in STREAM_PROGRESS.column_names) for row in found]
+        return rows
+
+
+def progress_rows(source: str, query: str, said: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One row for each partition of the input; one with a null partition where the input is no topic.
+
+    ``said`` is Spark's StreamingQueryProgress as JSON.
+    """
+    began_at = _moment(said["timestamp"])
+    watermark = _moment(said.get("eventTime", {}).get("watermark", "1970-01-01T00:00:00Z"))
+    states = said["stateOperators"]
+    common = {
+        "source": source,
+        "query": query,
+        "batch_id": said["batchId"],
+        "began_at": began_at,
+        "milliseconds": said["durationMs"],
+        "watermark": watermark if watermark > _NO_WATERMARK else None,
+        "watermark_delay": (began_at - watermark).total_seconds() if watermark > _NO_WATERMARK else None,
+        "state_rows": sum(state["numRowsTotal"] for state in states),
+        "state_bytes": sum(state["memoryUsedBytes"] for state in states),
+    }
+    seconds = said["durationMs"]["triggerExecution"] / 1000
+    partitions = _partitions(said["sources"][0])
+    rows = sum(of["rows"] for of in partitions) if partitions else _row_count(said)
+    common["rows_per_second"] = rows / seconds if seconds else 0.0
+    if not partitions:
+        late = too_late_by_hour(said, watermark)
+        of_clicks = {"too_late": sum(late.values()), "too_late_by_hour": late, "rows_per_instance": per_instance(said)}
+        return [common | {"rows": rows} | of_clicks]
+    return [common | {"too_late": 0} | of for of in partitions]
+
+
+def too_late_by_hour(said: Mapping[str, Any], watermark: datetime) -> dict[str, int]:
+    """How many clicks of a micro-batch are of each hour that was over, by its watermark, when it began."""
+    passed = watermark.timestamp() / 3600
+    per_hour, _, _ = _observed(said, OBSERVED, 3)
+    clicks = _counts(per_hour)
+    return {str(Hour.of_number(hour)): count for hour, count in clicks.items() if hour + 1 <= passed}
+
+
+def per_instance(said: Mapping[str, Any]) -> list[int] | None:
+    """The clicks of a micro-batch by the instance that counted them; none if there were none."""
+    _, histogram, least = _observed(said, OBSERVED, 3)
+    clicks = _counts(histogram)
+    return [clicks[instance] for instance in range(max(least, max(clicks) + 1))] if clicks else None
+
+
+def _observed(said: Mapping[str, Any], name: str, count: int) -> Sequence[Any]:
+    """What the query has observed under this name, so many values; nulls where there was nothing."""
+    values: Sequence[Any] = said.get("observedMetrics", {}).get(name, {}).get("values", (None,) * count)
+    return values
+
+
+def _counts(histogram: str | None) -> Counter[int]:
+    counts: Counter[int] = Counter()
+    # A value may be there more than once: Spark merges the tasks' histograms as they are.
+    for seen in json.loads(histogram or "[]"):
+        counts[int(seen["x"])] += int(seen["y"])
+    return counts
+
+
+def keep(lake: Lake, rows: list[tuple[Any, ...]]) -> None:
+    """Append the rows, and now and then write the table as few files."""
+    lake.append_rows(STREAM_PROGRESS, rows)
+    lake.compact(STREAM_PROGRESS, above_files=MOST_FILES)
+
+
+def _row_count(said: Mapping[str, Any]) -> int:
+    """The rows of an input without partitions, which are the lines of files, or rows of a table."""
+    source = said["sources"][0]
+    if not source["description"].startswith("FileStreamSource"):
+        rows: int = source["numInputRows"]
+        return rows
+    (lines,) = _observed(said, LINES_READ, 1)
+    return lines or 0
+
+
+def _partitions(source: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was read of each partition of a topic; none where the source is no topic."""
+    if not source["description"].startswith("KafkaV2"):
+        return []
+    start, end, latest = (_offsets(source.get(name)) for name in ("startOffset", "endOffset", "latestOffset"))
+    return [
+        {
+            "partition": partition,
+            "first_offset": start.get(partition, 0),
+            "next_offset": offset,
+            "lag": max(0, latest.get(partition, offset) - offset),
+            "rows": offset - start.get(partition, 0),
+        }
+        for partition, offset in sorted(end.items())
+    ]
+
+
+def _offsets(said: Any) -> dict[int, int]:
+    """Offsets by partition: Spark has ``{"topic": {"0": 17}}``, as JSON or as text of it."""
+    parsed = json.loads(said) if isinstance(said, str) else said
+    return {int(partition): offset for of_topic in (parsed or {}).values() for partition, offset in of_topic.items()}
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,129 @@
+"""A stream that goes on by itself: its sign of life, and what is done when there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psutil
+from filelock import FileLock, Timeout
+
+from include.errors import ClickmillError
+from include.settings import REPOSITORY, Settings
+from include.sources import choose_sources
+from spark_jobs.stream.compatibility import require_fit
+
+#: A stream says that it lives every second; after so long without a word it is taken for hung.
+HUNG_AFTER = timedelta(minutes=2)
+#: How long a stream is given to begin, and to end, in seconds.
+PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class SignOfLife:
+    """What a stream last said of itself; ``lag`` are the records not yet read, null if not known: never of files."""
+
+    pid: int
+    at: datetime
+    lag: int | None
+
+
+def lock_file(settings: Settings, source: str) -> Path:
+    """Whoever works on the source's checkpoint holds this lock."""
+    return settings.locks / f"stream-{source}.lock"
+
+
+def say_alive(settings: Settings, source: str, lag: int | None) -> None:
+    """Leave a sign of life of this process, if that can be written: what is wrong with the disk, the stream tells."""
+    file = _file(settings, source)
+    fresh = file.with_name(f".{file.name}")
+    with suppress(OSError):
+        fresh.write_text(json.dumps({"pid": os.getpid(), "at": datetime.now(UTC).isoformat(), "lag": lag}))
+        fresh.replace(file)
+
+
+def sign_of_life(settings: Settings, source: str) -> SignOfLife | None:
+    """The last one; none if there never was one."""
+    try:
+        said = json.loads(_file(settings, source).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return SignOfLife(said["pid"], datetime.fromisoformat(said["at"]), said["lag"])
+
+
+def supervise(settings: Settings, source: str, *, hung_after: timedelta = HUNG_AFTER) -> str:
+    """See to it that the source's stream runs: start it when nobody does, end it first when it hangs.
+
+    Returns what was found and done, in a line.
+
+    Raises:
+        UsageError: if its checkpoint was made for something else; a stream that cannot go on is not started.
+        ClickmillError: if it does not start; with the last lines of its log.
+    """
+    last = sign_of_life(settings, source)
+    if _is_owned(settings, source):
+        if last is not None and datetime.now(UTC) - last.at <= hung_after:
+            lag = "not known" if last.lag is None else f"{last.lag:,} records"
+            return f"the stream of {source} runs (process {last.pid}), not yet read: {lag}"
+        found = (
+            f"hung (process {last.pid}, last heard of at {last.at:%H:%M:%S}) and was ended" if last else "was silent"
+        )
+        if last is not None:
+            _kill(last.pid)
+    else:
+        found = "did not run"
+    (declared,) = choose_sources(settings, source)
+    require_fit(settings, declared)
+    return f"the stream of {source} {found}; started anew as process {_start(settings, source)}"
+
+
+def _start(settings: Settings, source: str) -> int:
+    """Start the stream as a process that outlives this one, and wait for its first sign of life."""
+    log = settings.home / "logs" / f"stream-{source}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    begun = datetime.now(UTC)
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "spark_jobs.stream_clicks", "--source", source],
+            cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            env=os.environ | {"CLICKMILL_HOME": str(settings.home)},
+        )  # fmt: skip
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
+        alive = sign_of_life(settings, source)
+        if alive is not None and alive.pid == process.pid and alive.at > begun:
+            return process.pid
+        time.sleep(0.2)
+    process.kill()
+    said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
+    raise ClickmillError(f"the stream of {source} did not start; the end of {log}: {' / '.join(said)}")
+
+
+def _is_owned(settings: Settings, source: str) -> bool:
+    lock_file(settings, source).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(lock_file(settings, source), timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def _kill(pid: int) -> None:
+    """End a stream's process for good; one that has got the number since is left alone."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        if "spark_jobs.stream_clicks" in process.cmdline():
+            process.kill()
+            process.wait(PATIENCE)
+
+
+def _file(settings: Settings, source: str) -> Path:
+    settings.streams.mkdir(parents=True, exist_ok=True)
+    return settings.streams / f"{source}.alive.json"

@@ -1,1 +1,0 @@
-"""Pure functions from DataFrames to DataFrames, shared by batch and stream: no session, path, clock or environment."""
