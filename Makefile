@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 export HOURS CLICKS LOGS FORMAT SOURCE RATE CLICKMILL_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run stream stream-stop stop status clean test test-faults lint types unit bench bench-stream lock
+.PHONY: help setup run stream stream-stop stop status clean test test-all test-faults lint types unit bench bench-stream lock
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -33,7 +33,11 @@ status: ## show the services and their addresses
 clean: ## end the services and remove the data (CLICKMILL_HOME, by default var/); the set-up stays
 	@if [ -x $(VENV) ]; then $(VENV) -m ops.clean; else echo "nothing to clean: no set-up in .venv"; fi
 
-test: setup lint types unit ## set-up, ruff, mypy and all tests, as CI does
+test: setup lint types ## ruff, mypy, all tests without servers, and one real path through each capability
+	@$(VENV) -m pytest -n $${CLICKMILL_TEST_PROCESSES:-2} -m "path or not servers"
+
+test-all: setup lint types ## ruff, mypy and all tests, as CI does
+	@$(VENV) -m pytest -n $${CLICKMILL_TEST_PROCESSES:-2}
 
 lint:
 	@$(VENV) -m ruff check .
@@ -43,11 +47,11 @@ lint:
 types:
 	@$(VENV) -m mypy
 
-unit:
-	@$(VENV) -m pytest -n $${CLICKMILL_TEST_PROCESSES:-2}
+unit: ## all tests without servers, while you work
+	@$(VENV) -m pytest -q -n $${CLICKMILL_TEST_PROCESSES:-2} -m "not servers"
 
 test-faults: setup ## kill streams and jobs at many random moments (CLICKMILL_FAULT_ROUNDS=24)
-	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -m faults tests/stream tests/ingest tests/jobs
+	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -m faults tests
 
 bench: setup ## measure the pipeline on this machine
 	@$(VENV) -m tests.benchmarks.bench

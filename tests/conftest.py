@@ -17,9 +17,9 @@ import pytest
 
 from include.settings import Settings
 from ops.home import Home
-from tests.jobs.temporary_lake import TemporaryLake, make_settings
-from tests.shared_services import SharedServices
-from tests.spark_server import UsedSpark, open_session
+from tests.support.shared_services import SharedServices
+from tests.support.spark_server import UsedSpark, open_session
+from tests.support.temporary_lake import TemporaryLake, make_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +34,8 @@ SHARED = pytest.StashKey[SharedServices]()
 SERVICES = pytest.StashKey["Services"]()
 #: Java's first compiler alone, and room for all that it makes: by default it has a fifth of that.
 _FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+#: Fixtures of servers: who uses one of them, or the marker spark, needs more than a process of Python.
+_SERVERS = {"used_spark", "services", "broker"}
 #: How the process that deals the tests out tells the others of the home of SHARED.
 _HOME = "clickmill_home"
 
@@ -46,6 +48,13 @@ def pytest_configure(config: pytest.Config) -> None:
     told: dict[str, str] = getattr(config, "workerinput", {})
     config.stash[SHARED] = SharedServices(Home(Path(told[_HOME]))) if told else SharedServices.none_yet()
     os.environ.setdefault("CLICKMILL_SPARK_JAVA_OPTIONS", _FIRST_COMPILER_ONLY)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs servers: ``make unit`` leaves that out, ``make test`` all of it but the paths."""
+    for item in items:
+        if _SERVERS.intersection(getattr(item, "fixturenames", ())) or item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.servers)
 
 
 @pytest.hookimpl(optionalhook=True)

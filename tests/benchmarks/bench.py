@@ -282,7 +282,7 @@ def pages(home: Path, rounds: int) -> None:
 
     from include import quality_index
     from plugins.data_quality import app as pages_app
-    from tests.quality_rows import append, validated_hours
+    from tests.support.quality_rows import append, validated_hours
 
     settings = replace(Settings.from_environment({}), home=home)
     first, hours = Hour.parse("2026-01-01T00"), 2500

@@ -32,9 +32,9 @@ from ops.services.running import Services
 from ops.services.start import start
 from ops.services.stop import stop
 from samples.live_clicks import LiveClicks
-from tests.jobs.temporary_lake import click, make_settings
 from tests.stream.kafka_broker import KafkaBroker
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.temporary_lake import click, make_settings
 
 #: What the ids of clicks begin with whose way is timed.
 MARK = "marked-"

@@ -2,7 +2,7 @@
 
 It takes minutes and downloads 1 GB, and not every machine has a container engine, CI's neither. So it runs only
 when it is asked for: CLICKMILL_TEST_COMPOSE is the command, such as "docker compose". What the file says is
-checked everywhere, by tests/unit/test_docker_compose.py.
+checked everywhere, by tests/ops/test_docker_compose.py.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from ops.services.running import Services
 from spark_jobs.lake.lake import Lake
 from spark_jobs.quality.results import append_results
 from tests.end_to_end.browser import PHONE, WIDE, Browser, Chromium, browse, find_chromium
-from tests.quality_rows import Row, event, validated_hours
+from tests.support.quality_rows import Row, event, validated_hours
 
 #: Far from the hours of the other tests that share this Airflow.
 FIRST = Hour.parse("2025-02-03T00")

@@ -24,8 +24,8 @@ from ops.services.running import Services
 from ops.services.supervisor import Supervisor
 from ops.stream import end, left_behind, make_topic
 from samples.live_clicks import LiveClicks
-from tests.jobs.temporary_lake import SOURCES
-from tests.ports import claimed_port
+from tests.support.ports import claimed_port
+from tests.support.temporary_lake import SOURCES
 
 DAG_ID = "clicks_stream"
 SOURCE = "web_stream"

@@ -310,6 +310,10 @@ def _moment(numbers: list[int], second: int, decimals: str, sign: str | None, ho
 def _epoch(text: str, micros: int) -> int | None:
     if not re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", text, re.ASCII):
         return None
+    # DuckDB takes exponents of 16 bits.
+    exponent = re.search(r"[eE]([+-]?\d+)", text)
+    if exponent and not -(2**15) <= int(exponent[1]) < 2**15:
+        return None
     # An exponent makes no time of a number that is too long for one before it.
     if re.match(r"\d{15}", text.strip().lstrip("+-0"), re.ASCII):
         return None

@@ -20,7 +20,7 @@ from spark_jobs.ingest.lookups import MAX_AGENT_CHARACTERS, Lookups, country_rea
 from spark_jobs.ingest.parse_lines import parse_lines
 from tests.ingest.lines import lines_table
 from tests.ingest.test_parse_lines import ISO, WEB, line
-from tests.jobs.temporary_lake import make_settings
+from tests.support.temporary_lake import make_settings
 
 DAY = date(2026, 3, 1)
 GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"

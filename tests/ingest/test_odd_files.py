@@ -13,8 +13,8 @@ from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import CLICKS, QUALITY_RESULTS, QUARANTINED_CLICKS, STREAM_BATCHES
-from tests.jobs.temporary_lake import TemporaryLake, click, make_settings
 from tests.stream.files_lake import FilesLake
+from tests.support.temporary_lake import TemporaryLake, click, make_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

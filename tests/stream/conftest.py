@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.jobs.temporary_lake import make_settings
 from tests.stream.kafka_broker import KafkaBroker
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.temporary_lake import make_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

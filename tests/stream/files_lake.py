@@ -10,8 +10,8 @@ from typing import Any
 
 from include.sources import Source, load_sources
 from include.tables import STREAM_BATCHES
-from tests.jobs.temporary_lake import TemporaryLake
 from tests.stream.streamed_source import streamed_source
+from tests.support.temporary_lake import TemporaryLake
 
 
 @dataclass

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from ops.broker import answers, prepare, server_command
-from tests.ports import claimed_port
+from tests.support.ports import claimed_port
 
 
 class Record(NamedTuple):

@@ -20,9 +20,9 @@ from include.settings import REPOSITORY, Settings
 from include.sources import Source, load_sources
 from include.tables import CLICKS, STREAM_BATCHES, Table
 from spark_jobs.stream.checkpoint import StreamCheckpoint
-from tests.jobs.temporary_lake import make_settings
 from tests.stream.kafka_broker import KafkaBroker
 from tests.stream.streamed_source import streamed_source
+from tests.support.temporary_lake import make_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

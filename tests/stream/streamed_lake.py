@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.sources import Source, load_sources
-from tests.jobs.temporary_lake import TemporaryLake
 from tests.stream.kafka_broker import KafkaBroker
 from tests.stream.streamed_source import streamed_source
+from tests.support.temporary_lake import TemporaryLake
 
 
 @dataclass

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tests.jobs.temporary_lake import SOURCES
+from tests.support.temporary_lake import SOURCES
 
 
 def streamed_source(kind: str, given: Mapping[str, Any]) -> str:

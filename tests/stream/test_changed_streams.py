@@ -13,9 +13,9 @@ from include.log_hours import Hour
 from include.tables import CLICKS, CLICKS_BY_URL_LIVE
 from spark_jobs.stream.compatibility import MADE_FOR, REFUSED
 from spark_jobs.stream.supervision import sign_of_life, supervise
-from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.temporary_lake import click
 
 HOUR = Hour.parse("2026-03-01T08")
 EVENT_ID = 'event_id = "event_id"\n'

@@ -13,10 +13,10 @@ import pytest
 from include.log_hours import Hour
 from include.tables import STREAM_BATCHES, STREAM_PROGRESS
 from spark_jobs.engine.spark_status import SparkStatus
-from tests.jobs.temporary_lake import click
-from tests.spark_server import SparkServer, open_session, own_server
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.spark_server import SparkServer, open_session, own_server
+from tests.support.temporary_lake import click
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,10 +9,10 @@ import pytest
 
 from include.log_hours import Hour
 from include.tables import QUALITY_RESULTS, STREAM_PROGRESS
-from tests.jobs.live_faults import LIVE_FAULTS
-from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.live_faults import LIVE_FAULTS
+from tests.support.temporary_lake import click
 
 HOUR = Hour.parse("2026-03-01T08")
 CHECKS = {"live_by_url_equals_clicks", "live_by_country_equals_clicks"}

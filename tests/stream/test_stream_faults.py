@@ -27,11 +27,11 @@ from include.log_hours import Hour
 from include.settings import REPOSITORY
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from samples.sample_logs import SampleSpec, make_sample
-from tests.jobs.temporary_lake import click, make_settings
-from tests.spark_server import SparkServer, own_server
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_home import PLACE, StreamedHome, StreamProcess, multiset, wait_until
+from tests.support.spark_server import SparkServer, own_server
+from tests.support.temporary_lake import click, make_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
 

@@ -21,11 +21,11 @@ from include.sources import Source, load_sources
 from include.streams.position import has_passed, is_settleable
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, STREAM_PROGRESS
 from samples.sample_logs import SampleSpec, make_sample
-from tests.jobs.temporary_lake import SOURCES, TemporaryLake, click, make_settings
-from tests.spark_server import UsedSpark
 from tests.stream.broken_checkpoint import forget_end_of_batch
 from tests.stream.files_lake import FilesLake, in_order_of_names
 from tests.stream.streamed_home import wait_until
+from tests.support.spark_server import UsedSpark
+from tests.support.temporary_lake import SOURCES, TemporaryLake, click, make_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,9 @@ import pytest
 from include.errors import ClickmillError
 from include.log_hours import Hour
 from include.tables import CLICKS, STREAM_BATCHES
-from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome
+from tests.support.temporary_lake import click
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,10 +15,10 @@ from include.counting import live_count_table
 from include.log_hours import Hour
 from include.streams.kafka import topic_of
 from include.tables import CLICKS, STREAM_PROGRESS
-from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import Record
 from tests.stream.live_truth import live_counts, true_counts
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.temporary_lake import click
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,11 +12,11 @@ import pytest
 from include.log_hours import Hour
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from samples.sample_logs import SampleSpec, make_sample
-from tests.jobs.temporary_lake import TemporaryLake, click, make_settings
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_home import PLACE, multiset
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.temporary_lake import TemporaryLake, click, make_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

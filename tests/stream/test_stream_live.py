@@ -8,11 +8,11 @@ from pathlib import Path
 from include.log_hours import Hour
 from include.tables import CLICKS, CLICKS_BY_COUNTRY_LIVE, CLICKS_BY_URL_LIVE, STREAM_BATCHES, STREAM_PROGRESS
 from samples.sample_logs import SampleSpec, make_sample
-from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
 from tests.stream.live_truth import live_counts, true_counts
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.temporary_lake import click
 
 SPEC = SampleSpec(start=Hour.parse("2026-03-01T08"), hours=2, clicks_per_hour=3000, seed=41)
 HOUR = Hour.parse("2026-03-01T08")

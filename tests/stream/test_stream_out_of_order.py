@@ -11,9 +11,9 @@ import pytest
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from include.tables import CLICKS, OUT_OF_ORDER_KEYS
-from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.temporary_lake import click
 
 HOUR = Hour.parse("2026-03-01T08")
 PARTITIONS = 3

@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient
 from include.errors import ClickmillError
 from include.log_hours import Hour
 from include.tables import QUARANTINED_CLICKS, STREAM_BATCHES
-from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome
+from tests.support.temporary_lake import click
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,10 +14,10 @@ from include.errors import ClickmillError
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES, Table
-from tests.jobs.temporary_lake import click
 from tests.stream.broken_checkpoint import forget_end_of_batch
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome, multiset
+from tests.support.temporary_lake import click
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,11 +24,11 @@ from include.log_hours import Hour
 from include.streams.kafka import topic_of
 from include.tables import CLICKS
 from spark_jobs.stream.topic import partitions_of
-from tests.jobs.temporary_lake import click, make_settings
-from tests.ports import claimed_port
-from tests.spark_server import UsedSpark
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.ports import claimed_port
+from tests.support.spark_server import UsedSpark
+from tests.support.temporary_lake import click, make_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

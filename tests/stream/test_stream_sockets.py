@@ -11,10 +11,10 @@ import pytest
 
 from include.log_hours import Hour
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
-from tests.jobs.temporary_lake import SOURCES, click, make_settings
-from tests.ports import claimed_port
-from tests.received import Client, Home
 from tests.stream.files_lake import FilesLake
+from tests.support.ports import claimed_port
+from tests.support.received import Client, Home
+from tests.support.temporary_lake import SOURCES, click, make_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,9 +16,9 @@ from include.errors import ClickmillError
 from include.log_hours import Hour
 from include.tables import CLICKS
 from spark_jobs.stream.supervision import sign_of_life, supervise
-from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.temporary_lake import click
 
 HOUR = Hour.parse("2026-03-01T08")
 MILLISECONDS = int(HOUR.start.timestamp() * 1000)

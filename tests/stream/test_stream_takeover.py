@@ -17,9 +17,9 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from include.log_hours import Hour
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.fence import OVERTAKEN
-from tests.jobs.temporary_lake import click
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome, wait_until
+from tests.support.temporary_lake import click
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

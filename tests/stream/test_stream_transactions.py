@@ -10,7 +10,7 @@ import pytest
 from include.tables import QUARANTINED_CLICKS
 from spark_jobs.engine.steps import at_once
 from spark_jobs.lake.lake import Lake, StreamTransaction
-from tests.jobs.temporary_lake import TemporaryLake
+from tests.support.temporary_lake import TemporaryLake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

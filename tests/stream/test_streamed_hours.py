@@ -17,11 +17,11 @@ from include.streams.position import has_passed, is_settleable
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from samples.sample_logs import SampleSpec, make_sample
 from spark_jobs.ingest.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
-from tests.jobs.temporary_lake import SOURCES, TemporaryLake, click, make_settings
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_home import PLACE, multiset
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.temporary_lake import SOURCES, TemporaryLake, click, make_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

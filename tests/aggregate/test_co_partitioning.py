@@ -1,0 +1,232 @@
+"""Co-partitioned tables: what differs is found, a new N comes in one commit a table, half-way jobs refuse."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from include.buckets import PARTITIONER, bucket_of
+from include.errors import QualityError
+from include.tables import (
+    AGGREGATES,
+    BUCKETS_PROPERTY,
+    CLICKS_BY_COUNTRY_HOURLY,
+    CLICKS_BY_URL_HOURLY,
+    PARTITIONER_PROPERTY,
+    QUALITY_RESULTS,
+    Table,
+)
+from tests.support.temporary_lake import TemporaryLake, click
+
+pytestmark = pytest.mark.spark
+
+START, END = "2026-03-01T05", "2026-03-01T07"
+COUNTRIES = ("DE", "FR", None)
+TABLES = tuple(AGGREGATES)
+
+
+@pytest.fixture(scope="module")
+def counted(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
+    """Two hours counted; tests copy it."""
+    lake = make_lake("counted")
+    for hour in (START, "2026-03-01T06"):
+        lines = [
+            click(f"{hour}-{n}", f"{hour}:{n:02d}:00Z", f"http://shop.test/ä/{n}", geo={"country": COUNTRIES[n % 3]})
+            for n in range(30)
+        ]
+        lake.land(hour, {"a.json": b"".join(lines)})
+    lake.run("ingest", START, END)
+    lake.run("aggregate", START, END)
+    return lake
+
+
+@pytest.fixture
+def lake(counted: TemporaryLake, lake: TemporaryLake) -> TemporaryLake:
+    shutil.copytree(counted.settings.lake, lake.settings.lake)
+    return lake
+
+
+def _stored(lake: TemporaryLake, table: Table, version: int | None = None) -> DeltaTable:
+    return DeltaTable(str(lake.settings.lake / table.name), version=version)
+
+
+def _rows(stored: DeltaTable) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Rows, counted_at included, by click hour and key; without buckets."""
+    rows = stored.to_pyarrow_table().drop_columns(["bucket"]).to_pylist()
+    return {(row["click_date"], row["click_hour"], row.get("url", row.get("country_code"))): row for row in rows}
+
+
+def _assert_buckets(stored: DeltaTable, key: str, buckets: int) -> None:
+    rows = stored.to_pyarrow_table(columns=[key, "bucket"]).to_pylist()
+    assert rows
+    assert [row["bucket"] for row in rows] == [bucket_of(row[key], buckets) for row in rows]
+
+
+def _repartition(lake: TemporaryLake, buckets: int) -> list[str]:
+    from spark_jobs.repartition_tables import run
+
+    return run(lake.spark, lake.settings, buckets)
+
+
+def _differences(lake: TemporaryLake) -> list[tuple[str, str, str]]:
+    from spark_jobs.aggregate.co_partitioning import differences
+    from spark_jobs.lake.lake import Lake
+
+    return [(found.table, found.what, found.found) for found in differences(Lake(lake.spark, lake.settings), TABLES)]
+
+
+def _alter(lake: TemporaryLake, table: Table, statement: str) -> None:
+    path = f"delta.`{lake.settings.lake / table.name}`"
+    lake.spark.sql(statement.format(table=path)).collect()
+
+
+def test_new_number_of_buckets_changes_nothing_else_and_takes_one_commit(lake: TemporaryLake) -> None:
+    before = {table: _stored(lake, table) for table in TABLES}
+    said = _repartition(lake, 6)
+    assert said[:2] == [f"{table.name}: 6 buckets, 4 before" for table in TABLES]
+    for table, old in before.items():
+        new = _stored(lake, table)
+        assert new.version() == old.version() + 1
+        assert _rows(new) == _rows(old)
+        assert len(_rows(new)) == new.to_pyarrow_table().num_rows
+        assert table.bucket_key is not None
+        _assert_buckets(new, table.bucket_key, 6)
+        _assert_as_declared(new, table)
+        expected = old.metadata().configuration | {BUCKETS_PROPERTY: "6"}
+        assert new.metadata().configuration == expected
+        # Time travel: the version before is whole, with its own number of buckets.
+        _assert_buckets(_stored(lake, table, old.version()), table.bucket_key, 4)
+        travelled = lake.spark.read.format("delta").option("versionAsOf", old.version())
+        assert travelled.load(str(lake.settings.lake / table.name)).count() == len(_rows(old))
+    assert _differences(lake) == []
+    # A table is made with the number that the others have, whatever the setting says.
+    shutil.rmtree(lake.settings.lake / CLICKS_BY_COUNTRY_HOURLY.name)
+    lake.run("aggregate", START, END)
+    assert {_stored(lake, table).metadata().configuration[BUCKETS_PROPERTY] for table in TABLES} == {"6"}
+    _assert_buckets(_stored(lake, CLICKS_BY_COUNTRY_HOURLY), "country_code", 6)
+
+
+def _assert_as_declared(stored: DeltaTable, table: Table) -> None:
+    fields = json.loads(stored.schema().to_json())["fields"]
+    found = [(field["name"], field["nullable"], field["metadata"].get("comment")) for field in fields]
+    assert found == [(column.name, not column.required, column.comment) for column in table.columns]
+    assert stored.metadata().partition_columns == list(table.partitioned_by)
+    assert stored.metadata().description == f"One row: {table.grain}"
+    properties = stored.metadata().configuration
+    assert properties["delta.dataSkippingStatsColumns"] == ",".join(table.statistics)
+    assert properties[PARTITIONER_PROPERTY] == PARTITIONER
+
+
+def test_stopped_between_the_tables_jobs_refuse_and_running_it_again_finishes(
+    lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spark_jobs import show_movers
+    from spark_jobs.lake.lake import Lake
+
+    before = {table: _rows(_stored(lake, table)) for table in TABLES}
+    replace_all = Lake.replace_all
+
+    def replace_the_first(self: Lake, table: Table, *rest: Any) -> None:
+        if table == CLICKS_BY_COUNTRY_HOURLY:
+            raise KeyboardInterrupt
+        replace_all(self, table, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Lake, "replace_all", replace_the_first)
+        with pytest.raises(KeyboardInterrupt):
+            _repartition(lake, 6)
+    first = _stored(lake, CLICKS_BY_URL_HOURLY)
+    _assert_buckets(first, "url", 6)
+    _assert_buckets(_stored(lake, CLICKS_BY_COUNTRY_HOURLY), "country_code", 4)
+
+    assert _differences(lake) == [(CLICKS_BY_COUNTRY_HOURLY.name, "number of buckets", "4")]
+    command = "python -m spark_jobs.repartition_tables --buckets 6"
+    refused = f"{CLICKS_BY_COUNTRY_HOURLY.name}: number of buckets: found 4; expected 6; to mend it: {command}$"
+    with pytest.raises(QualityError, match=refused):
+        lake.run("aggregate", START, END)
+    with pytest.raises(QualityError, match=refused):
+        show_movers.run(lake.spark, lake.settings, date(2026, 3, 1))
+    with pytest.raises(QualityError, match="same number of buckets"):
+        lake.run("validate", START, END)
+
+    assert _repartition(lake, 6)[:2] == [
+        f"{CLICKS_BY_URL_HOURLY.name}: has 6 buckets already",
+        f"{CLICKS_BY_COUNTRY_HOURLY.name}: 6 buckets, 4 before",
+    ]
+    assert _stored(lake, CLICKS_BY_URL_HOURLY).version() == first.version()
+    _assert_buckets(_stored(lake, CLICKS_BY_COUNTRY_HOURLY), "country_code", 6)
+    assert {table: _rows(_stored(lake, table)) for table in TABLES} == before
+    assert _differences(lake) == []
+    lake.run("aggregate", START, END)
+
+
+def test_what_differs_in_properties_and_rows_is_found(lake: TemporaryLake) -> None:
+    url, country = CLICKS_BY_URL_HOURLY, CLICKS_BY_COUNTRY_HOURLY
+    assert _differences(lake) == []
+    _alter(lake, url, "UPDATE {table} SET bucket = (bucket + 1) % 4 WHERE click_hour = 6 AND url LIKE '%/1_'")
+    # France has its row twice in an hour, in two buckets.
+    again = "SELECT * EXCEPT (bucket, counted_at), (bucket + 1) % 4 AS bucket, counted_at FROM {table}"
+    france = "click_hour = 5 AND country_code = 'FR'"
+    _alter(lake, country, f"INSERT INTO {{table}} {again} WHERE {france}")
+    _alter(lake, country, f"ALTER TABLE {{table}} SET TBLPROPERTIES ('{PARTITIONER_PROPERTY}' = 'md5')")
+    assert _differences(lake) == [
+        (country.name, "partitioner", "md5"),
+        (url.name, "bucket", "10 of 60 rows with another, in click hours 2026-03-01T06 to 2026-03-01T06"),
+        (country.name, "bucket", "1 of 7 rows with another, in click hours 2026-03-01T05 to 2026-03-01T05"),
+        (
+            country.name,
+            "buckets of a key",
+            "1 keys with two in a click hour, in click hours 2026-03-01T05 to 2026-03-01T05",
+        ),
+    ]
+    with pytest.raises(QualityError, match=f"{country.name}: partitioner: found md5; expected {PARTITIONER}"):
+        lake.run("aggregate", START, END)
+    with pytest.raises(QualityError, match="expected the buckets per country are of partitioner"):
+        lake.run("validate", START, END)
+    # As many buckets as before: what is wrong is mended all the same, but for the second row.
+    _repartition(lake, 4)
+    lake.run("aggregate", START, END)
+    assert _differences(lake) == []
+
+
+def test_a_table_of_an_earlier_version_is_said_to_be_so_and_can_be_used(lake: TemporaryLake) -> None:
+    for table in TABLES:
+        _alter(lake, table, f"ALTER TABLE {{table}} UNSET TBLPROPERTIES ('{PARTITIONER_PROPERTY}')")
+    assert _differences(lake) == [(table.name, "partitioner", "not stated") for table in TABLES]
+    lake.run("aggregate", START, END)
+    lake.run("validate", START, END)
+    failed = {
+        row["expectation"]: row["severity"]
+        for row in lake.rows(QUALITY_RESULTS)
+        if row["suite"] == "layout" and row["outcome"] == "fail"
+    }
+    assert failed == {f"the table per {key} states its partitioner": "warning" for key in ("url", "country")}
+    _repartition(lake, 4)
+    assert _differences(lake) == []
+
+
+def test_properties_are_compared_and_key_types_where_tables_have_the_same_key() -> None:
+    from include.buckets import Layout
+    from include.tables import Column, hourly_table
+    from spark_jobs.aggregate.co_partitioning import layout_differences
+
+    clicks, orders, others = (
+        hourly_table(name, Column(key, key_type, "The key."), "of it")
+        for name, key, key_type in (
+            ("clicks", "user", "STRING"), ("orders", "user", "BIGINT"), ("others", "status", "INT"),
+        )
+    )  # fmt: skip
+    layouts = {table: Layout("4", PARTITIONER, str(table.key_type)) for table in (clicks, orders, others)}
+    found = layout_differences(layouts, 4)
+    assert [(one.table, one.what, one.found, one.expected) for one in found] == [
+        ("orders", "type of user", "BIGINT", "STRING")
+    ]
+    assert layout_differences({clicks: layouts[clicks], others: layouts[others]}, 4) == []
+    unreadable = layout_differences({clicks: Layout("many", PARTITIONER, "STRING")}, 4)
+    assert [(one.what, one.found, one.expected) for one in unreadable] == [("number of buckets", "many", "4")]

@@ -1,0 +1,147 @@
+"""Counting under the configured groupings: what is stored, what is measured of it, and what it warns of."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from include.counting import count_table
+from include.errors import UsageError
+from include.tables import (
+    CLICKS_BY_COUNTRY_HOURLY,
+    CLICKS_BY_URL_HOURLY,
+    GROUPING_METRICS,
+    OUT_OF_ORDER_KEYS,
+    QUALITY_RESULTS,
+)
+from tests.support.temporary_lake import TemporaryLake, click
+
+pytestmark = pytest.mark.spark
+
+HOUR = "2026-03-01T05"
+
+
+def _land(lake: TemporaryLake, number: int = 600) -> list[dict[str, Any]]:
+    """Clicks of one hour, out of order, half of them on one URL, a third without a referrer."""
+    rng = random.Random(number)
+    lines = [
+        click(
+            f"e{n}",
+            f"2026-03-01T05:{rng.randrange(60):02d}:00Z",
+            "http://shop.test/hot" if rng.random() < 0.5 else f"http://shop.test/{rng.randrange(30)}",
+            referrer=rng.choice([None, "http://a.test/", "http://b.test/"]),
+        )
+        for n in range(number)
+    ]
+    lake.land(HOUR, {"part-0.json.gz": b"".join(lines)})
+    return [json.loads(line) for line in lines]
+
+
+def _configure(lake: TemporaryLake, text: str) -> None:
+    with lake.settings.pipeline_file.open("a", encoding="utf-8") as file:
+        file.write(text)
+    lake.settings.__dict__.pop("pipeline", None)
+
+
+def test_split_counts_are_merged_and_a_further_key_has_its_table(lake: TemporaryLake) -> None:
+    _configure(
+        lake,
+        '[counts.url]\ngrouping = "salted_fields"\nsalts = 3\n'
+        '[counts.country_code]\ngrouping = "shuffle"\ninstances = 2\n[counts.referrer]\n',
+    )
+    landed = _land(lake)
+    lake.run_all(HOUR)
+    by_url = {row["url"]: row["click_count"] for row in lake.rows(CLICKS_BY_URL_HOURLY)}
+    assert by_url == Counter(row["url"] for row in landed)
+    assert [row["click_count"] for row in lake.rows(CLICKS_BY_COUNTRY_HOURLY)] == [len(landed)]
+    by_referrer = {row["referrer"]: row["click_count"] for row in lake.rows(count_table("referrer"))}
+    assert by_referrer == Counter(row.get("referrer") for row in landed)
+    checks = {
+        row["expectation"]: row["outcome"] == "pass"
+        for row in lake.rows(QUALITY_RESULTS)
+        if row["severity"] == "critical"
+    }
+    assert checks["no referrer has two rows in a click hour, so none has two buckets"]
+    assert all(checks.values())
+
+
+def test_metrics_say_what_each_instance_counted(lake: TemporaryLake) -> None:
+    landed = _land(lake)
+    _configure(lake, '[counts.url]\ngrouping = "fields"\n')
+    lake.run("ingest", HOUR)
+    lake.run("aggregate", HOUR)
+    metrics = [row for row in lake.rows(GROUPING_METRICS) if row["operator"] == "count_by_url"]
+    stored = lake.rows(CLICKS_BY_URL_HOURLY)
+    assert [row["instance_id"] for row in sorted(metrics, key=lambda row: row["instance_id"])] == [0, 1, 2, 3]
+    for row in metrics:
+        # Under fields grouping over as many instances as buckets, the bucket is the instance.
+        here = [count for count in stored if count["bucket"] == row["instance_id"]]
+        assert row["rows"] == sum(count["click_count"] for count in here)
+        assert row["keys"] == len(here)
+        if here:
+            busiest = max(here, key=lambda count: count["click_count"])
+            assert row["busiest_key"] == busiest["url"]
+            assert row["busiest_key_share"] == pytest.approx(busiest["click_count"] / row["rows"])
+        assert (row["seconds"] is None) == (row["rows_per_second"] is None)
+    (hot,) = (row for row in metrics if row["busiest_key"] == "http://shop.test/hot")
+    assert 0 < hot["seconds"] < 60
+    assert sum(row["rows"] for row in metrics) == len(landed)
+
+
+def test_counts_that_are_combined_move_in_place_of_clicks(lake: TemporaryLake) -> None:
+    """A row for each key and click hour at most, however busy the key is; its load is not judged."""
+    _configure(lake, "[thresholds]\nskew = { warning = 1.1 }\n")
+    landed = _land(lake)
+    lake.run_all(HOUR)
+    metrics = [row for row in lake.rows(GROUPING_METRICS) if row["operator"] == "count_by_url"]
+    stored = lake.rows(CLICKS_BY_URL_HOURLY)
+    assert Counter(row["bucket"] for row in stored) == Counter({row["instance_id"]: row["rows"] for row in metrics})
+    assert sum(row["rows"] for row in metrics) == len(stored) < len(landed)
+    assert {(row["grouping"], row["busiest_key"]) for row in metrics} == {("combine(url) over 4", None)}
+    assert not [row for row in lake.rows(QUALITY_RESULTS) if row["suite"] == "load"]
+
+
+def test_a_skew_above_the_limit_is_a_warning_with_advice(lake: TemporaryLake) -> None:
+    _configure(lake, '[thresholds]\nskew = { warning = 1.1 }\n[counts.url]\ngrouping = "fields"\n')
+    _land(lake)
+    lake.run_all(HOUR)
+    found = [row for row in lake.rows(QUALITY_RESULTS) if row["suite"] == "load"]
+    by_url = next(row for row in found if row["partition"].startswith("count_by_url 2026-03-01T05"))
+    assert (by_url["severity"], by_url["outcome"]) == ("warning", "fail")
+    assert "http://shop.test/hot" in by_url["observed"]
+    assert "salt" in by_url["observed"]
+
+
+def test_an_expression_that_clicks_do_not_have_is_refused_before_any_work(lake: TemporaryLake) -> None:
+    _land(lake)
+    lake.run("ingest", HOUR)
+    _configure(lake, '[counts.url]\ngrouping = "custom"\nexpression = "nowhere + 1"\n')
+    with pytest.raises(UsageError, match="nowhere"):
+        lake.run("aggregate", HOUR)
+    assert lake.rows(CLICKS_BY_URL_HOURLY) == []
+
+
+def test_keys_out_of_order_are_logged(lake: TemporaryLake) -> None:
+    from include.job_arguments import JobArguments
+    from spark_jobs import find_out_of_order
+
+    landed = _land(lake)
+    lake.run("ingest", HOUR)
+    latest: dict[str, str] = {}
+    expected: Counter[str] = Counter()
+    for row in landed:
+        expected[row["url"]] += row["ts"] < latest.get(row["url"], "")
+        latest[row["url"]] = max(row["ts"], latest.get(row["url"], ""))
+    arguments = JobArguments.of("web", None, None, HOUR)
+    for _ in range(2):
+        find_out_of_order.run(lake.spark, lake.settings, arguments, key="url")
+        find_out_of_order.run(lake.spark, lake.settings, arguments, key="source")
+        found = {row["key"]: row["out_of_order"] for row in lake.rows(OUT_OF_ORDER_KEYS) if row["key_name"] == "url"}
+        assert found == +expected
+    # All clicks as one key: what the accounting counts line by line while ingesting.
+    (whole,) = (row for row in lake.rows(OUT_OF_ORDER_KEYS) if row["key_name"] == "source")
+    assert whole["out_of_order"] == lake.accounting()[HOUR]["out_of_order"] > 300

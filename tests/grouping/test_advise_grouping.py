@@ -1,0 +1,84 @@
+"""Advice from a small lake with a planted hot URL, and what is said of bad input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from include.errors import ClickmillError, UsageError
+from include.job_arguments import JobArguments
+from tests.support.temporary_lake import TemporaryLake, click
+
+pytestmark = pytest.mark.spark
+
+HOUR = "2026-03-01T05"
+ARGUMENTS = JobArguments.of("web", None, None, HOUR)
+HOT = "http://shop.test/hot"
+
+
+@pytest.fixture(scope="module")
+def planted(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
+    """Of 1,000 clicks 31 % are on one URL; the others are spread over 230, three each."""
+    lake = make_lake("planted")
+    urls = [HOT] * 310 + [f"http://shop.test/{number % 230}" for number in range(690)]
+    start = datetime(2026, 3, 1, 5, tzinfo=UTC)
+    lines = [
+        click(f"e{number}", (start + timedelta(seconds=number)).isoformat(), url) for number, url in enumerate(urls)
+    ]
+    lake.land(HOUR, {"a.json": b"".join(lines)})
+    lake.land("2026-03-01T06", {"a.json": b"\n"})
+    lake.run("ingest", HOUR, "2026-03-01T07")
+    return lake
+
+
+def test_hot_url_is_named_and_salted(planted: TemporaryLake) -> None:
+    from spark_jobs.advise_grouping import AdviceRequest, run
+
+    request = AdviceRequest("url", (1, 8), ("fields", "salted_fields", "fifo"))
+    lines = run(planted.spark, planted.settings, ARGUMENTS, request=request, is_measured=True)
+    advice = json.loads("\n".join(lines))
+    assert (advice["clicks"], advice["keys"]) == (1000, 231)
+    assert advice["hot_keys"] == [{"key": HOT, "clicks": 310, "share": 0.31, "fields_limit": 3}]
+    loads = {(load["grouping"], load["instances"]): load for load in advice["groupings"]}
+    assert len(loads) == 2 * 2 + 1, "fifo has one instance: there is one file"
+    assert all(sum(load["rows"]) == 1000 for load in loads.values())
+    assert loads["fields", 8]["speed_up"] <= 1000 / 310
+    assert loads["fields", 8]["keys_on_several"] == 0
+    assert loads["salted_fields", 8]["keys_on_several"] == 1
+    assert loads["fifo", 1]["out_of_order"] == 0, "they landed in the order of time"
+    best = advice["recommendation"]
+    assert (best["grouping"], best["instances"], best["salted_keys"][0]) == ("salted_fields", 8, HOT)
+    assert 3 <= best["salts"] <= 8
+    assert (
+        "the busiest URL has 31% of the clicks: above 3 instances fields grouping cannot help; salt" in best["reason"]
+    )
+    assert [len(measured["rows_per_second"]) for measured in advice["measured"]] == [
+        measured["instances"] for measured in advice["measured"]
+    ]
+    assert len(advice["measured"]) == len(loads)
+    assert all(measured["clicks_per_second"] > 0 for measured in advice["measured"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values", "error", "said"),
+    [
+        (JobArguments.of("web", None, None, "2026-03-01T06"), {}, ClickmillError, "no clicks of web in the log hours"),
+        (JobArguments.of("web", None, None, "2026-03-01T09"), {}, ClickmillError, "has not been ingested"),
+        (ARGUMENTS, {"expression": "no_such_column"}, UsageError, "expected a SQL expression over source"),
+        (ARGUMENTS, {"expression": "raise_error('x')"}, ClickmillError, r"custom\(raise_error\('x'\)\) fails"),
+    ],
+)
+def test_what_cannot_be_dealt_is_one_line(
+    planted: TemporaryLake, arguments: JobArguments, values: dict[str, str], error: type[Exception], said: str
+) -> None:
+    from spark_jobs.advise_grouping import AdviceRequest, run
+
+    request = replace(AdviceRequest("url", (2,)), **values)
+    with pytest.raises(error, match=said) as raised:
+        run(planted.spark, planted.settings, arguments, request=request)
+    assert type(raised.value) is error
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,151 @@
+"""What is said of an hour's live counts: from facts, and how far the live counts have got, from the stream's tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from expectations.findings import Finding, Partition
+from expectations.suites.live import live_findings
+from include.counting import CountSettings
+from include.log_hours import Hour
+from include.settings import Settings
+from spark_jobs.lake.lake import Lake
+from spark_jobs.quality.live_position import live_positions
+from tests.support.temporary_lake import SOURCES, make_settings
+
+HOUR = Hour.parse("2026-03-01T08")
+BY_URL = Partition(HOUR), "live_by_url_equals_clicks"
+
+
+def clicks(number: int, source: str = "web") -> dict[str, Any]:
+    return {"source": source, "click_date": "2026-03-01", "click_hour": 8, "clicks": number}
+
+
+def position(too_late: int = 0, state: str | None = None, source: str = "web") -> dict[str, Any]:
+    return {"source": source, "key": "url", "hour": str(HOUR), "state": state, "too_late": too_late}
+
+
+def finding(
+    settled: int, still_open: int, live: int, *positions: dict[str, Any], more: tuple[dict[str, Any], ...] = ()
+) -> Finding | None:
+    facts = {
+        "clicks": [clicks(settled), *more],
+        "open_clicks": [clicks(still_open)],
+        "live_by_url": [clicks(live)],
+        "live_positions": positions,
+    }
+    return live_findings([HOUR], facts, {"url": CountSettings()}).get(BY_URL)
+
+
+@pytest.mark.parametrize(
+    ("settled", "still_open", "live", "too_late", "unexplained"),
+    [
+        (10, 0, 10, 0, 0),
+        (10, 2, 12, 0, 0),
+        (10, 2, 9, 3, 0),
+        (10, 0, 9, 3, 0),
+        (10, 0, 9, 0, 1),
+        (10, 2, 8, 1, 3),
+        (10, 0, 12, 5, 2),
+    ],
+)
+def test_live_has_no_click_too_many_and_lacks_those_too_late(
+    settled: int, still_open: int, live: int, too_late: int, unexplained: int
+) -> None:
+    found = finding(settled, still_open, live, position(too_late))
+    assert found is not None
+    assert (found.judged, found.value) == (unexplained, unexplained)
+    assert found.observed == f"web: {settled + still_open} clicks, {live} live, {too_late} too late for live"
+
+
+def test_what_is_not_final_is_not_judged_but_said() -> None:
+    found = finding(10, 0, 3, position(state="the watermark has not passed the hour"))
+    assert found is not None
+    assert found.judged is None
+    assert found.observed == "web: 10 clicks, 3 live; not final: the watermark has not passed the hour"
+    # Of two sources the one that is final is judged.
+    both = finding(
+        10, 0, 9, position(), position(state="not yet", source="shop"), more=(clicks(5, "shop"), clicks(1, "landed"))
+    )
+    assert both is not None
+    assert both.judged == 1
+    assert both.observed == "shop: 5 clicks, 0 live; not final: not yet; web: 10 clicks, 9 live, 0 too late for live"
+
+
+def test_nothing_is_said_where_nothing_is_counted_live() -> None:
+    assert finding(10, 0, 0) is None
+    assert finding(0, 0, 0, position()) is None
+
+
+# --- how far the live counts have got ---------------------------------------------------------------------------------
+
+
+def progress(batch_id: int, began: float, watermark: float | None, late: int = 0, **more: Any) -> dict[str, Any]:
+    """A micro-batch that began so many minutes after the hour's end, its watermark as many."""
+    return {
+        "source": "web",
+        "query": "url",
+        "batch_id": batch_id,
+        "began_at": HOUR.end + timedelta(minutes=began),
+        "watermark": None if watermark is None else HOUR.end + timedelta(minutes=watermark),
+        "too_late": late,
+        **more,
+    }
+
+
+def positions(home: Path, *rows: dict[str, Any], arrived: datetime | None = None) -> list[Any]:
+    settings = make_settings(home)
+    settings.sources_file.write_text(f'{SOURCES}\n[sources.web.kafka]\ntopic = "t"\n', encoding="utf-8")
+    return positions_in(settings, rows, arrived)
+
+
+def positions_in(settings: Settings, rows: tuple[dict[str, Any], ...], arrived: datetime | None) -> list[Any]:
+    moment = pa.timestamp("us", tz="UTC")
+    schema = {
+        "source": pa.string(), "query": pa.string(), "batch_id": pa.int64(), "began_at": moment, "watermark": moment,
+        "too_late": pa.int64(), "too_late_by_hour": pa.map_(pa.string(), pa.int64()),
+    }  # fmt: skip
+    if not any("too_late_by_hour" in row for row in rows):
+        del schema["too_late_by_hour"]
+    given = [{name: row.get(name) for name in schema} for row in rows]
+    write_deltalake(settings.lake / "stream_progress", pa.Table.from_pylist(given, pa.schema(schema)))
+    if arrived is not None:
+        batch = {"source": "web", "log_date": HOUR.day, "click_hours": [str(HOUR)], "written_at": arrived}
+        fields = {
+            "source": pa.string(), "log_date": pa.date32(), "click_hours": pa.list_(pa.string()), "written_at": moment,
+        }  # fmt: skip
+        write_deltalake(settings.lake / "stream_batches", pa.Table.from_pylist([batch], pa.schema(fields)))
+    lake = Lake(None, settings)  # type: ignore[arg-type]
+    return [(fact["state"], fact["too_late"]) for fact in live_positions(lake, [HOUR]) if fact["key"] == "url"]
+
+
+def test_an_hour_is_final_when_the_watermark_has_passed_it_and_all_has_been_read(tmp_path: Path) -> None:
+    before, after = progress(0, 0, None), progress(7, 10, 0)
+    not_passed, not_read = "the watermark has not passed the hour", "not all of its clicks have been read"
+    arrived = HOUR.end.astimezone(UTC) + timedelta(minutes=9)
+    assert positions(tmp_path / "a", before, progress(6, 9, -1)) == [(not_passed, 0)]
+    assert positions(tmp_path / "b", before, after, arrived=arrived) == [(None, 0)]
+    assert positions(tmp_path / "c", before, after, arrived=arrived + timedelta(minutes=2)) == [(not_read, 0)]
+    assert positions(tmp_path / "d", progress(0, 0, None, query="country_code")) == []
+
+
+def test_too_late_are_those_of_the_hour_or_all_where_a_batch_does_not_tell(tmp_path: Path) -> None:
+    told = progress(7, 10, 0, 5, too_late_by_hour=[(str(HOUR), 2), (str(HOUR.plus(-1)), 3)])
+    other = progress(8, 11, 5, 4, too_late_by_hour=[(str(HOUR.plus(-1)), 4)])
+    earlier = progress(5, 5, -10, 9, too_late_by_hour=[(str(HOUR), 9)])
+    assert positions(tmp_path / "a", progress(0, 0, None), earlier, told, other) == [(None, 2)]
+    of_earlier_version = progress(9, 12, 6, 7)
+    assert positions(tmp_path / "b", progress(0, 0, None), of_earlier_version) == [(None, 7)]
+
+
+def test_a_checkpoint_that_was_begun_anew_has_counted_all_once_more(tmp_path: Path) -> None:
+    former = progress(40, 10, 5, 3, too_late_by_hour=[(str(HOUR), 3)])
+    begun = (progress(0, 0, None), former, progress(0, 20, None))
+    assert positions(tmp_path / "a", *begun) == [("the watermark has not passed the hour", 0)]
+    assert positions(tmp_path / "b", *begun, progress(1, 21, 6)) == [(None, 0)]
