@@ -25,7 +25,7 @@ MAX_BUCKETS = 4096
 #: What co-partitioned tables carry as their partitioner: how a key becomes a number, before it is taken modulo N.
 PARTITIONER = f"murmur3_32 seed {SEED}"
 
-#: In place of a property that a table does not have: those made by earlier versions state no partitioner.
+#: In place of a property that a table does not have.
 NOT_STATED = "not stated"
 
 KeyType = Literal["STRING", "INT", "BIGINT"]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from include.buckets import MAX_BUCKETS
 from include.check_settings import THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
@@ -23,13 +23,6 @@ Model = TypeVar("Model", bound=BaseModel)
 REPOSITORY = Path(__file__).resolve().parent.parent
 #: The page of the published counts, in the folder of reports.
 REPORT_FILE = "report.html"
-#: Settings of an earlier version, and the thresholds that they are now.
-FORMER_THRESHOLDS = {
-    "max_top_key_share": "top_url_share",
-    "max_quarantined_share": "quarantined_share",
-    "max_unknown_country_share": "unknown_country_share",
-    "max_skew": "skew",
-}
 
 
 class LiveSettings(BaseModel):
@@ -75,16 +68,6 @@ class PipelineSettings(BaseModel):
     def has_url_and_country(cls, counts: dict[CountKey, CountSettings]) -> dict[CountKey, CountSettings]:
         """Counts per URL and per country are always made."""
         return counts_by_key(counts)
-
-    @model_validator(mode="before")
-    @classmethod
-    def has_no_former_names(cls, given: Any) -> Any:
-        """What a setting of an earlier version is called now."""
-        former = [name for name in FORMER_THRESHOLDS if isinstance(given, dict) and name in given]
-        if former:
-            now = ", ".join(f"{FORMER_THRESHOLDS[name]} = {{ warning = {given[name]} }}" for name in former)
-            raise ValueError(f"{', '.join(former)}: now under [thresholds]: {now}")
-        return given
 
     @field_validator("thresholds")
     @classmethod

@@ -111,17 +111,10 @@ CLICKS = Table(
         Column(
             "file",
             "STRING",
-            "Where it was read, as in quarantined_clicks: the landed file's name, or topic/partition; "
-            "null in rows of earlier versions.",
-            required=False,
+            "Where it was read, as in quarantined_clicks: the landed file's name, or topic/partition.",
         ),
-        Column("line", "BIGINT", "Line number from 1 there, or offset; null as above.", required=False),
-        Column(
-            "is_out_of_order",
-            "BOOLEAN",
-            "Whether a line before it in its file, or partition, is of a later time; null as above.",
-            required=False,
-        ),
+        Column("line", "BIGINT", "Line number from 1 there, or offset."),
+        Column("is_out_of_order", "BOOLEAN", "Whether a line before it in its file, or partition, is of a later time."),
     ),
     key=("source", "event_id"),
     partitioned_by=_BY_LOG_HOUR,
@@ -200,8 +193,7 @@ INGEST_ACCOUNTING = Table(
             "reopened_log_hours",
             "ARRAY<STRING>",
             "Log hours of the stream that were accounted for again with this one, because records had come since: "
-            "this one's run counts their clicks. Null in rows of earlier versions.",
-            required=False,
+            "this one's run counts their clicks.",
         ),
         *_SAMPLED,
         Column("ingested_at", "TIMESTAMP", "When this row was written."),
@@ -430,14 +422,13 @@ STREAM_PROGRESS = Table(
             "rows_per_instance",
             "ARRAY<BIGINT>",
             "Clicks of the micro-batch by the instance, from 0, that counted them: to which the key's grouping in "
-            "config/pipeline.toml dealt them; null without clicks, for the query clicks and in rows of earlier "
-            "versions.",
+            "config/pipeline.toml dealt them; null without clicks, and for the query clicks.",
             required=False,
         ),
         Column(
             "too_late_by_hour",
             "MAP<STRING, BIGINT>",
-            "Those by their click hour; null for the query clicks, and in rows of earlier versions.",
+            "Those by their click hour; null for the query clicks.",
             required=False,
         ),
     ),
@@ -456,7 +447,7 @@ STREAM_BATCHES = Table(
             "file",
             "STRING",
             "The landed file's name, or topic/partition, as in quarantined_clicks; null for several files that are one "
-            "row, and in rows of earlier versions.",
+            "row.",
             required=False,
         ),
         Column("topic", "STRING", "The topic; null for landed files.", required=False),

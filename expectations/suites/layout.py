@@ -70,7 +70,7 @@ def _of_table(settings: PipelineSettings, key: str, table: Table) -> list[Check]
             one_of(f"{key}_partitioner", PARTITIONER),
             WARNING,
             f"the table per {key} states its partitioner",
-            f"One made by an earlier version does not. {_REPARTITION}",
+            f"Without it nobody knows how a bucket follows from a key. {_REPARTITION}",
         ),
         Check(
             _SUITE,

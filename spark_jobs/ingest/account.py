@@ -142,7 +142,7 @@ def recounted(row: Mapping[str, Any], account: HourAccount, now: datetime) -> tu
 
 
 def _sampled(row: Mapping[str, Any]) -> SampledFields | None:
-    # Null where none was sampled, and in rows of earlier versions.
+    # Null where none was sampled.
     return SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"]) if row["sampled_lines"] else None
 
 

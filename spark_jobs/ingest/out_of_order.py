@@ -11,16 +11,14 @@ def find_out_of_order(clicks: DataFrame, key: str) -> DataFrame:
 
     A click is out of order when one of the same key before it in the same file, or topic partition, and log hour
     happened later; nothing is said of clicks of different files. ``out_of_order`` >= 1; ``largest_delay`` is by how
-    many seconds the latest click before was ahead, at most. Clicks with a null key are one key; of those without a
-    file, written by earlier versions, nothing is known, and they are left out.
+    many seconds the latest click before was ahead, at most. Clicks with a null key are one key.
     """
     place = ["source", "log_date", "log_hour"]
     before = Window.partitionBy(*place, "file", key).orderBy("line").rowsBetween(Window.unboundedPreceding, -1)
     seconds = F.unix_micros("clicked_at") / F.lit(1_000_000)
     ahead = F.max(seconds).over(before) - seconds
     return (
-        clicks.where("file IS NOT NULL")
-        .withColumn("ahead", ahead)
+        clicks.withColumn("ahead", ahead)
         .groupBy(*place, key)
         .agg(
             F.count(F.lit(1)).alias("clicks"),

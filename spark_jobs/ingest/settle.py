@@ -135,7 +135,7 @@ def _account(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Any] | None)
                 return None
             read, account = account.files, account_of(since)
             account.add(HourAccount.of_row(known, dict(known["duplicates_of"]), read, known["damaged_files"]))
-        account.reopened_log_hours |= set(known["reopened_log_hours"] or ())
+        account.reopened_log_hours |= set(known["reopened_log_hours"])
     return account
 
 

@@ -88,7 +88,7 @@ def touched_click_hours(
             f"run: python -m spark_jobs.ingest_clicks --source {name} --hour {hour}"
         )
     ingested = asked - set(missing)
-    reopened = {f"{rows[one]['source']} {hour}" for one in ingested for hour in rows[one]["reopened_log_hours"] or ()}
+    reopened = {f"{rows[one]['source']} {hour}" for one in ingested for hour in rows[one]["reopened_log_hours"]}
     if reopened:
         rows |= _accounting_around(lake, {Hour.parse(log_hour.split()[1]) for log_hour in reopened})
     # What has come to a settled log hour of a stream since is counted by the run that has found it.

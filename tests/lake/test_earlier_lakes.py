@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, date, datetime
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
 
 from include.holds import COLUMNS, of_newest_runs
-from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from include.quality_index import open_index
 from include.tables import (
-    CLICKS,
     GROUPING_METRICS,
-    INGEST_ACCOUNTING,
     OUT_OF_ORDER_KEYS,
-    PUBLISHED_CLICKS_BY_URL_HOURLY,
     QUALITY_RESULTS,
 )
 from tests.support.temporary_lake import TemporaryLake, click
@@ -87,55 +81,6 @@ def test_a_partitioned_table_gets_its_missing_column_too(lake: TemporaryLake) ->
     predicate = log_hours_predicate("web", [HOUR])
     stored.replace(OUT_OF_ORDER_KEYS, stored.rows(OUT_OF_ORDER_KEYS, [row]), predicate)
     assert [row["largest_delay"] for row in lake.rows(OUT_OF_ORDER_KEYS)] == [1.5]
-
-
-def test_clicks_that_do_not_say_where_they_stood_are_left_out_and_counted(lake: TemporaryLake) -> None:
-    from spark_jobs import find_out_of_order
-
-    path = lake.settings.lake / CLICKS.name
-    former = [column for column in CLICKS.columns if column.name not in ("file", "line", "is_out_of_order")]
-    columns = ", ".join(f"{column.name} {column.type}{' NOT NULL' if column.required else ''}" for column in former)
-    partitions = ", ".join(CLICKS.partitioned_by)
-    lake.spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta PARTITIONED BY ({partitions})").collect()
-    of_click = {
-        "source": "'web'", "log_date": "DATE'2026-03-01'", "log_hour": "5", "click_date": "DATE'2026-03-01'",
-        "click_hour": "5", "clicked_at": "TIMESTAMP'2026-03-01 05:00:00'", "url": "'http://shop.test/'",
-        "country_code": "'DE'", "is_bot": "false",
-    }  # fmt: skip
-    values = ", ".join(of_click.get(column.name, "null") for column in former)
-    lake.spark.sql(f"INSERT INTO delta.`{path}` VALUES ({values}), ({values})").collect()
-    later = HOUR.plus(1)
-    lake.land(str(later), {"a.json": click("b", f"{later}:30:00Z") + click("c", f"{later}:29:00Z")})
-    arguments = JobArguments.of("web", str(HOUR), str(later.plus(1)))
-    assert _out_of_order(lake, arguments) == {}, "before any write added the columns"
-    lake.run("ingest", str(later))
-    assert _out_of_order(lake, arguments) == {"http://shop.test/": 1}
-    said = find_out_of_order.run(lake.spark, lake.settings, arguments, key="url")
-    assert said[-1].startswith("  left out: 2 clicks of an earlier version"), said
-    lake.land(str(HOUR), {"a.json": click("a", f"{HOUR}:00:00Z")})
-    lake.run("ingest", str(HOUR))
-    assert not find_out_of_order.run(lake.spark, lake.settings, arguments, key="url")[-1].startswith("  left out")
-
-
-def test_log_hours_that_an_earlier_version_ingested_are_no_unfinished_ones(lake: TemporaryLake) -> None:
-    lake.land(str(HOUR), {"a.json": click("a", f"{HOUR}:00:00Z")})
-    lake.run_all(str(HOUR))
-    path = lake.settings.lake / INGEST_ACCOUNTING.name
-    rows = DeltaTable(path).to_pyarrow_table().drop_columns(["is_complete", "changed_later"])
-    shutil.rmtree(path)
-    write_deltalake(path, rows, partition_by=list(INGEST_ACCOUNTING.partitioned_by))
-    later = HOUR.plus(1)
-    lake.land(str(later), {"a.json": click("b", f"{HOUR}:30:00Z")})
-    lake.run_all(str(later))
-    lake.run_all(str(HOUR))
-    assert [row["click_count"] for row in lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)] == [2]
-
-
-def _out_of_order(lake: TemporaryLake, arguments: JobArguments) -> dict[str, int]:
-    from spark_jobs import find_out_of_order
-
-    find_out_of_order.run(lake.spark, lake.settings, arguments, key="url")
-    return {row["key"]: row["out_of_order"] for row in lake.rows(OUT_OF_ORDER_KEYS)}
 
 
 def test_rows_are_appended_by_name(lake: TemporaryLake) -> None:
