@@ -47,8 +47,8 @@ lint:
 types:
 	@$(VENV) -m mypy
 
-unit: ## all tests without servers, while you work
-	@$(VENV) -m pytest -q -n $${CLICKMILL_TEST_PROCESSES:-2} -m "not servers"
+unit: ## the quick tests without servers, while you work
+	@$(VENV) -m pytest -q -n $${CLICKMILL_TEST_PROCESSES:-2} -m "not servers and not slow"
 
 test-faults: setup ## kill streams and jobs at many random moments (CLICKMILL_FAULT_ROUNDS=24)
 	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -m faults tests

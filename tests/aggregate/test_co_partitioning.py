@@ -86,6 +86,7 @@ def _alter(lake: TemporaryLake, table: Table, statement: str) -> None:
     lake.spark.sql(statement.format(table=path)).collect()
 
 
+@pytest.mark.path
 def test_new_number_of_buckets_changes_nothing_else_and_takes_one_commit(lake: TemporaryLake) -> None:
     before = {table: _stored(lake, table) for table in TABLES}
     said = _repartition(lake, 6)

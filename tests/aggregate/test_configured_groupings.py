@@ -92,6 +92,7 @@ def test_metrics_say_what_each_instance_counted(lake: TemporaryLake) -> None:
     assert sum(row["rows"] for row in metrics) == len(landed)
 
 
+@pytest.mark.path
 def test_counts_that_are_combined_move_in_place_of_clicks(lake: TemporaryLake) -> None:
     """A row for each key and click hour at most, however busy the key is; its load is not judged."""
     _configure(lake, "[thresholds]\nskew = { warning = 1.1 }\n")

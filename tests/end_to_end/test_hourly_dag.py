@@ -85,6 +85,7 @@ def test_airflow_imports_every_dag(api: AirflowApi) -> None:
     assert api.call("GET", "/api/v2/importErrors")["total_entries"] == 0
 
 
+@pytest.mark.path
 def test_a_backfill_publishes_the_true_counts(services: Services, truth: Truth, backfilled: Outcome) -> None:
     assert not backfilled.failures
     assert backfilled.succeeded == len(HOURS)

@@ -35,6 +35,7 @@ def planted(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
     return lake
 
 
+@pytest.mark.path
 def test_hot_url_is_named_and_salted(planted: TemporaryLake) -> None:
     from spark_jobs.advise_grouping import AdviceRequest, run
 

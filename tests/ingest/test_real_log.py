@@ -58,6 +58,7 @@ def published(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
     return lake
 
 
+@pytest.mark.path
 def test_every_line_is_accounted_for(published: TemporaryLake, fine: list[tuple[str, str]]) -> None:
     assert len(fine) == 9_999
     accounts = published.accounting()

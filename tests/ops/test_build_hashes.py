@@ -57,6 +57,7 @@ def locked(file: Path) -> str:
     return f"{name}=={version} --hash=sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}\n"
 
 
+@pytest.mark.slow
 def test_what_builds_a_package_is_checked_by_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packages, elsewhere, root = (tmp_path / name for name in ("packages", "elsewhere", "tree"))
     for folder in (packages, elsewhere, root):

@@ -47,6 +47,7 @@ def ids_are_contiguous(home: Home, port: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_is_there_once_whenever_the_receiver_is_killed(home: Home) -> None:
     dice = random.Random(5)
     acknowledged: Counter[bytes] = Counter()

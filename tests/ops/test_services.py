@@ -204,6 +204,7 @@ def test_shell_can_change_what_is_a_matter_of_taste_and_not_what_clickmill_depen
     assert environment["PYTHONPATH"].split(os.pathsep)[0] == str(REPOSITORY)
 
 
+@pytest.mark.slow
 def test_what_tasks_import_slowly_is_in_the_process_that_they_are_forked_from() -> None:
     slow = {"airflow", "deltalake", "great_expectations", "numpy", "pandas", "pyarrow", "pygal", "pyspark"}
     code = f"""

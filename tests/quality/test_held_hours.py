@@ -72,6 +72,7 @@ def event_rows(lake: TemporaryLake, hour: str = HOUR) -> list[dict[str, Any]]:
     return sorted((row for row in rows if row["partition"] == hour), key=lambda row: row["validated_at"])
 
 
+@pytest.mark.path
 def test_a_bad_log_hour_is_held_until_it_is_mended_and_the_others_go_on(lake: TemporaryLake) -> None:
     land(lake, HOUR, 4)
     lake.run_all(HOUR)

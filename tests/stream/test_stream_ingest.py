@@ -26,6 +26,7 @@ HOUR = Hour.parse("2026-03-01T08")
 MILLISECONDS = int(HOUR.start.timestamp() * 1000)
 
 
+@pytest.mark.path
 def test_the_stream_writes_the_clicks_that_the_batch_writes(
     tmp_path: Path, spark: SparkSession, streamed: StreamedLake
 ) -> None:
