@@ -1,9 +1,9 @@
 """Ingest landed log hours: accepted clicks, quarantined lines, and an account of every line.
 
-The log hours of a streamed source are in the lake already: they are settled, that is accounted for.
+The log hours of a streamed source are in the lake already: they are only accounted for.
 Replaces exactly the log hours' partitions of clicks, duplicate_clicks, quarantined_clicks and ingest_accounting, so
-that running it again gives the same tables; and of later log hours those of which clicks become duplicates by that, or
-the reverse. The accounting is written first, as not complete, and last.
+that running it again gives the same tables; and those of later log hours in which clicks become duplicates by that, or
+the reverse. While it writes, unfinished_ingests names the log hours; if it is killed, run it again.
 """
 
 from __future__ import annotations

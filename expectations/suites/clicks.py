@@ -57,7 +57,7 @@ def _rows(source: Source) -> list[Check]:
             zero("ids_that_are_none"),
             WARNING,
             "no event id is a word that stands for none, such as 'undefined' or 0",
-            "All clicks of such an id but the first are dropped, and are in duplicate_clicks. Mend the tracker; until "
+            "All clicks of such an id but the first are dropped as duplicates. Fix the tracker; until "
             "then take event_id out of the source's fields.",
             rows="ids_that_are_none",
         ),

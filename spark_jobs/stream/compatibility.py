@@ -1,7 +1,7 @@
 """What a stream's checkpoint was made for: kept with it, and compared before the stream goes on.
 
 State and offsets that were made for something else are not always refused by Spark, and where they are, each try fails
-anew. What is not named here a checkpoint survives: see docs/guides/streaming.md.
+again. A checkpoint survives a change of what is not named here: see docs/reference/streams.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a stream reads, and the first arrivals among it: what it adds to the batch's transforms."""
+"""What a stream reads, a topic's records or landed files, as lines: from there on it goes as in batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.engine.column_functions import let
-from spark_jobs.ingest.duplicates import log_hour_number
 
 _LOG_HOUR = r"/log_date=(\d{4}-\d\d-\d\d)/log_hour=(\d\d)/[^/]+$"
 
@@ -56,35 +55,3 @@ def without_files(files: DataFrame, read: DataFrame) -> DataFrame:
         & (F.col("known.file").isNull() | (F.col("landed.file") == F.col("known.file")))
     )
     return landed.join(known, is_known, "left_anti")
-
-
-def first_arrivals(arrivals: DataFrame, lateness_hours: int) -> DataFrame:
-    """Of each event id the click that arrived first within the lateness window, and all other rows.
-
-    The ids are kept as the stream's state for ``lateness_hours`` log hours and longer: until a line arrives more than
-    twice that later. No line is ever too late to be looked at: one that says it is older than the window counts as
-    from its beginning. See docs/adr/0019.
-    """
-    window = F.make_dt_interval(hours=F.lit(lateness_hours))
-    order = ["row_id", "file", "line"]
-    log_hour = F.timestamp_seconds(log_hour_number().cast("bigint") * 3600)
-    now = F.current_timestamp()
-    # A folder of a log hour that is to come would move the watermark past lines of now.
-    seen_at = let(log_hour, lambda hour: F.least(F.greatest(hour, now - window), now))
-    is_click = F.col("reason").isNull() & F.col("read").isNull()
-    keys = {
-        "state_id": F.when(is_click, F.col("event_id")),
-        # A quarantined line, or what was read of a file, is no duplicate of any other.
-        "state_place": F.when(
-            ~is_click, F.concat_ws("/", "log_date", "log_hour", "file", "line", "read.first_line", "read.last_line")
-        ),
-    }
-    return (
-        arrivals.withColumns({**keys, "seen_at": seen_at})
-        .withWatermark("seen_at", f"{lateness_hours + 1} hours")
-        # The state takes the rows as they come. In the order of arrival the first one wins, in every try.
-        .repartition(*keys)
-        .sortWithinPartitions(*order)
-        .dropDuplicatesWithinWatermark(list(keys))
-        .drop(*keys, "seen_at")
-    )

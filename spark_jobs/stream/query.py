@@ -9,8 +9,8 @@ from include.settings import Settings
 from include.sources import Source, stream_of
 from spark_jobs.lake.lake import Lake
 from spark_jobs.stream.checkpoint import StreamCheckpoint
+from spark_jobs.stream.duplicates import first_arrivals
 from spark_jobs.stream.input import input_of
-from spark_jobs.stream.lines import first_arrivals
 from spark_jobs.stream.micro_batch import StreamIngest
 from spark_jobs.stream.resume import StreamStart
 from spark_jobs.stream.writer import start_writer
