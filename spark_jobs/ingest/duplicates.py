@@ -12,6 +12,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+#: The columns of ``decide_duplicates``.
+DECIDED = "row_id BIGINT, first_hour INT, event_id STRING, hour_number INT, file STRING, line BIGINT"
 _BEFORE_ALL = -1_000_000_000
 _ID_AND_HOUR = ["event_id", "hour_number"]
 

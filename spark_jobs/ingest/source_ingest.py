@@ -14,7 +14,6 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
 
 from include.errors import ClickmillError, MissingLandingError
 from include.landing import LandedHour, look_at
@@ -27,9 +26,9 @@ from spark_jobs.ingest.account import HourAccount, accounts_of, recounted
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.clicks import quarantine
 from spark_jobs.ingest.decided_clicks import DecidedClicks, stored_arrivals, stored_as_decided
-from spark_jobs.ingest.duplicates import decide_duplicates, log_hour_number
+from spark_jobs.ingest.duplicates import DECIDED, decide_duplicates, log_hour_number
 from spark_jobs.ingest.sampled_lines import LOG_HOUR, line_shapes
-from spark_jobs.ingest.spark_arrivals import ARRIVALS_OF_SPARK, StagedArrivals, reason_of, stage_arrivals
+from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake, log_hours_predicate
 
@@ -143,16 +142,14 @@ class SourceIngest:
         days = sorted({hour.day for hour in hours})
         of_these = [("source", "=", self.source.name), ("log_date", "in", days)]
         rows = self.lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, of_these) if days else []
-        known = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
-        return {hour: known[hour] for hour in hours if hour in known}
+        return _of_hours(rows, hours)
 
     def _unfinished(self, hours: Sequence[Hour]) -> dict[Hour, Account]:
         """The rows of ``unfinished_ingests`` of those of these log hours of which an ingest was killed."""
         rows = self.lake.read_rows(
             UNFINISHED_INGESTS, UNFINISHED_INGESTS.column_names, [("source", "=", self.source.name)]
         )
-        killed = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
-        return {hour: killed[hour] for hour in hours if hour in killed}
+        return _of_hours(rows, hours)
 
     def _landed(self, hours: Sequence[Hour], known: Mapping[Hour, Account]) -> list[LandedHour]:
         landed = [look_at(self.settings.landing, self.source.name, hour) for hour in hours]
@@ -195,7 +192,7 @@ class SourceIngest:
         in windows that double, until nothing changes at the end.
         """
         if not self.source.has_event_id:
-            yield self.lake.spark.createDataFrame([], ARRIVALS_OF_SPARK).withColumn("first_hour", F.lit(0)), []
+            yield self.lake.spark.createDataFrame([], DECIDED), []
             return
         lateness = self.source.lateness_hours
         last = hours[-1].plus(lateness)
@@ -250,6 +247,11 @@ class SourceIngest:
             shapes[Hour.of(row["log_date"], row["log_hour"])].append(row)
         for hour, account in accounts.items():
             account.add_fields(shapes[hour], self.source)
+
+
+def _of_hours(rows: Iterable[Account], hours: Sequence[Hour]) -> dict[Hour, Account]:
+    by_hour = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
+    return {hour: by_hour[hour] for hour in hours if hour in by_hour}
 
 
 def _keep_click_hours(

@@ -58,14 +58,14 @@ class KeyCount:
 
 @dataclass(frozen=True)
 class InstanceLoad:
-    """What one instance of a counting operator was dealt when it last ran, as in ``grouping_metrics``."""
+    """What moved to one instance of a counting operator when it last ran, as in ``grouping_metrics``."""
 
     operator: str
     grouping: str
     instance_id: int
-    click_count: int
+    rows: int
     keys: int
-    clicks_per_second: float | None
+    rows_per_second: float | None
     busiest_key: str | None
     busiest_key_share: float
 

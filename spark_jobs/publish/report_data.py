@@ -107,9 +107,9 @@ def _loads(lake: Lake) -> list[InstanceLoad]:
             operator=row["operator"],
             grouping=row["grouping"],
             instance_id=row["instance_id"],
-            click_count=row["rows"],
+            rows=row["rows"],
             keys=row["keys"],
-            clicks_per_second=row["rows_per_second"],
+            rows_per_second=row["rows_per_second"],
             busiest_key=row["busiest_key"],
             busiest_key_share=row["busiest_key_share"],
         )
