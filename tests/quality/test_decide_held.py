@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from dags.tasks import launch
 from include.errors import NotHeldError, QualityError, UsageError
-from include.job_arguments import exit_with
+from include.job_arguments import JobArguments, exit_with
 from include.log_hours import Hour
 from spark_jobs import decide_held
 
