@@ -71,6 +71,15 @@ class PipelineSettings(BaseModel):
         """Counts per URL and per country are always made."""
         return counts_by_key(counts)
 
+    @field_validator("time_zones")
+    @classmethod
+    def time_zones_are_named_once(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        """Their days would be counted twice."""
+        for zone in given:
+            if given.count(zone) > 1:
+                raise ValueError(f"{zone} is named twice")
+        return given
+
     @field_validator("thresholds")
     @classmethod
     def thresholds_are_known(cls, given: dict[str, Threshold]) -> dict[str, Threshold]:

@@ -120,8 +120,10 @@ def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[str, datetime]:
 
 @dataclass(frozen=True)
 class LogHours:
-    """The log hours around click hours, of all sources: those that have been ``ingested``, such as
-    ``web 2026-03-01T06``, to the end; and of each click hour those ``touching`` it, with the moment of their ingest.
+    """The log hours around click hours, of all sources.
+
+    ``ingested`` are those, such as ``web 2026-03-01T06``, that have been ingested to the end; ``touching`` has, of each
+    click hour, those that touch it, with the moment each was ingested.
     """
 
     ingested: frozenset[str]
