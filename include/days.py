@@ -1,6 +1,6 @@
 """Days of a time zone, and the hours, UTC, that they have: 24, or 23 and 25 where clocks change.
 
-Weeks are those of ISO 8601, from Monday on; a week or month is written by its first day.
+Weeks are those of ISO 8601, from Monday on.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator
@@ -41,6 +41,8 @@ def _checked_time_zone(name: str) -> str:
     return name
 
 
+Grain = Literal["hour", "day", "week", "month"]
+GRAINS: tuple[Grain, ...] = get_args(Grain)
 TimeZone = Annotated[str, AfterValidator(_checked_time_zone)]
 
 
@@ -86,3 +88,25 @@ def days_predicate(days: Iterable[Day]) -> str:
         by_zone.setdefault(day.time_zone, []).append(f"DATE'{day.date.isoformat()}'")
     terms = [f"(time_zone = '{zone}' AND click_date IN ({', '.join(dates)}))" for zone, dates in by_zone.items()]
     return " OR ".join(terms) or "false"
+
+
+def first_day(day: date, grain: Grain) -> date:
+    """The first day of the week, from Monday on, or month that has this day; the day itself for a day."""
+    if grain == "week":
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if grain == "month" else day
+
+
+def name_of(first: date, grain: Grain) -> str:
+    """Of the period that begins on this day: ``2026-03-01``, ``2026-W09``, ``2026-03``."""
+    if grain == "week":
+        year, week, _ = first.isocalendar()
+        return f"{year}-W{week:02d}"
+    return first.isoformat()[:7] if grain == "month" else first.isoformat()
+
+
+def days_in(first: date, grain: Grain) -> int:
+    """How many days the period has that begins on this day."""
+    if grain == "month":
+        return ((first + timedelta(days=31)).replace(day=1) - first).days
+    return 7 if grain == "week" else 1

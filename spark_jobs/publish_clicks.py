@@ -76,7 +76,8 @@ def publish(spark: SparkSession, settings: Settings, arguments: JobArguments) ->
         )
         if hours:
             publish_hours(lake, hours)
-        publish_days(lake, states)
+        # Of a log hour without clicks too: its day may have all hours now.
+        publish_days(lake, {*states, *arguments.log_hours})
         report = write_report(read_report_data(lake, settings), settings.reports)
     held = [state for state in states.values() if state.is_held]
     return Published(

@@ -11,12 +11,13 @@ import argparse
 
 from rich.console import Console
 
+from include.days import GRAINS
 from include.errors import UsageError
 from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
 from spark_jobs.engine.session import spark_session
 from spark_jobs.lake.lake import Lake
-from spark_jobs.publish.periods import GRAINS, read_periods, require_counted
+from spark_jobs.publish.periods import read_periods, require_counted
 from spark_jobs.publish.report_data import read_report_data
 from spark_jobs.publish.shown_periods import print_periods
 from spark_jobs.publish.shown_results import print_results

@@ -61,7 +61,7 @@ def replace_days(
 
 
 def hours_frame(lake: Lake, days: Mapping[Day, Mapping[str, Any]], said: Mapping[str, str] | None = None) -> DataFrame:
-    """One row per hour of each day: ``click_date`` and ``click_hour``, UTC, ``time_zone`` and ``day``, its date there.
+    """One row per hour of each day, of which there is one at least: ``click_date`` and ``click_hour``, UTC, ``time_zone`` and ``day``, its date there.
 
     Of what is said of the days, those with a type in ``said`` are further columns.
     """
@@ -72,6 +72,6 @@ def hours_frame(lake: Lake, days: Mapping[Day, Mapping[str, Any]], said: Mapping
         for day, of_day in days.items()
         for hour in day.hours
     ]
-    columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(types)
-    arrays = {name: pa.array(values, ARROW_TYPES[types[name]]) for name, values in zip(types, columns, strict=True)}
+    columns = zip(types.items(), zip(*rows, strict=True), strict=True)
+    arrays = {name: pa.array(values, ARROW_TYPES[type_]) for (name, type_), values in columns}
     return lake.spark.createDataFrame(pa.table(arrays))

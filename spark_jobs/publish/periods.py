@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
-from typing import Literal, get_args
+from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.days import Day
+from include.days import Day, Grain, days_in, first_day, name_of
 from include.errors import UsageError
 from include.log_hours import Hour
 from include.settings import Settings
@@ -28,8 +27,6 @@ from spark_jobs.lake.data_files import has_days, may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.report import KeyCount
 
-Grain = Literal["hour", "day", "week", "month"]
-GRAINS: tuple[Grain, ...] = get_args(Grain)
 MOST_PERIODS = 31
 MOST_KEYS = 10
 
@@ -80,28 +77,6 @@ def require_counted(settings: Settings, time_zone: str | None) -> str:
             f"time_zones of {settings.pipeline_file}"
         )
     return time_zone or configured[0]
-
-
-def first_day(day: date, grain: Grain) -> date:
-    """The first day of the week, from Monday on, or month that has this day; the day itself for a day."""
-    if grain == "week":
-        return day - timedelta(days=day.weekday())
-    return day.replace(day=1) if grain == "month" else day
-
-
-def name_of(first: date, grain: Grain) -> str:
-    """Of the period that begins on this day: ``2026-03-01``, ``2026-W09``, ``2026-03``."""
-    if grain == "week":
-        year, week, _ = first.isocalendar()
-        return f"{year}-W{week:02d}"
-    return first.isoformat()[:7] if grain == "month" else first.isoformat()
-
-
-def days_in(first: date, grain: Grain) -> int:
-    """How many days the period has that begins on this day."""
-    if grain == "month":
-        return ((first + timedelta(days=31)).replace(day=1) - first).days
-    return 7 if grain == "week" else 1
 
 
 def _days(lake: Lake, grain: Grain, time_zone: str) -> Periods:

@@ -24,12 +24,12 @@ from spark_jobs.quality.held_hours import click_hour_states
 _BY_URL = PUBLISHED_CLICKS_BY_URL_HOURLY
 
 
-def publish_days(lake: Lake, click_hours: Iterable[Hour]) -> None:
-    """Compute the published days of these click hours again, also of hours that are not published: that shows there.
+def publish_days(lake: Lake, hours: Iterable[Hour]) -> None:
+    """Compute the published days of these hours again, also of hours that are not published: that shows there.
 
     Hold the lake's lock from what changed these hours on.
     """
-    for days in in_parts(days_of(lake.settings.pipeline.time_zones, click_hours)):
+    for days in in_parts(days_of(lake.settings.pipeline.time_zones, hours)):
         publish = partial(_publish, lake, presence_of(lake, days))
         at_once(lake.spark, *(partial(publish, *tables) for tables in PUBLISHED.items()))
 

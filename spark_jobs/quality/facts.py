@@ -134,6 +134,8 @@ def _day_frames(
     lake: Lake, click_hours: Sequence[Hour], layouts: Mapping[str, tuple[Table, Layout]]
 ) -> dict[str, DataFrame]:
     days = days_of(lake.settings.pipeline.time_zones, click_hours)
+    if not days:
+        return {}
     hours = hours_frame(lake, {day: {} for day in days})
     of_hours = hours_of(days)
     return {

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from include.counting import count_table
+from include.days import Grain
 from include.tables import PUBLISHED, PUBLISHED_CLICKS_BY_COUNTRY_DAILY, VISITOR_COUNT_STANDARD_ERROR, daily_table
 from spark_jobs.lake.lake import Lake
-from spark_jobs.publish.periods import Grain, read_periods
+from spark_jobs.publish.periods import read_periods
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
