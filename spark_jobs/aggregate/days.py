@@ -61,9 +61,9 @@ def replace_days(
 
 
 def hours_frame(lake: Lake, days: Mapping[Day, Mapping[str, Any]], said: Mapping[str, str] | None = None) -> DataFrame:
-    """One row per hour of each day, of which there is one at least: ``click_date`` and ``click_hour``, UTC, ``time_zone`` and ``day``, its date there.
+    """One row per hour of each day: ``click_date`` and ``click_hour``, UTC, ``time_zone`` and ``day``, its date there.
 
-    Of what is said of the days, those with a type in ``said`` are further columns.
+    Of what is said of the days, those with a type in ``said`` are further columns. There is one day at least.
     """
     said = said or {}
     types = {"click_date": "DATE", "click_hour": "INT", "time_zone": "STRING", "day": "DATE", **said}
