@@ -17,6 +17,7 @@ _COMMITTING = ("replace", "replace_all", "append", "append_rows", "replace_rows"
 #: Who does several commits at the same time.
 _AT_ONCE = (
     "spark_jobs.ingest.source_ingest",
+    "spark_jobs.aggregate_clicks",
     "spark_jobs.aggregate.days",
     "spark_jobs.publish.publish_hours",
     "spark_jobs.publish.publish_days",
