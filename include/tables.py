@@ -283,7 +283,7 @@ _PRESENCE = (
     Column(
         "hours_present",
         "INT",
-        "Those of them for which each source that has a log hour in this day has that log hour ingested, and whose "
+        "Those of them whose log hour has landed and been ingested, of each source that has any in this day, and whose "
         "clicks, if any, are published as they are counted, not held or waiting.",
     ),
     Column(

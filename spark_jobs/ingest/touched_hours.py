@@ -122,18 +122,19 @@ def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[str, datetime]:
 class LogHours:
     """The log hours around click hours, of all sources.
 
-    ``ingested`` are those, such as ``web 2026-03-01T06``, that have been ingested to the end; ``touching`` has, of each
-    click hour, those that touch it, with the moment each was ingested.
+    ``there`` are those, such as ``web 2026-03-01T06``, that have landed and have been ingested to the end; ``touching``
+    has, of each click hour, those that touch it, with the moment each was ingested.
     """
 
-    ingested: frozenset[str]
+    there: frozenset[str]
     touching: dict[Hour, dict[str, datetime]]
 
 
 def log_hours_around(lake: Lake, click_hours: Iterable[Hour]) -> LogHours:
     """The log hours around these click hours; ``touching`` is complete for these."""
     rows, unfinished = _accounting_around(lake, click_hours), UnfinishedIngests.of(lake)
-    return LogHours(frozenset(rows.keys() - unfinished.to_ingest.keys()), _touching(rows, unfinished))
+    landed = {log_hour for log_hour, row in rows.items() if row["is_closed"] or row["files"]}
+    return LogHours(frozenset(landed - unfinished.to_ingest.keys()), _touching(rows, unfinished))
 
 
 @dataclass(frozen=True)

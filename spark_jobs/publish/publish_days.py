@@ -50,7 +50,7 @@ def presence_of(lake: Lake, days: Collection[Day]) -> dict[Day, dict[str, Any]]:
     published = {Hour.of(file.partition["click_date"], file.partition["click_hour"]) for file in files}
     missing = {hour for hour, state in states.items() if not _is_published(state, hour in published)}
     sources: dict[Hour, set[str]] = {}
-    for log_hour in around.ingested:
+    for log_hour in around.there:
         source, hour = log_hour.split()
         sources.setdefault(Hour.parse(hour), set()).add(source)
     return {day: _presence(day, sources, missing) for day in days}
@@ -66,7 +66,7 @@ def _is_published(state: ClickHourState, is_in_table: bool) -> bool:
 
 
 def _presence(day: Day, sources: Mapping[Hour, set[str]], missing: Collection[Hour]) -> dict[str, Any]:
-    """``sources`` are those ingested of each log hour, ``missing`` the click hours that are not published."""
+    """``sources`` are those that each log hour is there of, ``missing`` the click hours that are not published."""
     of_day = set().union(*(sources.get(hour, ()) for hour in day.hours))
     present = sum(bool(of_day) and hour not in missing and sources.get(hour, set()) >= of_day for hour in day.hours)
     in_day = len(day.hours)

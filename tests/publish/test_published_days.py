@@ -62,6 +62,9 @@ def lake(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
 def test_a_day_is_final_when_all_its_hours_are_there_and_published(lake: TemporaryLake) -> None:
     assert presence(lake) == (9, 23, False)
     assert day_of(lake)["visitor_count"] == 3, "they came in three hours"
+    lake.run("ingest", "2026-03-01T23", allow_missing=True)
+    lake.run("publish", HELD)
+    assert presence(lake) == (9, 23, False), "accounted for, as missing"
     lake.land("2026-03-01T23", {})
     lake.run_all("2026-03-01T23")
     assert presence(lake) == (9, 24, True), "an hour without clicks is there too"
