@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from include.days import Day, days_of, days_predicate, hours_of
+from include.days import Day, Grain, days_in, days_of, days_predicate, first_day, hours_of, name_of
 from include.errors import UsageError
 from include.log_hours import Hour
 from include.settings import Settings
@@ -67,3 +67,19 @@ def test_a_time_zone_whose_days_cannot_be_counted_is_refused_in_one_line(
     with pytest.raises(UsageError, match=said) as raised:
         _ = settings.pipeline
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("day", "grain", "first", "name", "days"),
+    [
+        ("2026-03-01", "day", "2026-03-01", "2026-03-01", 1),
+        ("2026-03-01", "week", "2026-02-23", "2026-W09", 7),
+        ("2027-01-03", "week", "2026-12-28", "2026-W53", 7),
+        ("2024-12-30", "week", "2024-12-30", "2025-W01", 7),
+        ("2028-02-29", "month", "2028-02-01", "2028-02", 29),
+        ("2026-12-31", "month", "2026-12-01", "2026-12", 31),
+    ],
+)
+def test_periods_are_those_of_iso_8601(day: str, grain: Grain, first: str, name: str, days: int) -> None:
+    begin = first_day(date.fromisoformat(day), grain)
+    assert (begin.isoformat(), name_of(begin, grain), days_in(begin, grain)) == (first, name, days)
