@@ -1,7 +1,8 @@
 """# Clicks, hour by hour
 
 **Arrives:** click logs in the landing zone, `landing/<source>/log_date=YYYY-MM-DD/log_hour=HH/`, closed by `_SUCCESS`.
-**Leaves:** `published_clicks_by_url_hourly`, `published_clicks_by_country_hourly`, their exports, and the report.
+**Leaves:** `published_clicks_by_url_hourly`, `published_clicks_by_country_hourly`, the same by day (`…_daily`), their
+exports, and the report.
 
 Each run is one partition: a log hour, UTC, such as `2026-03-01T05`. It starts when the hour is over, waits for
 `_SUCCESS` (at most the source's grace time), and then ingests, aggregates, validates and publishes. A late click

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ import pandas as pd
 from include.buckets import Layout
 from include.check_settings import QUARANTINED_SHARES, ConfiguredCheck
 from include.counting import COMBINE
+from include.days import Day
 from include.log_hours import Hour
 from include.sources import Source
 from include.tables import CLICKS, QUARANTINED_CLICKS, Table
@@ -182,6 +184,7 @@ def click_hour_frame(hours: Iterable[Hour], facts: Facts, layouts: Mapping[str, 
     clicks = _grouped(facts["clicks"], _click_hour)
     counts = {key: _grouped(facts[f"by_{key}"], _click_hour) for key in layouts}
     published = {key: _grouped(facts[f"published_by_{key}"], _click_hour) for key in layouts}
+    days = {key: _days_by_hour(facts[f"days_by_{key}"]) for key in layouts}
     published_micros = {fact["hour"]: fact["published_micros"] for fact in facts["publications"]}
     files = {(fact["table"], _click_hour(fact)): fact for fact in facts["files"] if "click_hour" in fact}
     rows = []
@@ -191,6 +194,7 @@ def click_hour_frame(hours: Iterable[Hour], facts: Facts, layouts: Mapping[str, 
             row |= _counts(key, counts[key][hour], layout)
             row |= _files(files.get((table.name, hour)), key)
             row |= _published(key, counts[key][hour], published[key][hour], published_micros.get(hour))
+            row |= _days(key, counts[key][hour], days[key].get(hour, ()))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -223,6 +227,37 @@ def _published(key: str, count: _Group, published: _Group, published_micros: int
         f"published_{key}_differs": int(contents[0] != contents[1]),
         f"published_{key}": f"published {said[0]}, computed {said[1]}",
     }
+
+
+def _days_by_hour(facts: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """The facts of days by each of their hours, UTC."""
+    by_hour: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for fact in facts:
+        for hour in Day(fact["time_zone"], date.fromisoformat(fact["day"])).hours:
+            by_hour[str(hour)].append(fact)
+    return by_hour
+
+
+def _days(key: str, count: _Group, days: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """How many of the days of an hour are not the sums of their hours.
+
+    Null of an hour whose days another run has yet to compute: it has counted other hours of them since. Its own run
+    computes them after the hour.
+    """
+    counted = max(count.values("counted_micros"), default=None)
+    differing, said = 0, []
+    for day in days:
+        computed = day.get("day_counted_micros") or 0
+        is_left = (day.get("hours_counted_micros") or 0) > computed and (counted is None or counted <= computed)
+        if is_left:
+            return {f"{key}_days_that_differ": None, f"{key}_days": None}
+        if day["keys_that_differ"]:
+            differing += 1
+            said.append(
+                f"{day['day']} {day['time_zone']} has {day['day_clicks']} clicks, its hours {day['hour_clicks']}; "
+                f"keys that differ: {day['keys_that_differ']}"
+            )
+    return {f"{key}_days_that_differ": differing, f"{key}_days": _listed(said)}
 
 
 def grouping_facts(metrics: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

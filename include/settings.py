@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from include.buckets import MAX_BUCKETS
 from include.check_settings import THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
 from include.counting import CountKey, CountSettings, counts_by_key
+from include.days import TimeZone
 from include.errors import UsageError
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 
@@ -53,6 +54,7 @@ class PipelineSettings(BaseModel):
         "mc_eid",
     )
     country_database: Path | None = None
+    time_zones: tuple[TimeZone, ...] = Field(("UTC",), min_length=1)
     report_hours: int = Field(168, ge=1)
     quality_results_days: int = Field(400, ge=1)
     data_docs_days: int = Field(90, ge=1)
@@ -68,6 +70,15 @@ class PipelineSettings(BaseModel):
     def has_url_and_country(cls, counts: dict[CountKey, CountSettings]) -> dict[CountKey, CountSettings]:
         """Counts per URL and per country are always made."""
         return counts_by_key(counts)
+
+    @field_validator("time_zones")
+    @classmethod
+    def time_zones_are_named_once(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        """Their days would be counted twice."""
+        for zone in given:
+            if given.count(zone) > 1:
+                raise ValueError(f"{zone} is named twice")
+        return given
 
     @field_validator("thresholds")
     @classmethod

@@ -1,4 +1,6 @@
-"""The parts of the reference that are generated from ``include/tables.py``: the tables, and the quarantine reasons.
+"""The parts of the reference that are generated from ``include/tables.py``.
+
+These are the tables, the quarantine reasons and the contract of the published tables.
 
 ``python -m include.table_docs`` writes them; a test compares them with the declarations.
 """
@@ -10,12 +12,14 @@ from pathlib import Path
 
 from include.errors import ClickmillError
 from include.job_arguments import OneLineParser, exit_with
+from include.published_contract import contract, renewed
 from include.settings import REPOSITORY
 from include.tables import BUCKETS_PROPERTY, QUARANTINE_REASONS, TABLES, Column, Table
 
 REFERENCE = REPOSITORY / "docs" / "reference"
 TABLES_PAGE = REFERENCE / "tables.md"
 READING_PAGE = REFERENCE / "reading.md"
+PUBLISHED_CONTRACT = REFERENCE / "published.json"
 #: Says where a made page comes from, so that nobody edits it by hand.
 MADE_FROM = "<!-- Made from include/tables.py by: .venv/bin/python -m include.table_docs -->"
 
@@ -49,9 +53,11 @@ def describe_tables() -> str:
             [
                 "# Tables",
                 MADE_FROM,
-                "Delta tables, each in `$CLICKMILL_HOME/lake/<name>`. All hours are UTC. The log hour is the hour in "
-                "which a line arrived, the click hour the hour in which the click happened. The tables themselves "
-                "carry the same comments.",
+                "Delta tables, each in `$CLICKMILL_HOME/lake/<name>`. All hours are UTC, and days too, but in the "
+                "daily tables. The log hour is the hour in which a line arrived, the click hour the hour in which the "
+                "click happened. The tables themselves carry the same comments. `published_*` are for other readers: "
+                "they change only with the version in [published.json](published.json); see "
+                "[reading the results](../guides/reading-results.md).",
                 list_tables(TABLES.values()),
                 *map(describe_table, TABLES.values()),
             ]
@@ -78,9 +84,14 @@ def fill_blocks(text: str, blocks: Mapping[str, str]) -> str:
 
 
 def made_pages() -> dict[Path, str]:
-    """Each page that is generated, in whole or in part, with what it should hold."""
+    """Each page that is generated, in whole or in part, with what it should hold.
+
+    Raises:
+        ClickmillError: if the published tables have changed, and their version has not.
+    """
     reading = fill_blocks(READING_PAGE.read_text(encoding="utf-8"), {"reasons": list_reasons(QUARANTINE_REASONS)})
-    return {TABLES_PAGE: describe_tables(), READING_PAGE: reading}
+    published = renewed(PUBLISHED_CONTRACT.read_text(encoding="utf-8"), contract())
+    return {TABLES_PAGE: describe_tables(), READING_PAGE: reading, PUBLISHED_CONTRACT: published}
 
 
 def _column_row(column: Column) -> tuple[str, str, str, str]:

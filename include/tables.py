@@ -1,6 +1,7 @@
 """Every table, declared once: names, grain, types, keys, partitioning and a comment per column.
 
-Writers, checks and docs read them here. Types are Spark SQL types. Hours are UTC.
+Writers, checks and docs read them here. Types are Spark SQL types. Hours are UTC, and days too, but in the daily
+tables.
 """
 
 from __future__ import annotations
@@ -222,6 +223,11 @@ UNFINISHED_INGESTS = Table(
 )
 
 
+#: The contract of the published tables: raised when a column, its type or its meaning changes. See
+#: docs/reference/published.json.
+PUBLISHED_VERSION = 1
+
+
 def _counts(what: str) -> tuple[Column, ...]:
     return (
         Column("click_count", "BIGINT", f"Accepted clicks {what}, crawlers included; at least 1."),
@@ -232,6 +238,7 @@ def _counts(what: str) -> tuple[Column, ...]:
             "Distinct visitors, crawlers left out, estimated from the sketch "
             f"(standard error {VISITOR_COUNT_STANDARD_ERROR:.1%}).",
         ),
+        Column("visitor_sketch", "BINARY", "Mergeable HLL sketch of the visitors; merge with hll_union_agg."),
     )
 
 
@@ -244,7 +251,6 @@ def hourly_table(name: str, key: Column, what: str) -> Table:
             *_CLICK_HOUR,
             key,
             *_counts(what),
-            Column("visitor_sketch", "BINARY", "Mergeable HLL sketch of the visitors; merge with hll_union_agg."),
             Column("bucket", "INT", f"pmod(hash({key.name}), N), N being the table property {BUCKETS_PROPERTY}."),
             Column(
                 "counted_at", "TIMESTAMP", "When the click hour was counted; it is published only when validated since."
@@ -268,6 +274,41 @@ def _published(name: str, computed: Table, key: Column, what: str) -> Table:
     )
 
 
+_LOCAL_DAY = (
+    Column("time_zone", "STRING", "The time zone whose days these are: one of time_zones in config/pipeline.toml."),
+    Column("click_date", "DATE", "Day, in this time zone, on which the clicks happened."),
+)
+_PRESENCE = (
+    Column("hours_in_day", "INT", "Hours that the day has: 24, or 23 and 25 where clocks change."),
+    Column(
+        "hours_present",
+        "INT",
+        "Those of them whose log hour has landed and been ingested, of each source that has any in this day, and whose "
+        "clicks, if any, are published as they are counted, not held or waiting.",
+    ),
+    Column(
+        "is_final",
+        "BOOLEAN",
+        "Whether all hours are present. Late clicks may still change the day, within the sources' oldest_hours.",
+    ),
+)
+
+
+def daily_table(hourly: Table) -> Table:
+    """The table of counts per time zone, day and key that follows from a table of counts per click hour and key."""
+    stated = ("click_date", "click_hour", "bucket", "counted_at")
+    counts = [column for column in hourly.columns if column.name not in stated]
+    computed = Column("counted_at", "TIMESTAMP", "When it was computed from the counts of its hours.")
+    return Table(
+        name=hourly.name.replace("_hourly", "_daily"),
+        grain=f"one time zone, day and {hourly.key[-1]}",
+        columns=(*_LOCAL_DAY, *counts, *((computed,) if hourly.bucket_key else _PRESENCE)),
+        key=("time_zone", "click_date", hourly.key[-1]),
+        partitioned_by=("time_zone", "click_date"),
+        statistics=("click_count",),
+    )
+
+
 _URL = Column("url", "STRING", "URL in normal form.")
 _COUNTRY = Column("country_code", "STRING", "ISO 3166-1 alpha-2 code, or 'unknown'.")
 
@@ -276,6 +317,11 @@ CLICKS_BY_COUNTRY_HOURLY = hourly_table("clicks_by_country_hourly", _COUNTRY, "f
 PUBLISHED_CLICKS_BY_URL_HOURLY = _published("published_clicks_by_url_hourly", CLICKS_BY_URL_HOURLY, _URL, "on the URL")
 PUBLISHED_CLICKS_BY_COUNTRY_HOURLY = _published(
     "published_clicks_by_country_hourly", CLICKS_BY_COUNTRY_HOURLY, _COUNTRY, "from the country"
+)
+
+CLICKS_BY_URL_DAILY, CLICKS_BY_COUNTRY_DAILY = map(daily_table, (CLICKS_BY_URL_HOURLY, CLICKS_BY_COUNTRY_HOURLY))
+PUBLISHED_CLICKS_BY_URL_DAILY, PUBLISHED_CLICKS_BY_COUNTRY_DAILY = map(
+    daily_table, (PUBLISHED_CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)
 )
 
 QUALITY_RESULTS = Table(
@@ -488,6 +534,12 @@ AGGREGATES = {
     CLICKS_BY_COUNTRY_HOURLY: PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
 }
 
+#: The published tables of hours, each with that of days.
+PUBLISHED = {
+    PUBLISHED_CLICKS_BY_URL_HOURLY: PUBLISHED_CLICKS_BY_URL_DAILY,
+    PUBLISHED_CLICKS_BY_COUNTRY_HOURLY: PUBLISHED_CLICKS_BY_COUNTRY_DAILY,
+}
+
 TABLES = {
     table.name: table
     for table in (
@@ -497,7 +549,10 @@ TABLES = {
         INGEST_ACCOUNTING,
         UNFINISHED_INGESTS,
         *AGGREGATES,
-        *AGGREGATES.values(),
+        CLICKS_BY_URL_DAILY,
+        CLICKS_BY_COUNTRY_DAILY,
+        *PUBLISHED,
+        *PUBLISHED.values(),
         QUALITY_RESULTS,
         GROUPING_METRICS,
         OUT_OF_ORDER_KEYS,

@@ -2,7 +2,7 @@
 
 All counts (per URL, per country, and per any further key of config/pipeline.toml) are fed from one read of the
 clicks, each by the instances of its own grouping. Replaces exactly these click hours in the aggregate tables, and
-says in grouping_metrics what load each instance had.
+their days in the daily tables, which are sums of the hours; says in grouping_metrics what load each instance had.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from include.sources import choose_sources
 from include.tables import CLICKS, GROUPING_METRICS
 from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, require_co_partitioned
 from spark_jobs.aggregate.count import complete_counts, count_per_instance
+from spark_jobs.aggregate.days import count_days
 from spark_jobs.aggregate.groupings import FieldsGrouping, FifoGrouping, Grouping, grouping_of
 from spark_jobs.aggregate.load import GroupingMetrics
 from spark_jobs.engine.command import run_from_shell
@@ -62,6 +63,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
 
         with files_kept_whole(spark) if has_fifo else nullcontext():
             at_once(spark, *(partial(count, *operator) for operator in groupings.items()))
+        count_days(lake, hours)
         lake.append_rows(GROUPING_METRICS, metrics.rows())
     listed = f"{hours[0]} to {hours[-1]}" if hours else "none"
     return [

@@ -21,6 +21,7 @@ from include.settings import Settings
 from spark_jobs.engine.session import spark_session
 from spark_jobs.ingest.touched_hours import log_hours_touching
 from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.publish_days import publish_days
 from spark_jobs.publish.publish_hours import publish_hours
 from spark_jobs.publish.report import write_report
 from spark_jobs.publish.report_data import read_report_data
@@ -99,6 +100,7 @@ def run(spark: SparkSession, settings: Settings, decision: Decision) -> list[str
             )
         if decision.decision == "publish":
             publish_hours(lake, [hour])
+        publish_days(lake, [hour])
         report = write_report(read_report_data(lake, settings), settings.reports)
     what = "published anyway" if decision.decision == "publish" else "dropped; what was published before stays"
     before = f" (as {state.event.actor} had decided)" if is_made and state.event else f" by {decision.by.strip()}"

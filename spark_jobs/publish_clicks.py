@@ -3,8 +3,8 @@
 A click hour is published when it was validated since it was counted, and so were the log hours that touch it since
 they were ingested. If one of them failed a critical check the click hour is held: it stays as it was last published,
 until the checks pass or a person decides (see decide_held); the others are published all the same. Replaces exactly
-these click hours in the published tables, exports them as Parquet and CSV under reports/exports/, and renders
-reports/report.html anew.
+these click hours in the published tables, and their days, exports both as Parquet and CSV under reports/exports/, and
+renders reports/report.html anew.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from include.sources import choose_sources
 from spark_jobs.engine.command import run_from_shell
 from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.publish_days import publish_days
 from spark_jobs.publish.publish_hours import publish_hours
 from spark_jobs.publish.report import write_report
 from spark_jobs.publish.report_data import read_report_data
@@ -75,6 +76,8 @@ def publish(spark: SparkSession, settings: Settings, arguments: JobArguments) ->
         )
         if hours:
             publish_hours(lake, hours)
+        # Of a log hour without clicks too: its day may have all hours now.
+        publish_days(lake, {*states, *arguments.log_hours})
         report = write_report(read_report_data(lake, settings), settings.reports)
     held = [state for state in states.values() if state.is_held]
     return Published(

@@ -1,23 +1,54 @@
-"""Show the busiest URLs and countries, where the lines went, and the quality verdict."""
+"""Show the busiest URLs and countries, where the lines went, and the quality verdict; or clicks by period.
+
+Without --grain: the newest published hours, as many as the report shows. With it: the newest 31 hours, days, weeks or
+months that have published clicks, and the busiest URLs and countries of the last. Weeks are those of ISO 8601.
+Visitors of a period are united from its days: who comes again is one visitor.
+"""
 
 from __future__ import annotations
 
+import argparse
+
 from rich.console import Console
 
+from include.days import GRAINS
+from include.errors import UsageError
 from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
 from spark_jobs.engine.session import spark_session
 from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.periods import read_periods, require_counted
 from spark_jobs.publish.report_data import read_report_data
+from spark_jobs.publish.shown_periods import print_periods
 from spark_jobs.publish.shown_results import print_results
 
 
 def main() -> None:
-    """The job from a shell."""
-    OneLineParser(prog="python -m spark_jobs.show_results", description=__doc__).parse_args()
+    """The job from a shell.
+
+    Raises:
+        UsageError: if days of the time zone are not counted, or it is given without a grain.
+    """
+    parser = OneLineParser(
+        prog="python -m spark_jobs.show_results",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--grain", choices=GRAINS, help="show clicks by such periods")
+    parser.add_argument(
+        "--time-zone", metavar="ZONE", help="whose days: one of time_zones in config/pipeline.toml; default: the first"
+    )
+    given = parser.parse_args()
     settings = Settings.from_environment()
+    if given.time_zone and not given.grain:
+        raise UsageError(f"--time-zone {given.time_zone} without --grain: expected --grain hour, day, week or month")
+    time_zone = require_counted(settings, given.time_zone)
     with spark_session(settings) as spark:
-        print_results(Console(), read_report_data(Lake(spark, settings), settings), settings.reports / "report.html")
+        lake = Lake(spark, settings)
+        if given.grain:
+            print_periods(Console(), read_periods(lake, given.grain, time_zone))
+        else:
+            print_results(Console(), read_report_data(lake, settings), settings.reports / "report.html")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from expectations.checks import CRITICAL, WARNING, Check, equal, zero
 from include.counting import counted_tables
 from include.settings import PipelineSettings
-from include.tables import AGGREGATES, CLICKS, CLICKS_BY_URL_HOURLY, DUPLICATE_CLICKS, INGEST_ACCOUNTING
+from include.tables import AGGREGATES, CLICKS, CLICKS_BY_URL_HOURLY, DUPLICATE_CLICKS, INGEST_ACCOUNTING, daily_table
 
 _SUITE = "reconciliation"
 
@@ -101,6 +101,20 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
             "Each click has one URL and one country, unknown included. Aggregate the hour again.",
         )
     )
+    checks += [
+        Check(
+            _SUITE,
+            f"{key}_days_equal_hours",
+            daily_table(table).name,
+            zero(f"{key}_days_that_differ"),
+            CRITICAL,
+            f"the days of the click hour, per {key}, are the sums of their hours",
+            "The days are older than the counts of their hours, or one of the tables was changed since. Aggregate the "
+            "hour again: that computes its days too.",
+            finding=f"{key}_days",
+        )
+        for key, table in tables.items()
+    ]
     return checks + [
         Check(
             _SUITE,

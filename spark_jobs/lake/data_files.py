@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from include.days import Day
 from include.errors import ClickmillError
 from include.log_hours import Hour, by_day
 from include.tables import Table
@@ -106,6 +107,18 @@ def has_log_hours(source: str, hours: Iterable[Hour]) -> pc.Expression:
 def has_source(source: str) -> pc.Expression:
     """Choose the files of a source."""
     return pc.field("partition.source") == source
+
+
+def has_days(days: Iterable[Day]) -> pc.Expression:
+    """Choose the files of these days, of a daily table."""
+    of_zones: dict[str, list[date]] = {}
+    for day in days:
+        of_zones.setdefault(day.time_zone, []).append(day.date)
+    of_days = [
+        (pc.field("partition.time_zone") == zone) & pc.field("partition.click_date").isin(dates)
+        for zone, dates in of_zones.items()
+    ]
+    return reduce(operator.or_, of_days, pc.scalar(False))
 
 
 def may_have_click_hours(table: Table, hours: Iterable[Hour]) -> pc.Expression:

@@ -169,13 +169,12 @@ class Lake:
                 commit_properties=properties,
             )
 
-    def replace_rows(self, table: Table, rows: Sequence[tuple[Any, ...]], predicate: str) -> None:
-        """As ``replace``, by a few rows made outside Spark; by delta-rs, as in ``append_rows``."""
+    def replace_rows(self, table: Table, rows: Sequence[tuple[Any, ...]] | pa.Table, predicate: str) -> None:
+        """As ``replace``, by rows made outside Spark or fetched from it; by delta-rs, as in ``append_rows``."""
         self._make(table)
+        arrow = rows if isinstance(rows, pa.Table) else _as_arrow(table, rows)
         with self.locked(f"append-{table.name}"):
-            write_deltalake(
-                self.path(table), _as_arrow(table, rows), mode="overwrite", predicate=predicate, schema_mode="merge"
-            )
+            write_deltalake(self.path(table), arrow, mode="overwrite", predicate=predicate, schema_mode="merge")
 
     def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
         """``include.stored_rows.read_rows`` of this lake."""

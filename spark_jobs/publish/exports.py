@@ -1,4 +1,7 @@
-"""Published tables as plain files, for readers without Delta: one Parquet and one CSV file per click hour."""
+"""Published tables as plain files, for readers without Delta: one Parquet and one CSV file per click hour, or day.
+
+The visitors' sketches are left out: who unites visitors reads the tables.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
+from urllib.parse import quote
 from uuid import uuid4
 
 import pyarrow as pa
@@ -14,16 +18,22 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from include.days import Day
 from include.log_hours import Hour
-from include.tables import AGGREGATES
+from include.tables import PUBLISHED, Table
 
 _CLICK_HOUR = ["click_date", "click_hour"]
+
+
+def exported_columns(table: Table) -> list[str]:
+    """The columns of a published table that its files have."""
+    return [name for name in table.column_names if name != "visitor_sketch"]
 
 
 def export_hours(table: pa.Table, folder: Path, name: str, hours: Iterable[Hour]) -> list[Path]:
     """Replace the files of these click hours; returns those there afterwards, by hour, Parquet before CSV.
 
-    ``table`` holds a published table's rows of at least these click hours; rows of others are left alone.
+    ``table`` holds the ``exported_columns`` of at least these click hours; rows of others are left alone.
     The files are ``folder/name/click_date=YYYY-MM-DD/click_hour=HH/name.parquet`` and ``.csv``, busiest key
     first. An hour without rows has none: those of an earlier run are removed. Each file changes at once, the
     two of an hour one after the other.
@@ -44,15 +54,27 @@ def export_hours(table: pa.Table, folder: Path, name: str, hours: Iterable[Hour]
     for hour in sorted(set(hours)):
         number = (hour.day - date(1970, 1, 1)).days * 24 + hour.hour
         first, end = bisect_left(numbers, number), bisect_right(numbers, number)
-        files += _replace_hour(busiest.slice(first, end - first), _hour_folder(folder / name, hour), name)
+        files += _replace_files(busiest.slice(first, end - first), _hour_folder(folder / name, hour), name, _CLICK_HOUR)
     return files
+
+
+def export_day(rows: pa.Table, folder: Path, daily: Table, day: Day) -> list[Path]:
+    """Replace the files of a day by its rows, the ``exported_columns`` of the daily table; as ``export_hours``.
+
+    The files are ``folder/name/time_zone=Europe%2FBerlin/click_date=YYYY-MM-DD/name.parquet`` and ``.csv``, with the
+    zone's name escaped as Hive does it.
+    """
+    busiest = rows.sort_by([("click_count", "descending"), (daily.key[-1], "ascending")])
+    zone = folder / daily.name / f"time_zone={quote(day.time_zone, safe='')}"
+    by_path = list(daily.partitioned_by)
+    return _replace_files(busiest, zone / f"click_date={day.date.isoformat()}", daily.name, by_path)
 
 
 def _busiest_first(table: pa.Table) -> pa.Table:
     """The rows by click hour, then ``click_count`` downwards, then key."""
-    published = next((known for known in AGGREGATES.values() if known.column_names == table.column_names), None)
+    published = next((known for known in PUBLISHED if exported_columns(known) == table.column_names), None)
     if published is None:
-        expected = " or ".join(", ".join(known.column_names) for known in AGGREGATES.values())
+        expected = " or ".join(", ".join(exported_columns(known)) for known in PUBLISHED)
         raise ValueError(f"cannot export a table with the columns {', '.join(table.column_names)}; expected {expected}")
     by_hour = [(column, "ascending") for column in _CLICK_HOUR]
     return table.sort_by([*by_hour, ("click_count", "descending"), (published.key[-1], "ascending")])
@@ -62,14 +84,15 @@ def _hour_folder(folder: Path, click_hour: Hour) -> Path:
     return folder / f"click_date={click_hour.day.isoformat()}" / f"click_hour={click_hour.hour:02d}"
 
 
-def _replace_hour(rows: pa.Table, folder: Path, name: str) -> list[Path]:
+def _replace_files(rows: pa.Table, folder: Path, name: str, by_path: list[str]) -> list[Path]:
+    """Replace the two files of a partition, whose columns ``by_path`` its folders name."""
     parquet, csv = folder / f"{name}.parquet", folder / f"{name}.csv"
     if not rows.num_rows:
         parquet.unlink(missing_ok=True)
         csv.unlink(missing_ok=True)
         return []
     folder.mkdir(parents=True, exist_ok=True)
-    _replace(parquet, lambda file: pyarrow.parquet.write_table(rows.drop_columns(_CLICK_HOUR), file))
+    _replace(parquet, lambda file: pyarrow.parquet.write_table(rows.drop_columns(by_path), file))
     _replace(csv, lambda file: pyarrow.csv.write_csv(rows, file))
     return [parquet, csv]
 

@@ -11,7 +11,7 @@ from include.log_hours import Hour, by_day
 from include.tables import AGGREGATES, Table
 from spark_jobs.engine.steps import at_once
 from spark_jobs.lake.lake import Lake, click_hours_predicate
-from spark_jobs.publish.exports import export_hours
+from spark_jobs.publish.exports import export_hours, exported_columns
 
 
 def publish_hours(lake: Lake, hours: Sequence[Hour]) -> None:
@@ -28,6 +28,8 @@ def publish_hours(lake: Lake, hours: Sequence[Hour]) -> None:
 
 def _published_rows(lake: Lake, published: Table, hours: Iterable[Hour]) -> pa.Table:
     return pa.concat_tables(
-        lake.read_table(published, published.column_names, [("click_date", "=", day), ("click_hour", "in", of_day)])
+        lake.read_table(
+            published, exported_columns(published), [("click_date", "=", day), ("click_hour", "in", of_day)]
+        )
         for day, of_day in by_day(hours).items()
     )

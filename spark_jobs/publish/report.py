@@ -7,9 +7,9 @@ rebuilt from an allow list of SVG elements, and the page forbids itself everythi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import pygal
 from markupsafe import Markup
 
+from include.days import Grain, first_day, name_of
 from include.log_hours import Hour, HourRange
 from include.pages.charts import CHART_OPTIONS, as_svg
 from include.pages.render import render_page, write_page
@@ -29,8 +30,10 @@ _TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 MAX_URLS = 25
 #: The longest span the chart shows, counted back from the newest hour: a stray old hour must not make
-#: a chart of a hundred thousand gaps.
-MAX_CHART_HOURS = 31 * 24
+#: a chart of thousands of gaps.
+MAX_CHART_HOURS = 2 * 366 * 24
+#: Up to so many hours a bar is an hour, or a day; above them a week, UTC.
+GRAINS_UP_TO: dict[Grain, int] = {"hour": 14 * 24, "day": 120 * 24}
 #: Countries and log hours beyond these are folded away, not left out; the chart shows the open countries.
 MAX_OPEN_COUNTRIES = 12
 MAX_OPEN_LOG_HOURS = 24
@@ -203,6 +206,7 @@ def render_report(data: ReportData) -> str:
     """
     clicks = {Hour.parse(hour.click_hour): hour for hour in data.hours}
     span = _chart_span(clicks)
+    grain, bars = _bars(clicks, span) if span else ("hour", [])
     countries = busiest_first(data.countries)
     return render_page(
         _TEMPLATES / "report.html",
@@ -215,9 +219,10 @@ def render_report(data: ReportData) -> str:
         first_hour=min(clicks, default=None),
         last_hour=max(clicks, default=None),
         hours_before_span=sum(hour < span.start for hour in clicks) if span else 0,
-        span=[(hour, clicks.get(hour)) for hour in span] if span else [],
+        grain=grain,
+        span=bars,
         peak=max(data.hours, key=lambda hour: (hour.click_count, hour.click_hour), default=None),
-        hour_charts=_hour_charts(clicks, span) if span else [],
+        hour_charts=_hour_charts(grain, bars) if bars else [],
         urls=busiest_first(data.urls)[:MAX_URLS],
         countries=countries,
         country_chart=_country_chart(countries[:MAX_OPEN_COUNTRIES]) if countries else None,
@@ -302,18 +307,36 @@ def _chart_span(clicks: Iterable[Hour]) -> HourRange | None:
     return HourRange(max(hours[0], end.plus(-MAX_CHART_HOURS)), end)
 
 
-def _hour_charts(clicks: dict[Hour, HourOfClicks], span: HourRange) -> list[Markup]:
+def _bars(clicks: dict[Hour, HourOfClicks], span: HourRange) -> tuple[Grain, list[tuple[str, HourOfClicks | None]]]:
+    """A bar for each hour, day or week of the span, by its name, and which of these it is; None is one of no clicks."""
+    grain: Grain = next((grain for grain, most in GRAINS_UP_TO.items() if len(span) <= most), "week")
+    if grain == "hour":
+        return grain, [(str(hour), clicks.get(hour)) for hour in span]
+    hours: dict[str, list[HourOfClicks]] = {}
+    for hour in span:
+        of_bar = hours.setdefault(name_of(first_day(hour.day, grain), grain), [])
+        of_bar += [clicks[hour]] if hour in clicks else []
+    return grain, [(name, _sum(name, of_bar) if of_bar else None) for name, of_bar in hours.items()]
+
+
+def _sum(name: str, hours: Iterable[HourOfClicks]) -> HourOfClicks:
+    counts = [(hour.click_count, hour.bot_click_count) for hour in hours]
+    return HourOfClicks(name, sum(clicks for clicks, _ in counts), sum(bots for _, bots in counts))
+
+
+def _hour_charts(grain: Grain, bars: list[tuple[str, HourOfClicks | None]]) -> list[Markup]:
     """The same chart for a wide and for a narrow page: one that is only scaled down has unreadable labels."""
     return [
-        _hour_chart(clicks, span, "wide", width=1000, height=300, max_labels=10),
-        _hour_chart(clicks, span, "narrow", width=360, height=230, max_labels=4),
+        _hour_chart(grain, bars, "wide", width=1000, height=300, max_labels=10),
+        _hour_chart(grain, bars, "narrow", width=360, height=230, max_labels=4),
     ]
 
 
 def _hour_chart(
-    clicks: dict[Hour, HourOfClicks], span: HourRange, kind: str, width: int, height: int, max_labels: int
+    grain: Grain, bars: list[tuple[str, HourOfClicks | None]], kind: str, width: int, height: int, max_labels: int
 ) -> Markup:
-    labels = _hour_labels(span, max_labels)
+    names = [name for name, _ in bars]
+    labels = _labels(grain, names, max_labels)
     chart = pygal.StackedBar(
         **CHART_OPTIONS,
         width=width,
@@ -323,8 +346,8 @@ def _hour_chart(
         x_labels_major=[label for label in labels if label],
         show_minor_x_labels=False,
     )
-    _add_bars(chart, [(str(hour), clicks.get(hour)) for hour in span])
-    return as_svg(chart, kind, f"Clicks per hour from {span.start} to {span.end.plus(-1)}, by people and by crawlers")
+    _add_bars(chart, bars)
+    return as_svg(chart, kind, f"Clicks per {grain} from {names[0]} to {names[-1]}, by people and by crawlers")
 
 
 def _country_chart(countries: list[KeyCount]) -> Markup:
@@ -360,13 +383,17 @@ def _add_bars(chart: Any, counts: Iterable[tuple[str, HourOfClicks | KeyCount | 
     chart.add("crawlers", crawlers)
 
 
-def _hour_labels(span: HourRange, max_labels: int) -> list[str]:
-    """A label for each hour of the span, empty but for at most ``max_labels`` or so round hours or days."""
+def _labels(grain: Grain, names: Sequence[str], max_labels: int) -> list[str]:
+    """A label for each bar, empty but for at most ``max_labels`` or so: of hours, round ones or days."""
+    if grain != "hour":
+        every = -(-len(names) // max_labels)
+        shown = [f"{int(name[8:])} {date.fromisoformat(name):%b}" if grain == "day" else name for name in names]
+        return [label if number % every == 0 else "" for number, label in enumerate(shown)]
     steps = (1, 2, 3, 6, 12, 24, 48, 96, 168, 336)
-    step = next((step for step in steps if len(span) <= step * max_labels), steps[-1])
+    step = next((step for step in steps if len(names) <= step * max_labels), steps[-1])
     labels = []
-    for hour in span:
-        is_labelled = int(hour.start.timestamp()) // 3600 % step == 0
+    for hour in map(Hour.parse, names):
+        is_labelled = hour.number % step == 0
         day = f"{hour.start.day} {hour.start:%b}"
         labels.append("" if not is_labelled else day if hour.hour == 0 else f"{hour.start:%H:%M}")
     return labels

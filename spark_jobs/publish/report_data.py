@@ -12,12 +12,10 @@ from include.holds import of_newest_runs
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import (
-    AGGREGATES,
-    CLICKS_BY_COUNTRY_HOURLY,
-    CLICKS_BY_URL_HOURLY,
     GROUPING_METRICS,
     INGEST_ACCOUNTING,
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
+    PUBLISHED_CLICKS_BY_URL_HOURLY,
     Table,
 )
 from spark_jobs.engine.steps import at_once, step
@@ -41,8 +39,8 @@ def read_report_data(lake: Lake, settings: Settings) -> ReportData:
     accounting = _accounting(lake, hours)
     urls, countries = at_once(
         lake.spark,
-        lambda: _busiest(lake, CLICKS_BY_URL_HOURLY, hours, BUSIEST_URLS),
-        lambda: _busiest(lake, CLICKS_BY_COUNTRY_HOURLY, hours, ALL_COUNTRIES),
+        lambda: _busiest(lake, PUBLISHED_CLICKS_BY_URL_HOURLY, hours, BUSIEST_URLS),
+        lambda: _busiest(lake, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, hours, ALL_COUNTRIES),
     )
     return ReportData(
         title=f"Clicks, newest {len(hours)} hours" if hours else "Clicks",
@@ -73,26 +71,25 @@ def _clicks_per_hour(lake: Lake, most: int) -> list[HourOfClicks]:
     ]
 
 
-def _busiest(lake: Lake, computed: Table, hours: Sequence[Hour], most: int) -> list[KeyCount]:
-    """The busiest keys of the published hours; their visitors are merged from the computed hours' sketches."""
-    assert computed.bucket_key is not None
-    key = computed.bucket_key
+def _busiest(lake: Lake, published: Table, hours: Sequence[Hour], most: int) -> list[KeyCount]:
+    """The busiest keys of the published hours; sketches are united of these alone."""
+    key = published.key[-1]
     busiest = (
-        lake.read_click_hours(AGGREGATES[computed], hours)
+        lake.read_click_hours(published, hours)
         .groupBy(key)
         .agg(F.sum("click_count").alias("click_count"), F.sum("bot_click_count").alias("bot_click_count"))
         .orderBy(F.desc("click_count"), key)
         .limit(most)
     )
     visitors = (
-        lake.read_click_hours(computed, hours)
+        lake.read_click_hours(published, hours)
         .join(F.broadcast(busiest.select(key)), key)
         .groupBy(key)
         .agg(F.hll_sketch_estimate(F.hll_union_agg("visitor_sketch")).alias("visitor_count"))
     )
     with step(lake.spark, f"read the busiest {key}"):
-        rows = busiest.join(visitors, key, "left").orderBy(F.desc("click_count"), key).collect()
-    return [KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitor_count"] or 0) for row in rows]
+        rows = busiest.join(visitors, key).orderBy(F.desc("click_count"), key).collect()
+    return [KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitor_count"]) for row in rows]
 
 
 def _loads(lake: Lake) -> list[InstanceLoad]:

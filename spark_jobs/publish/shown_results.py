@@ -23,8 +23,8 @@ def print_results(console: Console, data: ReportData, report: Path) -> None:
     Texts from logs are shown letter by letter: rich markup and terminal escapes in them have no effect.
     """
     if data.hours:
-        console.print(_key_table("Busiest URLs", "URL", data.urls), "")
-        console.print(_key_table("Countries", "Country", data.countries), "")
+        console.print(key_table("Busiest URLs", "URL", data.urls), "")
+        console.print(key_table("Countries", "Country", data.countries), "")
         print_line(
             console,
             f"* crawlers left out, estimated: standard error {VISITOR_COUNT_STANDARD_ERROR:.1%}",
@@ -37,7 +37,8 @@ def print_results(console: Console, data: ReportData, report: Path) -> None:
     print_line(console, f"Report: {report}")
 
 
-def _key_table(title: str, heading: str, counts: Iterable[KeyCount]) -> Table:
+def key_table(title: str, heading: str, counts: Iterable[KeyCount]) -> Table:
+    """A row for each of the busiest keys."""
     table = plain_table(title)
     table.add_column(heading)
     for name in ("Clicks", "By crawlers", "Visitors*"):

@@ -13,15 +13,25 @@ from pyspark.sql import functions as F
 
 from expectations.frames import Facts, facts_by_subject, grouping_facts
 from include.buckets import Layout
+from include.days import days_of, hours_of
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.sources import Source
-from include.tables import AGGREGATES, CLICKS, DUPLICATE_CLICKS, GROUPING_METRICS, QUARANTINED_CLICKS, Table
+from include.tables import (
+    AGGREGATES,
+    CLICKS,
+    DUPLICATE_CLICKS,
+    GROUPING_METRICS,
+    QUARANTINED_CLICKS,
+    Table,
+    daily_table,
+)
+from spark_jobs.aggregate.days import hours_frame
 from spark_jobs.engine.fact_frames import together
 from spark_jobs.engine.steps import step
 from spark_jobs.ingest.settle import less_open, open_log_hours
 from spark_jobs.ingest.touched_hours import TouchedHours
-from spark_jobs.lake.data_files import DataFile, has_log_hours, may_have_click_hours
+from spark_jobs.lake.data_files import DataFile, has_days, has_log_hours, may_have_click_hours
 from spark_jobs.lake.lake import Lake, click_hours_predicate, log_hours_predicate
 from spark_jobs.quality import measures
 from spark_jobs.quality.earlier_hours import accounting_history, click_history
@@ -112,11 +122,31 @@ def _frames(
         if table in AGGREGATES and published:
             rows = _whole_files(lake, AGGREGATES[table], may_have_click_hours(AGGREGATES[table], published))
             frames[f"published_by_{key}"] = measures.published_facts(rows, str(table.bucket_key))
+    frames |= _day_frames(lake, click_hours, layouts)
     for key, table in live_tables(lake).items():
         frames[f"live_by_{key}"] = measures.live_facts(
             _whole_files(lake, table, may_have_click_hours(table, click_hours))
         )
     return frames
+
+
+def _day_frames(
+    lake: Lake, click_hours: Sequence[Hour], layouts: Mapping[str, tuple[Table, Layout]]
+) -> dict[str, DataFrame]:
+    days = days_of(lake.settings.pipeline.time_zones, click_hours)
+    if not days:
+        return {}
+    hours = hours_frame(lake, {day: {} for day in days})
+    of_hours = hours_of(days)
+    return {
+        f"days_by_{key}": measures.day_facts(
+            _whole_files(lake, table, may_have_click_hours(table, of_hours)),
+            _whole_files(lake, daily_table(table), has_days(days)),
+            hours,
+            table.key[-1],
+        )
+        for key, (table, _) in layouts.items()
+    }
 
 
 def _ids_again(clicks: DataFrame, lateness: int, since: Hour, *, by_hash: bool) -> DataFrame:

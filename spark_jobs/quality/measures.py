@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from include.check_settings import ConfiguredCheck
 from include.tables import Table
+from spark_jobs.aggregate.day_counts import with_days
 from spark_jobs.engine.column_functions import named_click_hour
 from spark_jobs.ingest.duplicates import log_hour_number
 from spark_jobs.quality.row_rules import click_rules, configured_rules, count_rules
@@ -91,6 +92,49 @@ def _contents(key: str) -> list[Column]:
         F.count(F.lit(1)).alias("rows"),
         F.sum(row_hash).alias("rows_hash"),
     ]
+
+
+def day_facts(counts: DataFrame, days: DataFrame, hours: DataFrame, key: str) -> DataFrame:
+    """One row per time zone and day: what a daily table has, and what the counts of its hours come to.
+
+    ``days`` are the daily table's rows, ``counts`` those of the hours of these days, ``hours`` says which those are, as
+    ``with_days`` takes it. ``keys_that_differ`` are those with other clicks, or other clicks by crawlers.
+    """
+    columns = [F.col("time_zone"), F.col("day"), F.col(key).cast("string").alias("key")]
+    columns += map(F.col, ("click_count", "bot_click_count", "counted_at"))
+    counted = counts.select("click_date", "click_hour", key, "click_count", "bot_click_count", "counted_at")
+    of_hours = with_days(counted, hours).select(*columns, F.lit(True).alias("is_hour"))
+    of_days = days.withColumnRenamed("click_date", "day").select(*columns, F.lit(False).alias("is_hour"))
+
+    def sums(name: str) -> list[Column]:
+        return [
+            F.coalesce(F.sum(F.when(side, F.col(name))), F.lit(0)).alias(f"{where}_{name}")
+            for where, side in (("hour", F.col("is_hour")), ("day", ~F.col("is_hour")))
+        ]
+
+    by_key = (
+        of_hours.unionAll(of_days)
+        .groupBy("time_zone", "day", "key")
+        .agg(
+            *sums("click_count"),
+            *sums("bot_click_count"),
+            F.count_if(~F.col("is_hour")).alias("rows"),
+            F.max(F.when(F.col("is_hour"), F.col("counted_at"))).alias("hours_counted_at"),
+            F.min(F.when(~F.col("is_hour"), F.col("counted_at"))).alias("day_counted_at"),
+        )
+    )
+    differs = (
+        (F.col("rows") != 1)
+        | (F.col("hour_click_count") != F.col("day_click_count"))
+        | (F.col("hour_bot_click_count") != F.col("day_bot_click_count"))
+    )
+    return by_key.groupBy("time_zone", "day").agg(
+        F.count_if(differs).alias("keys_that_differ"),
+        F.sum("hour_click_count").alias("hour_clicks"),
+        F.sum("day_click_count").alias("day_clicks"),
+        F.unix_micros(F.max("hours_counted_at")).alias("hours_counted_micros"),
+        F.unix_micros(F.min("day_counted_at")).alias("day_counted_micros"),
+    )
 
 
 def live_facts(live: DataFrame) -> DataFrame:

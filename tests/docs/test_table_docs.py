@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from include.errors import ClickmillError
+from include.published_contract import contract, renewed
 from include.settings import REPOSITORY
 from include.table_docs import (
+    PUBLISHED_CONTRACT,
     READING_PAGE,
     TABLES_PAGE,
     describe_table,
@@ -29,11 +33,32 @@ TINY = Table(
 )
 
 
-@pytest.mark.parametrize("page", [TABLES_PAGE, READING_PAGE], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [TABLES_PAGE, READING_PAGE, PUBLISHED_CONTRACT], ids=lambda page: page.name)
 def test_page_is_what_the_declarations_make_of_it(page):
     assert page.read_text(encoding="utf-8") == made_pages()[page], (
         f"{page.name} differs from include/tables.py; run: .venv/bin/python -m include.table_docs"
     )
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"), [("type", "INT"), ("may be null", True), ("meaning", "Clicks, without crawlers.")]
+)
+def test_a_published_column_changes_only_with_the_version(attribute, value):
+    written = PUBLISHED_CONTRACT.read_text(encoding="utf-8")
+    changed = contract()
+    table = changed["tables"]["published_clicks_by_url_daily"]
+    table["columns"]["click_count"] = table["columns"]["click_count"] | {attribute: value}
+    with pytest.raises(ClickmillError, match=r"published_clicks_by_url_daily has changed.*Raise PUBLISHED_VERSION"):
+        renewed(written, changed)
+    changed["version"] += 1
+    assert json.loads(renewed(written, changed)) == changed
+
+
+def test_a_published_table_goes_only_with_the_version():
+    changed = contract()
+    del changed["tables"]["published_clicks_by_country_daily"]
+    with pytest.raises(ClickmillError, match="published_clicks_by_country_daily has changed"):
+        renewed(PUBLISHED_CONTRACT.read_text(encoding="utf-8"), changed)
 
 
 def test_every_table_column_and_reason_is_described_with_its_comment():

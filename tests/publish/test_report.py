@@ -314,11 +314,27 @@ def test_bars_are_as_high_as_their_counts() -> None:
     assert less_people == pytest.approx(2 * of_crawlers, abs=0.2)
 
 
+@pytest.mark.parametrize(
+    ("hours", "grain", "name", "bars"),
+    [(14 * 24, "hour", "2026-03-14T23", 336), (15 * 24, "day", "2026-03-15", 15), (121 * 24, "week", "2026-W27", 19)],
+)
+def test_a_bar_is_an_hour_a_day_or_a_week_by_the_span(hours: int, grain: str, name: str, bars: int) -> None:
+    first = datetime(2026, 3, 1, tzinfo=UTC)
+    every = [HourOfClicks(f"{first + timedelta(hours=n):%Y-%m-%dT%H}", 3, 1) for n in range(hours)]
+    page = Page(render_report(some_data(hours=every)))
+    rows = page.tables[f"Clicks per {grain}, newest first"][1:]
+    assert (rows[0][0], len(rows)) == (name, bars)
+    assert sum(int(row[1].replace(",", "")) for row in rows) == 3 * hours
+    assert page.charts("wide")
+
+
 def test_a_stray_old_hour_does_not_make_an_endless_chart() -> None:
     hours = [HourOfClicks("2019-01-01T00", 1, 0), HourOfClicks("2026-03-01T05", 3_233, 234)]
     page = Page(render_report(some_data(hours=hours)))
-    assert len(page.tables["Clicks per hour, newest first"]) == 1 + MAX_CHART_HOURS
-    assert "1 older hour before 2026-01-29T06 is counted but not drawn." in page.text
+    weeks = page.tables["Clicks per week, newest first"]
+    assert len(weeks) == 1 + 1 + MAX_CHART_HOURS // (7 * 24)
+    assert weeks[1][:3] == ["2026-W09", "3,233", "234"]
+    assert f"1 older hour before {weeks[-1][0]} is counted but not drawn." in page.text
     assert "234 of 3,234" in page.text
 
 

@@ -41,11 +41,16 @@ COUNTED = {
     "click_date": "2026-03-01", "click_hour": 5, "clicks": 9, "rows": 3, "keys": 3, "smallest_count": 2,
     "largest_count": 4, "rows_hash": 7, "counted_micros": 10,
 }  # fmt: skip
+DAY = {
+    "time_zone": "UTC", "day": "2026-03-01", "keys_that_differ": 0, "hour_clicks": 9, "day_clicks": 9,
+    "hours_counted_micros": 10, "day_counted_micros": 11,
+}  # fmt: skip
 FACTS: dict[str, list[Any]] = {
     "accounting": [ACCOUNT], "clicks": [CLICKS], "quarantined": [QUARANTINED], "duplicates": [], "unfinished": [],
     "duplicate_ids": [], "files": [],
     "other_types": [], "publications": [{"hour": "2026-03-01T05", "published_micros": 11}],
     "by_url": [COUNTED], "by_country": [COUNTED], "published_by_url": [COUNTED], "published_by_country": [COUNTED],
+    "days_by_url": [DAY], "days_by_country": [DAY],
 }  # fmt: skip
 LAYOUTS = {
     key: (table, Layout("4", PARTITIONER, str(table.key_type)))

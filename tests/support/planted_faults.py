@@ -34,6 +34,7 @@ from include.tables import (
     QUARANTINED_CLICKS,
     Table,
 )
+from tests.support.day_faults import DAY_FAULTS
 from tests.support.fault import Fault, Lines
 from tests.support.history_faults import HISTORY_FAULTS
 from tests.support.live_faults import LIVE_FAULTS
@@ -678,7 +679,14 @@ TABLE_WIDE = [
     ],
 ]
 
-FAULTS = [*LANDED, *PLANTED, *(fault for faults in TABLE_WIDE for fault in faults), *HISTORY_FAULTS, *LIVE_FAULTS]
+FAULTS = [
+    *LANDED,
+    *PLANTED,
+    *(fault for faults in TABLE_WIDE for fault in faults),
+    *DAY_FAULTS,
+    *HISTORY_FAULTS,
+    *LIVE_FAULTS,
+]
 
 
 def all_checks() -> dict[str, tuple[str, Check]]:

@@ -1,0 +1,77 @@
+"""Daily tables: the days that have given hours are computed again from the hourly tables, and replaced whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from include.counting import count_table
+from include.days import Day, days_of, days_predicate, hours_of
+from include.log_hours import Hour
+from include.stored_rows import ARROW_TYPES
+from include.tables import Table, daily_table
+from spark_jobs.aggregate.day_counts import counts_per_day
+from spark_jobs.engine.steps import at_once, step
+from spark_jobs.lake.data_files import may_have_click_hours
+from spark_jobs.lake.lake import Lake
+
+#: A month of days, of one time zone, is one query for each table.
+MOST_DAYS = 31
+
+
+def count_days(lake: Lake, hours: Iterable[Hour]) -> None:
+    """Compute the days of these click hours, in all configured time zones and per each key. Hold the lake's lock.
+
+    A file of an hour that is lost does not stop the others: the suite ``layout`` finds it.
+    """
+    said = {"counted_at": datetime.now(UTC)}
+    for days in in_parts(days_of(lake.settings.pipeline.time_zones, hours)):
+        of_days = dict.fromkeys(days, said)
+        tables = [count_table(key) for key in lake.settings.pipeline.counts]
+        at_once(lake.spark, *(partial(replace_days, lake, table, of_days, leave_out_lost=True) for table in tables))
+
+
+def in_parts(days: Sequence[Day]) -> Iterator[Sequence[Day]]:
+    """The days, so many at a time that their rows fit into memory."""
+    return (days[first : first + MOST_DAYS] for first in range(0, len(days), MOST_DAYS))
+
+
+def replace_days(
+    lake: Lake, hourly: Table, days: Mapping[Day, Mapping[str, Any]], *, leave_out_lost: bool = False
+) -> pa.Table:
+    """Compute these days of the daily table that follows from the hourly one, in one query; returns their rows.
+
+    ``days`` gives, of each day, what the daily table says of it beside the counts.
+    """
+    daily, key = daily_table(hourly), hourly.key[-1]
+    said = {column.name: column.type for column in daily.columns if column.name in next(iter(days.values()))}
+    choice = may_have_click_hours(hourly, hours_of(days))
+    counts = lake.read_files(hourly, choice, leave_out_lost=leave_out_lost)
+    rows = counts_per_day(counts, hours_frame(lake, days, said), key).select(*daily.column_names)
+    with step(lake.spark, f"count {daily.name}"):
+        computed = rows.toArrow()
+    # By delta-rs, in a tenth of a second: Spark's commit takes one, as long as all else here.
+    lake.replace_rows(daily, computed, days_predicate(days))
+    return computed
+
+
+def hours_frame(lake: Lake, days: Mapping[Day, Mapping[str, Any]], said: Mapping[str, str] | None = None) -> DataFrame:
+    """One row per hour of each day: ``click_date`` and ``click_hour``, UTC, ``time_zone`` and ``day``, its date there.
+
+    Of what is said of the days, those with a type in ``said`` are further columns. There is one day at least.
+    """
+    said = said or {}
+    types = {"click_date": "DATE", "click_hour": "INT", "time_zone": "STRING", "day": "DATE", **said}
+    rows = [
+        (hour.day, hour.hour, day.time_zone, day.date, *(of_day[name] for name in said))
+        for day, of_day in days.items()
+        for hour in day.hours
+    ]
+    columns = zip(types.items(), zip(*rows, strict=True), strict=True)
+    arrays = {name: pa.array(values, ARROW_TYPES[type_]) for (name, type_), values in columns}
+    return lake.spark.createDataFrame(pa.table(arrays))

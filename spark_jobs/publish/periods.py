@@ -1,0 +1,172 @@
+"""The published clicks of hours, days, ISO weeks and months, their visitors united from the sketches, not added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from include.days import Day, Grain, days_in, first_day, name_of
+from include.errors import UsageError
+from include.log_hours import Hour
+from include.settings import Settings
+from include.tables import (
+    PUBLISHED_CLICKS_BY_COUNTRY_DAILY,
+    PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
+    PUBLISHED_CLICKS_BY_URL_DAILY,
+    PUBLISHED_CLICKS_BY_URL_HOURLY,
+    Table,
+)
+from spark_jobs.engine.steps import step
+from spark_jobs.lake.data_files import has_days, may_have_click_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.report import KeyCount
+
+MOST_PERIODS = 31
+MOST_KEYS = 10
+
+
+@dataclass(frozen=True)
+class Period:
+    """The published clicks of one hour, day, week or month of a time zone; a visitor of several days is one.
+
+    ``hours_present`` and ``is_final`` are as in the published daily tables: a day that has no clicks at all is not in
+    them, and is not there. Of an hour both say that it is published.
+    """
+
+    name: str
+    click_count: int
+    bot_click_count: int
+    visitor_count: int
+    hours_present: int
+    hours: int
+    is_final: bool
+
+
+@dataclass(frozen=True)
+class Periods:
+    """Newest last, at most ``MOST_PERIODS``; the busiest keys of the newest, at most ``MOST_KEYS``."""
+
+    grain: Grain
+    time_zone: str
+    periods: list[Period]
+    urls: list[KeyCount]
+    countries: list[KeyCount]
+
+
+def read_periods(lake: Lake, grain: Grain, time_zone: str) -> Periods:
+    """The newest periods that have published clicks; the time zone is one whose days are counted."""
+    return _hours(lake, time_zone) if grain == "hour" else _days(lake, grain, time_zone)
+
+
+def require_counted(settings: Settings, time_zone: str | None) -> str:
+    """The time zone; without one, the first of those whose days are counted.
+
+    Raises:
+        UsageError: if days of this time zone are not counted.
+    """
+    configured = settings.pipeline.time_zones
+    if time_zone and time_zone not in configured:
+        raise UsageError(
+            f"time zone {time_zone!r}: its days are not counted; expected one of {', '.join(configured)}, the "
+            f"time_zones of {settings.pipeline_file}"
+        )
+    return time_zone or configured[0]
+
+
+def _days(lake: Lake, grain: Grain, time_zone: str) -> Periods:
+    countries, urls = PUBLISHED_CLICKS_BY_COUNTRY_DAILY, PUBLISHED_CLICKS_BY_URL_DAILY
+    files = lake.data_files(countries, pc.field("partition.time_zone") == time_zone)
+    firsts = sorted({first_day(file.partition["click_date"], grain) for file in files})[-MOST_PERIODS:]
+    days = {first: [Day(time_zone, first + timedelta(n)) for n in range(days_in(first, grain))] for first in firsts}
+    newest = days[firsts[-1]] if firsts else []
+    first = _first_day_column(grain)
+    rows = lake.read_files(countries, has_days(day for of in days.values() for day in of))
+    # A day's rows all say the same of it.
+    by_day = rows.groupBy(first.alias("first"), "click_date").agg(
+        *_counts(), F.any_value("hours_present").alias("hours_present"), F.any_value("is_final").alias("is_final")
+    )
+    by_period = by_day.groupBy("first").agg(
+        *_counts(),
+        F.sum("hours_present").alias("hours_present"),
+        F.count_if("is_final").alias("final_days"),
+    )
+    with step(lake.spark, f"read clicks by {grain}"):
+        found = by_period.withColumn("visitors", _visitors()).orderBy("first").collect()
+    return Periods(
+        grain,
+        time_zone,
+        [
+            Period(
+                name_of(row["first"], grain),
+                row["click_count"],
+                row["bot_click_count"],
+                row["visitors"],
+                row["hours_present"],
+                sum(len(day.hours) for day in days[row["first"]]),
+                row["final_days"] == len(days[row["first"]]),
+            )
+            for row in found
+        ],
+        *(_busiest(lake.read_files(table, has_days(newest)), table) for table in (urls, countries)),
+    )
+
+
+def _hours(lake: Lake, time_zone: str) -> Periods:
+    countries, urls = PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
+    files = lake.data_files(countries)
+    hours = sorted({Hour.of(file.partition["click_date"], file.partition["click_hour"]) for file in files})
+    shown = hours[-MOST_PERIODS:]
+    rows = lake.read_files(countries, may_have_click_hours(countries, shown))
+    with step(lake.spark, "read clicks by hour"):
+        by_hour = rows.groupBy("click_date", "click_hour").agg(*_counts())
+        found = by_hour.withColumn("visitors", _visitors()).orderBy("click_date", "click_hour").collect()
+    zone = ZoneInfo(time_zone)
+    return Periods(
+        "hour",
+        time_zone,
+        [
+            Period(
+                f"{Hour.of(row['click_date'], row['click_hour']).start.astimezone(zone):%Y-%m-%dT%H%z}",
+                row["click_count"],
+                row["bot_click_count"],
+                row["visitors"],
+                hours_present=1,
+                hours=1,
+                is_final=True,
+            )
+            for row in found
+        ],
+        *(
+            _busiest(lake.read_files(table, may_have_click_hours(table, shown[-1:])), table)
+            for table in (urls, countries)
+        ),
+    )
+
+
+def _first_day_column(grain: Grain) -> Column:
+    return F.col("click_date") if grain == "day" else F.trunc("click_date", grain)
+
+
+def _counts() -> Sequence[Column]:
+    return (
+        F.sum("click_count").alias("click_count"),
+        F.sum("bot_click_count").alias("bot_click_count"),
+        F.hll_union_agg("visitor_sketch").alias("visitor_sketch"),
+    )
+
+
+def _visitors() -> Column:
+    return F.hll_sketch_estimate("visitor_sketch")
+
+
+def _busiest(rows: DataFrame, table: Table) -> list[KeyCount]:
+    key = table.key[-1]
+    busiest = rows.groupBy(key).agg(*_counts()).orderBy(F.desc("click_count"), key).limit(MOST_KEYS)
+    found = busiest.withColumn("visitors", _visitors()).collect()
+    return [KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitors"]) for row in found]

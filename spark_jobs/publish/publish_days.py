@@ -1,0 +1,73 @@
+"""Publish days: sums of the published hours, and whether all hours of a day are there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow.compute as pc
+
+from include.days import Day, days_of, hours_of
+from include.holds import PUBLISHED as SAID_PUBLISHED
+from include.holds import PUBLISHED_ANYWAY, ClickHourState
+from include.log_hours import Hour
+from include.tables import PUBLISHED, PUBLISHED_CLICKS_BY_URL_HOURLY, Table
+from spark_jobs.aggregate.days import in_parts, replace_days
+from spark_jobs.engine.steps import at_once
+from spark_jobs.ingest.touched_hours import log_hours_around
+from spark_jobs.lake.data_files import may_have_click_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.exports import export_day, exported_columns
+from spark_jobs.quality.held_hours import click_hour_states
+
+_BY_URL = PUBLISHED_CLICKS_BY_URL_HOURLY
+
+
+def publish_days(lake: Lake, hours: Iterable[Hour]) -> None:
+    """Compute the published days of these hours again, also of hours that are not published: that shows there.
+
+    Hold the lake's lock from what changed these hours on.
+    """
+    for days in in_parts(days_of(lake.settings.pipeline.time_zones, hours)):
+        publish = partial(_publish, lake, presence_of(lake, days))
+        at_once(lake.spark, *(partial(publish, *tables) for tables in PUBLISHED.items()))
+
+
+def _publish(lake: Lake, days: Mapping[Day, Mapping[str, Any]], hourly: Table, daily: Table) -> None:
+    rows = replace_days(lake, hourly, days).select(exported_columns(daily))
+    for day in days:
+        of_day = (pc.field("time_zone") == day.time_zone) & (pc.field("click_date") == day.date)
+        export_day(rows.filter(of_day), lake.settings.reports / "exports", daily, day)
+
+
+def presence_of(lake: Lake, days: Collection[Day]) -> dict[Day, dict[str, Any]]:
+    """Of each day ``hours_in_day``, ``hours_present`` and ``is_final``, as the published daily tables have them."""
+    hours = hours_of(days)
+    around = log_hours_around(lake, hours)
+    states = click_hour_states(lake, {hour: around.touching[hour] for hour in hours if hour in around.touching})
+    files = lake.data_files(_BY_URL, may_have_click_hours(_BY_URL, hours))
+    published = {Hour.of(file.partition["click_date"], file.partition["click_hour"]) for file in files}
+    missing = {hour for hour, state in states.items() if not _is_published(state, hour in published)}
+    sources: dict[Hour, set[str]] = {}
+    for log_hour in around.there:
+        source, hour = log_hour.split()
+        sources.setdefault(Hour.parse(hour), set()).add(source)
+    return {day: _presence(day, sources, missing) for day in days}
+
+
+def _is_published(state: ClickHourState, is_in_table: bool) -> bool:
+    """Whether what is published of a click hour is what is to be, as far as is known."""
+    if state.event is None or state.waits_for or state.is_held:
+        return False
+    if state.is_dropped:
+        return is_in_table
+    return state.event.outcome in (SAID_PUBLISHED, PUBLISHED_ANYWAY) and state.event.at > state.changed_at
+
+
+def _presence(day: Day, sources: Mapping[Hour, set[str]], missing: Collection[Hour]) -> dict[str, Any]:
+    """``sources`` are those that each log hour is there of, ``missing`` the click hours that are not published."""
+    of_day = set().union(*(sources.get(hour, ()) for hour in day.hours))
+    present = sum(bool(of_day) and hour not in missing and sources.get(hour, set()) >= of_day for hour in day.hours)
+    in_day = len(day.hours)
+    return {"hours_in_day": in_day, "hours_present": present, "is_final": present == in_day}
