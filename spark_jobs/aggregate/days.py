@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -20,8 +21,9 @@ from spark_jobs.engine.steps import at_once, step
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 
-#: A month of days, of one time zone, is one query for each table.
-MOST_DAYS = 31
+#: Of the hours' files, so many bytes at a time: the days' rows pass through this process. A month of a small site is
+#: one query for each table; a day is never split.
+MOST_BYTES = 256 << 20
 
 
 def count_days(lake: Lake, hours: Iterable[Hour]) -> None:
@@ -30,15 +32,29 @@ def count_days(lake: Lake, hours: Iterable[Hour]) -> None:
     A file of an hour that is lost does not stop the others: the suite ``layout`` finds it.
     """
     said = {"counted_at": datetime.now(UTC)}
-    for days in in_parts(days_of(lake.settings.pipeline.time_zones, hours)):
+    tables = [count_table(key) for key in lake.settings.pipeline.counts]
+    for days in in_parts(lake, tables, days_of(lake.settings.pipeline.time_zones, hours)):
         of_days = dict.fromkeys(days, said)
-        tables = [count_table(key) for key in lake.settings.pipeline.counts]
         at_once(lake.spark, *(partial(replace_days, lake, table, of_days, leave_out_lost=True) for table in tables))
 
 
-def in_parts(days: Sequence[Day]) -> Iterator[Sequence[Day]]:
-    """The days, so many at a time that their rows fit into memory."""
-    return (days[first : first + MOST_DAYS] for first in range(0, len(days), MOST_DAYS))
+def in_parts(lake: Lake, hourly: Iterable[Table], days: Sequence[Day]) -> Iterator[list[Day]]:
+    """The days, in order, so many at a time that their rows fit into memory."""
+    sizes: Counter[Hour] = Counter()
+    for table in hourly:
+        for file in lake.data_files(table, may_have_click_hours(table, hours_of(days))):
+            sizes[Hour.of(file.partition["click_date"], file.partition["click_hour"])] += file.size
+    part: list[Day] = []
+    size = 0
+    for day in days:
+        of_day = sum(sizes[hour] for hour in day.hours)
+        if part and size + of_day > MOST_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(day)
+        size += of_day
+    if part:
+        yield part
 
 
 def replace_days(

@@ -29,7 +29,7 @@ def publish_days(lake: Lake, hours: Iterable[Hour]) -> None:
 
     Hold the lake's lock from what changed these hours on.
     """
-    for days in in_parts(days_of(lake.settings.pipeline.time_zones, hours)):
+    for days in in_parts(lake, PUBLISHED, days_of(lake.settings.pipeline.time_zones, hours)):
         publish = partial(_publish, lake, presence_of(lake, days))
         at_once(lake.spark, *(partial(publish, *tables) for tables in PUBLISHED.items()))
 

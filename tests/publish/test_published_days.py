@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from include.days import days_of
 from include.errors import QualityError
-from include.log_hours import Hour
-from include.tables import PUBLISHED_CLICKS_BY_COUNTRY_DAILY, PUBLISHED_CLICKS_BY_URL_DAILY
+from include.log_hours import Hour, HourRange
+from include.tables import PUBLISHED, PUBLISHED_CLICKS_BY_COUNTRY_DAILY, PUBLISHED_CLICKS_BY_URL_DAILY
 from spark_jobs import decide_held
+from spark_jobs.aggregate import days
+from spark_jobs.lake.lake import Lake
 from tests.support.killed_runs import Killed, after_each_commit
 from tests.support.temporary_lake import TemporaryLake, click
 
@@ -93,6 +96,18 @@ def test_a_late_click_changes_its_day_and_not_the_one_in_which_it_landed(lake: T
         lake.run(job, END)
     assert presence(lake) == (8, 24, True)
     assert presence(lake, "2026-03-02") == (2, 1, False)
+
+
+def test_days_whose_files_are_large_are_computed_one_after_the_other(
+    lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = days_of(["UTC", "Europe/Berlin"], HourRange(Hour.parse(DAY), Hour.parse(NEXT)))
+    tables = list(PUBLISHED)
+    assert list(days.in_parts(Lake(lake.spark, lake.settings), tables, hours)) == [hours]
+    monkeypatch.setattr(days, "MOST_BYTES", 1)
+    assert list(days.in_parts(Lake(lake.spark, lake.settings), tables, hours)) == [[day] for day in hours]
+    lake.run("publish", DAY, NEXT)
+    assert (presence(lake), presence(lake, "2026-03-02")) == ((8, 24, True), (2, 1, False))
 
 
 def test_a_publish_killed_between_hours_and_days_is_put_right_by_the_retry(lake: TemporaryLake) -> None:
