@@ -30,7 +30,7 @@ def is_landed(params: Mapping[str, Any], partition_key: str | None) -> bool:
     """Whether all log hours of the run are closed, or read by their stream, or past their grace time."""
     settings = Settings.from_environment()
     now = datetime.now(UTC)
-    with _final_errors():
+    with final_errors():
         arguments = arguments_of_run(params, partition_key)
         sources = choose_sources(settings, arguments.source)
     waiting = [
@@ -59,9 +59,9 @@ def run_job(job: str, params: Mapping[str, Any], partition_key: str | None, spar
     module = import_module(f"spark_jobs.{job}")
     settings = Settings.from_environment()
     import_module("spark_jobs.engine.session").configure(spark)
-    with _final_errors():
+    with final_errors():
         lines = module.run(spark, settings, arguments_of_run(params, partition_key), **options)
-    _log_lines(lines, settings)
+    log_lines(lines, settings)
 
 
 def streamed_sources(name: str) -> list[str]:
@@ -71,7 +71,7 @@ def streamed_sources(name: str) -> list[str]:
         AirflowFailException: if the named source is not there, or not streamed.
     """
     settings = Settings.from_environment()
-    with _final_errors():
+    with final_errors():
         if name == "all":
             sources = load_sources(settings).values()
             return [source.name for source in sources if source.stream is not None and source.scheduled]
@@ -91,7 +91,7 @@ def stream(name: str, spark: Any) -> None:
 
     settings = Settings.from_environment()
     try:
-        with _final_errors():
+        with final_errors():
             (source,) = choose_sources(settings, name)
             if stream_of(source).run == "supervised":
                 log.info(import_module("spark_jobs.stream.supervision").supervise(settings, name))
@@ -134,14 +134,14 @@ def publish(
     publish_clicks = import_module("spark_jobs.publish_clicks")
     settings = Settings.from_environment()
     import_module("spark_jobs.engine.session").configure(spark)
-    with _final_errors():
+    with final_errors():
         published = publish_clicks.publish(spark, settings, arguments_of_run(params, partition_key))
-    _log_lines(published.lines, settings)
+    log_lines(published.lines, settings)
     # What is being counted or checked anew is asked about by the run that does so.
-    return [_question(state) for state in published.held if state.waits_for is None]
+    return [question(state) for state in published.held if state.waits_for is None and state.staged_by is None]
 
 
-def _question(state: ClickHourState, note: str = "") -> dict[str, Any]:
+def question(state: ClickHourState, note: str = "") -> dict[str, Any]:
     """The run of held_hours that asks about a hold, and about these very counts."""
     assert state.event is not None
     reasons = [failure.said for failure in state.failures]
@@ -168,25 +168,26 @@ def decide(params: Mapping[str, Any], answer: Mapping[str, Any], spark: Any) -> 
     import_module("spark_jobs.engine.session").configure(spark)
     by, because = answer["responded_by_user"]["name"], (answer["params_input"] or {}).get("reason") or ""
     try:
-        with _final_errors():
+        with final_errors():
             decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because, params["counts"])
-            _log_lines(decide_held.run(spark, settings, decision), settings)
+            log_lines(decide_held.run(spark, settings, decision), settings)
     except NotHeldError as error:
         raise AirflowSkipException(f"nothing to decide: {error}") from error
     except OtherCountsError as error:
         log.error(error)
-        return [_question(error.state, f"The answer of {by}, {chosen!r}, was not carried out: {error}.")]
+        return [question(error.state, f"The answer of {by}, {chosen!r}, was not carried out: {error}.")]
     return []
 
 
-def _log_lines(lines: list[str], settings: Settings) -> None:
+def log_lines(lines: list[str], settings: Settings) -> None:
+    """Say what a job did, and where the report is."""
     for line in lines:
         log.info(line)
     log.info("report: %s", (settings.reports / "report.html").as_uri())
 
 
 @contextmanager
-def _final_errors() -> Iterator[None]:
+def final_errors() -> Iterator[None]:
     """Let Airflow not try again what trying again cannot mend."""
     from airflow.sdk.exceptions import AirflowFailException
 

@@ -115,8 +115,25 @@ def touched_click_hours(
 
 def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[str, datetime]:
     """The log hours that touch a click hour, such as ``web 2026-03-01T06``, each with the moment it was ingested."""
-    rows = _accounting_around(lake, [click_hour])
-    return _touching(rows, UnfinishedIngests.of(lake)).get(click_hour, {})
+    return log_hours_around(lake, [click_hour]).touching.get(click_hour, {})
+
+
+@dataclass(frozen=True)
+class LogHours:
+    """The log hours around click hours, of all sources.
+
+    ``ingested`` are those that have been, to the end, such as ``web 2026-03-01T06``; ``touching`` has, of each click
+    hour, those that touch it, with the moment of their ingest.
+    """
+
+    ingested: frozenset[str]
+    touching: dict[Hour, dict[str, datetime]]
+
+
+def log_hours_around(lake: Lake, click_hours: Iterable[Hour]) -> LogHours:
+    """The log hours around these click hours; ``touching`` is complete for these."""
+    rows, unfinished = _accounting_around(lake, click_hours), UnfinishedIngests.of(lake)
+    return LogHours(frozenset(rows.keys() - unfinished.to_ingest.keys()), _touching(rows, unfinished))
 
 
 @dataclass(frozen=True)

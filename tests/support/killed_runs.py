@@ -15,7 +15,7 @@ from include.tables import Table
 #: The methods of ``Lake`` that change rows, in one commit each. What makes, completes or compacts a table is none.
 _COMMITTING = ("replace", "replace_all", "append", "append_rows", "replace_rows", "merge_click_hours")
 #: Who does several commits at the same time.
-_AT_ONCE = ("spark_jobs.ingest.source_ingest", "spark_jobs.publish.publish_hours")
+_AT_ONCE = ("spark_jobs.ingest.source_ingest", "spark_jobs.publish.publish_hours", "spark_jobs.backfill.undo")
 
 
 class Killed(BaseException):
