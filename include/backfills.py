@@ -5,16 +5,19 @@ A staged backfill keeps the click hours that it counts from being published, by 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from deltalake import DeltaTable
 
 from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
 from include.stored_rows import read_rows
-from include.tables import BACKFILLS
+from include.tables import AGGREGATES, BACKFILLS
 
 BEGUN, CHUNK_DONE, PUBLISHING, FINISHED = "begun", "chunk_done", "publishing", "finished"
 COMPARED, APPROVED, SWAPPING, SWAPPED, DROPPED = "compared", "approved", "swapping", "swapped", "dropped"
@@ -31,6 +34,10 @@ NEXT_STEP = {
     "undoing": "Being undone: the same undo_backfill again does the rest.",
     "undone": "Land the right files, and backfill the hours again: clicks has what this backfill ingested.",
 }
+#: How long Delta keeps a table's log at least, unless the table says otherwise.
+#: Source: https://docs.delta.io/latest/table-properties.html, delta.logRetentionDuration
+LOG_RETENTION = timedelta(days=30)
+_INTERVAL = re.compile(r"^interval (\d+) (hour|day|week)s?$")
 #: Work goes on over its hours, or a decision is open.
 OPEN_STATES = frozenset({"running", "waiting", "swapping", "undoing"})
 
@@ -150,6 +157,26 @@ def backfills_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Backfill]:
 def read_backfills(lake: Path) -> dict[str, Backfill]:
     """The backfills of a lake, by id, oldest first."""
     return backfills_of(read_rows(lake, BACKFILLS, BACKFILLS.column_names, []))
+
+
+def undo_until(lake: Path, backfill: Backfill) -> datetime | None:
+    """Until when, at least, a backfill can be undone if nobody runs VACUUM; None if it has published nothing."""
+    if not backfill.published:
+        return None
+    return min(of.first_at for of in backfill.published.values()) + history_kept(lake)
+
+
+def history_kept(lake: Path) -> timedelta:
+    """How long at least the published tables of a lake keep their log; Delta's own time if it is not in whole units."""
+    return min(_log_retention(lake / table.name) for table in AGGREGATES.values())
+
+
+def _log_retention(table: Path) -> timedelta:
+    if not DeltaTable.is_deltatable(str(table)):
+        return LOG_RETENTION
+    stated = DeltaTable(table).metadata().configuration.get("delta.logRetentionDuration", "")
+    found = _INTERVAL.match(stated.lower())
+    return timedelta(**{f"{found[2]}s": int(found[1])}) if found else LOG_RETENTION
 
 
 def staging_of(backfills: Iterable[Backfill], log_hours: Iterable[str]) -> Backfill | None:

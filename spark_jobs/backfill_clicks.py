@@ -11,16 +11,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from include.backfills import Backfill
 from include.errors import ClickmillError, QualityError
+from include.holds import ClickHourState
 from include.job_arguments import LOG_HOURS_EPILOG, JobArguments, OneLineParser, exit_with
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.backfill.chunks import end_chunks, require_done, run_chunk
+from spark_jobs.backfill.compare import staged_states
 from spark_jobs.backfill.comparison_page import as_lines, write_comparison
 from spark_jobs.backfill.plan import Plan, Request, make_plan
 from spark_jobs.backfill.record import begin, find_backfill
@@ -28,6 +31,7 @@ from spark_jobs.backfill.shown_plan import as_duration, print_plan
 from spark_jobs.engine.session import spark_session
 from spark_jobs.engine.terminal import print_line
 from spark_jobs.lake.lake import Lake
+from spark_jobs.quality.held_hours import hold_failing, new_run_id
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,16 @@ def end(spark: SparkSession, settings: Settings, backfill_id: str) -> Ended:
         return Ended(backfill, [f"{backfill.described} is {backfill.state}. {backfill.next_step}"])
     backfill, comparison, page = write_comparison(lake, settings, backfill)
     return Ended(backfill, [*as_lines(comparison), f"comparison: {page}"])
+
+
+def held(spark: SparkSession, settings: Settings, backfill_id: str) -> list[ClickHourState]:
+    """The click hours of a backfill that are held, and about which a person is to be asked."""
+    lake = Lake(spark, settings)
+    with lake.locked():
+        states = staged_states(lake, find_backfill(lake, backfill_id))
+        # Said again if validate_clicks was killed before it could say so.
+        states |= hold_failing(lake, new_run_id(datetime.now(UTC)), states.values())
+    return [state for state in states.values() if state.is_held and not (state.waits_for or state.staged_by)]
 
 
 def run(spark: SparkSession, settings: Settings, request: Request, because: str, console: Console) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
-from include.errors import NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
+from include.errors import DecidedAlreadyError, NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
 from include.holds import ClickHourState, OtherCountsError, approval_run_id
 from include.job_arguments import arguments_of_run
 from include.landing import is_ready
@@ -193,5 +193,5 @@ def final_errors() -> Iterator[None]:
 
     try:
         yield
-    except (UsageError, QualityError) as error:
+    except (UsageError, QualityError, DecidedAlreadyError) as error:
         raise AirflowFailException(str(error)) from error

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from include.backfills import APPROVED, DROPPED, SWAPPED, SWAPPING, Backfill
-from include.errors import ClickmillError, UsageError
+from include.errors import ClickmillError, DecidedAlreadyError, UsageError
 from include.holds import DROPPED as DROPPED_HOUR
 from include.holds import PUBLISHED, ClickHourState, event_row
 from include.log_hours import Hour
@@ -81,11 +81,16 @@ def decide(spark: SparkSession, settings: Settings, decision: BackfillDecision) 
 
     Raises:
         ComparedAgainError: if it is for other counts.
-        ClickmillError: if the backfill is not to be decided on.
+        DecidedAlreadyError: if there is nothing to decide any more.
+        ClickmillError: if there is nothing to decide yet.
     """
     lake = Lake(spark, settings)
     with lake.locked():
         backfill = find_backfill(lake, decision.backfill_id)
+        if not backfill.is_open and backfill.decisions and backfill.decisions[-1].event == _MADE[decision.decision]:
+            report = write_report(read_report_data(lake, settings), settings.reports)
+            said = f"{backfill.described}: {backfill.state}, as {backfill.decisions[-1].actor} had decided"
+            return [said, f"  report: {report}"]
         _require_open(backfill, decision.decision)
         if decision.decision == DROP:
             return _drop(lake, backfill, decision)
@@ -106,7 +111,7 @@ def _require_open(backfill: Backfill, decision: str) -> None:
     made = [one for one in backfill.decisions if one.event in _MADE.values()]
     if not backfill.is_open or backfill.state == "undoing":
         by = f" by {made[-1].actor}: {made[-1].because}" if made else ""
-        raise ClickmillError(f"{what} is {backfill.state}{by}; there is nothing to decide. {backfill.next_step}")
+        raise DecidedAlreadyError(f"{what} is {backfill.state}{by}; there is nothing to decide. {backfill.next_step}")
     if decision == DROP and backfill.state == "swapping":
         raise ClickmillError(
             f"{what} was approved by {made[-1].actor}, and some tables may have it; approve it again, which does the "

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from include.backfills import Backfill, chunked, read_backfills
+from include.backfills import Backfill, chunked, history_kept, read_backfills
 from include.errors import UsageError
 from include.landing import LandedHour, look_at
 from include.log_hours import Hour, HourRange, contiguous
@@ -67,7 +67,7 @@ class Plan:
     files than were ingested), ``missing`` (left out). Of the click hours in the range: ``published``, ``held``.
     ``outside`` are click hours that are not in the range, and are counted again too, as far as is known now. ``chunks``
     are those to run. ``seconds`` is how long they take, None if nothing has been measured. ``blocks`` says what must be
-    done before.
+    done before. ``undo_days`` is how long it can be undone.
     """
 
     request: Request
@@ -84,6 +84,7 @@ class Plan:
     measured_chunks: int
     seconds: float | None
     blocks: tuple[str, ...]
+    undo_days: float
 
     @property
     def size_bytes(self) -> int:
@@ -121,6 +122,7 @@ def make_plan(lake: Lake, settings: Settings, request: Request) -> Plan:
         measured_chunks=len(measured),
         seconds=estimated_seconds(measured, [(len(chunk.landed), chunk.size_bytes) for chunk in chunks]),
         blocks=tuple(_blocks(lake, source, request, accounts, landed, list(backfills.values()))),
+        undo_days=history_kept(settings.lake).total_seconds() / 86_400,
     )
 
 

@@ -31,7 +31,7 @@ def plan_rows(plan: Plan) -> list[tuple[str, str]]:
         ("click hours outside", f"{_hours(plan.outside)}{' that late clicks change' if plan.outside else ''}"),
         ("chunks to run", f"{len(plan.chunks)} of at most {request.chunk_hours} log hours"),
         ("estimated time", _estimate(plan)),
-        ("undo", "possible for 30 days, unless the tables say otherwise, or VACUUM is run"),
+        ("undo", f"possible for {plan.undo_days:.0f} days once published, unless somebody runs VACUUM"),
         *(("blocked", reason) for reason in plan.blocks),
     ]
 

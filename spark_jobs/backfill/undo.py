@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
 from functools import partial, reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,11 +23,6 @@ from spark_jobs.publish.publish_hours import replace_published
 from spark_jobs.publish.report import write_report
 from spark_jobs.publish.report_data import read_report_data
 from spark_jobs.quality.held_hours import click_hour_states
-
-#: How long Delta keeps the log of a table at least, unless the table says otherwise.
-#: Source: https://docs.delta.io/delta-batch/#table-properties, delta.logRetentionDuration
-_DEFAULT_LOG_RETENTION = timedelta(days=30)
-_INTERVAL = re.compile(r"^interval (\d+) (hour|day|week)s?$")
 
 #: Of one published table: click hours, and the version that it had before they were published; None: no table.
 Former = Mapping[int | None, Sequence[Hour]]
@@ -52,6 +45,11 @@ def undo(
     lake = Lake(spark, settings)
     with lake.locked():
         backfill = find_backfill(lake, backfill_id)
+        if backfill.state == "undone":
+            report = write_report(read_report_data(lake, settings), settings.reports)
+            (*_, last) = backfill.decisions
+            said = f"{backfill.described}: was undone by {last.actor} at {last.at:%Y-%m-%d %H:%M} UTC: {last.because}"
+            return [said, f"  report: {report}"]
         _require_undoable(backfill)
         hours = sorted(backfill.published)
         around = log_hours_around(lake, hours)
@@ -84,27 +82,8 @@ def undo(
     ]
 
 
-def undo_until(lake: Lake, first_at: datetime) -> datetime:
-    """Until when, at least, what was published at that moment can be undone, if nobody runs VACUUM.
-
-    The shortest time that one of the published tables keeps its log.
-    """
-    return first_at + min(_log_retention(lake, table) for table in AGGREGATES.values())
-
-
-def _log_retention(lake: Lake, table: Table) -> timedelta:
-    if not lake.exists(table):
-        return _DEFAULT_LOG_RETENTION
-    stated = TableVersion.newest(lake.path(table), table).properties.get("delta.logRetentionDuration", "")
-    found = _INTERVAL.match(stated.lower())
-    return timedelta(**{f"{found[2]}s": int(found[1])}) if found else _DEFAULT_LOG_RETENTION
-
-
 def _require_undoable(backfill: Backfill) -> None:
     what = backfill.described
-    if backfill.state == "undone":
-        (*_, last) = backfill.decisions
-        raise ClickmillError(f"{what} was undone by {last.actor} at {last.at:%Y-%m-%d %H:%M} UTC: {last.because}")
     if backfill.state in ("running", "waiting", "swapping"):
         raise ClickmillError(f"{what} is {backfill.state}, and cannot be undone yet. {backfill.next_step}")
     if not backfill.published:

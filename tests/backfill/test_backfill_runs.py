@@ -194,6 +194,7 @@ def test_staged_counts_reach_no_reader_until_a_person_approves_and_are_undone(la
     before = published(lake)
     assert "3 click hours published" in decision(lake, staged, "approve")[0]
     assert clicks(lake) == clicks(lake, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY) == {0: 4, 1: 7, 2: 6, 3: 4}
+    assert "published, as Ada had decided" in decision(lake, staged, "approve")[0]
     with pytest.raises(ClickmillError, match=r"is published by Ada: seen; there is nothing to decide"):
         decision(lake, staged, "drop")
 
@@ -203,8 +204,7 @@ def test_staged_counts_reach_no_reader_until_a_person_approves_and_are_undone(la
     lake.run("validate", hour(1), hour(4))
     lake.run("publish", hour(1), hour(4))
     assert published(lake) == before
-    with pytest.raises(ClickmillError, match=r"was undone by Ada at .*: wrong after all"):
-        undone(lake, staged)
+    assert "was undone by Ada at " in undone(lake, staged)[0]
     assert say_events(staged, lake) == [
         "begun", "chunk_done", "chunk_done", "compared", "compared", "approved", "publishing", "swapping", "swapping",
         "swapped", "undoing", "undone",
