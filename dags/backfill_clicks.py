@@ -115,17 +115,18 @@ with DAG(
     ask = HITLOperator(
         task_id="ask",
         subject="Backfill of {{ params.source }}, {{ params['from'] }} to {{ params['to'] }}, waits for approval",
-        # As code, since what was found may have a log's text in it.
+        # No text of a log is in it.
         body="""\
 {% for text in ti.xcom_pull(task_ids='end_backfill') %}
-    {{ text | replace('\\n', ' ') }}
+- {{ text }}
 {% endfor %}
 
-Old against new, hour by hour: **Data quality**, *Backfills*,
-{{ ti.xcom_pull(task_ids='plan_backfill', key='backfill_id') }}. Readers see what was published before until you decide.
+[Old against new, hour by hour]({{ ti.xcom_pull(task_ids='end_backfill', key='page') }}). Readers see what was
+published before until you decide.
 """,
         options=list(backfill.ANSWERS),
-        params={"reason": Param("", type="string", title="Reason", description="Why; kept on record. Needed.")},
+        # Not reason: Airflow would fill in that of the run.
+        params={backfill.WHY: Param("", type="string", title="Reason", description="Why; kept on record. Needed.")},
     )
     decide_backfill = PySparkOperator(task_id="decide_backfill", python_callable=decide, conn_id="spark_default")
     ask_again = TriggerDagRunOperator.partial(

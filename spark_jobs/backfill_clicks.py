@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -36,10 +37,11 @@ from spark_jobs.quality.held_hours import hold_failing, new_run_id
 
 @dataclass(frozen=True)
 class Ended:
-    """A backfill of which the chunks are done, and a few lines on it."""
+    """A backfill of which the chunks are done, a few lines on it, and its comparison; None if it has none."""
 
     backfill: Backfill
     lines: list[str]
+    page: Path | None = None
 
 
 def plan(spark: SparkSession, settings: Settings, request: Request) -> Plan:
@@ -78,7 +80,7 @@ def end(spark: SparkSession, settings: Settings, backfill_id: str) -> Ended:
     if backfill.state not in ("running", "waiting"):
         return Ended(backfill, [f"{backfill.described} is {backfill.state}. {backfill.next_step}"])
     backfill, comparison, page = write_comparison(lake, settings, backfill)
-    return Ended(backfill, [*as_lines(comparison), f"comparison: {page}"])
+    return Ended(backfill, as_lines(comparison), page)
 
 
 def held(spark: SparkSession, settings: Settings, backfill_id: str) -> list[ClickHourState]:
@@ -111,7 +113,7 @@ def run(spark: SparkSession, settings: Settings, request: Request, because: str,
         for failure in done.failures:
             print_line(console, f"  {failure}", style="red")
     ended = end(spark, settings, backfill.id)
-    for line in ended.lines:
+    for line in [*ended.lines, *([f"old against new: {ended.page}"] if ended.page else [])]:
         print_line(console, line)
     if ended.backfill.state in ("waiting", "swapping"):
         command = f"python -m spark_jobs.decide_backfill {backfill.id} --decision approve --by NAME --because TEXT"

@@ -14,8 +14,11 @@ from include.settings import Settings
 
 log = logging.getLogger("clickmill")
 
-#: The key under which plan_backfill leaves word of the backfill's id, and end_backfill of the counts compared.
-BACKFILL, COUNTS = "backfill_id", "counts"
+#: The keys under which plan_backfill leaves word of the backfill's id, and end_backfill of the counts compared, and
+#: of where the comparison is.
+BACKFILL, COUNTS, PAGE = "backfill_id", "counts", "page"
+#: The reason in an answer.
+WHY = "why"
 #: What can be answered, and the decision that it is.
 ANSWERS = {"Approve": "approve", "Drop": "drop"}
 
@@ -71,11 +74,16 @@ def end(spark: Any, task_instance: Any) -> list[str]:
     Raises:
         ClickmillError: if chunks are not done.
     """
+    from airflow.providers.common.compat.sdk import conf
+
     job, settings = _job(spark)
     ended = job.end(spark, settings, backfill_of(task_instance))
     for line in ended.lines:
         log.info(line)
     task_instance.xcom_push(key=COUNTS, value=ended.backfill.counts if ended.backfill.state == "waiting" else None)
+    airflow = conf.get("api", "base_url", fallback="/").rstrip("/")
+    page = f"{airflow}/plugin/data-quality/data-quality/backfills/{ended.backfill.id}"
+    task_instance.xcom_push(key=PAGE, value=page)
     return list(ended.lines)
 
 
@@ -96,7 +104,7 @@ def decide(params: Mapping[str, Any], task_instance: Any, spark: Any) -> list[di
     job = import_module("spark_jobs.backfill.decide")
     answer = task_instance.xcom_pull(task_ids="ask")
     (chosen,), by = answer["chosen_options"], answer["responded_by_user"]["name"]
-    because = (answer["params_input"] or {}).get("reason") or ""
+    because = (answer["params_input"] or {}).get(WHY) or ""
     counts = task_instance.xcom_pull(task_ids="end_backfill", key=COUNTS)
     try:
         with final_errors():

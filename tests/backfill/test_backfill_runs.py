@@ -16,6 +16,7 @@ from include.errors import ClickmillError, QualityError, UsageError
 from include.log_hours import Hour, HourRange
 from include.tables import (
     AGGREGATES,
+    BACKFILLS,
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
     PUBLISHED_CLICKS_BY_URL_HOURLY,
     QUALITY_RESULTS,
@@ -95,8 +96,6 @@ def exported(lake: TemporaryLake) -> list[str]:
 
 
 def say_events(backfill: Backfill, lake: TemporaryLake) -> list[str]:
-    from include.tables import BACKFILLS
-
     rows = sorted(lake.rows(BACKFILLS, without=()), key=lambda row: row["at"])
     return [row["event"] for row in rows if row["backfill_id"] == backfill.id]
 
@@ -165,6 +164,7 @@ def based(lake: TemporaryLake) -> Tables:
 STAGED = asked(1, 3, chunk=1, is_staged=True)
 
 
+@pytest.mark.path
 def test_staged_counts_reach_no_reader_until_a_person_approves_and_are_undone(lake: TemporaryLake) -> None:
     before = based(lake)
     staged = run(lake, STAGED)
@@ -265,16 +265,16 @@ def test_killed_anywhere_and_started_again_it_ends_the_same(make_lake: Callable[
         for name, rows in published(killed).items():
             assert rows in (before[name], after[name]), "a reader sees old and new rows in one table"
             # The marker comes after the table.
-            assert rows == after[name] or name not in swapped
+            assert rows == after[name] or name not in swapped or newest(killed).state == "undoing"
 
-    assert not through(lambda: run(killed, STAGED), (1, 3, 6, 9, None), unchanged)
+    assert not through(lambda: run(killed, STAGED), (1, 4, 9, None), unchanged)
     assert len(read_backfills(killed.settings.lake)) == 1
     staged = newest(killed)
     unchanged()
     assert through(lambda: decision(killed, staged, "approve"), range(1, 20), no_mix)
     assert published(killed) == after
     assert exported(killed) == exported(quiet)
-    assert through(lambda: undone(killed, staged), range(1, 20), lambda: None)
+    assert through(lambda: undone(killed, staged), range(1, 20), no_mix)
     assert published(killed) == before
     assert newest(killed).state == "undone"
 
