@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
@@ -14,6 +15,7 @@ from rich.console import Console
 from include.backfills import Backfill, UnknownBackfillError, read_backfills
 from include.errors import ClickmillError, QualityError, UsageError
 from include.log_hours import Hour, HourRange
+from include.sources import choose_sources
 from include.tables import (
     AGGREGATES,
     BACKFILLS,
@@ -22,6 +24,7 @@ from include.tables import (
     QUALITY_RESULTS,
     Table,
 )
+from include.unpublished import unpublished_hours
 from spark_jobs import backfill_clicks, decide_held
 from spark_jobs.backfill.decide import BackfillDecision, ComparedAgainError, decide
 from spark_jobs.backfill.plan import Plan, Request
@@ -178,6 +181,10 @@ def test_staged_counts_reach_no_reader_until_a_person_approves_and_are_undone(la
     assert by_url == {"http://shop.test/0": (6, 9), "http://shop.test/1": (3, 6), "http://shop.test/late": (0, 1)}
     page = (lake.settings.reports / "backfills" / f"{staged.id}.html").read_text(encoding="utf-8")
     assert "3 of 3 click hours would change" in page
+
+    (web,) = choose_sources(lake.settings, "web")
+    waiting = unpublished_hours(lake.settings, web, timedelta(days=2), datetime.now(UTC))
+    assert waiting == [], "a run of what is not published would count the staged hours again"
 
     # A run beside it publishes its own hour, and leaves the staged one alone, though it has counted it.
     land(lake, 3, 4, late=2)

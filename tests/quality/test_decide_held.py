@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from dags.tasks import launch
 from include.errors import NotHeldError, QualityError, UsageError
-from include.job_arguments import exit_with
+from include.job_arguments import JobArguments, exit_with
 from include.log_hours import Hour
 from spark_jobs import decide_held
 
@@ -141,14 +141,14 @@ def test_publishing_waits_for_a_judgement_good_or_bad(
         vars(module).update(functions)
         monkeypatch.setitem(sys.modules, f"spark_jobs.{name}", module)
     monkeypatch.setitem(sys.modules, "spark_jobs.engine.session", SimpleNamespace(configure=lambda spark: spark))  # type: ignore[arg-type]
-    task, params = FakeTask(), {"source": "web"}
+    task, arguments = FakeTask(), JobArguments.of("web", None, None, "2026-03-01T05")
     if raised is None:
-        launch.validate(params, "2026-03-01T05", None, task)
+        launch.validate(arguments, None, task)
     else:
         with pytest.raises((AirflowFailException, RuntimeError)):
-            launch.validate(params, "2026-03-01T05", None, task)
+            launch.validate(arguments, None, task)
     if judged:
-        assert launch.publish(params, "2026-03-01T05", None, task) == []
+        assert launch.publish(arguments, None, task) == []
     else:
         with pytest.raises(AirflowFailException, match="failed before it could judge"):
-            launch.publish(params, "2026-03-01T05", None, task)
+            launch.publish(arguments, None, task)

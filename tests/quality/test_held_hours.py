@@ -15,6 +15,7 @@ import pytest
 
 from dags.tasks import launch
 from include.errors import ClickmillError, NotHeldError, QualityError
+from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from include.settings import REPOSITORY, Settings
 from include.tables import PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
@@ -152,7 +153,7 @@ def test_a_person_publishes_anyway_these_counts_and_no_others(lake: TemporaryLak
 
 def question(lake: TemporaryLake, hour: str) -> dict[str, Any]:
     """The run of held_hours that the run of a log hour asks for: publish_clicks as its task runs it."""
-    (asked,) = launch.publish({"source": "web"}, hour, lake.spark, Judged())
+    (asked,) = launch.publish(JobArguments.of("web", None, None, hour), lake.spark, Judged())
     return asked
 
 
