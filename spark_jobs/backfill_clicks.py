@@ -26,6 +26,7 @@ from include.sources import choose_sources
 from spark_jobs.backfill.chunks import end_chunks, require_done, run_chunk
 from spark_jobs.backfill.compare import staged_states
 from spark_jobs.backfill.comparison_page import as_lines, write_comparison
+from spark_jobs.backfill.decide import swap
 from spark_jobs.backfill.plan import Plan, Request, make_plan
 from spark_jobs.backfill.record import begin, find_backfill
 from spark_jobs.backfill.shown_plan import as_duration, print_plan
@@ -68,6 +69,8 @@ def start(spark: SparkSession, settings: Settings, plan: Plan, *, because: str, 
 def end(spark: SparkSession, settings: Settings, backfill_id: str) -> Ended:
     """Once all chunks are done: compare a staged backfill, and say of another that it has ended.
 
+    One that was approved, and interrupted then, is published.
+
     Raises:
         ClickmillError: if some chunks are not done.
     """
@@ -77,6 +80,9 @@ def end(spark: SparkSession, settings: Settings, backfill_id: str) -> Ended:
         backfill = end_chunks(lake, settings, backfill)
         return Ended(backfill, [f"{backfill.described}: {backfill.state}", f"  {backfill.next_step}"])
     require_done(lake, settings, backfill)
+    if backfill.state == "swapping":
+        with lake.locked():
+            return Ended(find_backfill(lake, backfill_id), swap(lake, backfill, staged_states(lake, backfill)))
     if backfill.state not in ("running", "waiting"):
         return Ended(backfill, [f"{backfill.described} is {backfill.state}. {backfill.next_step}"])
     backfill, comparison, page = write_comparison(lake, settings, backfill)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -127,12 +128,12 @@ def _drop(lake: Lake, backfill: Backfill, decision: BackfillDecision) -> list[st
     """What was counted is not published, by anyone, until it is counted again."""
     by, because = decision.by.strip(), decision.because.strip()
     dropped: list[Hour] = []
-    # Of one that has ingested nothing yet, nothing is to be dropped.
-    if backfill.is_staged and (backfill.done or backfill.state == "waiting"):
-        states = staged_states(lake, backfill).values()
-        dropped = drop_counts(
-            lake, backfill, (state for state in states if state.changed_at > backfill.begun_at), by, because
-        )
+    if backfill.is_staged:
+        # None of its log hours may have been ingested yet, to the end: then nobody can publish what it counted.
+        with suppress(ClickmillError):
+            states = staged_states(lake, backfill).values()
+            changed = (state for state in states if state.changed_at > backfill.begun_at)
+            dropped = drop_counts(lake, backfill, changed, by, because)
     say(lake, backfill, DROPPED, actor=by, because=because)
     report = write_report(read_report_data(lake, lake.settings), lake.settings.reports)
     what = (

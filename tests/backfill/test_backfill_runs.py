@@ -239,6 +239,16 @@ def test_dropped_what_was_published_stays_until_the_right_files_come(lake: Tempo
     assert clicks(lake) == {0: 3, 1: 2, 2: 1, 3: 3}
 
 
+def test_given_up_in_its_first_chunk_it_leaves_nothing_to_be_published(lake: TemporaryLake) -> None:
+    before = based(lake)
+    begun = backfill_clicks.start(lake.spark, lake.settings, plan(lake, STAGED), because="")
+    for job in ("ingest", "aggregate", "validate"):
+        lake.run(job, hour(1))
+    decision(lake, begun, "drop")
+    lake.run("publish", hour(1))
+    assert published(lake) == before
+
+
 # Kills
 
 
@@ -272,13 +282,16 @@ def test_killed_anywhere_and_started_again_it_ends_the_same(make_lake: Callable[
         for name, rows in published(killed).items():
             assert rows in (before[name], after[name]), "a reader sees old and new rows in one table"
             # The marker comes after the table.
-            assert rows == after[name] or name not in swapped or newest(killed).state == "undoing"
+            assert rows == after[name] or name not in swapped or newest(killed).state in ("undoing", "undone")
 
     assert not through(lambda: run(killed, STAGED), (1, 4, 9, None), unchanged)
     assert len(read_backfills(killed.settings.lake)) == 1
     staged = newest(killed)
     unchanged()
-    assert through(lambda: decision(killed, staged, "approve"), range(1, 20), no_mix)
+    assert not through(lambda: decision(killed, staged, "approve"), range(1, 5), no_mix)
+    assert newest(killed).state == "swapping"
+    # The command finishes it too.
+    assert through(lambda: run(killed, STAGED), range(1, 20), no_mix)
     assert published(killed) == after
     assert exported(killed) == exported(quiet)
     assert through(lambda: undone(killed, staged), range(1, 20), no_mix)
