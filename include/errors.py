@@ -29,5 +29,9 @@ class NotHeldError(ClickmillError):
     """A person decided on a click hour that is not held."""
 
 
+class DecidedAlreadyError(ClickmillError):
+    """A person decided on a backfill on which there is nothing to decide any more."""
+
+
 class StreamRunsAlreadyError(ClickmillError):
     """Two streams on one checkpoint would each undo what the other does."""

@@ -135,7 +135,8 @@ class ClickHourState:
     is yet to be done before anything can be said of these counts; None if nothing. ``ingested_again`` are the log hours
     that touch it and were ingested since they were validated, such as ``web 2026-03-01T06``. ``changed_at`` is when it
     was counted, or one of its log hours ingested, last: until that changes, these are the same counts. ``event`` is the
-    newest one, None if there is none; ``is_decided``: it is a person's decision on these very counts.
+    newest one, None if there is none; ``is_decided``: it is a person's decision on these very counts. ``staged_by`` is
+    the backfill that waits for a person before these counts are published, None if there is none.
     """
 
     hour: Hour
@@ -146,6 +147,7 @@ class ClickHourState:
     changed_at: datetime
     event: Event | None
     is_decided: bool
+    staged_by: str | None = None
 
     @property
     def is_held(self) -> bool:
@@ -160,6 +162,11 @@ class ClickHourState:
     @property
     def can_be_published(self) -> bool:
         """Whether nothing speaks against publishing these counts."""
+        return self.is_good and self.staged_by is None
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing but a staged backfill speaks against publishing these counts."""
         return self.waits_for is None and not self.is_held and not self.is_dropped
 
     @property
@@ -202,12 +209,16 @@ class OtherCountsError(ClickmillError):
 
 
 def click_hour_state(
-    hour: Hour, log_hours: Mapping[str, datetime], counted_at: datetime | None, findings: Findings
+    hour: Hour,
+    log_hours: Mapping[str, datetime],
+    counted_at: datetime | None,
+    findings: Findings,
+    staged_by: str | None = None,
 ) -> ClickHourState:
     """The state of a click hour.
 
     ``log_hours`` are those that touch it, such as ``web 2026-03-01T05``, with the moment each was ingested;
-    ``counted_at`` is None when it has no clicks.
+    ``counted_at`` is None when it has no clicks. ``staged_by`` is as in ``ClickHourState``.
     """
     partitions = (str(hour), *sorted(log_hours))
     event = findings.events.get(str(hour))
@@ -225,6 +236,7 @@ def click_hour_state(
         changed_at=changed_at,
         event=event,
         is_decided=event is not None and event.outcome in DECISIONS.values() and event.at > changed_at,
+        staged_by=staged_by,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from include.backfills import read_backfills
 from include.holds import SUITE
 from include.landing import closed_hours
 from include.log_hours import Hour
@@ -19,7 +20,8 @@ def unpublished_hours(settings: Settings, source: Source, within: timedelta, now
     """The source's log hours, in order, of which clicks are yet to be published or held; the newest, so far back.
 
     Those that were never ingested, whose ingest has not ended, that were closed again since, and those with a click
-    hour on which nothing was said since: that it is published, held, or dropped.
+    hour on which nothing was said since: that it is published, held, or dropped. Without those of a staged backfill:
+    a person has to decide on them.
     """
     there = _hours_there(settings, source, now)
     if not there:
@@ -42,7 +44,13 @@ def unpublished_hours(settings: Settings, source: Source, within: timedelta, now
             return False
         return all(hour in said_at and said_at[hour] >= account["ingested_at"] for hour in account["click_hours"])
 
-    return sorted(hour for hour, closed_at in there.items() if hour >= first and not is_done(hour, closed_at))
+    backfills = read_backfills(settings.lake).values()
+    staged = {hour for one in backfills if one.is_staging and one.source == source.name for hour in one.log_hours}
+    return sorted(
+        hour
+        for hour, closed_at in there.items()
+        if hour >= first and hour not in staged and not is_done(hour, closed_at)
+    )
 
 
 _ACCOUNT = ("log_date", "log_hour", "click_hours", "ingested_at")

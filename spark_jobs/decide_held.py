@@ -112,6 +112,8 @@ def _require_held(state: ClickHourState) -> None:
         raise NotHeldError(f"{state.hour} is not held: {_became(state)}")
     if state.waits_for:
         raise ClickmillError(f"{state.waits_for}; decide when that is done")
+    if state.staged_by:
+        raise ClickmillError(f"{state.hour} is of the staged backfill {state.staged_by}: approve or drop that first")
 
 
 def _became(state: ClickHourState) -> str:

@@ -9,6 +9,7 @@ renders reports/report.html anew.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -17,6 +18,7 @@ from pyspark.sql import SparkSession
 from include.errors import QualityError
 from include.holds import PUBLISHED, ClickHourState, event_row
 from include.job_arguments import JobArguments, exit_with
+from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.engine.command import run_from_shell
@@ -47,8 +49,15 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     return publish(spark, settings, arguments).lines
 
 
-def publish(spark: SparkSession, settings: Settings, arguments: JobArguments) -> Published:
+def publish(
+    spark: SparkSession,
+    settings: Settings,
+    arguments: JobArguments,
+    before: Callable[[Lake, list[Hour]], None] = lambda lake, hours: None,
+) -> Published:
     """As ``run``, and says which of the touched click hours are held.
+
+    ``before`` is called with the click hours that are about to be published, if there are some.
 
     Raises:
         QualityError: if one of them was never validated; then none is published.
@@ -75,6 +84,7 @@ def publish(spark: SparkSession, settings: Settings, arguments: JobArguments) ->
             ],
         )
         if hours:
+            before(lake, hours)
             publish_hours(lake, hours)
         # Of a log hour without clicks too: its day may have all hours now.
         publish_days(lake, {*states, *arguments.log_hours})
@@ -102,6 +112,8 @@ def _require_validated(states: list[ClickHourState]) -> None:
 
 def _said(state: ClickHourState) -> list[str]:
     """Why a click hour is not published, or though a check failed; nothing for one that is as it should be."""
+    if state.staged_by:
+        return [f"  {state.hour} is not published: it waits for a decision on the staged backfill {state.staged_by}"]
     if state.is_held:
         return [
             f"  {state.hour} is held; to decide: python -m spark_jobs.decide_held --hour {state.hour} --help",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from include.errors import NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
+from include.errors import DecidedAlreadyError, NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
 from include.holds import ClickHourState, OtherCountsError, approval_run_id
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
@@ -110,7 +110,7 @@ def publish(arguments: JobArguments, spark: Any, task_instance: Any) -> list[dic
         published = publish_clicks.publish(spark, settings, arguments)
     log_lines(published.lines, settings)
     # What is being counted or checked anew is asked about by the run that does so.
-    return [question(state) for state in published.held if state.waits_for is None]
+    return [question(state) for state in published.held if state.waits_for is None and state.staged_by is None]
 
 
 def question(state: ClickHourState, note: str = "") -> dict[str, Any]:
@@ -165,5 +165,5 @@ def final_errors() -> Iterator[None]:
 
     try:
         yield
-    except (UsageError, QualityError) as error:
+    except (UsageError, QualityError, DecidedAlreadyError) as error:
         raise AirflowFailException(str(error)) from error

@@ -29,6 +29,7 @@ from include.log_hours import Hour, HourRange
 from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
 from plugins.data_quality import pages
+from plugins.data_quality.backfills import render_backfills, shown_backfills
 from plugins.data_quality.pages import Filters, Links
 from plugins.data_quality.quarantine import read_quarantine
 
@@ -54,6 +55,9 @@ HEADERS = {
 }
 #: Great Expectations' pages are another's: no script runs, no other host is asked, no form or cookie works in them.
 DOCS_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
+
+#: Written by a job with a stricter policy of its own.
+COMPARISON_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
 
 
 def read_index(request: Request) -> Iterator[QualityIndex]:
@@ -132,6 +136,21 @@ def run(request: Request, session: SessionDep, dag_id: str, run_id: str) -> Resp
     if len(hours) == 1:
         return RedirectResponse(links.hour(str(hours.start)), 303)
     return RedirectResponse(links.days(hours), 303)
+
+
+@router.get("/backfills")
+def backfills(request: Request) -> Response:
+    """What became of each backfill, and what to do next."""
+    return _answer(render_backfills(shown_backfills(_settings(request)), _links(request)))
+
+
+@router.get("/backfills/{backfill_id}")
+def one_backfill(request: Request, backfill_id: str) -> Response:
+    """Old against new, of a staged backfill."""
+    page = inside(_settings(request).reports / "backfills", f"{backfill_id}.html")
+    if page is None:
+        raise HTTPException(404, f"There is no comparison of a backfill {backfill_id}.")
+    return FileResponse(page, media_type="text/html", headers={"Content-Security-Policy": COMPARISON_POLICY})
 
 
 @router.get("/docs/{path:path}")

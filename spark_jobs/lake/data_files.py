@@ -15,6 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -59,13 +60,20 @@ class TableVersion:
     files: pa.Table
 
     @classmethod
-    def newest(cls, folder: Path, table: Table) -> TableVersion:
-        """The table in this folder as it is now.
+    def newest(cls, folder: Path, table: Table, number: int | None = None) -> TableVersion:
+        """The table in this folder as it is now, or as it was at the version of this number.
 
         Raises:
-            ClickmillError: if its files alone do not say what rows it has.
+            ClickmillError: if its files alone do not say what rows it has, or Delta has forgotten the version.
         """
-        stored = DeltaTable(folder)
+        try:
+            stored = DeltaTable(folder, version=number)
+        except DeltaError:
+            if number is None:
+                raise
+            raise ClickmillError(
+                f"table {table.name} has no version {number} any more: its log has been tidied"
+            ) from None
         version = stored.protocol().min_reader_version
         if version > _PLAIN_READER_VERSION:
             raise ClickmillError(

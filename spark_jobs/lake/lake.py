@@ -65,7 +65,7 @@ class Lake:
         """
         if not self.exists(table):
             return self.spark.createDataFrame([], ", ".join(f"{c.name} {c.type}" for c in table.columns))
-        return _with_declared(self.spark.read.format("delta").load(str(self.path(table))), table)
+        return with_declared(self.spark.read.format("delta").load(str(self.path(table))), table)
 
     def read_stream(self, table: Table) -> DataFrame:
         """The table's rows as they come, those that it has first, in the order of their time where it is large.
@@ -88,6 +88,10 @@ class Lake:
         """The rows of these click hours."""
         wanted = list(hours)
         return self.read_files(table, may_have_click_hours(table, wanted)).where(click_hours_predicate(wanted))
+
+    def version(self, table: Table) -> int | None:
+        """The number of the table's newest version; None when it has not been made."""
+        return DeltaTable(self.path(table)).version() if self.exists(table) else None
 
     def replace(self, table: Table, rows: DataFrame, predicate: str) -> None:
         """Replace, in one commit, exactly the rows for which the constant predicate is true."""
@@ -219,7 +223,7 @@ class Lake:
             return self.read(table)
         version = TableVersion.newest(self.path(table), table)
         files = [file for file in version.chosen(*choices) if file.is_whole or not leave_out_lost]
-        return _with_declared(version.read(self.spark, files), table)
+        return with_declared(version.read(self.spark, files), table)
 
     def columns_of_other_types(self, table: Table) -> dict[str, str]:
         """The columns that are stored with another type than the declared one, and that type."""
@@ -368,7 +372,8 @@ def _as_arrow(table: Table, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _with_declared(rows: DataFrame, table: Table) -> DataFrame:
+def with_declared(rows: DataFrame, table: Table) -> DataFrame:
+    """The rows with the declared columns that they lack, null."""
     stored = set(rows.columns)
     absent = [column for column in table.columns if column.name not in stored]
     return rows.select("*", *(F.lit(None).cast(column.type).alias(column.name) for column in absent))

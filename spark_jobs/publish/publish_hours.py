@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from include.log_hours import Hour, by_day
 from include.tables import AGGREGATES, Table
@@ -14,16 +15,24 @@ from spark_jobs.lake.lake import Lake, click_hours_predicate
 from spark_jobs.publish.exports import export_hours, exported_columns
 
 
-def publish_hours(lake: Lake, hours: Sequence[Hour]) -> None:
-    """Replace these click hours in the published tables, and in the exports, by what is counted now."""
+def publish_hours(lake: Lake, hours: Sequence[Hour], done: Callable[[Table], None] = lambda table: None) -> None:
+    """Replace these click hours in the published tables, and in the exports, by what is counted now.
+
+    ``done`` is called, from several threads, with each table that has them.
+    """
 
     def publish(computed: Table, published: Table) -> None:
-        # One file an hour: as they are read, an hour's buckets are in several tasks.
-        rows = lake.read_click_hours(computed, hours).repartition("click_date", "click_hour")
-        lake.replace(published, rows, click_hours_predicate(hours))
-        export_hours(_published_rows(lake, published, hours), lake.settings.reports / "exports", published.name, hours)
+        replace_published(lake, published, lake.read_click_hours(computed, hours), hours)
+        done(published)
 
     at_once(lake.spark, *(partial(publish, *tables) for tables in AGGREGATES.items()))
+
+
+def replace_published(lake: Lake, published: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:
+    """Replace these click hours of a published table by these rows, in one commit, and export them."""
+    # One file an hour: as they are read, an hour's buckets are in several tasks.
+    lake.replace(published, rows.repartition("click_date", "click_hour"), click_hours_predicate(hours))
+    export_hours(_published_rows(lake, published, hours), lake.settings.reports / "exports", published.name, hours)
 
 
 def _published_rows(lake: Lake, published: Table, hours: Iterable[Hour]) -> pa.Table:

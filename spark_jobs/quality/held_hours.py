@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+from include.backfills import read_backfills, staging_of
 from include.holds import COLUMNS, HELD, SUITE, ClickHourState, Event, Findings, click_hour_state, event_row
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, contiguous
@@ -32,10 +33,13 @@ def click_hour_states(lake: Lake, touching: Mapping[Hour, Mapping[str, datetime]
         return {}
     findings = Findings.of(results_of(lake, {str(hour) for hour in touching}.union(*touching.values())))
     counted_at = _counted_at(lake, touching)
-    return {
-        hour: click_hour_state(hour, log_hours, counted_at.get(hour), findings)
-        for hour, log_hours in sorted(touching.items())
-    }
+    staging = [backfill for backfill in read_backfills(lake.settings.lake).values() if backfill.is_staging]
+
+    def state(hour: Hour, log_hours: Mapping[str, datetime]) -> ClickHourState:
+        staged = staging_of(staging, log_hours)
+        return click_hour_state(hour, log_hours, counted_at.get(hour), findings, staged.id if staged else None)
+
+    return {hour: state(hour, log_hours) for hour, log_hours in sorted(touching.items())}
 
 
 def results_of(lake: Lake, partitions: Collection[str]) -> list[dict[str, Any]]:

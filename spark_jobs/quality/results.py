@@ -14,6 +14,7 @@ from typing import Any
 import filelock
 
 from include import quality_index
+from include.holds import DROPPED, PUBLISHED, PUBLISHED_ANYWAY, SUITE
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import GROUPING_METRICS, QUALITY_RESULTS
@@ -32,23 +33,27 @@ def append_results(lake: Lake, rows: Sequence[tuple[Any, ...]]) -> None:
 
 
 def published_at(lake: Lake, click_hours: Sequence[Hour]) -> dict[Hour, int]:
-    """When each of these click hours was published last, in microseconds since 1970; without those that never were."""
+    """When each of these click hours was published last, in microseconds since 1970; without those that never were.
+
+    Nor with those that a person has dropped since: what was published before is there, perhaps again.
+    """
     if not click_hours:
         return {}
     events = lake.read_rows(
         QUALITY_RESULTS,
-        ["hour", "validated_at"],
+        ["hour", "validated_at", "outcome"],
         [
-            ("suite", "=", "publication"),
-            ("outcome", "in", ["published", "published_anyway"]),
+            ("suite", "=", SUITE),
+            ("outcome", "in", [PUBLISHED, PUBLISHED_ANYWAY, DROPPED]),
             ("hour", "in", [str(hour) for hour in click_hours]),
         ],
     )
     published: dict[Hour, int] = {}
-    for event in events:
+    for event in sorted(events, key=lambda event: event["validated_at"]):
         hour, moment = Hour.parse(event["hour"]), event["validated_at"]
-        micros = int(moment.timestamp()) * 1_000_000 + moment.microsecond
-        published[hour] = max(micros, published.get(hour, micros))
+        published[hour] = int(moment.timestamp()) * 1_000_000 + moment.microsecond
+        if event["outcome"] == DROPPED:
+            del published[hour]
     return published
 
 

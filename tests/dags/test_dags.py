@@ -185,3 +185,39 @@ def test_the_form_wins_over_the_partition() -> None:
 def test_a_run_without_whole_hours_is_refused(start: str | None, end: str | None, key: str | None) -> None:
     with pytest.raises(UsageError):
         arguments_of_run({"source": "web", "from": start, "to": end}, key)
+
+
+@pytest.fixture(scope="module")
+def backfill_clicks() -> DAG:
+    (dag,) = dags_of(REPOSITORY / "dags" / "backfill_clicks.py")
+    return dag
+
+
+def test_a_backfill_plans_runs_its_chunks_one_by_one_then_asks_and_decides(backfill_clicks: DAG) -> None:
+    after = {task.task_id: task.downstream_task_ids for task in backfill_clicks.tasks}
+    assert after == {
+        "plan_backfill": {"run_chunk", "end_backfill"},
+        "run_chunk": {"end_backfill"},
+        "end_backfill": {"waits_for_decision", "find_held"},
+        "waits_for_decision": {"ask"},
+        "ask": {"decide_backfill"},
+        "decide_backfill": {"ask_again", "find_held"},
+        "ask_again": set(),
+        "find_held": {"ask_about_held"},
+        "ask_about_held": set(),
+    }
+    # One whose check failed is red, and the others are compared or published all the same.
+    assert backfill_clicks.get_task("end_backfill").trigger_rule == TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
+    assert backfill_clicks.get_task("find_held").trigger_rule == TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
+    assert backfill_clicks.get_task("run_chunk").max_active_tis_per_dagrun == 1
+    ask = backfill_clicks.get_task("ask")
+    assert isinstance(ask, HITLOperator)
+    assert (ask.options, ask.response_timeout, ask.defaults) == (["Approve", "Drop"], None, None)
+    # Airflow would fill in what the form said of the whole backfill.
+    assert not set(ask.params) & set(backfill_clicks.params)
+
+
+@pytest.mark.parametrize(("field", "wrong"), [("from", None), ("to", None), ("chunk", 0), ("source", "all")])
+def test_a_backfill_s_form_takes_no_nonsense(backfill_clicks: DAG, field: str, wrong: object) -> None:
+    with pytest.raises(ParamValidationError):
+        backfill_clicks.params.get_param(field).resolve(wrong)

@@ -11,12 +11,14 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
 import pytest
 from airflow.api_fastapi.common.db.common import _get_session
 from airflow.api_fastapi.core_api import security
 from airflow.models.dagrun import DagRun
 from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType, DagRunType
+from deltalake import write_deltalake
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from sqlalchemy import create_engine
@@ -27,7 +29,10 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from include.log_hours import Hour
+from include.pages.render import write_page
 from include.settings import Settings
+from include.stored_rows import ARROW_TYPES
+from include.tables import BACKFILLS
 from plugins.data_quality import app as pages
 from plugins.data_quality_plugin import PREFIX, DataQualityPlugin
 from tests.support.quality_rows import Row, append, event, validated_hours
@@ -93,7 +98,7 @@ def dag_run(session: Session, run_id: str, partition_key: str | None, **values: 
 def test_every_route_and_every_method_refuses_an_anonymous_request(app: FastAPI, anonymous: TestClient) -> None:
     append(pages_lake(app), [Row()])
     paths = {re.sub(r"{[^}]*}", HOUR, route.path) for route in app.routes if isinstance(route, APIRoute)}
-    assert len(paths) == 6
+    assert len(paths) == 8
     for path in [*paths, "/none", "/docs", "/openapi.json", "/hours/", f"/hours/{HOUR}/"]:
         for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
             answer = anonymous.request(method, path.removeprefix("/"), follow_redirects=False)
@@ -490,6 +495,44 @@ def test_the_plugin_offers_an_entry_and_a_tab() -> None:
     assert (nav["name"], nav["destination"], nav["nav_top_level"]) == ("Data quality", "nav", True)
     assert (tab["destination"], tab["href"]) == ("dag_run", "data-quality/run?dag_id={DAG_ID}&run_id={RUN_ID}")
     assert DataQualityPlugin.fastapi_apps[0]["url_prefix"] == PREFIX
+
+
+def test_backfills_say_who_decided_what_to_do_next_and_show_the_comparison(
+    client: TestClient, settings: Settings
+) -> None:
+    assert "There has been no backfill" in client.get("backfills").text
+    same = dict.fromkeys(BACKFILLS.column_names) | {
+        "backfill_id": "20260302T000000-ab12", "source": "web", "first_log_hour": "2026-03-01T00",
+        "end_log_hour": "2026-03-02T00", "chunk_hours": 5, "is_staged": True, "because": EVIL,
+    }  # fmt: skip
+
+    def say(event: str, minute: int, **values: Any) -> None:
+        row = same | {"event": event, "at": datetime(2026, 3, 2, 0, minute, tzinfo=UTC)} | values
+        schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in BACKFILLS.columns])
+        write_deltalake(settings.lake / BACKFILLS.name, pa.Table.from_pylist([row], schema), mode="append")
+
+    say("begun", 0)
+    say("compared", 1, counts="c1")
+    page = client.get("backfills").text
+    assert "waits for a decision" in page
+    assert "spark_jobs.decide_backfill 20260302T000000-ab12" in page
+    assert "<script>alert" not in page
+    assert client.get("backfills/20260302T000000-ab12").status_code == 404
+    write_page("old against new", settings.reports / "backfills" / "20260302T000000-ab12.html")
+    comparison = client.get("backfills/20260302T000000-ab12")
+    assert comparison.text == "old against new"
+    assert "script-src" not in comparison.headers["content-security-policy"]
+    assert comparison.headers["content-security-policy"].startswith("default-src 'none'")
+    for nowhere in ("backfills/..%2Freport", "backfills/none"):
+        assert client.get(nowhere).status_code == 404
+    say("approved", 2, actor="Ada", because="agrees")
+    say("publishing", 3, versions=[], click_hours=["2026-03-01T00"])
+    say("swapping", 4, tables=["published_clicks_by_url_hourly"])
+    assert "Tables that have it: published_clicks_by_url_hourly." in client.get("backfills").text
+    say("swapped", 5)
+    page = client.get("backfills").text
+    assert "Approved by Ada, 2026-03-02 00:02 UTC" in page
+    assert "Possible until 2026-04-01 00:03 UTC at least" in page
 
 
 def test_the_index_that_cannot_be_read_is_a_sentence(client: TestClient, settings: Settings) -> None:

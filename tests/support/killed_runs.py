@@ -21,6 +21,7 @@ _AT_ONCE = (
     "spark_jobs.aggregate.days",
     "spark_jobs.publish.publish_hours",
     "spark_jobs.publish.publish_days",
+    "spark_jobs.backfill.undo",
 )
 
 

@@ -1,0 +1,245 @@
+"""What became of each backfill: a function of the rows of ``backfills``, one row an event, in any order.
+
+A staged backfill keeps the click hours that it counts from being published, by anyone, until a person has decided.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from include.errors import ClickmillError
+from include.log_hours import Hour, HourRange
+from include.stored_rows import read_rows
+from include.tables import AGGREGATES, BACKFILLS
+
+BEGUN, CHUNK_DONE, PUBLISHING, FINISHED = "begun", "chunk_done", "publishing", "finished"
+COMPARED, APPROVED, SWAPPING, SWAPPED, DROPPED = "compared", "approved", "swapping", "swapped", "dropped"
+UNDOING, UNDONE = "undoing", "undone"
+
+#: What each state of a backfill means, and what to do next; ``{id}`` is the backfill's.
+NEXT_STEP = {
+    "running": "Its chunks are running, or it was interrupted: start it again with the same hours, and it goes on.",
+    "waiting": "Look at the comparison, then approve or drop it: in Airflow's required actions, or with "
+    "spark_jobs.decide_backfill {id}.",
+    "swapping": "It is approved, and some tables have it: start it again with the same hours, and the others follow.",
+    "published": "To restore what was published before: spark_jobs.undo_backfill {id}.",
+    "dropped": "Land the right files, and backfill the hours again: clicks has what this backfill ingested.",
+    "undoing": "Being undone: the same undo_backfill again does the rest.",
+    "undone": "Land the right files, and backfill the hours again: clicks has what this backfill ingested.",
+}
+#: How long Delta keeps a table's log at least, unless the table says otherwise.
+#: Source: https://docs.delta.io/latest/table-properties.html, delta.logRetentionDuration
+LOG_RETENTION = timedelta(days=30)
+_INTERVAL = re.compile(r"^interval (\d+) (hour|day|week)s?$")
+#: Work goes on over its hours, or a decision is open.
+OPEN_STATES = frozenset({"running", "waiting", "swapping", "undoing"})
+
+
+class UnknownBackfillError(ClickmillError):
+    """There is no backfill of that id."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A click hour that a backfill has published: when it began to, the first time and the last.
+
+    ``versions`` are those of the published tables before the first time, by table; of a table that had not been made
+    there is none.
+    """
+
+    first_at: datetime
+    last_at: datetime
+    versions: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How long a chunk took: so many log hours and bytes, from ingest to publish."""
+
+    log_hours: int
+    size_bytes: int
+    seconds: float
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Who decided what on a backfill, when and why."""
+
+    event: str
+    at: datetime
+    actor: str
+    because: str
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """One backfill, as its events say.
+
+    ``state`` is a key of ``NEXT_STEP``. ``done`` are the chunks that are done, by their first log hour. ``counts``
+    names the counts of the newest comparison, None before there is one. ``swapped_tables`` have the counts that were
+    approved. ``published`` are the click hours that it has published. ``decisions`` are oldest first.
+    """
+
+    id: str
+    source: str
+    log_hours: HourRange
+    chunk_hours: int
+    is_staged: bool
+    because: str
+    begun_at: datetime
+    state: str
+    done: Mapping[Hour, Measured]
+    counts: str | None
+    swapped_tables: tuple[str, ...]
+    published: Mapping[Hour, Publication]
+    decisions: tuple[Decision, ...]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether work goes on over its hours, or a decision is open."""
+        return self.state in OPEN_STATES
+
+    @property
+    def is_staging(self) -> bool:
+        """Whether nobody else may publish the click hours that its log hours touch."""
+        return self.is_staged and self.state in ("running", "waiting", "swapping")
+
+    @property
+    def next_step(self) -> str:
+        """What a person can do about it."""
+        return NEXT_STEP[self.state].format(id=self.id)
+
+    @property
+    def described(self) -> str:
+        """For people: its id, source and hours."""
+        return f"backfill {self.id} of {self.source} {self.log_hours}"
+
+    def chunks(self) -> list[HourRange]:
+        """The log hours in chunks of ``chunk_hours``, the last one perhaps shorter."""
+        return chunked(self.log_hours, self.chunk_hours)
+
+    def has_log_hour(self, log_hour: str) -> bool:
+        """Whether a log hour such as ``web 2026-03-01T05`` is one of its."""
+        source, hour = log_hour.split()
+        return source == self.source and Hour.parse(hour) in self.log_hours
+
+    def meets(self, source: str, log_hours: HourRange) -> bool:
+        """Whether it has log hours of this source in common with the range."""
+        of = self.log_hours
+        return source == self.source and of.start < log_hours.end and log_hours.start < of.end
+
+
+def chunked(log_hours: HourRange, chunk_hours: int) -> list[HourRange]:
+    """The range in pieces of so many hours, the last one perhaps shorter."""
+    starts = range(0, len(log_hours), chunk_hours)
+    return [
+        HourRange(log_hours.start.plus(start), min(log_hours.start.plus(start + chunk_hours), log_hours.end))
+        for start in starts
+    ]
+
+
+def backfills_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Backfill]:
+    """The backfills of these rows of ``backfills``, by id, oldest first."""
+    events: dict[str, list[Mapping[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: row["at"]):
+        events.setdefault(row["backfill_id"], []).append(row)
+    return {of: _backfill(found) for of, found in events.items()}
+
+
+def read_backfills(lake: Path) -> dict[str, Backfill]:
+    """The backfills of a lake, by id, oldest first."""
+    return backfills_of(read_rows(lake, BACKFILLS, BACKFILLS.column_names, []))
+
+
+def undo_until(lake: Path, backfill: Backfill) -> datetime | None:
+    """Until when, at least, a backfill can be undone if nobody runs VACUUM; None if it has published nothing."""
+    if not backfill.published:
+        return None
+    return min(of.first_at for of in backfill.published.values()) + history_kept(lake)
+
+
+def history_kept(lake: Path) -> timedelta:
+    """How long at least the published tables of a lake keep their log; Delta's own time if it is not in whole units."""
+    return min(_log_retention(lake / table.name) for table in AGGREGATES.values())
+
+
+def _log_retention(table: Path) -> timedelta:
+    if not DeltaTable.is_deltatable(str(table)):
+        return LOG_RETENTION
+    stated = DeltaTable(table).metadata().configuration.get("delta.logRetentionDuration", "")
+    found = _INTERVAL.match(stated.lower())
+    return timedelta(**{f"{found[2]}s": int(found[1])}) if found else LOG_RETENTION
+
+
+def staging_of(backfills: Iterable[Backfill], log_hours: Iterable[str]) -> Backfill | None:
+    """The staged backfill that keeps a click hour, touched by these log hours, from being published; None for none."""
+    touching = list(log_hours)
+    staging = (one for one in backfills if one.is_staging)
+    return next((one for one in staging if any(one.has_log_hour(log_hour) for log_hour in touching)), None)
+
+
+@dataclass
+class _Told:
+    """What the events say so far."""
+
+    state: str = "running"
+    done: dict[Hour, Measured] = field(default_factory=dict)
+    counts: str | None = None
+    tables: tuple[str, ...] = ()
+    published: dict[Hour, Publication] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list)
+
+
+_STATE_AFTER = {
+    BEGUN: "running",
+    FINISHED: "published",
+    COMPARED: "waiting",
+    APPROVED: "swapping",
+    SWAPPED: "published",
+    DROPPED: "dropped",
+    UNDOING: "undoing",
+    UNDONE: "undone",
+}
+
+
+def _backfill(events: list[Mapping[str, Any]]) -> Backfill:
+    begun, told = events[0], _Told()
+    for row in events:
+        told.state = _STATE_AFTER.get(row["event"], told.state)
+        if row["event"] == CHUNK_DONE:
+            measured = Measured(row["log_hours"], row["bytes"], row["seconds"], row["at"])
+            told.done[Hour.parse(row["chunk"])] = measured
+        elif row["event"] == PUBLISHING:
+            versions = dict(row["versions"] or ())
+            for hour in map(Hour.parse, row["click_hours"]):
+                first = told.published.get(hour, Publication(row["at"], row["at"], versions))
+                told.published[hour] = Publication(first.first_at, row["at"], first.versions)
+        elif row["event"] == COMPARED:
+            told.counts = row["counts"]
+        elif row["event"] == SWAPPING:
+            told.tables = tuple(sorted({*told.tables, *row["tables"]}))
+        if row["event"] in (APPROVED, DROPPED, UNDOING):
+            told.decisions.append(Decision(row["event"], row["at"], row["actor"], row["because"]))
+    return Backfill(
+        id=begun["backfill_id"],
+        source=begun["source"],
+        log_hours=HourRange(Hour.parse(begun["first_log_hour"]), Hour.parse(begun["end_log_hour"])),
+        chunk_hours=begun["chunk_hours"],
+        is_staged=begun["is_staged"],
+        because=begun["because"] or "",
+        begun_at=begun["at"],
+        state=told.state,
+        done=told.done,
+        counts=told.counts,
+        swapped_tables=told.tables,
+        published=told.published,
+        decisions=tuple(told.decisions),
+    )

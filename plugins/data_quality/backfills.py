@@ -1,0 +1,62 @@
+"""The page of backfills: what became of each, what to do next, and the comparison of those that were staged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from include.backfills import Backfill, read_backfills, undo_until
+from include.pages.render import render_served_page
+from include.settings import Settings
+from plugins.data_quality.pages import Links
+
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
+
+MOST_BACKFILLS = 100
+#: What is open is marked, so that it is seen.
+_STATES = {
+    "running": "running",
+    "waiting": "waits for a decision",
+    "swapping": "being published",
+    "published": "published",
+    "dropped": "dropped",
+    "undoing": "being undone",
+    "undone": "undone",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A backfill, the state in words, whether its comparison is there, and until when it can be undone."""
+
+    of: Backfill
+    state: str
+    has_comparison: bool
+    undo_until: datetime | None
+
+
+def shown_backfills(settings: Settings) -> list[Shown]:
+    """The newest backfills of the lake, the newest first."""
+    newest = list(read_backfills(settings.lake).values())[: -MOST_BACKFILLS - 1 : -1]
+    return [
+        Shown(
+            one,
+            _STATES[one.state],
+            comparison_file(settings, one.id).is_file(),
+            undo_until(settings.lake, one) if one.state == "published" else None,
+        )
+        for one in newest
+    ]
+
+
+def comparison_file(settings: Settings, backfill_id: str) -> Path:
+    """Where the comparison of a staged backfill is."""
+    return settings.reports / "backfills" / f"{backfill_id}.html"
+
+
+def render_backfills(found: Sequence[Shown], links: Links) -> tuple[str, str]:
+    """The list, and its policy."""
+    values: Mapping[str, object] = {"title": "Backfills", "found": found, "links": links}
+    return render_served_page(_TEMPLATES / "quality_backfills.html", "leave_frame.js", "quality.css", **values)

@@ -1,0 +1,1 @@
+"""Backfills of a range of log hours: planned, in chunks, staged if asked for, and undone."""

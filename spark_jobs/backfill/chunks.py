@@ -1,0 +1,126 @@
+"""The work of a backfill: chunk by chunk through the four jobs; each can be killed, and is then done again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+
+from pyspark.sql import SparkSession
+
+from include.backfills import CHUNK_DONE, FINISHED, Backfill
+from include.errors import ClickmillError, QualityError
+from include.holds import ClickHourState
+from include.job_arguments import JobArguments
+from include.log_hours import Hour, HourRange
+from include.settings import Settings
+from include.tables import INGEST_ACCOUNTING
+from spark_jobs import aggregate_clicks, ingest_clicks, publish_clicks, validate_clicks
+from spark_jobs.backfill.plan import Chunk, Request, chunk_of, make_plan
+from spark_jobs.backfill.record import find_backfill, say, say_publishing
+from spark_jobs.lake.lake import Lake
+
+
+@dataclass(frozen=True)
+class ChunkRun:
+    """What a chunk did: a few lines, the critical checks that failed, and the click hours that are held by that."""
+
+    lines: list[str]
+    failures: list[str]
+    held: list[ClickHourState]
+
+
+def run_chunk(spark: SparkSession, settings: Settings, backfill_id: str, log_hours: HourRange) -> ChunkRun:
+    """Ingest, count, validate and, unless staged, publish what has landed of these log hours, if it is not done.
+
+    That critical checks fail holds the click hours that they touch, as ever, and is no error.
+
+    Raises:
+        ClickmillError: if the backfill is not running, or a job failed.
+    """
+    lake = Lake(spark, settings)
+    # Started twice, as in a shell and in Airflow, they share the chunks.
+    with lake.locked(f"backfill-{backfill_id}-{log_hours.start}"):
+        backfill = find_backfill(lake, backfill_id)
+        if log_hours.start in backfill.done:
+            return ChunkRun([f"log hours {log_hours}: done already"], [], [])
+        if backfill.state != "running":
+            raise ClickmillError(f"{backfill.described} is {backfill.state}: its chunks are not run any more")
+        began = perf_counter()
+        chunk = chunk_of(lake, settings, backfill.source, log_hours)
+        runs = [_run_range(spark, settings, lake, backfill, hours) for hours in chunk.ranges()]
+        seconds = perf_counter() - began
+        lines = _lines_of(lake, backfill, chunk)
+        say(
+            lake, backfill, CHUNK_DONE,
+            chunk=str(log_hours.start), log_hours=len(chunk.landed), lines=lines, bytes=chunk.size_bytes,
+            seconds=seconds,
+        )  # fmt: skip
+    failures = [failure for run in runs for failure in run.failures]
+    return ChunkRun(
+        [
+            f"log hours {log_hours}: {len(chunk.landed)} log hours, {lines:,} lines in {seconds:.1f} s"
+            + ("; critical checks failed" if failures else ""),
+            *(line for run in runs for line in run.lines),
+        ],
+        failures,
+        [state for run in runs for state in run.held],
+    )
+
+
+def _run_range(
+    spark: SparkSession, settings: Settings, lake: Lake, backfill: Backfill, log_hours: HourRange
+) -> ChunkRun:
+    arguments = JobArguments(backfill.source, log_hours)
+    failures: list[str] = []
+    lines = [
+        *ingest_clicks.run(spark, settings, arguments),
+        *aggregate_clicks.run(spark, settings, arguments),
+    ]
+    try:
+        lines += validate_clicks.run(spark, settings, arguments)
+    except QualityError as error:
+        failures.append(str(error))
+    if backfill.is_staged:
+        return ChunkRun(lines, failures, [])
+    before = partial(_say_publishing, backfill=backfill)
+    published = publish_clicks.publish(spark, settings, arguments, before)
+    return ChunkRun([*lines, *published.lines], failures, published.held)
+
+
+def _say_publishing(lake: Lake, hours: list[Hour], backfill: Backfill) -> None:
+    say_publishing(lake, backfill, hours)
+
+
+def _lines_of(lake: Lake, backfill: Backfill, chunk: Chunk) -> int:
+    days = sorted({hour.day for hour in chunk.landed})
+    rows = lake.read_rows(
+        INGEST_ACCOUNTING,
+        ["log_date", "log_hour", "lines"],
+        [("source", "=", backfill.source), ("log_date", "in", days)],
+    )
+    return sum(row["lines"] for row in rows if Hour.of(row["log_date"], row["log_hour"]) in chunk.landed)
+
+
+def end_chunks(lake: Lake, settings: Settings, backfill: Backfill) -> Backfill:
+    """Say of an unstaged backfill that it has finished.
+
+    Raises:
+        ClickmillError: if chunks are not done.
+    """
+    require_done(lake, settings, backfill)
+    return say(lake, backfill, FINISHED) if backfill.state == "running" else backfill
+
+
+def require_done(lake: Lake, settings: Settings, backfill: Backfill) -> None:
+    """Of a running backfill, all chunks in which anything landed must be done.
+
+    Raises:
+        ClickmillError: if some are not.
+    """
+    if backfill.state != "running":
+        return
+    request = Request(backfill.source, backfill.log_hours, backfill.chunk_hours, backfill.is_staged)
+    left = [str(chunk.log_hours) for chunk in make_plan(lake, settings, request).chunks]
+    if left:
+        raise ClickmillError(f"{backfill.described}: {len(left)} chunks are not done, {left[0]} first; start it again")

@@ -1,0 +1,196 @@
+"""A person's decision on a backfill: a staged one is published as a whole, or dropped; another one is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from include.backfills import APPROVED, DROPPED, SWAPPED, SWAPPING, Backfill
+from include.errors import ClickmillError, DecidedAlreadyError, UsageError
+from include.holds import DROPPED as DROPPED_HOUR
+from include.holds import PUBLISHED, ClickHourState, event_row
+from include.log_hours import Hour
+from include.settings import Settings
+from include.tables import Table
+from spark_jobs.backfill.compare import name_of_counts, staged_states
+from spark_jobs.backfill.comparison_page import write_comparison
+from spark_jobs.backfill.record import find_backfill, say, say_publishing
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.publish_hours import publish_hours
+from spark_jobs.publish.report import write_report
+from spark_jobs.publish.report_data import read_report_data
+from spark_jobs.quality.held_hours import new_run_id
+from spark_jobs.quality.results import append_results
+
+APPROVE, DROP = "approve", "drop"
+_MADE = {APPROVE: APPROVED, DROP: DROPPED}
+
+
+@dataclass(frozen=True)
+class BackfillDecision:
+    """What a person decided on a backfill, and why.
+
+    ``counts`` are those that the person was shown, as ``Backfill.counts`` names them; None for those of the newest
+    comparison.
+
+    Raises:
+        UsageError: if it is no decision, or nobody or no reason is named.
+    """
+
+    backfill_id: str
+    decision: str
+    by: str
+    because: str
+    counts: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.decision not in _MADE:
+            raise UsageError(f"decision {self.decision!r}: expected {' or '.join(_MADE)}")
+        require_signed(self.by, self.because)
+
+
+class ComparedAgainError(ClickmillError):
+    """A person decided on counts that are others by now; ``backfill`` has the new comparison."""
+
+    def __init__(self, backfill: Backfill) -> None:
+        super().__init__(
+            f"the decision on {backfill.described} is not for the counts that there are: hours were counted again "
+            f"since; look at the new comparison, reports/backfills/{backfill.id}.html, and decide again"
+        )
+        self.backfill = backfill
+
+
+def require_signed(by: str, because: str) -> None:
+    """Whoever decides must be named, and a reason given.
+
+    Raises:
+        UsageError: if not.
+    """
+    for name, text in (("by", by), ("because", because)):
+        if not text.strip():
+            raise UsageError(f"no {name} given: expected who decides and why, as it is kept on record")
+
+
+def decide(spark: SparkSession, settings: Settings, decision: BackfillDecision) -> list[str]:
+    """Put the decision on record and carry it out; returns a few lines on what was done.
+
+    The same decision a second time finishes what the first one may have left undone.
+
+    Raises:
+        ComparedAgainError: if it is for other counts.
+        DecidedAlreadyError: if there is nothing to decide any more.
+        ClickmillError: if there is nothing to decide yet.
+    """
+    lake = Lake(spark, settings)
+    with lake.locked():
+        backfill = find_backfill(lake, decision.backfill_id)
+        if not backfill.is_open and backfill.decisions and backfill.decisions[-1].event == _MADE[decision.decision]:
+            report = write_report(read_report_data(lake, settings), settings.reports)
+            said = f"{backfill.described}: {backfill.state}, as {backfill.decisions[-1].actor} had decided"
+            return [said, f"  report: {report}"]
+        _require_open(backfill, decision.decision)
+        if decision.decision == DROP:
+            return _drop(lake, backfill, decision)
+        states = staged_states(lake, backfill)
+        is_as_shown = backfill.counts == name_of_counts(states) and decision.counts in (None, backfill.counts)
+        if backfill.state == "waiting" and is_as_shown:
+            backfill = say(
+                lake, backfill, APPROVED,
+                counts=backfill.counts, actor=decision.by.strip(), because=decision.because.strip(),
+            )  # fmt: skip
+        if backfill.state == "swapping":
+            return swap(lake, backfill, states)
+    raise ComparedAgainError(write_comparison(lake, settings, backfill)[0])
+
+
+def _require_open(backfill: Backfill, decision: str) -> None:
+    what = backfill.described
+    made = [one for one in backfill.decisions if one.event in _MADE.values()]
+    if not backfill.is_open or backfill.state == "undoing":
+        by = f" by {made[-1].actor}: {made[-1].because}" if made else ""
+        raise DecidedAlreadyError(f"{what} is {backfill.state}{by}; there is nothing to decide. {backfill.next_step}")
+    if decision == DROP and backfill.state == "swapping":
+        raise ClickmillError(
+            f"{what} was approved by {made[-1].actor}, and some tables may have it; approve it again, which does the "
+            "rest, then undo it"
+        )
+    if decision == APPROVE and not backfill.is_staged:
+        raise ClickmillError(f"{what} is not staged: what passes the checks is published as its chunks are done")
+    if decision == APPROVE and backfill.state == "running":
+        raise ClickmillError(f"{what} has chunks that are not done or not compared; start it again, then decide")
+
+
+def _drop(lake: Lake, backfill: Backfill, decision: BackfillDecision) -> list[str]:
+    """What was counted is not published, by anyone, until it is counted again."""
+    by, because = decision.by.strip(), decision.because.strip()
+    dropped: list[Hour] = []
+    if backfill.is_staged:
+        # None of its log hours may have been ingested yet, to the end: then nobody can publish what it counted.
+        with suppress(ClickmillError):
+            states = staged_states(lake, backfill).values()
+            changed = (state for state in states if state.changed_at > backfill.begun_at)
+            dropped = drop_counts(lake, backfill, changed, by, because)
+    say(lake, backfill, DROPPED, actor=by, because=because)
+    report = write_report(read_report_data(lake, lake.settings), lake.settings.reports)
+    what = (
+        f"{len(dropped)} click hours stay as they were published"
+        if backfill.is_staged
+        else "given up; what its chunks have published stays, and can be undone"
+    )
+    return [f"{backfill.described}: dropped by {by}; {what}", f"  report: {report}"]
+
+
+def drop_counts(lake: Lake, backfill: Backfill, states: Iterable[ClickHourState], by: str, because: str) -> list[Hour]:
+    """Say of these counts that they are not to be published; returns the click hours that were not dropped before."""
+    now = datetime.now(UTC)
+    run_id = new_run_id(now)
+    dropped = [state for state in states if not state.is_dropped]
+    append_results(
+        lake,
+        [
+            event_row(
+                run_id, now, state.hour, DROPPED_HOUR, f"{backfill.described}: {because}", examples=state.said, actor=by
+            )
+            for state in dropped
+        ],
+    )
+    return [state.hour for state in dropped]
+
+
+def swap(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState]) -> list[str]:
+    """Publish all hours of an approved backfill against which nothing speaks, in one commit for each table.
+
+    Hold the lake's lock. What was counted again since it was approved is published if it passes the checks, as ever.
+    """
+    hours = [hour for hour, state in states.items() if state.is_good]
+    now = datetime.now(UTC)
+    run_id = new_run_id(now)
+    append_results(
+        lake,
+        [
+            event_row(run_id, now, hour, PUBLISHED, f"no critical check failed; {backfill.described} was approved")
+            for hour in hours
+            if not states[hour].is_decided
+        ],
+    )
+    if hours:
+        say_publishing(lake, backfill, hours)
+
+        def say_swapped(table: Table) -> None:
+            say(lake, backfill, SWAPPING, tables=[table.name])
+
+        publish_hours(lake, hours, say_swapped)
+    say(lake, backfill, SWAPPED)
+    report = write_report(read_report_data(lake, lake.settings), lake.settings.reports)
+    approved = next(one for one in reversed(backfill.decisions) if one.event == APPROVED)
+    held = sum(state.is_held for state in states.values())
+    return [
+        f"{backfill.described}: approved by {approved.actor}; {len(hours)} click hours published"
+        + (f", {held} held at their last good version" if held else ""),
+        *(f"  {state.waits_for}" for state in states.values() if state.waits_for),
+        f"  report: {report}",
+    ]

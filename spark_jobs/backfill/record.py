@@ -1,0 +1,112 @@
+"""The record of backfills: who begins or goes on with one, and what is said of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from include.backfills import (
+    BEGUN,
+    PUBLISHING,
+    Backfill,
+    UnknownBackfillError,
+    read_backfills,
+)
+from include.errors import ClickmillError
+from include.log_hours import Hour, HourRange
+from include.tables import AGGREGATES, BACKFILLS
+from spark_jobs.lake.lake import Lake
+
+#: Each event adds a file; when there are so many they are made one.
+MOST_FILES = 100
+
+
+def find_backfill(lake: Lake, backfill_id: str) -> Backfill:
+    """The backfill of this id.
+
+    Raises:
+        UnknownBackfillError: if there is none.
+    """
+    known = read_backfills(lake.settings.lake)
+    if backfill_id not in known:
+        newest = ", ".join(list(known)[-3:]) or "none; there has been no backfill"
+        raise UnknownBackfillError(f"no backfill {backfill_id!r}; expected one of (the newest): {newest}")
+    return known[backfill_id]
+
+
+def begin(
+    lake: Lake, source: str, log_hours: HourRange, chunk_hours: int, *, is_staged: bool, actor: str | None, because: str
+) -> tuple[Backfill, bool]:
+    """The open backfill of exactly these, or a new one; and whether it is new.
+
+    Raises:
+        ClickmillError: if another backfill is open over some of these hours.
+    """
+    with lake.locked("begin-backfill"):
+        for known in read_backfills(lake.settings.lake).values():
+            if not (known.is_open and known.meets(source, log_hours)):
+                continue
+            of_known = (known.log_hours, known.chunk_hours, known.is_staged)
+            if of_known != (log_hours, chunk_hours, is_staged) or known.state == "undoing":
+                raise ClickmillError(blocked_by(known))
+            return known, False
+        lake.compact(BACKFILLS, above_files=MOST_FILES)
+        now = datetime.now(UTC)
+        backfill_id = f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:4]}"
+        _append(
+            lake,
+            {
+                "backfill_id": backfill_id,
+                "at": now,
+                "event": BEGUN,
+                "source": source,
+                "first_log_hour": str(log_hours.start),
+                "end_log_hour": str(log_hours.end),
+                "chunk_hours": chunk_hours,
+                "is_staged": is_staged,
+                "actor": actor,
+                "because": because.strip() or None,
+            },
+        )
+        return find_backfill(lake, backfill_id), True
+
+
+def blocked_by(other: Backfill) -> str:
+    """Why a backfill cannot begin over hours of this open one, and what to do."""
+    staged = ", staged" if other.is_staged else ""
+    return (
+        f"{other.described} (chunks of {other.chunk_hours} hours{staged}) is {other.state} over some of these hours; "
+        "finish it with the same arguments, or give it up: "
+        f"python -m spark_jobs.decide_backfill {other.id} --decision drop --help"
+    )
+
+
+def say(lake: Lake, backfill: Backfill, event: str, **values: Any) -> Backfill:
+    """Put an event on record; returns the backfill as it is then."""
+    _append(
+        lake,
+        {
+            "backfill_id": backfill.id,
+            "at": datetime.now(UTC),
+            "event": event,
+            "source": backfill.source,
+            "first_log_hour": str(backfill.log_hours.start),
+            "end_log_hour": str(backfill.log_hours.end),
+            "chunk_hours": backfill.chunk_hours,
+            "is_staged": backfill.is_staged,
+            **values,
+        },
+    )
+    return find_backfill(lake, backfill.id)
+
+
+def say_publishing(lake: Lake, backfill: Backfill, hours: list[Hour]) -> None:
+    """Put on record what the published tables were before these click hours are replaced in them."""
+    versions = {table.name: lake.version(table) for table in AGGREGATES.values()}
+    known = [(name, number) for name, number in versions.items() if number is not None]
+    say(lake, backfill, PUBLISHING, versions=known, click_hours=[str(hour) for hour in hours])
+
+
+def _append(lake: Lake, values: dict[str, Any]) -> None:
+    lake.append_rows(BACKFILLS, [tuple(values.get(name) for name in BACKFILLS.column_names)])

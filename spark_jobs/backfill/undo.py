@@ -1,0 +1,141 @@
+"""Undo a backfill: the published tables have again, for the click hours that it published, the rows of before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
+
+from pyspark.sql import DataFrame, SparkSession
+
+from include.backfills import UNDOING, UNDONE, Backfill
+from include.errors import ClickmillError
+from include.holds import PUBLISHED, PUBLISHED_ANYWAY, SUITE, ClickHourState
+from include.log_hours import Hour
+from include.settings import Settings
+from include.tables import AGGREGATES, QUALITY_RESULTS, Table
+from spark_jobs.backfill.decide import drop_counts, require_signed
+from spark_jobs.backfill.record import find_backfill, say
+from spark_jobs.engine.steps import at_once
+from spark_jobs.ingest.touched_hours import log_hours_around
+from spark_jobs.lake.data_files import DataFile, TableVersion, may_have_click_hours
+from spark_jobs.lake.lake import Lake, click_hours_predicate, with_declared
+from spark_jobs.publish.publish_hours import replace_published
+from spark_jobs.publish.report import write_report
+from spark_jobs.publish.report_data import read_report_data
+from spark_jobs.quality.held_hours import click_hour_states
+
+#: Of one published table: click hours, and the version that it had before they were published; None: no table.
+Former = Mapping[int | None, Sequence[Hour]]
+
+
+def undo(
+    spark: SparkSession, settings: Settings, backfill_id: str, by: str, because: str, *, force: bool = False
+) -> list[str]:
+    """Restore what was published before, and put it on record; returns a few lines on what was done.
+
+    The counts that were published are not published again until the hours are counted again. Killed, it is done by the
+    same again. Everything that could refuse it is looked at before anything is written.
+
+    Raises:
+        UsageError: if nobody or no reason is named.
+        ClickmillError: if the backfill is open or has published nothing, if the tables' history does not reach back,
+            or, unless ``force``, if others have published new counts of these hours since.
+    """
+    require_signed(by, because)
+    lake = Lake(spark, settings)
+    with lake.locked():
+        backfill = find_backfill(lake, backfill_id)
+        if backfill.state == "undone":
+            report = write_report(read_report_data(lake, settings), settings.reports)
+            (*_, last) = backfill.decisions
+            said = f"{backfill.described}: was undone by {last.actor} at {last.at:%Y-%m-%d %H:%M} UTC: {last.because}"
+            return [said, f"  report: {report}"]
+        _require_undoable(backfill)
+        hours = sorted(backfill.published)
+        around = log_hours_around(lake, hours)
+        states = click_hour_states(lake, {hour: around.touching[hour] for hour in hours})
+        others = _published_by_others(lake, backfill, states)
+        if others and not force:
+            raise ClickmillError(
+                f"nothing is undone: {len(others)} click hours were published with other counts since: "
+                f"{', '.join(map(str, others[:5]))}{', …' if len(others) > 5 else ''}; with --force they too are as "
+                f"they were before {backfill.described}"
+            )
+        former = {published: _former(backfill, published) for published in AGGREGATES.values()}
+        rows = {published: _rows_of(lake, published, of_table) for published, of_table in former.items()}
+        backfill = say(
+            lake, backfill, UNDOING,
+            click_hours=[str(hour) for hour in hours], actor=by.strip(), because=because.strip(),
+        )  # fmt: skip
+        # What was counted again since, and is not published yet, is judged on its own.
+        to_drop = (of for hour, of in states.items() if hour in others or not _is_counted_since(backfill, of))
+        drop_counts(lake, backfill, to_drop, by.strip(), f"undone, {because.strip()}")
+        at_once(lake.spark, *(partial(replace_published, lake, table, rows[table], hours) for table in rows))
+        say(lake, backfill, UNDONE)
+        report = write_report(read_report_data(lake, settings), settings.reports)
+    return [
+        f"{backfill.described}: undone by {by.strip()}; {len(hours)} click hours as they were published before "
+        f"({hours[0]} to {hours[-1]})",
+        *([f"  of these, others had published since: {', '.join(map(str, others))}"] if others else []),
+        "  clicks has what the backfill ingested: land the right files, and backfill the hours again",
+        f"  report: {report}",
+    ]
+
+
+def _require_undoable(backfill: Backfill) -> None:
+    what = backfill.described
+    if backfill.state in ("running", "waiting", "swapping"):
+        raise ClickmillError(f"{what} is {backfill.state}, and cannot be undone yet. {backfill.next_step}")
+    if not backfill.published:
+        raise ClickmillError(f"{what} is {backfill.state}, and has published nothing: there is nothing to undo")
+
+
+def _is_counted_since(backfill: Backfill, state: ClickHourState) -> bool:
+    return state.changed_at > backfill.published[state.hour].last_at
+
+
+def _published_by_others(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState]) -> list[Hour]:
+    """The click hours of which other counts have been published since the backfill published its own."""
+    counted = [hour for hour, state in states.items() if _is_counted_since(backfill, state)]
+    events = lake.read_rows(
+        QUALITY_RESULTS,
+        ["hour", "validated_at"],
+        [
+            ("suite", "=", SUITE),
+            ("outcome", "in", [PUBLISHED, PUBLISHED_ANYWAY]),
+            ("hour", "in", [str(hour) for hour in counted]),
+        ],
+    )
+    moments = [(Hour.parse(event["hour"]), event["validated_at"]) for event in events]
+    return sorted({hour for hour, at in moments if at > backfill.published[hour].last_at})
+
+
+def _former(backfill: Backfill, table: Table) -> Former:
+    by_version: dict[int | None, list[Hour]] = {}
+    for hour, published in sorted(backfill.published.items()):
+        by_version.setdefault(published.versions.get(table.name), []).append(hour)
+    return by_version
+
+
+def _rows_of(lake: Lake, table: Table, former: Former) -> DataFrame:
+    """The rows that the table had."""
+    empty = lake.spark.createDataFrame([], ", ".join(f"{column.name} {column.type}" for column in table.columns))
+    parts = [empty]
+    for number, hours in former.items():
+        if number is None:
+            continue
+        version = TableVersion.newest(lake.path(table), table, number)
+        files = version.chosen(may_have_click_hours(table, hours))
+        _require_there(table, number, files)
+        rows = with_declared(version.read(lake.spark, files), table).where(click_hours_predicate(hours))
+        parts.append(rows.select(table.column_names))
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _require_there(table: Table, number: int, files: Sequence[DataFile]) -> None:
+    lost = [file for file in files if not file.is_whole]
+    if lost:
+        raise ClickmillError(
+            f"nothing is undone: {len(lost)} files of version {number} of table {table.name} are gone; VACUUM has "
+            "removed them, or somebody else"
+        )

@@ -1,0 +1,40 @@
+"""Undo a backfill: for exactly the click hours that it published, restore what was published before.
+
+Tables, exports and report are as they were before; the counts that were published are not published again until the
+hours are counted again. clicks keeps what the backfill ingested: land the right files and backfill the hours again.
+It is possible while the tables' history lasts: 30 days, unless the tables say otherwise or VACUUM is run. Hours that
+others have published since, with other counts, refuse it, unless --force.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from include.job_arguments import OneLineParser, exit_with
+from include.settings import Settings
+from spark_jobs.backfill.decide import require_signed
+from spark_jobs.backfill.undo import undo
+from spark_jobs.engine.session import spark_session
+
+
+def main() -> None:
+    """The job from a shell."""
+    parser = OneLineParser(
+        prog="python -m spark_jobs.undo_backfill",
+        description=__doc__,
+        epilog="exit codes: 0 done, 1 failed, and nothing undone, 2 wrong arguments",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("id", help="the backfill, as backfill_clicks prints it")
+    parser.add_argument("--by", required=True, metavar="NAME", help="who decides")
+    parser.add_argument("--because", required=True, metavar="TEXT", help="why")
+    parser.add_argument("--force", action="store_true", help="also of hours that others have published since")
+    given = parser.parse_args()
+    require_signed(given.by, given.because)
+    settings = Settings.from_environment()
+    with spark_session(settings) as spark:
+        print(*undo(spark, settings, given.id, given.by, given.because, force=given.force), sep="\n")
+
+
+if __name__ == "__main__":
+    exit_with(main)
