@@ -10,7 +10,7 @@ By default no click moves: tasks count those that they read, and their counts ar
 advice is for counts that need a key's clicks in one place or order.
 
 With --measure the clicks are counted by each of them too, and what that took is shown beside the expectation. With
---json the same figures are printed as JSON; their names are in spark_jobs/grouping/advice.py, as_json.
+--json the same figures are printed as JSON; their names are in spark_jobs/grouping/advice_values.py.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from spark_jobs.grouping.advice import (
     KeyDistribution,
     Salting,
     advise,
-    as_json,
     salting,
     with_measurements,
 )
 from spark_jobs.grouping.advice_page import render_advice
+from spark_jobs.grouping.advice_values import as_json
 from spark_jobs.grouping.dealing import key_distribution, loads
 from spark_jobs.grouping.shown_advice import print_advice
 from spark_jobs.grouping.timing import measure_counts

@@ -16,11 +16,11 @@ from spark_jobs.grouping.advice import (
     GroupingLoad,
     Measurement,
     Recommendation,
-    as_settings,
     fields_limit,
     most_instances,
     name_of,
 )
+from spark_jobs.grouping.advice_values import as_settings
 
 
 def print_advice(console: Console, advice: Advice, page: Path | None = None) -> None:
