@@ -1,0 +1,294 @@
+"""Taking the rows of ``quality_results`` into the index.
+
+Each file of the table is taken in once, in any order, by any process; the index is made anew when it is absent,
+damaged, of another schema, or when the table lost or rewrote a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from filelock import FileLock
+
+from include.quality_index.model import PUBLICATION, STATES, series_of, state_of
+from include.settings import Settings
+from include.tables import QUALITY_RESULTS
+
+#: Raised with every change of the tables below: an index of another number is made anew.
+SCHEMA_VERSION = 1
+_COMMIT = re.compile(r"\d{20}\.json")
+_LOCK_PATIENCE_SECONDS = 60
+_ROWS_AT_ONCE = 20_000
+_SCHEMA = """
+CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE file (path TEXT PRIMARY KEY) WITHOUT ROWID;
+-- Expectations and advice: the same few sentences on every row.
+CREATE TABLE sentence (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+-- One row: what one run found for one suite, partition and table.
+CREATE TABLE verdict (
+    suite TEXT NOT NULL, partition TEXT NOT NULL, run_id TEXT NOT NULL, checked_table TEXT NOT NULL,
+    validated_at TEXT NOT NULL, source TEXT, hour TEXT NOT NULL,
+    passed INT NOT NULL, undecided INT NOT NULL, warnings INT NOT NULL, failures INT NOT NULL, newest INT NOT NULL,
+    PRIMARY KEY (suite, partition, run_id, checked_table)
+) WITHOUT ROWID;
+CREATE INDEX verdict_by_hour ON verdict (hour, suite, source, checked_table, passed, undecided, warnings, failures)
+    WHERE newest;
+CREATE INDEX verdict_bad ON verdict (hour) WHERE newest AND failures + warnings > 0;
+-- One row: what the newest run found for one suite, partition and check.
+CREATE TABLE result (
+    suite TEXT NOT NULL, partition TEXT NOT NULL, check_id TEXT NOT NULL,
+    run_id TEXT NOT NULL, validated_at TEXT NOT NULL, source TEXT, series TEXT NOT NULL, hour TEXT NOT NULL,
+    checked_table TEXT NOT NULL, severity TEXT NOT NULL, outcome TEXT NOT NULL,
+    observed TEXT, observed_value REAL, lowest REAL, highest REAL,
+    expectation INT NOT NULL REFERENCES sentence, advice INT REFERENCES sentence,
+    examples TEXT, duration_seconds REAL, link TEXT,
+    PRIMARY KEY (suite, partition, check_id)
+) WITHOUT ROWID;
+CREATE INDEX result_by_hour ON result (hour);
+CREATE INDEX result_by_series ON result (
+    suite, check_id, series, hour, observed_value, lowest, highest, outcome, severity, partition);
+-- One row: what became of a click hour.
+CREATE TABLE event (
+    hour TEXT NOT NULL, decided_at TEXT NOT NULL, run_id TEXT NOT NULL, outcome TEXT NOT NULL,
+    observed TEXT, advice INT REFERENCES sentence, actor TEXT,
+    PRIMARY KEY (hour, decided_at, run_id, outcome)
+) WITHOUT ROWID;
+"""
+
+
+def catch_up(settings: Settings) -> None:
+    """Take in what ``quality_results`` has and the index has not; several processes may, one waits for the other.
+
+    Raises:
+        OSError, sqlite3.Error, filelock.Timeout: if the index cannot be written.
+    """
+    table, index = settings.lake / QUALITY_RESULTS.name, settings.quality_index
+    stamp = _newest_commit(table)
+    if _is_current(index, stamp):
+        return
+    settings.locks.mkdir(parents=True, exist_ok=True)
+    with FileLock(settings.locks / "quality-index.lock", timeout=_LOCK_PATIENCE_SECONDS):
+        # Read anew: what came while waiting is taken in as well.
+        stamp = _newest_commit(table)
+        if not _is_current(index, stamp):
+            _take_in(table, index, stamp)
+
+
+def _newest_commit(table: Path) -> str | None:
+    """What tells a table's newest commit from all others; None when there is no table."""
+    try:
+        with os.scandir(table / "_delta_log") as entries:
+            newest = max((name for entry in entries if _COMMIT.fullmatch(name := entry.name)), default=None)
+    except FileNotFoundError:
+        return None
+    if newest is None:
+        return None
+    # A table that was removed and made anew may have the same number of commits.
+    return f"{newest} {(table / '_delta_log' / newest).stat().st_mtime_ns}"
+
+
+def _is_current(index: Path, stamp: str | None) -> bool:
+    if not index.exists():
+        return False
+    try:
+        with closing(sqlite3.connect(f"{index.as_uri()}?mode=ro", uri=True)) as connection:
+            if connection.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
+                return False
+            found = connection.execute("SELECT value FROM state WHERE name = 'commit'").fetchone()
+    except sqlite3.DatabaseError:
+        return False
+    return bool(found == (stamp or "",))
+
+
+def _take_in(table: Path, index: Path, stamp: str | None) -> None:
+    try:
+        _bring_up(table, index, stamp)
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):  # locked, disk full: another file would not help
+            raise
+        _remove(index)
+        _bring_up(table, index, stamp)
+
+
+def _bring_up(table: Path, index: Path, stamp: str | None) -> None:
+    files = _data_files(table) if stamp else {}
+    index.parent.mkdir(parents=True, exist_ok=True)
+    index.touch(0o600)
+    index.chmod(0o600)  # one of an earlier version; what SQLite puts beside it has the same mode
+    with closing(sqlite3.connect(index, timeout=_LOCK_PATIENCE_SECONDS, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            known = _known_files(connection)
+            if known is None or known - files.keys():
+                _empty(connection)
+                known = set()
+            _add(connection, {name: path for name, path in files.items() if name not in known})
+            connection.execute("INSERT OR REPLACE INTO state VALUES ('commit', ?)", (stamp or "",))
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+
+def _data_files(table: Path) -> dict[str, Path]:
+    """The table's data files as they are now: as Delta names them, and where each is."""
+    from deltalake import DeltaTable
+
+    # Delta's log escapes names as URLs do.
+    return {name: table / unquote(name) for name in DeltaTable(table).get_add_actions()["path"].to_pylist()}
+
+
+def _known_files(connection: sqlite3.Connection) -> set[str] | None:
+    """The files that were taken in; None when the index has another schema, or none."""
+    if connection.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
+        return None
+    return {path for (path,) in connection.execute("SELECT path FROM file")}
+
+
+def _empty(connection: sqlite3.Connection) -> None:
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    for (name,) in tables:
+        connection.execute(f'DROP TABLE "{name}"')
+    for statement in _SCHEMA.split(";"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _remove(index: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        index.with_name(index.name + suffix).unlink(missing_ok=True)
+
+
+def _add(connection: sqlite3.Connection, files: Mapping[str, Path]) -> None:
+    """Take in the rows of these files; not those of an earlier version, which say no outcome."""
+    if not files:
+        return
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    types = {
+        "STRING": pa.string(),
+        "DOUBLE": pa.float64(),
+        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+        "ARRAY<STRING>": pa.list_(pa.string()),
+    }
+    schema = pa.schema([(column.name, types[column.type]) for column in QUALITY_RESULTS.columns])
+    writer = _Writer(connection)
+    rows = ds.dataset([str(path) for path in files.values()], schema=schema, format="parquet")
+    for batch in rows.to_batches(filter=ds.field("outcome").is_valid(), batch_size=_ROWS_AT_ONCE):
+        writer.add(batch.to_pylist())
+    connection.executemany("INSERT INTO file VALUES (?)", [(name,) for name in files])
+
+
+class _Writer:
+    """Puts rows of ``quality_results`` into the index; in whatever order they come, the same index."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._sentences: dict[str, int] = {}
+        #: By suite and partition, when which run judged it last.
+        self._newest: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Take in rows."""
+        for row in rows:
+            if row["suite"] == PUBLICATION:
+                self._add_event(row)
+            else:
+                self._add_result(row)
+
+    def _add_event(self, row: Mapping[str, Any]) -> None:
+        self._connection.execute(
+            "INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                row["hour"],
+                _as_text(row["validated_at"]),
+                row["run_id"],
+                row["outcome"],
+                row["observed"],
+                self._sentence(row["advice"]),
+                row["actor"],
+            ),
+        )
+
+    def _add_result(self, row: Mapping[str, Any]) -> None:
+        key = (row["suite"], row["partition"])
+        judged = (_as_text(row["validated_at"]), row["run_id"])
+        newest = self._newest.get(key) or self._newest_run(key)
+        if newest is None or judged > newest:
+            self._connection.execute("DELETE FROM result WHERE suite = ? AND partition = ?", key)
+            self._connection.execute("UPDATE verdict SET newest = 0 WHERE suite = ? AND partition = ?", key)
+            newest = judged
+        self._newest[key] = newest
+        state = state_of(row["outcome"], row["severity"])
+        self._connection.execute(
+            "INSERT INTO verdict VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET passed = passed + excluded.passed, undecided = undecided + excluded.undecided, "
+            "warnings = warnings + excluded.warnings, failures = failures + excluded.failures",
+            (
+                *key,
+                row["run_id"],
+                row["checked_table"],
+                judged[0],
+                row["source"],
+                row["hour"],
+                *(int(state == other) for other in STATES),
+                int(judged == newest),
+            ),
+        )
+        if judged == newest:
+            self._connection.execute(
+                f"INSERT OR REPLACE INTO result VALUES ({', '.join('?' * 20)})",
+                (
+                    *key,
+                    row["check_id"],
+                    row["run_id"],
+                    judged[0],
+                    row["source"],
+                    series_of(row["partition"], row["hour"]),
+                    row["hour"],
+                    row["checked_table"],
+                    row["severity"],
+                    row["outcome"],
+                    row["observed"],
+                    row["observed_value"],
+                    row["lowest"],
+                    row["highest"],
+                    self._sentence(row["expectation"]),
+                    self._sentence(row["advice"]),
+                    json.dumps(row["examples"]) if row["examples"] else None,
+                    row["duration_seconds"],
+                    row["link"],
+                ),
+            )
+
+    def _newest_run(self, key: tuple[str, str]) -> tuple[str, str] | None:
+        row: tuple[str, str] | None = self._connection.execute(
+            "SELECT validated_at, run_id FROM verdict WHERE suite = ? AND partition = ? AND newest LIMIT 1", key
+        ).fetchone()
+        return row
+
+    def _sentence(self, text: str | None) -> int | None:
+        if text is None:
+            return None
+        if text not in self._sentences:
+            self._connection.execute("INSERT OR IGNORE INTO sentence (text) VALUES (?)", (text,))
+            (self._sentences[text],) = self._connection.execute(
+                "SELECT id FROM sentence WHERE text = ?", (text,)
+            ).fetchone()
+        return self._sentences[text]
+
+
+def _as_text(moment: Any) -> str:
+    """ISO, UTC, with microseconds: sorts as the moments do."""
+    return str(moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
