@@ -32,7 +32,8 @@ from ops.backfill import run_hours
 from ops.services.running import Services
 from ops.services.start import start
 from ops.services.stop import stop
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from tests.benchmarks import duckdb_pipeline
 from tests.end_to_end.silent_display import Silent
 

@@ -11,7 +11,8 @@ import pytest
 
 from include.log_hours import Hour
 from include.settings import REPOSITORY
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from tests.support.temporary_lake import TemporaryLake
 
 pytestmark = pytest.mark.spark

@@ -21,7 +21,8 @@ from include.log_hours import Hour, HourRange
 from ops.airflow_api import AirflowApi
 from ops.backfill import Outcome, run_hours
 from ops.services.running import Services
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from samples.truth import Truth
 from tests.end_to_end.silent_display import Silent
 

@@ -26,7 +26,8 @@ from deltalake import DeltaTable
 from include.log_hours import Hour
 from include.settings import REPOSITORY
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_home import PLACE, StreamedHome, StreamProcess, multiset, wait_until

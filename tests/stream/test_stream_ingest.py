@@ -11,7 +11,8 @@ import pytest
 
 from include.log_hours import Hour
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_home import PLACE, multiset

@@ -15,7 +15,8 @@ import pytest
 from include.log_hours import Hour
 from include.streams.position import has_passed, is_settleable
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from spark_jobs.ingest.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
