@@ -16,12 +16,14 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ops.bootstrap import BROKER_JARS_LOCK, JAR_FOLDERS, REPOSITORY, find_java
+from ops.bootstrap import REPOSITORY
 from ops.home import OpsError, find_home
 from ops.services.beside import runs_beside, start_beside, stop_beside
 from ops.services.ports import PortChooser
 from ops.services.programs import BROKER
 from ops.services.running import broker_file
+from ops.setup.jars import BROKER_JARS_LOCK, JAR_FOLDERS
+from ops.setup.prerequisites import find_java
 
 HEAP = "512m"
 START_SECONDS = 60.0

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ops.bootstrap import REPOSITORY, SetupError, find_java
+from ops.bootstrap import REPOSITORY
 from ops.home import Home, OpsError, find_home, load_secrets
 from ops.services.environment import render_settings, service_environment
 from ops.services.health import airflow_health, is_answered, wait_until_healthy
@@ -34,6 +34,8 @@ from ops.services.running import (
 )
 from ops.services.stop import stop_home
 from ops.services.supervisor import Supervisor, home_lock, socket_path
+from ops.setup.messages import SetupError
+from ops.setup.prerequisites import find_java
 
 
 def _start_supervisord(home: Home, environment: Mapping[str, str], deadline: float) -> None:

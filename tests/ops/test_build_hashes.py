@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.bootstrap import BUILD_LOCK, REPOSITORY, SetupError, install_packages, make_venv
+from ops.bootstrap import REPOSITORY
+from ops.setup.messages import SetupError
+from ops.setup.packages import BUILD_LOCK, install_packages, make_venv
 
 PINNED_UV = re.findall(r"^uv==(\S+)", (REPOSITORY / "requirements-uv.txt").read_text(), re.MULTILINE)[0]
 #: A package's build backend: hands out a wheel that is there.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.bootstrap import REPOSITORY, find_java
+from ops.bootstrap import REPOSITORY
 from ops.home import Home, OpsError, Secrets, load_secrets
 from ops.services.__main__ import main
 from ops.services.environment import PRELOADED, render_settings, service_environment
@@ -28,6 +28,7 @@ from ops.services.running import Ports, Services
 from ops.services.start import start_timeout
 from ops.services.stop import status, stop
 from ops.services.supervisor import LONGEST_SOCKET_PATH, MARK, ServiceState, end_marked, marked_processes, socket_path
+from ops.setup.prerequisites import find_java
 
 PORTS = Ports(airflow=8081, spark=15003, spark_ui=4041)
 JAVA = Path("/opt/jdk/bin/java")

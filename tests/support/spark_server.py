@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import psutil
 import pytest
 
-from ops.bootstrap import REPOSITORY, find_java
+from ops.bootstrap import REPOSITORY
 from ops.home import Home, load_secrets
 from ops.services.environment import find_spark_home, render_settings, service_environment
 from ops.services.running import Ports
 from ops.services.supervisor import marked_processes
+from ops.setup.prerequisites import find_java
 from tests.support.ports import claimed_port
 
 if TYPE_CHECKING:
