@@ -16,7 +16,7 @@ from ops.bootstrap import REPOSITORY
 
 
 class OpsError(Exception):
-    """Something the user can mend; the message is one line, `exit_code` what the shell gets."""
+    """Something the user can fix; the message is one line, `exit_code` what the shell gets."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)

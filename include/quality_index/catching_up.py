@@ -1,6 +1,6 @@
 """Taking the rows of ``quality_results`` into the index.
 
-Each file of the table is taken in once, in any order, by any process; the index is made anew when it is absent,
+Each file of the table is taken in once, in any order, by any process; the index is rebuilt when it is absent,
 damaged, of another schema, or when the table lost or rewrote a file.
 """
 
@@ -22,7 +22,7 @@ from include.quality_index.model import PUBLICATION, STATES, series_of, state_of
 from include.settings import Settings
 from include.tables import QUALITY_RESULTS
 
-#: Raised with every change of the tables below: an index of another number is made anew.
+#: Raised with every change of the tables below: an index of another number is rebuilt.
 SCHEMA_VERSION = 1
 _COMMIT = re.compile(r"\d{20}\.json")
 _LOCK_PATIENCE_SECONDS = 60
@@ -76,7 +76,7 @@ def catch_up(settings: Settings) -> None:
         return
     settings.locks.mkdir(parents=True, exist_ok=True)
     with FileLock(settings.locks / "quality-index.lock", timeout=_LOCK_PATIENCE_SECONDS):
-        # Read anew: what came while waiting is taken in as well.
+        # Read again: what came while waiting is taken in as well.
         stamp = _newest_commit(table)
         if not _is_current(index, stamp):
             _take_in(table, index, stamp)
@@ -91,7 +91,7 @@ def _newest_commit(table: Path) -> str | None:
         return None
     if newest is None:
         return None
-    # A table that was removed and made anew may have the same number of commits.
+    # A table that was removed and made again may have the same number of commits.
     return f"{newest} {(table / '_delta_log' / newest).stat().st_mtime_ns}"
 
 

@@ -88,7 +88,7 @@ def airflow_settings(home: Home, ports: Ports, keys: Secrets, address: str) -> d
     }
 
 
-# What a task's process would import anew each time, Great Expectations alone for 3 s. Not our own modules: a change of
+# What a task's process would import again each time, Great Expectations alone for 3 s. Not our own modules: a change of
 # theirs is to hold for the next task.
 PRELOADED = (
     "airflow.sdk.execution_time.supervisor",

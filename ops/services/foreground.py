@@ -35,7 +35,7 @@ def _watch(home: Home) -> None:
 def run(home: Path | str | None = None) -> None:
     """Start the services, stay until told to end, by SIGTERM or SIGINT, then end them.
 
-    For a container's main process, and for systemd: both start anew what fails.
+    For a container's main process, and for systemd: both restart what fails.
 
     Raises:
         OpsError: when they do not start, or one of them does not stay up; all have been ended.

@@ -104,7 +104,7 @@ def install_packages(root: Path, groups: Sequence[str]) -> bool:
         )  # fmt: skip
     say(f"installing packages from {', '.join(locks[1:])}")
     _run(
-        # Compiled here, once: where PYTHONDONTWRITEBYTECODE is set every task would compile anew.
+        # Compiled here, once: where PYTHONDONTWRITEBYTECODE is set every task would compile again.
         [str(uv), "pip", "sync", "--quiet", "--require-hashes", "--compile-bytecode",
          *BUILD_BY_HASH, str(root / BUILD_LOCK), "--python", str(python), *(str(root / lock) for lock in locks)],
         "cannot install the packages",
@@ -118,7 +118,7 @@ def remove_archives(root: Path) -> None:
     """Have Spark's Python processes read pyspark from its folder, which is compiled.
 
     Spark puts the archives that pyspark brings of itself and of py4j before that folder, and nothing in them is
-    compiled: each process compiled anew what it imports (docs/performance.md). YARN alone needs them.
+    compiled: each process compiled again what it imports (docs/performance.md). YARN alone needs them.
     """
     for archive in (root / ".venv").glob("lib/python3*/site-packages/pyspark/python/lib/*.zip"):
         archive.unlink()

@@ -86,7 +86,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Path:
     """Return a java binary of version 17 or 21: JAVA_HOME's, else the one on PATH.
 
     Raises:
-        SetupError: exit 2, naming what was found, what is needed and the command that mends it.
+        SetupError: exit 2, naming what was found, what is needed and the command that fixes it.
     """
     environment = os.environ if environment is None else environment
     candidates: list[tuple[str, Path]] = []

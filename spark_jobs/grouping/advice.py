@@ -16,7 +16,7 @@ from include.uneven_load import EVEN_SKEW, limit_of_fields, skew
 
 KEYS: tuple[CountKey, ...] = get_args(CountKey)
 #: Groupings that advice is given on, the first of those that serve as well is recommended: the ones that keep a key
-#: whole need no merge, and the fewer parts a key has, the less there is to merge. Combine deals nothing.
+#: whole need no merge, and the fewer parts a key has, the less there is to merge. Combine moves no click.
 GROUPINGS = ("fields", "range", "salted_fields", "custom", "shuffle", "fifo", "global")
 INSTANCE_COUNTS = (1, 2, 4, 8, 16)
 #: As many as the configuration takes: see include/counting.py.
@@ -68,11 +68,11 @@ class Salting:
 
 @dataclass(frozen=True)
 class GroupingLoad:
-    """How one grouping dealt the clicks.
+    """How one grouping partitioned the clicks.
 
     ``rows`` has the clicks of each instance, 0 for an idle one. ``keys_on_several`` counts the keys that more than one
     instance handled clicks of. ``out_of_order`` counts the clicks that an instance handled after a later click of the
-    same key, by ``clicked_at``, in the order in which the dealt rows reach it. ``described`` is the grouping with its
+    same key, by ``clicked_at``, in the order in which the rows reach it. ``described`` is the grouping with its
     parameters; ``salting`` is that of salted_fields.
     """
 
@@ -269,7 +269,7 @@ def _reason(distribution: KeyDistribution, best: GroupingLoad, fields: GroupingL
     """Why ``best``, in a sentence; ``fields`` is fields grouping over as many instances."""
     name = name_of(distribution.key)
     if best.instances == 1:
-        return f"one instance has all clicks of every {name}: nothing is dealt"
+        return f"one instance has all clicks of every {name}: nothing is partitioned"
     hot = distribution.hot_keys(best.instances)
     busiest = as_share(distribution.busiest[0].clicks, distribution.clicks)
     if best.grouping == "fields" and best.skew <= EVEN_SKEW:

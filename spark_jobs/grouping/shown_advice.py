@@ -77,7 +77,7 @@ def _load_table(advice: Advice) -> Table:
         mean = as_count(round(loads[0].mean))
         if instances == 1:
             table.add_row(f"1, {mean}", style="bold")
-            # All are dealt the same.
+            # All get the same rows.
             _add_load(table, "any grouping", loads[0])
             continue
         table.add_row(f"{as_count(instances)}, {mean}", style="bold")

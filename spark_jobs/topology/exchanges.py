@@ -1,4 +1,4 @@
-"""What an exchange of a plan says: how it deals rows, how many crossed it, and how they are read behind it."""
+"""What an exchange of a plan says: how it partitions rows, how many crossed it, and how they are read behind it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTITIONERS = {
 
 @dataclass(frozen=True)
 class Dealing:
-    """How an exchange deals rows, keys with Spark's expression ids; ``origin`` is why, in Spark's words."""
+    """How an exchange partitions rows, keys with Spark's expression ids; ``origin`` is why, in Spark's words."""
 
     partitioner: str
     keys: tuple[str, ...]
@@ -44,7 +44,7 @@ def read_as(above: Sequence[Operator]) -> list[str]:
     """What adaptive execution made of the partitions of a shuffle: ``1 partition, coalesced``."""
     for operator in above:
         if operator.name == "AQEShuffleRead":
-            how = operator.details.get("Arguments", "").strip() or "anew"
+            how = operator.details.get("Arguments", "").strip() or "again"
             count = operator.metrics.get("number of partitions")
             return [f"{how} to {count}" if count and how == "coalesced" else how]
         if not operator.name.endswith("QueryStage"):

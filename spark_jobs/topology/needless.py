@@ -1,4 +1,4 @@
-"""Shuffles of a plan that need not be: rows dealt twice, and joins of tables that are stored co-partitioned."""
+"""Shuffles of a plan that need not be: rows repartitioned twice, and joins of tables that are stored co-partitioned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_jobs.topology.exchanges import Dealing
 from spark_jobs.topology.plan import Operator, without_ids
 from spark_jobs.topology.plan_words import JOIN, names_of, source_of
 
-#: Through these rows stay with the task that they were dealt to.
+#: Through these rows stay with the task that they were sent to.
 _KEEPS_DEALING = re.compile(r"(Filter|Project|Sort|Generate|Window|WindowGroupLimit|Expand|\w*Aggregate)$")
 #: These change neither the rows' task nor their keys.
 _STRAIGHT = re.compile(r"(Filter|Project|Sort)$")
@@ -35,13 +35,13 @@ def _dealt_twice(exchange: Operator) -> Iterator[str]:
     same_count = how.count == before.count or how.origin != "REPARTITION_BY_NUM"
     if before.partitioner == "hash" and keys_before <= keys and same_count:
         yield (
-            f"the shuffle by {these} is needless: its rows were dealt by {those} before, so rows of equal {these} are "
-            "together already; leave the second out"
+            f"the shuffle by {these} is needless: its rows were partitioned by {those} before, so rows of "
+            f"equal {these} are together already; leave the second out"
         )
 
 
 def _dealt_by(operator: Operator) -> Operator | None:
-    """The exchange that dealt this operator's rows to their tasks, if nothing in between lost that."""
+    """The exchange that sent this operator's rows to their tasks, if nothing in between lost that."""
     while True:
         if operator.name == "Exchange":
             return operator

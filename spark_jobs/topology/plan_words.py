@@ -39,7 +39,7 @@ def source_of(leaf: Operator, named: Callable[[str], str]) -> str:
 
 
 def cause_of(reader: Operator | None) -> str:
-    """The kind of operator that rows must be dealt anew for."""
+    """The kind of operator that rows must be repartitioned for."""
     if reader is None:
         return "result"
     for pattern, cause in (

@@ -199,7 +199,7 @@ def _stages_of(reader: _Reader, stages: Sequence[RanStage]) -> dict[int, RanStag
 def _planned(part: SubTopology, cuts: Sequence[Cut]) -> int:
     """The tasks of a sub-topology whose stage is not known: as many as the partitions it reads, else one.
 
-    Spark's metrics do not name the stage when there is only one task to tell of.
+    Spark's metrics do not name the stage when there is only one task to report on.
     """
     read = [cut for cut in cuts if cut.kind == SHUFFLE and part.number in cut.readers]
     coalesced = [int(match[1]) for cut in read for how in cut.reads if (match := _COALESCED.match(how))]

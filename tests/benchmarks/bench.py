@@ -291,12 +291,12 @@ def pages(home: Path, rounds: int) -> None:
     for run in runs:
         append(settings.lake, run)
     rows = sum(map(len, runs))
-    anew = seconds(lambda: quality_index.catch_up(settings))
+    rebuilt = seconds(lambda: quality_index.catch_up(settings))
     append(settings.lake, newest)
     by_one = seconds(lambda: quality_index.catch_up(settings))
     size = settings.quality_index.stat().st_size / 1e6
     console.print(
-        f"index of {rows:,} rows in {len(runs):,} commits: made anew in {anew:.1f} s, {size:.0f} MB; ", end=""
+        f"index of {rows:,} rows in {len(runs):,} commits: rebuilt in {rebuilt:.1f} s, {size:.0f} MB; ", end=""
     )
     console.print(f"one more commit {1000 * by_one:.0f} ms")
 

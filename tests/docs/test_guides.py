@@ -51,4 +51,4 @@ def test_groupings_guide_runs(
     clicks = names["clicks"].count()
     assert {sum(load) for load in loads.values()} == {clicks}
     assert max(loads["custom"]) > max(loads["fields"]) > max(loads["shuffle"])
-    assert int(re.findall(r"^as they are dealt +(\d+)$", said, re.MULTILINE)[0]) > 0
+    assert int(re.findall(r"^as they arrive +(\d+)$", said, re.MULTILINE)[0]) > 0

@@ -36,7 +36,7 @@ def fake_java(folder: Path, version: str) -> Path:
 # --- Java and Python ------------------------------------------------------------------------------
 
 
-def test_missing_java_is_one_line_with_the_command_that_mends_it(
+def test_missing_java_is_one_line_with_the_command_that_fixes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prerequisites, "java_command", lambda: "apt-get install -y openjdk-17-jre-headless")

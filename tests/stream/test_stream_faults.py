@@ -104,7 +104,7 @@ class Reader:
 
 
 def clicks_of(*numbers: int) -> list[Record]:
-    """Records of clicks, dealt to 3 partitions."""
+    """Records of clicks, sent to 3 partitions."""
     start = int(HOUR.start.timestamp() * 1000)
     return [Record(number % 3, start + number, click(f"e{number}", "2026-03-01T08:10:00Z")) for number in numbers]
 

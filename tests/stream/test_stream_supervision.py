@@ -60,9 +60,9 @@ def produce(lake: StreamedLake, event_id: str) -> None:
     lake.broker.produce(lake.topic, [Record(0, MILLISECONDS, click(event_id, "2026-03-01T08:00:00Z"))])
 
 
-def test_a_stream_that_was_killed_or_hangs_is_started_anew_and_one_that_lives_is_not(lake: StreamedLake) -> None:
+def test_a_stream_that_was_killed_or_hangs_is_restarted_and_one_that_lives_is_not(lake: StreamedLake) -> None:
     produce(lake, "a")
-    assert "did not run; started anew" in supervise(lake.settings, "web")
+    assert "did not run; restarted" in supervise(lake.settings, "web")
     first = pid(lake)
     wait_until(lambda: len(lake.rows(CLICKS)) == 1, "the first click is there")
     runs = f"runs (process {first}), not yet read: 0 records"
@@ -72,7 +72,7 @@ def test_a_stream_that_was_killed_or_hangs_is_started_anew_and_one_that_lives_is
     os.kill(first, signal.SIGKILL)
     produce(lake, "b")
     wait_until(lambda: psutil.Process(first).status() == psutil.STATUS_ZOMBIE or not pid(lake), "it is dead")
-    assert "did not run; started anew" in supervise(lake.settings, "web")
+    assert "did not run; restarted" in supervise(lake.settings, "web")
     second = pid(lake)
     assert second not in (None, first)
     wait_until(lambda: len(lake.rows(CLICKS)) == 2, "the second click is there")

@@ -169,7 +169,7 @@ def clicks_at(hour: Hour, *ids: str, partition: int = 0) -> list[Record]:
 
 
 def test_what_comes_weeks_late_to_a_settled_hour_is_counted_by_the_next_run(streamed: StreamedLake) -> None:
-    """Further back than any click hour is from a log hour; and the run is begun anew after it was killed."""
+    """Further back than any click hour is from a log hour; and the run is begun again after it was killed."""
     weeks_later = HOUR.plus(20 * 24)
     streamed.broker.produce(streamed.topic, clicks_at(HOUR, "a"))
     streamed.read_all()
