@@ -30,9 +30,10 @@ from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.landed_records import landed_records
-from tests.stream.streamed_home import PLACE, StreamedHome, StreamProcess, multiset, wait_until
+from tests.stream.streamed_home import PLACE, StreamedHome, StreamProcess, multiset
 from tests.support.spark_server import SparkServer, own_server
 from tests.support.temporary_lake import click, make_settings
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
 

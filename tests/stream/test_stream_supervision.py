@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import psutil
 import pytest
@@ -19,6 +17,7 @@ from spark_jobs.stream.supervision import sign_of_life, supervise
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.temporary_lake import click
+from tests.support.waiting import wait_until
 
 HOUR = Hour.parse("2026-03-01T08")
 MILLISECONDS = int(HOUR.start.timestamp() * 1000)
@@ -47,13 +46,6 @@ def lake(streamed: StreamedLake, spark_remote: str, monkeypatch: pytest.MonkeyPa
 def pid(lake: StreamedLake) -> int | None:
     last = sign_of_life(lake.settings, "web")
     return last.pid if last is not None and psutil.pid_exists(last.pid) else None
-
-
-def wait_until(done: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + 240
-    while not done():
-        assert time.monotonic() < deadline, f"not within 240 s: {what}"
-        time.sleep(0.3)
 
 
 def produce(lake: StreamedLake, event_id: str) -> None:
