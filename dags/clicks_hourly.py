@@ -7,11 +7,13 @@ Each run is one partition: a log hour, UTC, such as `2026-03-01T05`. It starts w
 `_SUCCESS` (at most the source's grace time), and then ingests, aggregates, validates and publishes. A late click
 changes the hour in which it happened, so a run may count and publish earlier click hours again.
 The first scheduled run is that of the hour in which the services were first started; hours before it are backfills.
+If no runs were scheduled for a while, because nothing was running or the DAG was paused, the first one after that takes
+the hours in between along, at most a month.
 
 **Backfill:** from the UI (*Trigger → Backfill*), or
 `airflow backfill create --dag-id clicks_hourly --from-date 2026-03-01T00:00 --to-date 2026-03-01T11:00`
-(both ends included). **By hand:** *Trigger*, and fill in `from` and `to`: one run for the whole range.
-Running an hour again gives the same tables.
+(both ends included). **By hand:** *Trigger*. As the form is, the newest hours that have landed and are not published;
+with `from` and `to`, one run for that range. Running an hour again gives the same tables.
 
 **A critical check fails:** `validate_clicks` is red, and not tried again: the fault is in the data. The click hours
 that it touches are held at their last good version, the others are published, and later runs go on. For each new hold
@@ -25,35 +27,37 @@ from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import DAG, CronPartitionTimetable, Param, TriggerRule, chain, task
+from airflow.sdk import DAG, CronPartitionTimetable, Param, PokeReturnValue, TriggerRule, chain, task
 
 from dags.tasks import launch
 from dags.tasks.defaults import TASK_DEFAULTS
-from dags.tasks.launch import is_landed, run_job
+from dags.tasks.log_hours import CHOOSING_TASK, chosen, landed
 from include.settings import Settings
 from include.sources import load_sources
 
 SETTINGS = Settings.from_environment()
 SOURCES = ["all", *load_sources(SETTINGS)]
+#: Airflow refuses a form with another time before it makes a run of it.
+FULL_HOUR = r"T\d{2}:00(:00(\.0+)?)?(Z|[+-]\d{2}:\d{2})?$"
 
 
 def spark_task(job: str, **options: object) -> PySparkOperator:
     """A task that runs ``spark_jobs.<job>`` through the connection spark_default."""
 
-    def run(params: dict[str, Any], dag_run: Any, spark: Any = None) -> None:  # Airflow fills them in by name
-        run_job(job, params, dag_run.partition_key, spark, **options)
+    def run(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:  # Airflow fills them in by name
+        launch.run_job(job, chosen(params, dag_run, ti), spark, **options)
 
     return PySparkOperator(task_id=job, python_callable=run, conn_id="spark_default")
 
 
 def validate(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:
     """The task validate_clicks."""
-    launch.validate(params, dag_run.partition_key, spark, ti)
+    launch.validate(chosen(params, dag_run, ti), spark, ti)
 
 
 def publish(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> list[dict[str, Any]]:
     """The task publish_clicks; its result are the runs of held_hours to trigger."""
-    return launch.publish(params, dag_run.partition_key, spark, ti)
+    return launch.publish(chosen(params, dag_run, ti), spark, ti)
 
 
 with DAG(
@@ -73,23 +77,26 @@ with DAG(
             None,
             type=["null", "string"],
             format="date-time",
+            pattern=FULL_HOUR,
             title="from (log hour, UTC)",
-            description="First log hour of a run by hand, on the full hour. Leave empty to run the partition.",
+            description="First log hour, on the full hour. Empty: the partition, or the newest not yet published.",
         ),
         "to": Param(
             None,
             type=["null", "string"],
             format="date-time",
+            pattern=FULL_HOUR,
             title="to (log hour, UTC, not included)",
-            description="The log hour after the last one.",
+            description="The log hour after the last one; goes with from.",
         ),
     },
 ) as dag:
 
-    @task.sensor(mode="reschedule", poke_interval=60, timeout=timedelta(days=2).total_seconds())
-    def wait_for_landing(params: dict[str, Any], dag_run: Any) -> bool:
-        """Wait until the log hours are closed, without holding a worker slot."""
-        return is_landed(params, dag_run.partition_key)
+    @task.sensor(task_id=CHOOSING_TASK, mode="reschedule", poke_interval=60, timeout=timedelta(days=2).total_seconds())
+    def wait_for_landing(params: dict[str, Any], dag_run: Any) -> PokeReturnValue:
+        """Choose the log hours, and wait until they are closed, without holding a worker slot."""
+        log_hours = landed(params, dag_run)
+        return PokeReturnValue(is_done=log_hours is not None, xcom_value=log_hours)
 
     aggregate_clicks = spark_task("aggregate_clicks")
     validate_clicks = PySparkOperator(task_id="validate_clicks", python_callable=validate, conn_id="spark_default")

@@ -45,6 +45,13 @@ def hour_of_folder(folder: Path) -> Hour | None:
         return None
 
 
+def closed_hours(landing: Path, source: str) -> dict[Hour, int]:
+    """A source's closed hours, each with the moment it was closed (ns), and no folder that names no hour."""
+    marks = (landing / source).glob(f"log_date=*/log_hour=*/{SUCCESS}")
+    closed = ((hour_of_folder(mark.parent), mark.stat().st_mtime_ns) for mark in marks)
+    return {hour: moment for hour, moment in closed if hour}
+
+
 def look_at(landing: Path, source: str, log_hour: Hour) -> LandedHour:
     """The data files of a source's log hour, by name; names starting with ``.`` or ``_`` are not data."""
     folder = hour_folder(landing, source, log_hour)

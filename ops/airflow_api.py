@@ -10,10 +10,11 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from include.log_hours import Hour
+from include.errors import UsageError
+from include.log_hours import Hour, HourRange
 from ops.home import OpsError
 from ops.services.running import Services
 
@@ -35,10 +36,10 @@ class ApiError(OpsError):
 
 @dataclass(frozen=True)
 class HourRun:
-    """One DAG run over one log hour."""
+    """One DAG run over one log hour, its partition, or over a range of them."""
 
     run_id: str
-    log_hour: Hour
+    log_hours: HourRange
     source: str
     state: str
     kind: str
@@ -161,23 +162,24 @@ class AirflowApi:
     # --- runs -------------------------------------------------------------------------------------
 
     def runs(self, dag_id: str, hours: Sequence[Hour]) -> list[HourRun]:
-        """Return the DAG's runs over these log hours, oldest first."""
+        """Return the DAG's runs over any of these log hours, oldest first."""
         wanted = set(hours)
-        found = []
-        for run in self._pages(
-            f"/api/v2/dags/{dag_id}/dagRuns",
-            "dag_runs",
-            order_by="id",
-            partition_date_gte=min(wanted).day.isoformat(),
-            partition_date_lte=max(wanted).day.isoformat(),
-        ):
-            if run["partition_date"] is None:
-                continue
-            hour = Hour(datetime.fromisoformat(run["partition_date"]))
-            if hour in wanted:
-                source = str((run["conf"] or {}).get("source", "all"))
-                found.append(HourRun(run["dag_run_id"], hour, source, run["state"], run["run_type"]))
-        return found
+        path = f"/api/v2/dags/{dag_id}/dagRuns"
+        first, last = min(wanted).day.isoformat(), max(wanted).day.isoformat()
+        of_partitions = self._pages(path, "dag_runs", order_by="id", partition_date_gte=first, partition_date_lte=last)
+        by_hand = self._pages(path, "dag_runs", order_by="id", run_type=["manual"])
+        answers = {run["dag_run_id"]: run for run in (*of_partitions, *by_hand)}.values()
+        found = [_hour_run(run) for run in sorted(answers, key=lambda run: str(run["queued_at"]))]
+        return [run for run in found if run and not wanted.isdisjoint(run.log_hours)]
+
+    def run_range(self, dag_id: str, log_hours: HourRange, source: str) -> HourRun:
+        """Ask for one run over all these log hours."""
+        conf = {"source": source, "from": log_hours.start.start.isoformat(), "to": log_hours.end.start.isoformat()}
+        # Of several runs over the same hours each has its own name.
+        run_id = f"{source}_{log_hours.start}_to_{log_hours.end}_{datetime.now(UTC):%Y%m%dT%H%M%S}"
+        body = {"dag_run_id": run_id, "logical_date": None, "conf": conf}
+        run = self.call("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)
+        return HourRun(run["dag_run_id"], log_hours, source, run["state"], run["run_type"])
 
     def backfill(self, dag_id: str, hours: Sequence[Hour], source: str, at_once: int, again: bool) -> int:
         """Ask Airflow to backfill the log hours from the first to the last; return the backfill's id.
@@ -234,6 +236,17 @@ class AirflowApi:
             found |= {str(task["dag_run_id"]) for task in answer["task_instances"]}
         return found
 
+    def result(self, dag_id: str, run_id: str, task_id: str) -> Any:
+        """Return what a task of the run returned; None if nothing, or if it has not ended."""
+        run = urllib.parse.quote(run_id, safe="")
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run}/taskInstances/{task_id}/xcomEntries/return_value"
+        try:
+            return self.call("GET", path)["value"]
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+
     def open_questions(self) -> dict[str, str]:
         """Return the click hours that held_hours asks about, each with the page where to answer, oldest first."""
         questions = {}
@@ -248,6 +261,19 @@ class AirflowApi:
         run = urllib.parse.quote(task.run_id, safe="")
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run}/taskInstances/{task.task_id}/logs/{task.try_number}"
         return list(self.call("GET", path, map_index=task.map_index, full_content="true")["content"])
+
+
+def _hour_run(run: Mapping[str, Any]) -> HourRun | None:
+    """The run as Airflow's API gives it; none if it says no log hours."""
+    conf = run["conf"] or {}
+    try:
+        if conf.get("from"):
+            log_hours = HourRange(Hour.parse(conf["from"]), Hour.parse(conf["to"]))
+        else:
+            log_hours = HourRange.single(Hour(datetime.fromisoformat(run["partition_date"])))
+    except (KeyError, TypeError, UsageError):  # a form that was filled in wrongly, or not at all
+        return None
+    return HourRun(run["dag_run_id"], log_hours, str(conf.get("source", "all")), run["state"], run["run_type"])
 
 
 def error_message(content: Sequence[Mapping[str, Any] | str]) -> str:

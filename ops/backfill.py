@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -18,6 +18,12 @@ POLL_SECONDS = 0.5
 LOG_LINES_SHOWN = 12
 # The task that is red in a run that is done, when a critical check failed.
 VALIDATE = "validate_clicks"
+# The task that asks a person about what is held.
+PUBLISH = "publish_clicks"
+# A run over more hours is repeated as a whole when it fails.
+MOST_HOURS_A_RUN = 24 * 31
+# So many hours without logs, at most, are run along with those around them, as hours without lines.
+MOST_HOURS_BETWEEN = 24
 
 
 @dataclass(frozen=True)
@@ -33,13 +39,14 @@ class Failure:
 class Outcome:
     """What became of the hours that were asked for.
 
-    ``held`` are those that succeeded but for a critical check: what it touches is held, the rest is published.
+    ``held`` names what a critical check failed for, such as ``web 2026-03-01T08``: what it touches is held, the rest of
+    the run is published.
     """
 
     already_done: int
     succeeded: int
     failures: list[Failure]
-    held: list[HourRun]
+    held: list[str]
 
 
 def split_hours(
@@ -50,11 +57,11 @@ def split_hours(
     An hour counts as done when its newest run over this very source succeeded: Airflow's own check for runs
     that exist knows hours, not sources.
     """
-    newest = {run.log_hour: run for run in runs if run.source == source}
-    watched = [newest[hour] for hour in hours if hour in newest and not newest[hour].is_done]
-    under_way = {run.log_hour for run in watched}
-    done = {hour for hour, run in newest.items() if run.state == "success"} if not again else set()
-    return [hour for hour in hours if hour not in under_way and hour not in done], watched
+    newest = {hour: run for run in runs if run.source == source for hour in run.log_hours}
+    under_way = {hour for hour in hours if hour in newest and not newest[hour].is_done}
+    done = {hour for hour in hours if hour in newest and newest[hour].state == "success" and not again}
+    watched = {newest[hour].run_id: newest[hour] for hour in hours if hour in under_way}
+    return [hour for hour in hours if hour not in under_way | done], list(watched.values())
 
 
 class Display(Protocol):
@@ -140,7 +147,7 @@ def choose_display(console: Console) -> Display:
     return Bar(console) if console.is_terminal else Lines(console)
 
 
-def _begin(
+def _backfill_hours(
     api: AirflowApi, dag_id: str, hours: HourRange, source: str, at_once: int, display: Display
 ) -> tuple[int, list[HourRun]]:
     """Start one backfill, return its id and its runs; wait while another backfill of the DAG is open."""
@@ -183,7 +190,7 @@ def _what_goes_on(
         if run.state != "running":
             continue
         for task in api.tasks(dag_id, run.run_id):
-            name = f"{run.log_hour} {task.task_id}"
+            name = f"{run.log_hours} {task.task_id}"
             if task.state == "running":
                 active.append(name)
             failed_try = (run.run_id, task.task_id, task.try_number)
@@ -203,20 +210,68 @@ def run_hours(
     at_once: int,
     display: Display,
 ) -> Outcome:
-    """Backfill log hours of one source, watch them to their end, and return what became of them.
+    """Backfill log hours of one source, a run each, watch them to their end, and return what became of them.
 
     Args:
         again: run hours again that succeeded before; otherwise they are skipped.
         at_once: how many hours may run at a time.
     """
+    backfills: list[int] = []
+
+    def begin(wanted: HourRange) -> list[HourRun]:
+        # Airflow takes no other backfill before this one is closed.
+        while backfills:
+            api.close_backfill(backfills.pop())
+        backfill, begun = _backfill_hours(api, dag_id, wanted, source, at_once, display)
+        backfills.append(backfill)
+        return begun
+
+    outcome = _run(api, dag_id, hours, source, again, display, contiguous, begin)
+    while backfills:
+        api.close_backfill(backfills.pop())
+    return outcome
+
+
+def run_ranges(
+    api: AirflowApi, dag_id: str, hours: Sequence[Hour], source: str, again: bool, display: Display
+) -> Outcome:
+    """Run log hours of one source as few runs over ranges, and return what became of them; as ``run_hours``.
+
+    Hours between them that did not land are taken along.
+    """
+
+    def begin(wanted: HourRange) -> list[HourRun]:
+        return [api.run_range(dag_id, wanted, source)]
+
+    return _run(api, dag_id, hours, source, again, display, in_ranges, begin)
+
+
+def in_ranges(hours: Iterable[Hour]) -> list[HourRange]:
+    """The hours as ranges of at most a month, in order, small gaps between them included."""
+    return [
+        HourRange(start, min(start.plus(MOST_HOURS_A_RUN), whole.end))
+        for whole in contiguous(hours, MOST_HOURS_BETWEEN)
+        for start in (whole.start.plus(shift) for shift in range(0, len(whole), MOST_HOURS_A_RUN))
+    ]
+
+
+def _run(
+    api: AirflowApi,
+    dag_id: str,
+    hours: Sequence[Hour],
+    source: str,
+    again: bool,
+    display: Display,
+    as_ranges: Callable[[Iterable[Hour]], list[HourRange]],
+    begin: Callable[[HourRange], list[HourRun]],
+) -> Outcome:
     asked = sorted(set(hours))
     missing, watched = split_hours(asked, api.runs(dag_id, asked), source, again)
-    already_done = len(asked) - len(missing) - len(watched)
-    ended: dict[str, HourRun] = {}
-    ranges = contiguous(missing)
-    total = len(missing) + len(watched)
-    backfills: list[int] = []
+    already_done = len(asked) - len(missing) - len(_hours_of(watched, asked))
+    ranges = as_ranges(missing)
+    total = len(asked) - already_done
     told: set[tuple[str, str, int]] = set()
+    ended: dict[str, HourRun] = {}
     if not total:
         return Outcome(already_done, 0, [], [])
     with display:
@@ -224,23 +279,36 @@ def run_hours(
             # The next range starts when the runs before it have ended.
             if ranges and all(run.run_id in ended for run in watched):
                 wanted = ranges.pop(0)
-                backfill, begun = _begin(api, dag_id, wanted, source, at_once, display)
-                backfills.append(backfill)
+                begun = begin(wanted)
                 watched += begun
                 # Airflow passes over an hour that another source's run is busy with: ask again.
-                ranges = contiguous(set(wanted) - {run.log_hour for run in begun}) + ranges
+                ranges = contiguous(set(wanted) - _hours_of(begun, wanted)) + ranges
             ids = {run.run_id for run in watched}
             current = [run for run in api.runs(dag_id, asked) if run.run_id in ids] if ids else []
             ended = {run.run_id: run for run in current if run.is_done}
-            display.show(len(ended), total, _what_goes_on(api, dag_id, current, display, told))
-            if len(ended) == len(ids):
-                while backfills:
-                    api.close_backfill(backfills.pop())
-                if not ranges:
-                    break
-            time.sleep(max(POLL_SECONDS, total / 200))
+            what_goes_on = _what_goes_on(api, dag_id, current, display, told)
+            display.show(len(_hours_of(ended.values(), asked)), total, what_goes_on)
+            if len(ended) == len(ids) and not ranges:
+                break
+            time.sleep(max(POLL_SECONDS, len(watched) / 200))
     failed = [run for run in ended.values() if run.state == "failed"]
     succeeded = [run for run in ended.values() if run.state != "failed"]
     red = api.runs_with_failed(dag_id, VALIDATE, [run.run_id for run in succeeded])
-    held = sorted((run for run in succeeded if run.run_id in red), key=lambda run: run.log_hour)
-    return Outcome(already_done, len(succeeded), _failures(api, dag_id, failed), held)
+    held = sorted((run for run in succeeded if run.run_id in red), key=lambda run: run.log_hours.start)
+    return Outcome(
+        already_done,
+        len(_hours_of(succeeded, asked)),
+        _failures(api, dag_id, failed),
+        [partition for run in held for partition in _failed_partitions(api, dag_id, run)],
+    )
+
+
+def _hours_of(runs: Iterable[HourRun], among: Iterable[Hour]) -> set[Hour]:
+    return {hour for run in runs for hour in run.log_hours}.intersection(among)
+
+
+def _failed_partitions(api: AirflowApi, dag_id: str, run: HourRun) -> list[str]:
+    """What the run's checks failed for, by the questions that it asks; the run's hours when it asks none any more."""
+    questions = api.result(dag_id, run.run_id, PUBLISH) or ()
+    reasons = {reason for question in questions for reason in question["conf"]["reasons"]}
+    return sorted({reason.partition(": ")[0] for reason in reasons}) or [f"{run.source} {run.log_hours}"]

@@ -18,12 +18,12 @@ from pathlib import Path
 from rich.console import Console
 
 from include.errors import ClickmillError
-from include.landing import SUCCESS, hour_folder, hour_of_folder
+from include.landing import SUCCESS, closed_hours, hour_folder
 from include.log_hours import Hour, HourRange, contiguous
 from include.settings import REPORT_FILE, Settings
 from include.sources import load_sources
-from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi, HourRun
-from ops.backfill import Failure, choose_display, run_hours
+from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi
+from ops.backfill import Failure, Outcome, choose_display, run_hours, run_ranges
 from ops.bootstrap import REPOSITORY
 from ops.home import Home, OpsError, find_home
 from ops.services.running import Services
@@ -38,7 +38,9 @@ SAMPLE_SEED = 7
 # A release that renames a field: to a few of the shop's servers at first, which is a warning, then to most of them,
 # which holds the hour. So that a new user sees what reviewing looks like.
 SAMPLE_BROKEN = {Hour.parse("2026-03-01T05"): 0.1, Hour.parse("2026-03-01T08"): 0.7}
-SAMPLE_HELD = frozenset({Hour.parse("2026-03-01T08")})
+SAMPLE_HELD = frozenset({f"{SAMPLE_SOURCE} 2026-03-01T08"})
+# So many hours of the sample are runs of their own, as the schedule would make them; those before are one run.
+SAMPLE_HOURLY = 2
 MOST_HOURS = 24 * 31
 # Spark's one server works for all of them; more at once only wait for each other on a small machine.
 HOURS_AT_ONCE = 2
@@ -148,13 +150,6 @@ def missing_sample_hours(home: Home, hours: int) -> list[HourRange]:
     )
 
 
-def closed_hours(home: Home, source: str) -> dict[Hour, int]:
-    """Return a source's closed hours, each with the moment it was closed (ns), and no folder that names no hour."""
-    marks = (home.landing / source).glob(f"log_date=*/log_hour=*/{SUCCESS}")
-    closed = ((hour_of_folder(mark.parent), mark.stat().st_mtime_ns) for mark in marks)
-    return {hour: moment for hour, moment in closed if hour}
-
-
 def _make_samples(home: Home, arguments: RunArguments, console: Console) -> list[subprocess.Popen[bytes]]:
     """Start making the sample hours that are missing; they are made while the services start."""
     makers = []
@@ -172,7 +167,7 @@ def _make_samples(home: Home, arguments: RunArguments, console: Console) -> list
 
 def land_logs(home: Home, arguments: RunArguments, environment: Mapping[str, str]) -> list[Hour]:
     """Land the user's own logs and return the log hours that this closed."""
-    before = closed_hours(home, arguments.source)
+    before = closed_hours(home.landing, arguments.source)
     command = [
         sys.executable, "-m", "spark_jobs.land_logs",
         "--source", arguments.source, "--logs", str(arguments.logs),
@@ -183,7 +178,7 @@ def land_logs(home: Home, arguments: RunArguments, environment: Mapping[str, str
             f"landing {arguments.logs} as {arguments.source} ended with exit code {code}; its lines above say why",
             code if code == 2 else 1,
         )
-    after = closed_hours(home, arguments.source)
+    after = closed_hours(home.landing, arguments.source)
     return sorted(hour for hour, closed in after.items() if before.get(hour) != closed)
 
 
@@ -194,7 +189,7 @@ def print_failures(failures: Sequence[Failure], services: Services, console: Con
     """Show which tasks failed, each with the end of its log."""
     for failure in failures[:MOST_FAILURES_SHOWN]:
         task = failure.task.task_id if failure.task else "no task (see the run in Airflow)"
-        console.rule(f"[red]failed[/red] {failure.run.source} {failure.run.log_hour} {task}", align="left")
+        console.rule(f"[red]failed[/red] {failure.run.source} {failure.run.log_hours} {task}", align="left")
         for line in failure.lines:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     if len(failures) > MOST_FAILURES_SHOWN:
@@ -202,15 +197,15 @@ def print_failures(failures: Sequence[Failure], services: Services, console: Con
 
 
 def print_held(
-    runs: Sequence[HourRun], questions: Mapping[str, str], services: Services, is_sample: bool, console: Console
+    held: Sequence[str], questions: Mapping[str, str], services: Services, is_sample: bool, console: Console
 ) -> None:
-    """Show for which log hours a critical check failed, and where a person decides on the hours held for it."""
-    if not runs and not questions:
+    """Show for what a critical check failed, and where a person decides on the hours held for it."""
+    if not held and not questions:
         return
     console.rule("[red]held[/red]", align="left")
-    for run in runs:
-        planted = " (planted, to show what that looks like)" if is_sample and run.log_hour in SAMPLE_HELD else ""
-        line = f"{run.source} {run.log_hour}: a critical check failed{planted}; what it touches stays as it was before"
+    for partition in held:
+        planted = " (planted, to show what that looks like)" if is_sample and partition in SAMPLE_HELD else ""
+        line = f"{partition}: a critical check failed{planted}; what it touches stays as it was before"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for hour, page in questions.items():
         console.print(f"decide on {hour}: {page}", markup=False, highlight=False, soft_wrap=True)
@@ -240,16 +235,31 @@ def print_addresses(services: Services, home: Home, console: Console) -> None:
         console.print(f"{name:17} {value}", markup=False, highlight=False, soft_wrap=True)
 
 
-def exit_code_of_held(runs: Sequence[HourRun], is_sample: bool) -> int:
+def exit_code_of_held(held: Sequence[str], is_sample: bool) -> int:
     """Return 3 if a critical check failed, but not for the fault that is planted in the sample."""
-    expected = SAMPLE_HELD if is_sample else frozenset[Hour]()
-    return 3 if {run.log_hour for run in runs} - expected else 0
+    expected = SAMPLE_HELD if is_sample else frozenset[str]()
+    return 3 if set(held) - expected else 0
 
 
 def _show_results(environment: Mapping[str, str]) -> int:
     return subprocess.run(
         [sys.executable, "-m", "spark_jobs.show_results"], cwd=REPOSITORY, env=dict(environment)
     ).returncode
+
+
+def _run_through_airflow(
+    api: AirflowApi, hours: Sequence[Hour], arguments: RunArguments, console: Console
+) -> list[Outcome]:
+    """Own logs as one run, if they are not more than a month; of the sample the last hours as hourly runs."""
+    alone = SAMPLE_HOURLY if arguments.is_sample else 0
+    again, source = not arguments.is_sample, arguments.source
+    together, hourly = hours[: len(hours) - alone], hours[len(hours) - alone :]
+    outcomes = []
+    if together:
+        outcomes.append(run_ranges(api, CLICKS_HOURLY, together, source, again, choose_display(console)))
+    if hourly:
+        outcomes.append(run_hours(api, CLICKS_HOURLY, hourly, source, again, HOURS_AT_ONCE, choose_display(console)))
+    return outcomes
 
 
 def run(arguments: RunArguments, console: Console) -> int:
@@ -275,20 +285,20 @@ def run(arguments: RunArguments, console: Console) -> int:
     else:
         hours = land_logs(home, arguments, environment)
     failures: list[Failure] = []
-    held: list[HourRun] = []
+    held: list[str] = []
     api = AirflowApi(services)
     if hours:
         for dag_id in (CLICKS_HOURLY, HELD_HOURS):
             api.wait_for_dag(dag_id)
         api.unpause(CLICKS_HOURLY)
-        outcome = run_hours(
-            api, CLICKS_HOURLY, hours, arguments.source,
-            again=not arguments.is_sample, at_once=HOURS_AT_ONCE, display=choose_display(console),
-        )  # fmt: skip
-        failures, held = outcome.failures, outcome.held
-        skipped = f"; {outcome.already_done} had been before" if outcome.already_done else ""
+        outcomes = _run_through_airflow(api, hours, arguments, console)
+        failures = [failure for outcome in outcomes for failure in outcome.failures]
+        held = [partition for outcome in outcomes for partition in outcome.held]
+        before = sum(outcome.already_done for outcome in outcomes)
         console.print(
-            f"{outcome.succeeded} hours of {arguments.source} done{skipped}, {time.monotonic() - began:.0f} s in all",
+            f"{sum(outcome.succeeded for outcome in outcomes)} hours of {arguments.source} done"
+            + (f"; {before} had been before" if before else "")
+            + f", {time.monotonic() - began:.0f} s in all",
             highlight=False,
         )
         print_failures(failures, services, console)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,6 +24,7 @@ from spark_jobs.aggregate.count import complete_counts, count_per_instance
 from spark_jobs.aggregate.groupings import FieldsGrouping, FifoGrouping, Grouping, grouping_of
 from spark_jobs.aggregate.load import GroupingMetrics
 from spark_jobs.engine.command import run_from_shell
+from spark_jobs.engine.steps import at_once
 from spark_jobs.ingest.settle import settled_clicks
 from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake, click_hours_predicate, files_kept_whole
@@ -50,13 +52,16 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
             grouping.require_columns(clicks)
         metrics = GroupingMetrics(spark, "aggregate_clicks", arguments)
         has_fifo = any(isinstance(grouping, FifoGrouping) for grouping in groupings.values())
+
+        def count(key: CountKey, grouping: Grouping) -> None:
+            operator = f"count_by_{key}"
+            with metrics.measured(operator):
+                parts = metrics.observe(count_per_instance(clicks, key, grouping), operator, key, grouping)
+                rows = _as_stored(parts, key, grouping, FieldsGrouping(buckets[key], (key,)))
+                lake.replace(count_table(key), rows, click_hours_predicate(hours))
+
         with files_kept_whole(spark) if has_fifo else nullcontext():
-            for key, grouping in groupings.items():
-                operator = f"count_by_{key}"
-                with metrics.measured(operator):
-                    parts = metrics.observe(count_per_instance(clicks, key, grouping), operator, key, grouping)
-                    rows = _as_stored(parts, key, grouping, FieldsGrouping(buckets[key], (key,)))
-                    lake.replace(count_table(key), rows, click_hours_predicate(hours))
+            at_once(spark, *(partial(count, *operator) for operator in groupings.items()))
         lake.append_rows(GROUPING_METRICS, metrics.rows())
     listed = f"{hours[0]} to {hours[-1]}" if hours else "none"
     return [

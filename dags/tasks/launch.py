@@ -1,21 +1,19 @@
-"""How a DAG's task runs a job: its hours and source from the run, its module by name, its words into the log."""
+"""How a DAG's task runs a job: its module by name, its words into the log."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
 from include.errors import NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
 from include.holds import ClickHourState, OtherCountsError, approval_run_id
-from include.job_arguments import arguments_of_run
-from include.landing import is_ready
+from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from include.settings import Settings
-from include.sources import Source, choose_sources, load_sources, stream_of
+from include.sources import choose_sources, load_sources, stream_of
 
 log = logging.getLogger("clickmill")
 
@@ -26,31 +24,7 @@ ANSWERS = {"Publish anyway": "publish", "Drop": "drop"}
 KEEP = "Keep held"
 
 
-def is_landed(params: Mapping[str, Any], partition_key: str | None) -> bool:
-    """Whether all log hours of the run are closed, or read by their stream, or past their grace time."""
-    settings = Settings.from_environment()
-    now = datetime.now(UTC)
-    with _final_errors():
-        arguments = arguments_of_run(params, partition_key)
-        sources = choose_sources(settings, arguments.source)
-    waiting = [
-        f"{source.name} {hour}"
-        for source in sources
-        for hour in arguments.log_hours
-        if not _is_ready(settings, source, hour, now)
-    ]
-    log.info("waiting for _SUCCESS, or the stream, of: %s", ", ".join(waiting) or "nothing")
-    return not waiting
-
-
-def _is_ready(settings: Settings, source: Source, hour: Hour, now: datetime) -> bool:
-    if source.stream is None:
-        return is_ready(settings.landing, source, hour, now)
-    # It imports more than a landing zone needs.
-    return bool(import_module("include.streams.position").is_settleable(settings, source, hour, now))
-
-
-def run_job(job: str, params: Mapping[str, Any], partition_key: str | None, spark: Any, **options: Any) -> None:
+def run_job(job: str, arguments: JobArguments, spark: Any, **options: Any) -> None:
     """Run ``spark_jobs.<job>`` in this Spark session.
 
     Raises:
@@ -59,9 +33,9 @@ def run_job(job: str, params: Mapping[str, Any], partition_key: str | None, spar
     module = import_module(f"spark_jobs.{job}")
     settings = Settings.from_environment()
     import_module("spark_jobs.engine.session").configure(spark)
-    with _final_errors():
-        lines = module.run(spark, settings, arguments_of_run(params, partition_key), **options)
-    _log_lines(lines, settings)
+    with final_errors():
+        lines = module.run(spark, settings, arguments, **options)
+    log_lines(lines, settings)
 
 
 def streamed_sources(name: str) -> list[str]:
@@ -71,7 +45,7 @@ def streamed_sources(name: str) -> list[str]:
         AirflowFailException: if the named source is not there, or not streamed.
     """
     settings = Settings.from_environment()
-    with _final_errors():
+    with final_errors():
         if name == "all":
             sources = load_sources(settings).values()
             return [source.name for source in sources if source.stream is not None and source.scheduled]
@@ -91,7 +65,7 @@ def stream(name: str, spark: Any) -> None:
 
     settings = Settings.from_environment()
     try:
-        with _final_errors():
+        with final_errors():
             (source,) = choose_sources(settings, name)
             if stream_of(source).run == "supervised":
                 log.info(import_module("spark_jobs.stream.supervision").supervise(settings, name))
@@ -102,7 +76,7 @@ def stream(name: str, spark: Any) -> None:
         raise AirflowSkipException(str(error)) from error
 
 
-def validate(params: Mapping[str, Any], partition_key: str | None, spark: Any, task_instance: Any) -> None:
+def validate(arguments: JobArguments, spark: Any, task_instance: Any) -> None:
     """Run validate_clicks, and leave word for ``publish`` that it came to a judgement, good or bad.
 
     Raises:
@@ -111,7 +85,7 @@ def validate(params: Mapping[str, Any], partition_key: str | None, spark: Any, t
     from airflow.sdk.exceptions import AirflowFailException
 
     try:
-        run_job("validate_clicks", params, partition_key, spark)
+        run_job("validate_clicks", arguments, spark)
     except AirflowFailException as error:
         if isinstance(error.__cause__, QualityError):
             task_instance.xcom_push(key=JUDGED, value=True)
@@ -119,9 +93,7 @@ def validate(params: Mapping[str, Any], partition_key: str | None, spark: Any, t
     task_instance.xcom_push(key=JUDGED, value=True)
 
 
-def publish(
-    params: Mapping[str, Any], partition_key: str | None, spark: Any, task_instance: Any
-) -> list[dict[str, Any]]:
+def publish(arguments: JobArguments, spark: Any, task_instance: Any) -> list[dict[str, Any]]:
     """Run publish_clicks; returns, for each click hour that is held, the run of held_hours that asks about it.
 
     Raises:
@@ -134,14 +106,14 @@ def publish(
     publish_clicks = import_module("spark_jobs.publish_clicks")
     settings = Settings.from_environment()
     import_module("spark_jobs.engine.session").configure(spark)
-    with _final_errors():
-        published = publish_clicks.publish(spark, settings, arguments_of_run(params, partition_key))
-    _log_lines(published.lines, settings)
+    with final_errors():
+        published = publish_clicks.publish(spark, settings, arguments)
+    log_lines(published.lines, settings)
     # What is being counted or checked anew is asked about by the run that does so.
-    return [_question(state) for state in published.held if state.waits_for is None]
+    return [question(state) for state in published.held if state.waits_for is None]
 
 
-def _question(state: ClickHourState, note: str = "") -> dict[str, Any]:
+def question(state: ClickHourState, note: str = "") -> dict[str, Any]:
     """The run of held_hours that asks about a hold, and about these very counts."""
     assert state.event is not None
     reasons = [failure.said for failure in state.failures]
@@ -168,25 +140,26 @@ def decide(params: Mapping[str, Any], answer: Mapping[str, Any], spark: Any) -> 
     import_module("spark_jobs.engine.session").configure(spark)
     by, because = answer["responded_by_user"]["name"], (answer["params_input"] or {}).get("reason") or ""
     try:
-        with _final_errors():
+        with final_errors():
             decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because, params["counts"])
-            _log_lines(decide_held.run(spark, settings, decision), settings)
+            log_lines(decide_held.run(spark, settings, decision), settings)
     except NotHeldError as error:
         raise AirflowSkipException(f"nothing to decide: {error}") from error
     except OtherCountsError as error:
         log.error(error)
-        return [_question(error.state, f"The answer of {by}, {chosen!r}, was not carried out: {error}.")]
+        return [question(error.state, f"The answer of {by}, {chosen!r}, was not carried out: {error}.")]
     return []
 
 
-def _log_lines(lines: list[str], settings: Settings) -> None:
+def log_lines(lines: list[str], settings: Settings) -> None:
+    """Say what a job did, and where the report is."""
     for line in lines:
         log.info(line)
     log.info("report: %s", (settings.reports / "report.html").as_uri())
 
 
 @contextmanager
-def _final_errors() -> Iterator[None]:
+def final_errors() -> Iterator[None]:
     """Let Airflow not try again what trying again cannot mend."""
     from airflow.sdk.exceptions import AirflowFailException
 

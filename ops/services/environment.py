@@ -101,6 +101,12 @@ PRELOADED = (
     "deltalake",
     "pyarrow.parquet",
     "pygal",
+    "duckdb",
+    "can_ada",
+    "crawleruseragents",
+    "maxminddb",
+    "pycountry",
+    "orjson",
 )
 
 

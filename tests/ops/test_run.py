@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from include.landing import SUCCESS, hour_folder
+from include.landing import SUCCESS, closed_hours, hour_folder
 from include.log_hours import Hour, HourRange
 from ops import backfill
 from ops import run as run_module
 from ops.airflow_api import ApiError, HourRun, TaskTry, error_message, readable_log
-from ops.backfill import Lines, run_hours, split_hours
+from ops.backfill import Lines, in_ranges, run_hours, run_ranges, split_hours
 from ops.home import Home, OpsError
 from ops.run import (
     SAMPLE_CLICKS,
     SAMPLE_HOURS,
     RunArguments,
-    closed_hours,
     exit_code_of_held,
     land_logs,
     missing_sample_hours,
@@ -145,7 +145,7 @@ def test_closed_hours_are_those_with_the_mark(tmp_path: Path) -> None:
     close(home, "edge", 5)
     hour_folder(home.landing, "web", hour(6)).mkdir(parents=True)
 
-    assert sorted(closed_hours(home, "web")) == [hour(4), hour(30)]
+    assert sorted(closed_hours(home.landing, "web")) == [hour(4), hour(30)]
 
 
 def test_a_folder_that_names_no_hour_is_not_a_closed_hour(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_folder_that_names_no_hour_is_not_a_closed_hour(tmp_path: Path) -> Non
         folder.mkdir(parents=True)
         (folder / SUCCESS).touch()
 
-    assert list(closed_hours(home, "web")) == [hour(4)]
+    assert list(closed_hours(home.landing, "web")) == [hour(4)]
 
 
 def test_own_logs_with_stray_times_land_each_time_and_name_the_hours_to_run(tmp_path: Path, logs: Path) -> None:
@@ -179,7 +179,7 @@ def test_own_logs_with_stray_times_land_each_time_and_name_the_hours_to_run(tmp_
 
 
 def run_of(number: int, state: str, source: str = "web", run_id: str = "") -> HourRun:
-    return HourRun(run_id or f"{source}-{number}-{state}", hour(number), source, state, "backfill")
+    return HourRun(run_id or f"{source}-{number}-{state}", HourRange.single(hour(number)), source, state, "backfill")
 
 
 def test_hour_is_done_only_by_a_success_of_the_same_source() -> None:
@@ -215,6 +215,7 @@ class FakeAirflow:
         self.all = list(runs)
         self.failing = set(failing)
         self.holding: set[Hour] = set()
+        self.is_asked = True
         self.busy = busy
         self.asked: list[tuple[str, str, bool]] = []
         self.open: list[int] = []
@@ -222,14 +223,29 @@ class FakeAirflow:
         self.looks = 0
 
     def runs(self, dag_id: str, hours: Sequence[Hour]) -> list[HourRun]:
-        shown = [run for run in self.all if run.log_hour in hours]
+        shown = [run for run in self.all if not set(hours).isdisjoint(run.log_hours)]
         self.looks += 1
         for place, run in enumerate(self.all):
             if not run.is_done and self.looks % 2 == 0:
-                state = "failed" if run.log_hour in self.failing else "success"
-                self.all[place] = HourRun(run.run_id, run.log_hour, run.source, state, run.kind)
+                state = "success" if self.failing.isdisjoint(run.log_hours) else "failed"
+                self.all[place] = replace(run, state=state)
                 break
         return shown
+
+    def run_range(self, dag_id: str, log_hours: HourRange, source: str) -> HourRun:
+        assert all(run.is_done for run in self.all), "one range at a time"
+        run = HourRun(f"run-{len(self.all)}", log_hours, source, "queued", "manual")
+        self.all.append(run)
+        self.asked.append((str(log_hours.start), str(log_hours.end), True))
+        return run
+
+    def result(self, dag_id: str, run_id: str, task_id: str) -> list[dict[str, Any]] | None:
+        assert task_id == "publish_clicks"
+        (run,) = [run for run in self.all if run.run_id == run_id]
+        reasons = [
+            f"web {held}: expected: less; found more" for held in sorted(self.holding.intersection(run.log_hours))
+        ]
+        return [{"conf": {"hour": str(run.log_hours.start), "reasons": reasons}}] if self.is_asked else None
 
     def backfill(self, dag_id: str, hours: Sequence[Hour], source: str, at_once: int, again: bool) -> int:
         if self.open or self.busy:
@@ -240,7 +256,7 @@ class FakeAirflow:
                 self.passed_over.remove(log_hour)
                 continue
             name = f"run-{len(self.all)}"
-            self.all.append(HourRun(name, log_hour, source, "queued", "backfill"))
+            self.all.append(HourRun(name, HourRange.single(log_hour), source, "queued", "backfill"))
         self.asked.append((str(min(hours)), str(max(hours)), again))
         self.open.append(len(self.asked))
         return len(self.asked)
@@ -254,7 +270,7 @@ class FakeAirflow:
 
     def runs_with_failed(self, dag_id: str, task_id: str, run_ids: Sequence[str]) -> set[str]:
         assert (dag_id, task_id) == ("clicks_hourly", "validate_clicks")
-        return {run.run_id for run in self.all if run.run_id in run_ids and run.log_hour in self.holding}
+        return {run.run_id for run in self.all if run.run_id in run_ids and self.holding.intersection(run.log_hours)}
 
     def log(self, dag_id: str, task: TaskTry) -> list[dict[str, Any] | str]:
         return [{"event": f"log of {task.run_id}"}]
@@ -322,7 +338,7 @@ def test_failed_hour_is_reported_with_its_task_and_log_and_the_others_go_on(cons
     outcome = run_all(api, [0, 1, 2], console)
 
     assert outcome.succeeded == 2
-    assert [(str(f.run.log_hour), f.task and f.task.task_id, f.lines) for f in outcome.failures] == [
+    assert [(str(f.run.log_hours), f.task and f.task.task_id, f.lines) for f in outcome.failures] == [
         ("2026-03-01T01", "ingest_clicks", ["log of run-1"])
     ]
 
@@ -333,12 +349,47 @@ def test_an_hour_that_is_held_is_told_from_one_that_failed(console: Console) -> 
 
     outcome = run_all(api, [0, 1, 2], console)
 
-    assert (outcome.succeeded, [str(run.log_hour) for run in outcome.held]) == (2, ["2026-03-01T02"])
-    assert [str(failure.run.log_hour) for failure in outcome.failures] == ["2026-03-01T01"]
+    assert (outcome.succeeded, outcome.held) == (2, ["web 2026-03-01T02"])
+    assert [str(failure.run.log_hours) for failure in outcome.failures] == ["2026-03-01T01"]
+
+
+def test_ranges_are_one_run_each_with_small_gaps_in_them_and_a_month_at_most(console: Console) -> None:
+    api = FakeAirflow()
+    hours = [hour(number) for number in (0, 1, 25, 51, *range(800, 1700))]
+
+    outcome = run_ranges(api, "clicks_hourly", hours, "web", False, Lines(console))  # type: ignore[arg-type]
+
+    assert (outcome.already_done, outcome.succeeded, outcome.failures, outcome.held) == (0, len(hours), [], [])
+    expected = [(0, 26), (51, 52), (800, 800 + 744), (800 + 744, 1700)]
+    assert api.asked == [(str(hour(first)), str(hour(end)), True) for first, end in expected]
+    assert in_ranges([]) == []
+
+
+def test_hours_of_a_range_that_was_run_are_done_and_of_one_under_way_are_watched(console: Console) -> None:
+    ran = HourRun("ran", HourRange(hour(0), hour(3)), "web", "success", "manual")
+    runs = HourRun("runs", HourRange(hour(3), hour(6)), "web", "running", "manual")
+    api = FakeAirflow([ran, runs])
+
+    outcome = run_ranges(api, "clicks_hourly", [hour(n) for n in range(8)], "web", False, Lines(console))  # type: ignore[arg-type]
+
+    assert (outcome.already_done, outcome.succeeded) == (3, 5)
+    assert api.asked == [(str(hour(6)), str(hour(8)), True)]
+    assert printed(console).splitlines()[-1].startswith("5 of 5 hours done")
+
+
+def test_of_a_range_it_is_named_for_what_the_checks_failed(console: Console) -> None:
+    hours = [hour(number) for number in range(5)]
+    for is_asked, held in (
+        (True, ["web 2026-03-01T02", "web 2026-03-01T03"]),
+        (False, ["web 2026-03-01T00..2026-03-01T05"]),
+    ):
+        api = FakeAirflow()
+        api.holding, api.is_asked = {hour(2), hour(3)}, is_asked
+        assert run_ranges(api, "clicks_hourly", hours, "web", True, Lines(console)).held == held  # type: ignore[arg-type]
 
 
 def test_a_held_hour_is_exit_code_3_unless_it_was_planted() -> None:
-    planted, other = run_of(8, "success"), run_of(7, "success")
+    planted, other = "web 2026-03-01T08", "web 2026-03-01T07"
 
     assert exit_code_of_held([], is_sample=True) == 0
     assert exit_code_of_held([planted], is_sample=True) == 0
@@ -350,8 +401,8 @@ def test_what_is_held_is_shown_with_the_page_where_to_decide(tmp_path: Path, con
     services = Services(tmp_path, 8081, 15003, 4041, "admin", "pass-word", "to-ken")
     page = "http://localhost:8081/dags/held_hours/runs/x/tasks/ask/required_actions"
 
-    print_held([run_of(8, "success")], {"2026-03-01T08": page}, services, True, console)
-    print_held([run_of(9, "success")], {}, services, True, console)
+    print_held(["web 2026-03-01T08"], {"2026-03-01T08": page}, services, True, console)
+    print_held(["web 2026-03-01T09"], {}, services, True, console)
 
     lines = printed(console).splitlines()
     assert any("web 2026-03-01T08: a critical check failed (planted" in line for line in lines)

@@ -1,0 +1,126 @@
+"""Which log hours a run of clicks_hourly works on: those of its form, its partition, or what is not published yet.
+
+The task wait_for_landing chooses them, and leaves them as its result to the tasks after it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import Any
+
+from dags.tasks.launch import final_errors
+from include.job_arguments import JobArguments, arguments_of_run
+from include.landing import is_ready
+from include.log_hours import Hour, HourRange, contiguous
+from include.settings import Settings
+from include.sources import Source, choose_sources
+
+log = logging.getLogger("clickmill")
+
+CHOOSING_TASK = "wait_for_landing"
+#: Airflow's variable with the first hour that each of the last scheduled runs works on, by the run's partition.
+FIRST_HOURS = "clickmill_first_hours"
+_REMEMBERED = 48
+#: The most hours of a run that nobody asked for, and the most without logs among them.
+MOST_HOURS = 24 * 31
+MOST_HOURS_BETWEEN = 24
+
+
+def landed(params: Mapping[str, Any], dag_run: Any) -> dict[str, str] | None:
+    """The log hours of the run, if all are closed, or read by their stream, or past their grace time; else None.
+
+    Raises:
+        AirflowSkipException: if the run was given no hours, and nothing waits to be published.
+        AirflowFailException: if the form is wrong.
+    """
+    settings, now = Settings.from_environment(), datetime.now(UTC)
+    with final_errors():
+        arguments = _choose(settings, params, dag_run, now)
+        sources = choose_sources(settings, arguments.source)
+    log.info("log hours of %s: %s", arguments.source, arguments.log_hours)
+    waiting = [
+        f"{source.name} {hour}"
+        for source in sources
+        for hour in arguments.log_hours
+        if not _is_ready(settings, source, hour, now)
+    ]
+    log.info("waiting for _SUCCESS, or the stream, of: %s", ", ".join(waiting) or "nothing")
+    return None if waiting else {"from": str(arguments.log_hours.start), "to": str(arguments.log_hours.end)}
+
+
+def chosen(params: Mapping[str, Any], dag_run: Any, task_instance: Any) -> JobArguments:
+    """What wait_for_landing chose; what the form or the partition says, if a person marked that task as done.
+
+    Raises:
+        AirflowFailException: if none of them says anything.
+    """
+    found = task_instance.xcom_pull(task_ids=CHOOSING_TASK)
+    if found:
+        return JobArguments.of(params["source"], found["from"], found["to"])
+    with final_errors():
+        return arguments_of_run(params, dag_run.partition_key)
+
+
+def _choose(settings: Settings, params: Mapping[str, Any], dag_run: Any, now: datetime) -> JobArguments:
+    partition, is_asked = dag_run.partition_key, params.get("from") or params.get("to")
+    if is_asked or (partition and dag_run.run_type != "scheduled"):
+        return arguments_of_run(params, partition)
+    if partition:
+        return JobArguments(params["source"], _since_the_last_run(Hour.parse(partition)))
+    return JobArguments(params["source"], _newest_unpublished(settings, params["source"], now))
+
+
+def _since_the_last_run(hour: Hour) -> HourRange:
+    """The hour of a scheduled run, and those before it that had none, because nothing was running."""
+    from airflow.sdk import Variable
+
+    known: dict[str, str] = Variable.get(FIRST_HOURS, default={}, deserialize_json=True)
+    log_hours = since_the_last_run(hour, known)
+    if str(hour) not in known:
+        newest = sorted({**known, str(hour): str(log_hours.start)}.items())[-_REMEMBERED:]
+        Variable.set(FIRST_HOURS, dict(newest), serialize_json=True)
+    if len(log_hours) > 1:
+        log.info("no run was scheduled for the hours from %s on: they are run with this one", log_hours.start)
+    return log_hours
+
+
+def since_the_last_run(hour: Hour, known: Mapping[str, str]) -> HourRange:
+    """What a scheduled run works on, given the first hours of the runs before: the same each time that it asks."""
+    before = [Hour.parse(partition) for partition in known]
+    if str(hour) in known:
+        first = Hour.parse(known[str(hour)])
+    elif before and max(before) < hour:
+        first = max(max(before).plus(1), hour.plus(1 - MOST_HOURS))
+    else:
+        first = hour
+    return HourRange(first, hour.plus(1))
+
+
+def _newest_unpublished(settings: Settings, source_name: str, now: datetime) -> HourRange:
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    # It imports more than a landing zone needs.
+    unpublished_hours = import_module("include.unpublished").unpublished_hours
+    within = timedelta(hours=MOST_HOURS)
+    hours = {
+        hour
+        for source in choose_sources(settings, source_name)
+        for hour in unpublished_hours(settings, source, within, now)
+    }
+    if not hours:
+        raise AirflowSkipException(
+            f"nothing to do: every hour that landed for {source_name} is published, or held and waits for a person; "
+            "to run hours again, fill in from and to"
+        )
+    newest = contiguous(hours, MOST_HOURS_BETWEEN)[-1]
+    log.info("no hours were asked for: the newest of %d that are not published", len(hours))
+    return HourRange(max(newest.start, newest.end.plus(-MOST_HOURS)), newest.end)
+
+
+def _is_ready(settings: Settings, source: Source, hour: Hour, now: datetime) -> bool:
+    if source.stream is None:
+        return is_ready(settings.landing, source, hour, now)
+    return bool(import_module("include.streams.position").is_settleable(settings, source, hour, now))

@@ -1,0 +1,183 @@
+"""Which log hours a run of clicks_hourly works on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import Variable
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, ParamValidationError
+from deltalake import write_deltalake
+
+from dags.tasks import log_hours
+from include.holds import HELD, PUBLISHED, event_row
+from include.landing import SUCCESS, hour_folder
+from include.log_hours import Hour, HourRange
+from include.tables import INGEST_ACCOUNTING, QUALITY_RESULTS, UNFINISHED_INGESTS, Table
+from spark_jobs.lake.lake import _as_arrow
+from tests.dags.test_dags import REPOSITORY, dags_of
+
+SOURCES = """
+[sources.web]
+format = "json"
+[sources.web.fields]
+time = "ts"
+url = "url"
+"""
+FORM = {"source": "web", "from": None, "to": None}
+FIRST = Hour.parse("2026-03-01T00")
+LONG_AGO = datetime(2026, 3, 5, tzinfo=UTC)
+
+
+def hours_of(first: int, end: int) -> dict[str, str]:
+    return {"from": str(FIRST.plus(first)), "to": str(FIRST.plus(end))}
+
+
+def run_of(partition: str | None = None, run_type: str = "manual") -> Any:
+    return SimpleNamespace(partition_key=partition, run_type=run_type)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "sources.toml").write_text(SOURCES)
+    monkeypatch.setenv("CLICKMILL_SOURCES", str(tmp_path / "sources.toml"))
+    monkeypatch.setenv("CLICKMILL_HOME", str(tmp_path))
+    return tmp_path
+
+
+def land(home: Path, *numbers: int) -> None:
+    for number in numbers:
+        folder = hour_folder(home / "landing", "web", FIRST.plus(number))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / SUCCESS).touch()
+
+
+def store(home: Path, table: Table, *rows: tuple[object, ...]) -> None:
+    write_deltalake(home / "lake" / table.name, _as_arrow(table, rows), mode="append")
+
+
+def ingest(home: Path, number: int, at: datetime, *touched: int) -> None:
+    """As ingest_clicks leaves it, as far as it matters here."""
+    hour = FIRST.plus(number)
+    row = {
+        "source": "web",
+        "log_date": hour.day,
+        "log_hour": hour.hour,
+        "click_hours": [str(FIRST.plus(one)) for one in touched],
+        "ingested_at": at,
+    }
+    store(home, INGEST_ACCOUNTING, tuple(row.get(name) for name in INGEST_ACCOUNTING.column_names))
+
+
+def say(home: Path, number: int, at: datetime, outcome: str = PUBLISHED) -> None:
+    store(home, QUALITY_RESULTS, event_row("run", at, FIRST.plus(number), outcome, "so"))
+
+
+def test_the_form_wins_then_the_partition(home: Path) -> None:
+    land(home, 0, 1, 2)
+    asked = FORM | {"from": "2026-03-01T00:00:00Z", "to": "2026-03-01T02:00:00Z"}
+    assert log_hours.landed(asked, run_of("2026-03-01T07")) == hours_of(0, 2)
+    assert log_hours.landed(FORM, run_of("2026-03-01T01", "backfill")) == hours_of(1, 2)
+
+
+def test_a_run_waits_until_all_its_hours_are_closed(home: Path) -> None:
+    now = Hour.containing(datetime.now(UTC))
+    assert log_hours.landed(FORM, run_of(str(now), "backfill")) is None
+    folder = hour_folder(home / "landing", "web", now)
+    folder.mkdir(parents=True)
+    (folder / SUCCESS).touch()
+    assert log_hours.landed(FORM, run_of(str(now), "backfill")) == {"from": str(now), "to": str(now.plus(1))}
+
+
+def test_without_hours_the_newest_that_are_not_published_are_run(home: Path) -> None:
+    later = datetime.now(UTC) + timedelta(hours=1)
+    land(home, 0, 30, 31, 32, 33)
+    assert log_hours.landed(FORM, run_of()) == hours_of(30, 34), "the newest without a gap of more than a day"
+    for number in (30, 31, 32, 33):
+        ingest(home, number, later, number)
+    assert log_hours.landed(FORM, run_of()) == hours_of(30, 34), "they are not published"
+    for number in (30, 31, 33):
+        say(home, number, later + timedelta(seconds=1), HELD if number == 31 else PUBLISHED)
+    assert log_hours.landed(FORM, run_of()) == hours_of(32, 33)
+    say(home, 32, later - timedelta(seconds=1))
+    assert log_hours.landed(FORM, run_of()) == hours_of(32, 33), "published before it was ingested again"
+    say(home, 32, later)
+    assert log_hours.landed(FORM, run_of()) == hours_of(0, 1)
+
+
+def test_hours_closed_again_or_half_ingested_are_run_again(home: Path) -> None:
+    land(home, 0, 1, 2)
+    for number in (0, 1, 2):
+        ingest(home, number, LONG_AGO if number == 0 else datetime.now(UTC) + timedelta(hours=1))
+    assert log_hours.landed(FORM, run_of()) == hours_of(0, 1)
+    hour = FIRST.plus(2)
+    store(home, UNFINISHED_INGESTS, ("web", hour.day, hour.hour, [], [], LONG_AGO))
+    assert log_hours.landed(FORM, run_of()) == hours_of(0, 3), "with what lies between"
+
+
+def test_when_nothing_waits_the_run_is_skipped_and_says_so(home: Path) -> None:
+    with pytest.raises(AirflowSkipException, match="nothing to do: every hour that landed for web is published"):
+        log_hours.landed(FORM, run_of())
+
+
+@pytest.mark.parametrize(
+    ("known", "first"),
+    [
+        ({}, "2026-03-08T05"),
+        ({"2026-03-08T04": "2026-03-08T04"}, "2026-03-08T05"),
+        ({"2026-03-01T04": "2026-03-01T04"}, "2026-03-01T05"),
+        ({"2025-03-01T04": "2025-03-01T04"}, "2026-02-05T06"),
+        ({"2026-03-08T05": "2026-03-01T05", "2026-03-08T07": "2026-03-08T06"}, "2026-03-01T05"),
+        ({"2026-03-08T07": "2026-03-08T06"}, "2026-03-08T05"),
+    ],
+    ids=["first run", "hour after hour", "after a week", "after a year: a month", "asked again", "older than known"],
+)
+def test_a_scheduled_run_takes_the_hours_along_that_had_no_run(known: dict[str, str], first: str) -> None:
+    hour = Hour.parse("2026-03-08T05")
+    assert log_hours.since_the_last_run(hour, known) == HourRange(Hour.parse(first), hour.plus(1))
+
+
+def test_what_scheduled_runs_worked_on_is_remembered(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored: dict[str, Any] = {}
+
+    def get(name: str, default: Any, deserialize_json: bool) -> Any:
+        return stored.get(name, default)
+
+    def set_(name: str, value: Any, serialize_json: bool) -> None:
+        stored[name] = value
+
+    monkeypatch.setattr(Variable, "get", get)
+    monkeypatch.setattr(Variable, "set", set_)
+    land(home, *range(200))
+    ran: list[str] = []
+    for number, expected in ((0, (0, 1)), (1, (1, 2)), (100, (2, 101)), (101, (101, 102))):
+        partition = str(FIRST.plus(number))
+        for _ in range(2):
+            assert log_hours.landed(FORM, run_of(partition, "scheduled")) == hours_of(*expected)
+        ran.append(partition)
+    assert list(stored[log_hours.FIRST_HOURS]) == ran
+
+
+def test_the_tasks_after_it_work_on_what_was_chosen(home: Path) -> None:
+    task = SimpleNamespace(xcom_pull=lambda task_ids: hours_of(3, 9) if task_ids == "wait_for_landing" else None)
+    assert log_hours.chosen(FORM, run_of(), task).log_hours == HourRange(FIRST.plus(3), FIRST.plus(9))
+    nothing = SimpleNamespace(xcom_pull=lambda task_ids: None)
+    assert log_hours.chosen(FORM, run_of("2026-03-01T05"), nothing).log_hours == HourRange.single(FIRST.plus(5))
+    with pytest.raises(AirflowFailException, match="this run has no partition: fill in from and to"):
+        log_hours.chosen(FORM, run_of(), nothing)
+
+
+@pytest.mark.parametrize("text", ["2026-03-01T05:00:00Z", "2026-03-01T05:00+02:00", "2026-03-01T05:00:00.000Z"])
+def test_the_form_takes_full_hours(text: str) -> None:
+    (dag,) = dags_of(REPOSITORY / "dags" / "clicks_hourly.py")
+    assert dag.params.get_param("from").resolve(text) == text
+
+
+@pytest.mark.parametrize("text", ["2026-03-01T05:30:00Z", "2026-03-01", "yesterday", "2026-03-01T05:00:01Z"])
+def test_the_form_refuses_anything_else(text: str) -> None:
+    (dag,) = dags_of(REPOSITORY / "dags" / "clicks_hourly.py")
+    with pytest.raises(ParamValidationError):
+        dag.params.get_param("to").resolve(text)
