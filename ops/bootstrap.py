@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from include.errors import ClickmillError
 from ops.setup.jars import BROKER_JARS_LOCK, install_jars
-from ops.setup.messages import SetupError, say
+from ops.setup.messages import say
 from ops.setup.packages import LOCKS, install_packages, remove_archives
 from ops.setup.prerequisites import check_python, find_java
 
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         wanted = {"runtime": True, "dev": options.dev, "broker": options.broker or options.dev}
         done = set_up(groups=[group for group, is_wanted in wanted.items() if is_wanted])
-    except SetupError as error:
+    except ClickmillError as error:
         print(f"set-up: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:

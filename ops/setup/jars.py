@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from ops.setup.messages import SetupError, say
+from include.errors import ClickmillError
+from ops.setup.messages import say
 from ops.setup.stamps import STAMP, read_stamp, sha256_of, write_stamp
 
 JARS_LOCK = "jars.lock"
@@ -40,7 +41,7 @@ class Jar:
 
 
 def read_jars_lock(path: Path) -> list[Jar]:
-    """Read a lock file of JARs; every bad line is named in one SetupError."""
+    """Read a lock file of JARs; every bad line is named in one ClickmillError."""
     jars, bad = [], []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         content = line.partition("#")[0].strip()
@@ -52,7 +53,7 @@ def read_jars_lock(path: Path) -> list[Jar]:
         else:
             bad.append(f"line {number} {content!r}")
     if bad:
-        raise SetupError(f"{path}: {'; '.join(bad)}: expected group:artifact:version and a SHA-256 in hex")
+        raise ClickmillError(f"{path}: {'; '.join(bad)}: expected group:artifact:version and a SHA-256 in hex")
     return jars
 
 
@@ -72,11 +73,11 @@ def ivy_module(jars: Sequence[Jar]) -> str:
 
 
 def check_jar(path: Path, jar: Jar) -> None:
-    """Raise SetupError unless the file is the one the lock names; a wrong file is removed."""
+    """Raise ClickmillError unless the file is the one the lock names; a wrong file is removed."""
     found = sha256_of(path)
     if found != jar.sha256:
         path.unlink()
-        raise SetupError(
+        raise ClickmillError(
             f"wrong SHA-256 for {path.name} ({jar}): got {found}, expected {jar.sha256} by the lock file; "
             "the file was removed: check your Maven mirror, then run: make setup"
         )
@@ -97,7 +98,7 @@ def _fetch(jars: Sequence[Jar], ivy: Path, java: Path, folder: Path) -> None:
     missing = [str(jar) for jar in jars if not (folder / jar.file_name).exists()]
     if missing:
         print(answer.stdout + answer.stderr, file=sys.stderr)
-        raise SetupError(
+        raise ClickmillError(
             f"cannot fetch {', '.join(missing)} (Ivy's lines above say why); behind a mirror set "
             "CLICKMILL_IVY_SETTINGS to an ivysettings.xml, behind a proxy set "
             f"JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=… -Dhttps.proxyPort=…', or put the files into {folder.parent}; "

@@ -1,14 +1,6 @@
-"""What set-up says, and how it ends when it cannot go on."""
+"""What set-up says."""
 
 from __future__ import annotations
-
-
-class SetupError(Exception):
-    """Set-up cannot go on; the message is one line for the user, `exit_code` what the shell gets."""
-
-    def __init__(self, message: str, exit_code: int = 1) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 def say(message: str) -> None:

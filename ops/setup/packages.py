@@ -10,7 +10,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ops.setup.messages import SetupError, how_to, say
+from include.errors import ClickmillError, UsageError
+from ops.setup.messages import how_to, say
 from ops.setup.prerequisites import install_command
 from ops.setup.stamps import STAMP, read_stamp, sha256_of, write_stamp
 
@@ -22,13 +23,13 @@ BUILD_BY_HASH = ("--require-build-hashes", "--preview-features", "build-dependen
 
 
 def _run(command: Sequence[str], failed: str, environment: Mapping[str, str] | None = None) -> None:
-    """Run a command that prints for itself; raise SetupError(failed) when it ends badly."""
+    """Run a command that prints for itself; raise ClickmillError(failed) when it ends badly."""
     try:
         code = subprocess.run(list(command), env=environment).returncode
     except OSError as error:
-        raise SetupError(f"{failed}: cannot run {command[0]}: {error}") from error
+        raise ClickmillError(f"{failed}: cannot run {command[0]}: {error}") from error
     if code != 0:
-        raise SetupError(f"{failed}: {' '.join(command)} ended with exit code {code}; its lines above say why")
+        raise ClickmillError(f"{failed}: {' '.join(command)} ended with exit code {code}; its lines above say why")
 
 
 def make_venv(venv: Path) -> Path:
@@ -48,13 +49,12 @@ def make_venv(venv: Path) -> Path:
         if "ensurepip" in made.stdout + made.stderr:
             package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
             command = install_command(package, "python3-pip", "python")
-            raise SetupError(
+            raise UsageError(
                 f"Python's venv module is not whole ({sys.executable} has no ensurepip); "
                 + how_to(command, "install a Python with ensurepip"),
-                2,
             )
         last = (made.stderr or made.stdout).strip().splitlines()[-1:]
-        raise SetupError(f"cannot make the virtual environment {venv}: {' '.join(last)}")
+        raise ClickmillError(f"cannot make the virtual environment {venv}: {' '.join(last)}")
     return python
 
 
@@ -91,7 +91,7 @@ def install_packages(root: Path, groups: Sequence[str]) -> bool:
     uv = venv / "bin" / "uv"
     pinned = re.search(r"^uv==(\S+)", (root / UV_LOCK).read_text(encoding="utf-8"), re.MULTILINE)
     if pinned is None:
-        raise SetupError(f"{UV_LOCK} pins no uv: expected a line uv==VERSION; run: git checkout {UV_LOCK}")
+        raise ClickmillError(f"{UV_LOCK} pins no uv: expected a line uv==VERSION; run: git checkout {UV_LOCK}")
     present = ""
     if uv.exists():
         present = subprocess.run([str(uv), "--version"], capture_output=True, text=True).stdout

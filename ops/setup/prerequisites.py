@@ -11,7 +11,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from ops.setup.messages import SetupError, how_to
+from include.errors import UsageError
+from ops.setup.messages import how_to
 
 OLDEST_PYTHON = (3, 11)
 JAVA_VERSIONS = (17, 21)
@@ -31,7 +32,7 @@ def install_command(apt: str, dnf: str, brew: str) -> str:
 
 
 def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> None:
-    """Raise SetupError (exit 2) when this Python is older than Clickmill needs."""
+    """Raise UsageError when this Python is older than Clickmill needs."""
     if version[:2] >= OLDEST_PYTHON:
         return
     found = ".".join(map(str, version))
@@ -39,16 +40,14 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> None:
     for minor in range(14, OLDEST_PYTHON[1] - 1, -1):
         newer = shutil.which(f"python3.{minor}")
         if newer:
-            raise SetupError(
+            raise UsageError(
                 f"Python {found} ({sys.executable}) is too old: Clickmill needs {wanted} or newer; "
                 f"run: make setup PYTHON={newer}",
-                2,
             )
     command = install_command("python3.11 python3.11-venv", "python3.11", "python@3.11")
-    raise SetupError(
+    raise UsageError(
         f"Python {found} ({sys.executable}) is too old: Clickmill needs {wanted} or newer; "
         + how_to(command, "install it, then run: make setup PYTHON=/path/to/python3"),
-        2,
     )
 
 
@@ -86,7 +85,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Path:
     """Return a java binary of version 17 or 21: JAVA_HOME's, else the one on PATH.
 
     Raises:
-        SetupError: exit 2, naming what was found, what is needed and the command that fixes it.
+        UsageError: naming what was found, what is needed and the command that fixes it.
     """
     environment = os.environ if environment is None else environment
     candidates: list[tuple[str, Path]] = []
@@ -107,8 +106,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Path:
         findings.append(f"{what} at {java} (from {origin})")
     found = "; ".join(findings) if findings else "none on PATH, and JAVA_HOME is not set"
     wanted = " or ".join(map(str, JAVA_VERSIONS))
-    raise SetupError(
+    raise UsageError(
         f"no suitable Java: found {found}; Spark needs Java {wanted}; "
         + how_to(java_command(), "install one and set JAVA_HOME to it"),
-        2,
     )

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from include.errors import ClickmillError
 from ops.bootstrap import REPOSITORY
 from ops.setup import prerequisites
 from ops.setup.jars import Jar, check_jar, install_jars, ivy_module, read_jars_lock
-from ops.setup.messages import SetupError
 from ops.setup.packages import install_packages, remove_archives
 from ops.setup.prerequisites import check_python, find_java, java_major
 from ops.setup.stamps import STAMP, read_stamp, write_stamp
@@ -41,7 +41,7 @@ def test_missing_java_is_one_line_with_the_command_that_fixes_it(
 ) -> None:
     monkeypatch.setattr(prerequisites, "java_command", lambda: "apt-get install -y openjdk-17-jre-headless")
 
-    with pytest.raises(SetupError) as error:
+    with pytest.raises(ClickmillError) as error:
         find_java({"PATH": str(tmp_path)})
 
     assert error.value.exit_code == 2
@@ -56,7 +56,7 @@ def test_every_unsuitable_java_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     old = fake_java(tmp_path / "old", "11.0.25")
     new = fake_java(tmp_path / "new", "25")
 
-    with pytest.raises(SetupError) as error:
+    with pytest.raises(ClickmillError) as error:
         find_java({"JAVA_HOME": str(tmp_path / "old"), "PATH": str(new.parent)})
 
     assert f"Java 11 at {old} (from JAVA_HOME); Java 25 at {new} (from PATH)" in str(error.value)
@@ -65,7 +65,7 @@ def test_every_unsuitable_java_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_java_home_without_a_java_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=f"JAVA_HOME has no {tmp_path}/nothing/bin/java"):
+    with pytest.raises(ClickmillError, match=f"JAVA_HOME has no {tmp_path}/nothing/bin/java"):
         find_java({"JAVA_HOME": str(tmp_path / "nothing"), "PATH": str(tmp_path)})
 
 
@@ -102,7 +102,7 @@ def test_old_python_is_one_line_that_names_a_newer_one(monkeypatch: pytest.Monke
         "ops.setup.prerequisites.shutil.which", lambda name: "/usr/bin/python3.12" if name == "python3.12" else None
     )
 
-    with pytest.raises(SetupError) as error:
+    with pytest.raises(ClickmillError) as error:
         check_python((3, 9, 2))
 
     assert error.value.exit_code == 2
@@ -228,7 +228,7 @@ def test_jar_with_the_wrong_sum_is_removed_and_named(tmp_path: Path) -> None:
     path = tmp_path / jar.file_name
     path.write_bytes(b"wrong")
 
-    with pytest.raises(SetupError) as error:
+    with pytest.raises(ClickmillError) as error:
         check_jar(path, jar)
 
     assert not path.exists()
@@ -290,7 +290,7 @@ def test_fetched_jar_with_the_wrong_sum_never_reaches_the_folder(
         lambda jars, ivy, java, folder: (folder / jar.file_name).write_bytes(b"from a bad mirror"),
     )
 
-    with pytest.raises(SetupError, match="wrong SHA-256"):
+    with pytest.raises(ClickmillError, match="wrong SHA-256"):
         install_jars(tmp_path, Path("java"), Path("ivy.jar"))
 
     assert not list((tmp_path / ".jars").rglob("*.jar"))
@@ -301,7 +301,7 @@ def test_every_bad_line_of_the_jars_lock_is_named(tmp_path: Path) -> None:
     lock = tmp_path / "jars.lock"
     lock.write_text(f"# fine\n\na:b:1 {SUM}\na:b {SUM}\na:b:1 {SUM[:-1]}\n")
 
-    with pytest.raises(SetupError) as error:
+    with pytest.raises(ClickmillError) as error:
         read_jars_lock(lock)
 
     assert "line 4" in str(error.value)

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from include.errors import ClickmillError
 from ops.bootstrap import REPOSITORY
-from ops.home import Home, OpsError, Secrets, load_secrets
+from ops.home import Home, Secrets, load_secrets
 from ops.services.__main__ import main
 from ops.services.environment import PRELOADED, render_settings, service_environment
 from ops.services.health import unhealthy
@@ -71,7 +72,7 @@ def test_comment_is_left_as_it_is() -> None:
 
 
 def test_every_variable_without_value_and_default_is_named() -> None:
-    with pytest.raises(OpsError, match=r"test.conf needs a value for FIRST, SECOND: ") as error:
+    with pytest.raises(ClickmillError, match=r"test.conf needs a value for FIRST, SECOND: ") as error:
         render_settings("a ${FIRST}\nb ${SECOND}\nc ${THIRD:-3}\n", {}, "test.conf")
 
     assert error.value.exit_code == 2
@@ -156,7 +157,7 @@ def test_airflow_and_sparks_ui_listen_where_they_are_told_and_spark_connect_stay
 
 
 def test_address_to_listen_on_must_be_one(home: Home, keys: Secrets) -> None:
-    with pytest.raises(OpsError, match=r"CLICKMILL_LISTEN='everywhere': expected an IP address") as error:
+    with pytest.raises(ClickmillError, match=r"CLICKMILL_LISTEN='everywhere': expected an IP address") as error:
         environment_of(home, keys, CLICKMILL_LISTEN="everywhere")
 
     assert error.value.exit_code == 2
@@ -427,7 +428,7 @@ def test_last_lines_of_a_long_or_absent_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", ["soon", "0", "-5", "nan", "inf"])
 def test_start_timeout_must_be_seconds(value: str) -> None:
-    with pytest.raises(OpsError, match=r"CLICKMILL_START_TIMEOUT=.*: expected seconds"):
+    with pytest.raises(ClickmillError, match=r"CLICKMILL_START_TIMEOUT=.*: expected seconds"):
         start_timeout({"CLICKMILL_START_TIMEOUT": value})
 
 
