@@ -18,7 +18,9 @@ def publish_hours(lake: Lake, hours: Sequence[Hour]) -> None:
     """Replace these click hours in the published tables, and in the exports, by what is counted now."""
 
     def publish(computed: Table, published: Table) -> None:
-        lake.replace(published, lake.read_click_hours(computed, hours), click_hours_predicate(hours))
+        # One file an hour: as they are read, an hour's buckets are in several tasks.
+        rows = lake.read_click_hours(computed, hours).repartition("click_date", "click_hour")
+        lake.replace(published, rows, click_hours_predicate(hours))
         export_hours(_published_rows(lake, published, hours), lake.settings.reports / "exports", published.name, hours)
 
     at_once(lake.spark, *(partial(publish, *tables) for tables in AGGREGATES.items()))

@@ -1,8 +1,8 @@
-"""Measure Clickmill on this machine: against DuckDB, over 4 and 24 log hours, one small hour through the DAG, pages.
+"""Measure Clickmill on this machine: against DuckDB, an hour and a month through the DAG, memory, pages.
 
 Everything that is compared runs in one go, in turn, several rounds; medians and ratios are what to quote.
 Sizes: ``BENCH_CLICKS`` (2,000,000), ``BENCH_ROUNDS`` (5); ``BENCH_ONLY`` names parts: duckdb, memory, dag, quality,
-measuring, pages.
+measuring, pages, month, and if it is named year.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from ops.services.stop import stop
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from tests.benchmarks import duckdb_pipeline
+from tests.benchmarks.ranges import one_range
 from tests.end_to_end.silent_display import Silent
 
 START = Hour.parse("2026-03-01T10")
@@ -334,16 +335,20 @@ def pages(home: Path, rounds: int) -> None:
 def main() -> None:
     """Run the parts and print their tables."""
     clicks, rounds = int(os.environ.get("BENCH_CLICKS", "2000000")), int(os.environ.get("BENCH_ROUNDS", "5"))
-    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,quality,measuring,memory,pages").split(",")
+    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,quality,measuring,memory,pages,month").split(",")
     cores, gibibytes = psutil.cpu_count(), psutil.virtual_memory().total / 2**30
     console.print(f"{cores} cores, {gibibytes:.0f} GiB, Python {platform.python_version()}")
     home = Path(tempfile.mkdtemp(prefix="cm-bench-"))
     try:
-        if {"duckdb", "dag", "quality", "measuring"} & set(parts):
+        if {"duckdb", "dag", "quality", "measuring", "month", "year"} & set(parts):
             services = start(home)
             try:
                 if "dag" in parts:
                     small_hour(services, rounds)
+                if "month" in parts:
+                    one_range(services, console, "a month", Hour.parse("2025-10-01T00"), 720, 10_000)
+                if "year" in parts:
+                    one_range(services, console, "a year", Hour.parse("2024-01-01T00"), 8_760, 100)
                 if "duckdb" in parts:
                     against_duckdb(home, services, clicks, rounds)
                 if "measuring" in parts:

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 
 from include.log_hours import Hour, HourRange
-from ops.airflow_api import AirflowApi
+from ops.airflow_api import AirflowApi, ApiError
 from ops.backfill import Outcome, run_hours
 from ops.services.running import Services
 from samples.sample_logs import make_sample
@@ -175,6 +175,28 @@ def test_two_backfills_beside_each_other_do_no_harm(
         assert run_state(api, run_id) == "success"
     assert published(services, "url") == true_counts(truth.clicks_by_url)
     assert published(services, "country_code") == true_counts(truth.clicks_by_country)
+
+
+def test_an_untouched_form_runs_what_waits_and_then_nothing(
+    api: AirflowApi, services: Services, truth: Truth, backfilled: Outcome
+) -> None:
+    """An hour is landed again: it is what waits. Once it is published there is nothing to do, which is no failure."""
+    (services.home / "landing" / "web" / "log_date=2026-03-01" / "log_hour=10" / "_SUCCESS").touch()
+
+    for run_id, state in (("untouched", "success"), ("untouched-again", "skipped")):
+        trigger(api, run_id)
+        wait_until(lambda run_id=run_id: run_state(api, run_id) in ("success", "failed"), f"{run_id} ends")
+        assert run_state(api, run_id) == "success"
+        states = {task.task_id: task.state for task in api.tasks(DAG_ID, run_id)}
+        assert states["publish_clicks"] == state
+    assert api.result(DAG_ID, "untouched", "wait_for_landing") == {"from": "2026-03-01T10", "to": "2026-03-01T11"}
+    assert published(services, "url") == true_counts(truth.clicks_by_url)
+
+
+def test_a_form_off_the_hour_is_refused_before_there_is_a_run(api: AirflowApi) -> None:
+    with pytest.raises(ApiError, match="Invalid input for param from") as error:
+        trigger(api, "off-the-hour", **{"from": "2026-03-01T08:30:00Z", "to": "2026-03-01T11:00:00Z"})
+    assert error.value.status == 400
 
 
 def test_only_loopback_is_listened_on(services: Services, backfilled: Outcome) -> None:
