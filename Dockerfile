@@ -13,6 +13,8 @@ WORKDIR /opt/clickmill
 # The slow part needs the lock files only: a change of the code does not do it again.
 COPY requirements.txt requirements-build.txt requirements-uv.txt jars.lock ./
 COPY ops/__init__.py ops/bootstrap.py ops/
+COPY ops/setup ops/setup
+COPY include/__init__.py include/errors.py include/
 RUN PIP_NO_CACHE_DIR=1 UV_NO_CACHE=1 python3 -m ops.bootstrap
 
 # What .dockerignore lets in. Compiled now: later nobody may write here.

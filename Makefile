@@ -59,5 +59,5 @@ bench: setup ## measure the pipeline on this machine
 bench-stream: setup ## measure the stream: clicks a second from Kafka, seconds until a click is readable
 	@$(VENV) -m tests.benchmarks.bench_stream
 
-lock: setup ## compile requirements*.txt anew from requirements*.in
+lock: setup ## compile requirements*.txt from requirements*.in
 	@$(VENV) -m ops.lock

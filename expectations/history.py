@@ -25,7 +25,7 @@ def judge_history(
     """The outcomes for these log hours of these sources, and for these click hours.
 
     ``facts`` are those of ``spark_jobs.quality.earlier_hours``: of these hours and of the earlier ones that they are
-    held against.
+    compared with.
     """
     findings = {
         **volume.volume_findings(click_hours, log_hours, [source.name for source in sources], facts, settings.volume),

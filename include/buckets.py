@@ -1,4 +1,4 @@
-"""The bucket of a key, as Spark computes it, for whoever deals rows outside Spark: a Kafka producer, a service.
+"""The bucket of a key, as Spark computes it, for whoever partitions rows outside Spark: a Kafka producer, a service.
 
 ``bucket_of(key, N)`` is Spark SQL's ``pmod(hash(key), N)``, and so the partition where ``repartition(N, key)`` puts the
 row. The hash is MurmurHash3_x86_32 with seed 42, as in Spark's class of that name:

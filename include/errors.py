@@ -1,4 +1,7 @@
-"""Errors that a person can act on: what, which value, what was expected, what to do next."""
+"""Errors that a person can act on: what, which value, what was expected, what to do next.
+
+Standard library only: set-up raises them before anything is installed.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ class ClickmillError(Exception):
 
 
 class UsageError(ClickmillError):
-    """The arguments or the configuration are wrong, found before any work; exit code 2."""
+    """Arguments, configuration or the machine are not as they must be, found before any work; exit code 2."""
 
     exit_code = 2
 

@@ -149,7 +149,7 @@ class Settings:
 
     @property
     def quality_index(self) -> Path:
-        """What the pages on data quality read; made from ``quality_results`` by include/quality_index.py."""
+        """What the pages on data quality read; made from ``quality_results`` by include/quality_index."""
         return self.home / "quality_index.sqlite"
 
     @property

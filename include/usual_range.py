@@ -65,7 +65,7 @@ def same_hour_before(hour: Hour, days: int) -> list[Hour]:
 
 
 def hours_looked_at(hour: Hour, settings: SchemaDriftSettings) -> set[Hour]:
-    """The earlier log hours whose fields an hour's fields are held against."""
+    """The earlier log hours whose fields an hour's fields are compared with."""
     return {hour.plus(-shift) for shift in range(1, settings.hours + 1)}.union(same_hour_before(hour, settings.days))
 
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from include.errors import UsageError
+from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour, HourRange
-from ops.home import OpsError
 from ops.services.running import Services
 
 PAGE = 100
@@ -25,7 +24,7 @@ CLICKS_HOURLY = "clicks_hourly"
 HELD_HOURS = "held_hours"
 
 
-class ApiError(OpsError):
+class ApiError(ClickmillError):
     """Airflow refused a request."""
 
     def __init__(self, request: str, status: int, detail: str) -> None:
@@ -99,7 +98,7 @@ class AirflowApi:
 
         Raises:
             ApiError: Airflow refused.
-            OpsError: Airflow cannot be reached.
+            ClickmillError: Airflow cannot be reached.
         """
         asked = {name: value for name, value in query.items() if value is not None}
         path = f"{path}?{urllib.parse.urlencode(asked, doseq=True)}" if asked else path
@@ -117,7 +116,7 @@ class AirflowApi:
                     raise
             except (OSError, ValueError, http.client.HTTPException) as error:
                 if time.monotonic() > deadline:
-                    raise OpsError(
+                    raise ClickmillError(
                         f"Airflow does not answer at {self._services.airflow_url} ({error}); look at: make status"
                     ) from error
             time.sleep(0.5)
@@ -137,7 +136,7 @@ class AirflowApi:
         """Wait until the DAG has been parsed.
 
         Raises:
-            OpsError: it has not been in that time; an import error is shown.
+            ClickmillError: it has not been in that time; an import error is shown.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -152,7 +151,7 @@ class AirflowApi:
                 said = "; ".join(
                     f"{found['filename']}: {str(found['stack_trace']).strip().splitlines()[-1]}" for found in broken
                 )
-                raise OpsError(f"Airflow has no DAG {dag_id}: {said or 'no file in dags/ declares it'}")
+                raise ClickmillError(f"Airflow has no DAG {dag_id}: {said or 'no file in dags/ declares it'}")
             time.sleep(0.5)
 
     def unpause(self, dag_id: str) -> None:

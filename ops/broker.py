@@ -16,12 +16,15 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ops.bootstrap import BROKER_JARS_LOCK, JAR_FOLDERS, REPOSITORY, find_java
-from ops.home import OpsError, find_home
+from include.errors import ClickmillError, UsageError
+from ops.bootstrap import REPOSITORY
+from ops.home import find_home
 from ops.services.beside import runs_beside, start_beside, stop_beside
 from ops.services.ports import PortChooser
 from ops.services.programs import BROKER
 from ops.services.running import broker_file
+from ops.setup.jars import BROKER_JARS_LOCK, JAR_FOLDERS
+from ops.setup.prerequisites import find_java
 
 HEAP = "512m"
 START_SECONDS = 60.0
@@ -52,7 +55,7 @@ def prepare(folder: Path, port: int, controller_port: int) -> Path:
     """Write the broker's settings into its folder and, once, format its storage; returns the settings file.
 
     Raises:
-        OpsError: if the storage cannot be formatted, or the broker's JARs are not there.
+        ClickmillError: if the storage cannot be formatted, or the broker's JARs are not there.
     """
     folder.mkdir(parents=True, exist_ok=True)
     settings, data = folder / "server.properties", folder / "data"
@@ -67,7 +70,9 @@ def prepare(folder: Path, port: int, controller_port: int) -> Path:
             text=True,
         )
         if answer.returncode != 0:
-            raise OpsError(f"Kafka's storage in {data} cannot be formatted: {(answer.stdout + answer.stderr).strip()}")
+            raise ClickmillError(
+                f"Kafka's storage in {data} cannot be formatted: {(answer.stdout + answer.stderr).strip()}"
+            )
     return settings
 
 
@@ -75,11 +80,11 @@ def java_command(heap: str = HEAP) -> list[str]:
     """The start of a command that runs one of Kafka's classes.
 
     Raises:
-        OpsError: exit 2, when set-up has not fetched the broker's JARs.
+        UsageError: when set-up has not fetched the broker's JARs.
     """
     jars = REPOSITORY / JAR_FOLDERS[BROKER_JARS_LOCK]
     if not any(jars.glob("kafka_*.jar")):
-        raise OpsError(f"no Kafka in {jars}: run: python3 -m ops.bootstrap --broker", 2)
+        raise UsageError(f"no Kafka in {jars}: run: python3 -m ops.bootstrap --broker")
     logging = REPOSITORY / "config" / "broker-log4j2.properties"
     return [str(find_java()), f"-Xmx{heap}", f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*"]
 
@@ -102,7 +107,7 @@ def start_broker(home: Path | str | None = None) -> str:
     """Start the embedded broker of a home whose services run, and wait until it answers; returns its address.
 
     Raises:
-        OpsError: if it does not come up.
+        ClickmillError: if it does not come up.
     """
     place = find_home(home)
     file = broker_file(place)
@@ -133,7 +138,7 @@ def main() -> int:
             settings = prepare(home.kafka, port, controller_port)
             broker_file(home).write_text(f"127.0.0.1:{port}\n", encoding="utf-8")
             command = server_command(settings)
-    except OpsError as error:
+    except ClickmillError as error:
         print(f"broker: {error}", file=sys.stderr)
         return error.exit_code
     os.execv(command[0], command)

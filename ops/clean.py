@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 
-from ops.home import OpsError, find_home
+from include.errors import ClickmillError, UsageError
+from ops.home import find_home
 from ops.services.stop import stop
 
 
@@ -15,16 +16,15 @@ def clean() -> str:
     Only what Clickmill makes is removed: a home that someone put into a folder with other things keeps those.
 
     Raises:
-        OpsError: exit 2, when the folder is not one of Clickmill's.
+        UsageError: when the folder is not one of Clickmill's.
     """
     home = find_home()
     if not home.path.exists():
         return f"nothing to clean: there is no {home.path}"
     if not (home.secrets / "visitor_key").exists() and any(home.path.iterdir()):
-        raise OpsError(
+        raise UsageError(
             f"{home.path} is not a Clickmill home (no secrets/visitor_key in it), so nothing was removed: "
             "check CLICKMILL_HOME, or remove the folder yourself",
-            2,
         )
     stop(home.path)
     # The secrets last: while they are there, a clean that was interrupted can be run again.
@@ -50,7 +50,7 @@ def main() -> int:
     """Run from the command line."""
     try:
         print(clean())
-    except OpsError as error:
+    except ClickmillError as error:
         print(f"clean: {error}", file=sys.stderr)
         return error.exit_code
     except OSError as error:

@@ -1,7 +1,7 @@
 """The Spark Connect server of a home: an application that spark-submit runs until it is ended.
 
 Spark has a main class for this, which gives every session a class loader of its own, and with it compiled code of its
-own: each task compiles anew what the task before it has compiled. The plugin (config/spark-defaults.conf) does as the
+own: each task compiles again what the task before it has compiled. The plugin (config/spark-defaults.conf) does as the
 settings say. See docs/performance.md, lesson 2.
 """
 

@@ -12,16 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from include.errors import ClickmillError, UsageError
 from ops.bootstrap import REPOSITORY
-
-
-class OpsError(Exception):
-    """Something the user can mend; the message is one line, `exit_code` what the shell gets."""
-
-    def __init__(self, message: str, exit_code: int = 1) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
-
 
 # Each of them means something to Airflow's configuration, a database URL, a JVM option, or a pattern of paths.
 UNUSABLE = frozenset("%?#,$\"'\\{}[]*")
@@ -82,16 +74,15 @@ class Home:
         """Make every folder that is missing, and close each to other accounts; the home itself is left as it is.
 
         Raises:
-            OpsError: exit 2, when the home cannot be written, or Airflow could not take its path.
+            UsageError: when the home cannot be written, or Airflow could not take its path.
         """
         unusable = sorted(
             {character for character in str(self.path) if character in UNUSABLE or not character.isprintable()}
         )
         if unusable:
-            raise OpsError(
+            raise UsageError(
                 f"CLICKMILL_HOME {str(self.path)!r} holds {' '.join(map(repr, unusable))}, which Airflow and "
                 "Spark cannot take in a path: set CLICKMILL_HOME to a folder without",
-                2,
             )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -102,10 +93,9 @@ class Home:
                 folder.mkdir(mode=0o700, exist_ok=True)
                 folder.chmod(0o700)  # a folder that was there keeps its mode otherwise
         except OSError as error:
-            raise OpsError(
+            raise UsageError(
                 f"cannot write CLICKMILL_HOME {self.path}: {error.strerror} ({error.filename}); "
                 "set CLICKMILL_HOME to a folder you may write",
-                2,
             ) from error
 
 
@@ -144,7 +134,7 @@ def _keep_secret(path: Path, make: Callable[[], str]) -> str:
     path.chmod(0o600)
     secret = path.read_text(encoding="utf-8").strip()
     if not secret:
-        raise OpsError(f"the secret file {path} is empty: expected one line; delete it to have a new one made")
+        raise ClickmillError(f"the secret file {path} is empty: expected one line; delete it to have a new one made")
     return secret
 
 

@@ -12,7 +12,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from ops.bootstrap import BUILD_BY_HASH, BUILD_LOCK, OLDEST_PYTHON, REPOSITORY
+from ops.bootstrap import REPOSITORY
+from ops.setup.packages import BUILD_BY_HASH, BUILD_LOCK
+from ops.setup.prerequisites import OLDEST_PYTHON
 
 # The first builds what is read of the others; requirements-dev.in is constrained by requirements.txt.
 NAMES = ("requirements-build", "requirements", "requirements-dev", "requirements-uv")

@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from include.errors import ClickmillError, UsageError
 from include.settings import Settings
 from include.sources import Source, load_sources
-from ops.home import OpsError, find_home
+from ops.home import find_home
 from ops.receiver.receiver import Receiver
 from ops.services.beside import start_beside, stop_beside
 from ops.services.programs import RECEIVER
@@ -63,7 +63,7 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
     """Receive for these sources until SIGTERM or SIGINT.
 
     Raises:
-        OpsError: if a source is received already, a port is taken or the disk refuses.
+        ClickmillError: if a source is received already, a port is taken or the disk refuses.
     """
     told_to_end = asyncio.Event()
     for ending in (signal.SIGTERM, signal.SIGINT):
@@ -75,7 +75,7 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
             try:
                 stack.enter_context(_lock(settings, name))
             except Timeout:
-                raise OpsError(f"{name} is received already, by another process: end that one first") from None
+                raise ClickmillError(f"{name} is received already, by another process: end that one first") from None
         try:
             for receiver in receivers:
                 receiver.prepare()
@@ -86,7 +86,7 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
                 if isinstance(error, BaseException):
                     raise error
         except OSError as error:
-            raise OpsError(
+            raise ClickmillError(
                 f"the landing zone {settings.landing} cannot be written ({error}); what was acknowledged is stored, "
                 "and the next start completes its files"
             ) from error
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"receiving {names}; to end it: python -m ops.receive stop")
             return 0
         asyncio.run(receive(settings, sources))
-    except (OpsError, ClickmillError) as error:
+    except ClickmillError as error:
         print(f"receive: {error}", file=sys.stderr)
         return error.exit_code
     return 0

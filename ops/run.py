@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from include.errors import ClickmillError
+from include.errors import ClickmillError, UsageError
 from include.landing import SUCCESS, closed_hours, hour_folder
 from include.log_hours import Hour, HourRange, contiguous
 from include.settings import REPORT_FILE, Settings
@@ -25,7 +25,7 @@ from include.sources import load_sources
 from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi
 from ops.backfill import Failure, Outcome, choose_display, run_hours, run_ranges
 from ops.bootstrap import REPOSITORY
-from ops.home import Home, OpsError, find_home
+from ops.home import Home, find_home
 from ops.services.running import Services
 from ops.services.start import start
 from ops.services.stop import status
@@ -65,7 +65,7 @@ class RunArguments:
 
 def _whole_number(name: str, text: str, most: int) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
-        raise OpsError(f"{name}={text}: expected a whole number from 1 to {most}", 2)
+        raise UsageError(f"{name}={text}: expected a whole number from 1 to {most}")
     return int(text)
 
 
@@ -73,28 +73,26 @@ def _choose_source(logs_format: str, name: str) -> str:
     """Return the source for the user's own logs: the named one, else the first of that format.
 
     Raises:
-        OpsError: exit 2, when there is no such source, or it has another format.
+        UsageError: when there is no such source, or it has another format.
     """
     settings = Settings.from_environment()
     sources = load_sources(settings)
     listed = ", ".join(f"{source.name} ({source.format})" for source in sources.values())
     if name:
         if name not in sources:
-            raise OpsError(f"SOURCE={name}: no such source in {settings.sources_file}; it has {listed}", 2)
+            raise UsageError(f"SOURCE={name}: no such source in {settings.sources_file}; it has {listed}")
         if logs_format and sources[name].format != logs_format:
-            raise OpsError(
+            raise UsageError(
                 f"SOURCE={name} has the format {sources[name].format}, not FORMAT={logs_format}; "
                 f"leave FORMAT out, or choose another of {listed}",
-                2,
             )
         return name
     for source in sources.values():
         if source.format == logs_format:
             return source.name
-    raise OpsError(
+    raise UsageError(
         f"FORMAT={logs_format}: no source in {settings.sources_file} has that format; it has {listed}; "
         "add one there, or set SOURCE",
-        2,
     )
 
 
@@ -102,7 +100,7 @@ def parse_arguments(arguments: Sequence[str] | None, environment: Mapping[str, s
     """Read options, or make's variables in their place; every value is checked before anything starts.
 
     Raises:
-        OpsError: exit 2, naming the value and what was expected.
+        UsageError: naming the value and what was expected.
     """
     parser = argparse.ArgumentParser(prog="ops.run", description=str(__doc__).partition("\n")[0])
     for name, text in (
@@ -119,23 +117,22 @@ def parse_arguments(arguments: Sequence[str] | None, environment: Mapping[str, s
     if not given.logs:
         for name in ("format", "source"):
             if getattr(given, name):
-                raise OpsError(
+                raise UsageError(
                     f"{name.upper()}={getattr(given, name)} goes with LOGS=path: set LOGS, "
                     f"or leave {name.upper()} out for sample logs",
-                    2,
                 )
         return RunArguments(hours, clicks, None, SAMPLE_SOURCE)
     for name in ("hours", "clicks"):
         if getattr(given, name):
-            raise OpsError(f"{name.upper()} is for sample logs: leave it out, or leave LOGS out", 2)
+            raise UsageError(f"{name.upper()} is for sample logs: leave it out, or leave LOGS out")
     if not given.format and not given.source:
-        raise OpsError(f"LOGS={given.logs} needs FORMAT={'|'.join(FORMATS)}, or SOURCE=name", 2)
+        raise UsageError(f"LOGS={given.logs} needs FORMAT={'|'.join(FORMATS)}, or SOURCE=name")
     if given.format and given.format not in FORMATS:
-        raise OpsError(f"FORMAT={given.format}: expected one of {', '.join(FORMATS)}", 2)
+        raise UsageError(f"FORMAT={given.format}: expected one of {', '.join(FORMATS)}")
     logs = Path(given.logs).expanduser().absolute()
     if not os.access(logs, os.R_OK):
         what = "cannot be read" if logs.exists() else "does not exist"
-        raise OpsError(f"LOGS={given.logs}: {logs} {what}; expected a log file or a folder of them", 2)
+        raise UsageError(f"LOGS={given.logs}: {logs} {what}; expected a log file or a folder of them")
     return RunArguments(hours, clicks, logs, _choose_source(given.format, given.source))
 
 
@@ -174,7 +171,7 @@ def land_logs(home: Home, arguments: RunArguments, environment: Mapping[str, str
     ]  # fmt: skip
     code = subprocess.run(command, cwd=REPOSITORY, env=dict(environment)).returncode
     if code != 0:
-        raise OpsError(
+        raise ClickmillError(
             f"landing {arguments.logs} as {arguments.source} ended with exit code {code}; its lines above say why",
             code if code == 2 else 1,
         )
@@ -279,7 +276,7 @@ def run(arguments: RunArguments, console: Console) -> int:
     console.print(f"services are up after {time.monotonic() - began:.0f} s", highlight=False)
     environment = os.environ | services.environment()
     if any(maker.wait() != 0 for maker in makers):
-        raise OpsError("making sample logs failed; its lines above say why")
+        raise ClickmillError("making sample logs failed; its lines above say why")
     if arguments.is_sample:
         hours = list(HourRange(SAMPLE_START, SAMPLE_START.plus(arguments.hours)))
     else:
@@ -316,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     try:
         return run(parse_arguments(arguments, os.environ), console)
-    except (OpsError, ClickmillError) as error:
+    except ClickmillError as error:
         print(f"run: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:

@@ -27,13 +27,13 @@ from confluent_kafka.cimpl import NewTopic
 from rich.console import Console
 from rich.live import Live
 
-from include.errors import ClickmillError
+from include.errors import ClickmillError, UsageError
 from include.settings import Settings
 from include.sources import ClickSockets, KafkaTopic, Source, choose_sources, stream_of
 from include.streams.kafka import topic_of
 from ops.bootstrap import REPOSITORY
 from ops.broker import start_broker, stop_broker
-from ops.home import Home, OpsError, find_home
+from ops.home import Home, find_home
 from ops.receive import is_received
 from ops.services.logs import last_lines
 from ops.services.start import start
@@ -54,7 +54,7 @@ def make_topic(bootstrap_servers: str, topic: KafkaTopic) -> None:
     """Make the topic in the embedded broker, if it is not there; records get the time at which they arrive.
 
     Raises:
-        OpsError: if the broker refuses.
+        ClickmillError: if the broker refuses.
     """
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     if topic.topic in admin.list_topics(timeout=10).topics:
@@ -64,7 +64,7 @@ def make_topic(bootstrap_servers: str, topic: KafkaTopic) -> None:
     try:
         made.result(30)
     except KafkaException as error:
-        raise OpsError(f"topic {topic.topic} cannot be made: {error.args[0].str()}") from None
+        raise ClickmillError(f"topic {topic.topic} cannot be made: {error.args[0].str()}") from None
 
 
 @contextmanager
@@ -113,10 +113,10 @@ class Part(NamedTuple):
         """Nothing, as long as it runs.
 
         Raises:
-            OpsError: with the end of its log.
+            ClickmillError: with the end of its log.
         """
         if self.process.poll() is not None:
-            raise OpsError("\n".join([*last_lines(self.log), f"{self.log.stem} has ended; see {self.log}"]))
+            raise ClickmillError("\n".join([*last_lines(self.log), f"{self.log.stem} has ended; see {self.log}"]))
 
 
 def run(source: Source, rate: float | None, console: Console) -> int:
@@ -125,7 +125,7 @@ def run(source: Source, rate: float | None, console: Console) -> int:
     settings = Settings.from_environment()
     stream_of(source)
     if rate is not None and source.sockets is None and not _is_embedded(source, settings):
-        raise OpsError(f"RATE={rate:g}: {source.name} is streamed as it is, without sample clicks; leave RATE out", 2)
+        raise UsageError(f"RATE={rate:g}: {source.name} is streamed as it is, without sample clicks; leave RATE out")
     with ExitStack() as stack:
         if not status(home.path):
             console.print("starting Spark Connect and Airflow")
@@ -191,7 +191,7 @@ def _rate(given: str) -> float | None:
     except ValueError:
         rate = 0.0
     if rate is not None and not 0 < rate <= 1_000_000:
-        raise OpsError(f"RATE={given}: expected clicks a second, above 0 and up to 1000000", 2)
+        raise UsageError(f"RATE={given}: expected clicks a second, above 0 and up to 1000000")
     return rate
 
 
@@ -214,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         (source,) = choose_sources(Settings.from_environment(), given.source)
         return run(source, _rate(given.rate), Console())
-    except (OpsError, ClickmillError) as error:
+    except ClickmillError as error:
         print(f"stream: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:

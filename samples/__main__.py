@@ -22,7 +22,8 @@ from include.errors import ClickmillError, UsageError
 from include.job_arguments import OneLineParser, exit_with
 from include.log_hours import Hour
 from samples import sample_logs
-from samples.sample_logs import Compression, SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import Compression, SampleSpec
 
 
 @dataclass(frozen=True)

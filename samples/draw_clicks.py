@@ -97,7 +97,7 @@ class ClickSource:
         return np.concatenate([people, self._draw_crawlers(rng, crawled, hour_start)])
 
     def rewrite(self, rng: np.random.Generator, clicks: Clicks) -> Clicks:
-        """The same clicks as another front end would log them: time zone and country are written anew."""
+        """The same clicks as another front end would log them: time zone and country are written again."""
         rewritten = clicks.copy()
         rewritten["zone"] = self._zones.draw(rng, len(clicks))
         rewritten["geo"] = self._draw_geo(rng, clicks["visitor"])

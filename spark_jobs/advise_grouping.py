@@ -1,16 +1,16 @@
-"""Advise on how to deal clicks to parallel instances, from the keys of real clicks.
+"""Advise on how to partition clicks over parallel instances, from the keys of real clicks.
 
-Deals the clicks of the log hours by each grouping over each number of instances, and shows: clicks of the least and
-the most loaded instance, skew (largest over mean), idle instances, keys on more than one instance (whose counts must
+Partitions the clicks of the log hours by each grouping over each number of instances, and shows: clicks of the least
+and the most loaded instance, skew (largest over mean), idle instances, keys on several instances (whose counts must
 be merged), clicks out of order (those that an instance handles after a later click of the same key, by clicked_at, in
-the order in which the dealt rows reach it) and the expected speed-up (all clicks over the largest instance's). Names
+the order in which the rows reach it) and the expected speed-up (all clicks over the largest instance's). Names
 the hot keys and recommends a grouping, a number of instances and a salt. Nothing is written but the page asked for.
 
 By default no click moves: tasks count those that they read, and their counts are combined (grouping combine). The
 advice is for counts that need a key's clicks in one place or order.
 
 With --measure the clicks are counted by each of them too, and what that took is shown beside the expectation. With
---json the same figures are printed as JSON; their names are in spark_jobs/grouping/advice.py, as_json.
+--json the same figures are printed as JSON; their names are in spark_jobs/grouping/advice_values.py.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from spark_jobs.grouping.advice import (
     KeyDistribution,
     Salting,
     advise,
-    as_json,
     salting,
     with_measurements,
 )
 from spark_jobs.grouping.advice_page import render_advice
+from spark_jobs.grouping.advice_values import as_json
 from spark_jobs.grouping.dealing import key_distribution, loads
 from spark_jobs.grouping.shown_advice import print_advice
 from spark_jobs.grouping.timing import measure_counts
@@ -114,7 +114,7 @@ class _Candidate:
 
     @property
     def dealt_by(self) -> Grouping:
-        """One instance is dealt the same by all."""
+        """One instance gets the same rows from all."""
         is_one = getattr(self.grouping, "instances", None) == 1
         return GlobalGrouping() if is_one else self.grouping
 
@@ -148,11 +148,12 @@ def give_advice(
         distribution = _distribution(request, rows)
         if not distribution.clicks:
             raise ClickmillError(
-                f"no clicks of {arguments.source} in the log hours {arguments.log_hours}: there is nothing to deal; "
+                f"no clicks of {arguments.source} in the log hours {arguments.log_hours}: "
+                "there is nothing to partition; "
                 "name log hours with clicks (ingest_accounting, column accepted)"
             )
         candidates = _candidates(request, distribution)
-        with step(spark, "deal clicks"):
+        with step(spark, "partition clicks"):
             found = _deal(clicks, request, candidates)
         advice = advise(distribution, arguments.source, str(arguments.log_hours), found, core_count(spark))
         if not is_measured:
@@ -287,7 +288,7 @@ def main() -> None:
     choose_sources(settings, arguments.source)
     if given.html is not None:
         _require_writable(given.html)
-    with spark_session(settings) as spark, Console(stderr=True).status("dealing the clicks"):
+    with spark_session(settings) as spark, Console(stderr=True).status("partitioning the clicks"):
         advice = give_advice(spark, settings, arguments, request, is_measured=given.measure)
     if given.html is not None:
         write_page(render_advice(advice), given.html)

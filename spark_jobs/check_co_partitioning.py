@@ -1,4 +1,4 @@
-"""Check that the aggregate tables are co-partitioned, on what is stored; say what differs and how to mend it.
+"""Check that the aggregate tables are co-partitioned, on what is stored; say what differs and how to fix it.
 
 They are if their number of buckets, partitioner and key types agree, every stored bucket is what its key says, and no
 key of a click hour has two.

@@ -1,7 +1,7 @@
 """Decide on a held click hour: publish it as it is counted, or drop the new counts and keep what is published.
 
 The decision is for the counts that there are now, and the command says what the checks have found in them. When the
-hour is counted again it is judged anew: held again if a critical check fails still, published if none does. Who
+hour is counted again it is judged again: held again if a critical check fails still, published if none does. Who
 decided, when and why is kept in quality_results.
 """
 
@@ -67,7 +67,7 @@ def run(spark: SparkSession, settings: Settings, decision: Decision) -> list[str
     Raises:
         NotHeldError: if the click hour is not held.
         OtherCountsError: if the decision is for other counts; that those that there are are held is on record then.
-        ClickmillError: if the click hour is being counted or validated anew.
+        ClickmillError: if the click hour is being counted or validated again.
     """
     lake = Lake(spark, settings)
     hour = decision.click_hour

@@ -60,7 +60,7 @@ def land(source: Source, logs: Path, landing: Path, now: datetime) -> Landed | N
             "what can be decompressed of it as a plain file"
         ) from None
     except OSError as error:
-        raise ClickmillError(f"{logs} cannot be landed: {error}; land it again when that is mended") from None
+        raise ClickmillError(f"{logs} cannot be landed: {error}; land it again when that is fixed") from None
 
 
 def _first_hour(logs: Path, read_hour: HourOfLine) -> Hour | None:

@@ -43,7 +43,7 @@ def run(spark: SparkSession, settings: Settings, buckets: int) -> list[str]:
     if settings.pipeline.buckets != buckets:
         said.append(
             f"{settings.pipeline_file} says buckets = {settings.pipeline.buckets}: "
-            f"write {buckets} there, for a lake that is made anew"
+            f"write {buckets} there, for a lake that is built again"
         )
     return said
 

@@ -26,7 +26,7 @@ def run(spark: SparkSession, settings: Settings, day: date, most: int = 20) -> l
     """The movers, biggest first, one line each after a heading.
 
     Raises:
-        QualityError: if the tables are not co-partitioned: both days are dealt by their number of buckets.
+        QualityError: if the tables are not co-partitioned: both days are repartitioned by their number of buckets.
     """
     lake = Lake(spark, settings)
     require_co_partitioned(lake, co_partitioned_tables(settings))

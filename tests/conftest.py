@@ -36,7 +36,7 @@ SERVICES = pytest.StashKey["Services"]()
 _FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 #: Fixtures of servers: who uses one of them, or the marker spark, needs more than a process of Python.
 _SERVERS = {"used_spark", "services", "broker"}
-#: How the process that deals the tests out tells the others of the home of SHARED.
+#: How the process that hands out the tests tells the others of the home of SHARED.
 _HOME = "clickmill_home"
 
 

@@ -86,7 +86,7 @@ def _of_table(settings: PipelineSettings, key: str, table: Table) -> list[Check]
     ]
 
 
-def _files_there(table: Table, what: str, mend: str) -> Check:
+def _files_there(table: Table, what: str, fix: str) -> Check:
     return Check(
         _SUITE,
         f"{what}_files_are_there",
@@ -94,12 +94,12 @@ def _files_there(table: Table, what: str, mend: str) -> Check:
         zero(f"lost_{what}_files"),
         CRITICAL,
         f"every file of {table.name} is there, as long as it was written",
-        f"Its rows are lost, and whoever reads the hour fails. {mend}",
+        f"Its rows are lost, and whoever reads the hour fails. {fix}",
         finding=f"lost_{what}_file_names",
     )
 
 
-def _few_files(settings: PipelineSettings, table: Table, what: str, partition: str, mend: str) -> list[Check]:
+def _few_files(settings: PipelineSettings, table: Table, what: str, partition: str, fix: str) -> list[Check]:
     return at_most(
         settings.thresholds["files_per_partition"],
         _SUITE,
@@ -107,5 +107,5 @@ def _few_files(settings: PipelineSettings, table: Table, what: str, partition: s
         table.name,
         f"{what}_files",
         lambda bound: f"a {partition} has at most {bound:g} files of {table.name}",
-        f"Many small files are slow to read. {mend}",
+        f"Many small files are slow to read. {fix}",
     )

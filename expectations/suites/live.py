@@ -31,7 +31,7 @@ def click_hour_checks(counts: Mapping[CountKey, CountSettings]) -> list[Check]:
             "and no more are missing than came too late for live",
             "The hour's own counts come from clicks and are not touched: what is wrong is what was shown live. After "
             "a crash of the stream too few may be known to have come too late; else the live table was changed. To "
-            "count live anew from clicks, stop the stream, remove streams/<source>-live-<key> and start it.",
+            "count live again from clicks, stop the stream, remove streams/<source>-live-<key> and start it.",
             when_null=NOT_FINAL,
         )
         for key in counts

@@ -70,7 +70,7 @@ def log_hour_checks(settings: SchemaDriftSettings) -> list[Check]:
             GONE,
             f"every field that is usual {earlier} is still there",
             "A mapped field that is gone is null in the clicks, or sends the lines to quarantine: ask the source, and "
-            "mend the mapping in config/sources.toml. Others nobody reads.",
+            "fix the mapping in config/sources.toml. Others nobody reads.",
         ),
         _check(
             CHANGED,

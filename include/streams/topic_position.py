@@ -76,7 +76,7 @@ def _ends(settings: Settings, source: Source, log_hour: Hour) -> Mapping[int, in
             try:
                 return _ends_of(consumer, topic, log_hour)
             except KafkaException as error:
-                # It may be of a moment: a partition whose leader is being chosen, a broker that is started anew.
+                # It may be of a moment: a partition whose leader is being chosen, a broker that restarts.
                 if time.monotonic() > deadline:
                     raise ClickmillError(
                         f"the broker of {source.name} ({options['bootstrap.servers']}, topic {topic}) does not answer: "

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
+from include.errors import UsageError
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import ClickSockets, Source
-from ops.home import OpsError
 from ops.receiver.spool import LineSplitter, Spool, close_hour, open_hours
 
 #: A client's lines are stored in groups of at most twice as many bytes.
@@ -230,7 +230,7 @@ class Receiver:
         """Receive until told to end.
 
         Raises:
-            OpsError: exit 2, if a port is taken.
+            UsageError: if a port is taken.
             OSError: if the disk refuses the last files.
         """
         async with AsyncExitStack() as stack:
@@ -261,7 +261,7 @@ class Receiver:
                 what = "is taken: end what listens there, or give the source other ports"
             else:
                 what = f"cannot be listened on ({error.strerror}): check host and ports"
-            raise OpsError(f"port {port} of {host} {what} in [sources.{self.source.name}.sockets]", 2) from None
+            raise UsageError(f"port {port} of {host} {what} in [sources.{self.source.name}.sockets]") from None
 
     async def _close_hours(self, told_to_end: asyncio.Event) -> None:
         """Close each hour once it is over and all of its lines are in files."""

@@ -13,7 +13,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from ops.home import OpsError, find_home
+from include.errors import ClickmillError
+from ops.home import find_home
 from ops.services.foreground import run
 from ops.services.health import unwell
 from ops.services.running import (
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"no services run for {find_home(options.home).path}")
                 return 1
             _print_addresses(running_services(options.home))
-    except OpsError as error:
+    except ClickmillError as error:
         print(f"services: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:

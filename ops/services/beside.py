@@ -18,7 +18,7 @@ def start_beside(home: Home, name: str, patience: float, answers: Callable[[], b
     """Start such a service, and wait until it is up and answers.
 
     Raises:
-        OpsError: if no services run, or it does not come up; it is ended then.
+        ClickmillError: if no services run, or it does not come up; it is ended then.
     """
     running_ports(home)
     supervisor = Supervisor(home)

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from include.errors import UsageError
 from ops.bootstrap import REPOSITORY
-from ops.home import Home, OpsError, Secrets, first_start
+from ops.home import Home, Secrets, first_start
 from ops.services.running import Ports
 from ops.services.supervisor import MARK, socket_path
 
@@ -22,7 +23,7 @@ def render_settings(template: str, values: Mapping[str, str], origin: str) -> st
     """Fill `${NAME}` and `${NAME:-default}` in a settings file; an empty value counts as none.
 
     Raises:
-        OpsError: exit 2, naming every variable without value and default.
+        UsageError: naming every variable without value and default.
     """
     missing: list[str] = []
 
@@ -39,7 +40,7 @@ def render_settings(template: str, values: Mapping[str, str], origin: str) -> st
         else:
             rendered.append(re.sub(r"\$\{(?P<name>[A-Z][A-Z0-9_]*)(?::-(?P<default>[^}]*))?\}", fill, line))
     if missing:
-        raise OpsError(f"{origin} needs a value for {', '.join(missing)}: set it, or give it a default", 2)
+        raise UsageError(f"{origin} needs a value for {', '.join(missing)}: set it, or give it a default")
     return "\n".join(rendered) + "\n"
 
 
@@ -47,16 +48,15 @@ def listen_address(environment: Mapping[str, str]) -> str:
     """Return the address on which Airflow and Spark's UI listen; Spark Connect stays on loopback.
 
     Raises:
-        OpsError: exit 2, when CLICKMILL_LISTEN holds no IP address.
+        UsageError: when CLICKMILL_LISTEN holds no IP address.
     """
     address = environment.get("CLICKMILL_LISTEN", "").strip() or "127.0.0.1"
     try:
         ipaddress.ip_address(address)
     except ValueError:
-        raise OpsError(
+        raise UsageError(
             f"CLICKMILL_LISTEN={address!r}: expected an IP address, 127.0.0.1 (this machine only, the default) "
             "or 0.0.0.0 (in a container)",
-            2,
         ) from None
     return address
 
@@ -88,7 +88,7 @@ def airflow_settings(home: Home, ports: Ports, keys: Secrets, address: str) -> d
     }
 
 
-# What a task's process would import anew each time, Great Expectations alone for 3 s. Not our own modules: a change of
+# What a task's process would import again each time, Great Expectations alone for 3 s. Not our own modules: a change of
 # theirs is to hold for the next task.
 PRELOADED = (
     "airflow.sdk.execution_time.supervisor",
@@ -191,5 +191,5 @@ def find_spark_home() -> Path:
     """Return pyspark's folder without importing it."""
     folder = Path(sys.prefix) / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages/pyspark"
     if not (folder / "bin" / "spark-submit").exists():
-        raise OpsError(f"no Spark in {folder}: run: make setup, and use {REPOSITORY}/.venv/bin/python", 2)
+        raise UsageError(f"no Spark in {folder}: run: make setup, and use {REPOSITORY}/.venv/bin/python")
     return folder

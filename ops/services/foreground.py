@@ -9,7 +9,8 @@ import xmlrpc.client
 from contextlib import suppress
 from pathlib import Path
 
-from ops.home import Home, OpsError
+from include.errors import ClickmillError
+from ops.home import Home
 from ops.services.logs import failure
 from ops.services.start import start
 from ops.services.stop import stop
@@ -27,7 +28,7 @@ def _watch(home: Home) -> None:
         try:
             lost = [found.name for found in supervisor.states() if found.state == "FATAL"]
         except (OSError, http.client.HTTPException, xmlrpc.client.Error):
-            raise OpsError(f"supervisord has ended; see {home.logs / 'supervisord.log'}") from None
+            raise ClickmillError(f"supervisord has ended; see {home.logs / 'supervisord.log'}") from None
         if lost:
             raise failure(home, lost[0], "ended again and again")
 
@@ -35,10 +36,10 @@ def _watch(home: Home) -> None:
 def run(home: Path | str | None = None) -> None:
     """Start the services, stay until told to end, by SIGTERM or SIGINT, then end them.
 
-    For a container's main process, and for systemd: both start anew what fails.
+    For a container's main process, and for systemd: both restart what fails.
 
     Raises:
-        OpsError: when they do not start, or one of them does not stay up; all have been ended.
+        ClickmillError: when they do not start, or one of them does not stay up; all have been ended.
         KeyboardInterrupt: when told to end while they start; all have been ended.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -107,7 +107,7 @@ def unwell(home: Path | str | None = None, environment: Mapping[str, str] | None
     """Return each service that does not do its work, with what is wrong; {} when all are well.
 
     Raises:
-        OpsError: when no services run.
+        ClickmillError: when no services run.
     """
     ports = running_ports(find_home(home))
     # Airflow itself calls a part unhealthy whose last heartbeat is too old.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ops.home import Home, OpsError
+from include.errors import ClickmillError
+from ops.home import Home
 from ops.services.programs import SPARK
 
 
@@ -27,7 +28,7 @@ def last_lines(path: Path, count: int = 15) -> list[str]:
         return []
 
 
-def failure(home: Home, name: str, what: str) -> OpsError:
+def failure(home: Home, name: str, what: str) -> ClickmillError:
     """Say which service failed, with its last log lines and where the rest is."""
     shown: list[str] = []
     for path in log_files(home, name):
@@ -35,4 +36,4 @@ def failure(home: Home, name: str, what: str) -> OpsError:
         if lines:
             shown += [f"--- {path}", *lines]
     where = "its last log lines are above" if shown else "it left no log"
-    return OpsError("\n".join((*shown, f"{name} {what}; {where}; all logs are in {home.logs}")))
+    return ClickmillError("\n".join((*shown, f"{name} {what}; {where}; all logs are in {home.logs}")))

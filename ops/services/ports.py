@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from ops.home import OpsError
+from include.errors import ClickmillError, UsageError
 
 HOW_FAR = 200
 
@@ -22,13 +22,13 @@ def private_temp_folder() -> Path:
     """Return this user's own folder (mode 0700) under the temp folder.
 
     Raises:
-        OpsError: when another user made it first, who could then swap what is in it.
+        ClickmillError: when another user made it first, who could then swap what is in it.
     """
     folder = Path(tempfile.gettempdir()) / f"clickmill-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise OpsError(f"{folder} is not a folder of yours: remove it, or set TMPDIR to a folder of your own")
+        raise ClickmillError(f"{folder} is not a folder of yours: remove it, or set TMPDIR to a folder of your own")
     folder.chmod(0o700)
     return folder
 
@@ -91,21 +91,20 @@ class PortChooser:
         """Return the port that `variable` fixes, else the first free one from `usual` on.
 
         Raises:
-            OpsError: exit 2, when the variable holds no port number or one that is taken.
+            UsageError: when the variable holds no port number or one that is taken.
         """
         fixed = self._environment.get(variable, "").strip()
         if fixed:
             if not fixed.isascii() or not fixed.isdigit() or not 1 <= int(fixed) <= 65535:
-                raise OpsError(f"{variable}={fixed!r}: expected a port number from 1 to 65535", 2)
+                raise UsageError(f"{variable}={fixed!r}: expected a port number from 1 to 65535")
             if not self._claim(int(fixed)):
-                raise OpsError(
+                raise UsageError(
                     f"port {fixed} for {what} is taken: set {variable} to a free port, or unset it to have one chosen",
-                    2,
                 )
             return int(fixed)
         for port in range(usual, min(usual + HOW_FAR, 65536)):
             if self._claim(port):
                 return port
-        raise OpsError(
-            f"no free port for {what} from {usual} to {usual + HOW_FAR - 1}: set {variable} to a free port", 2
+        raise UsageError(
+            f"no free port for {what} from {usual} to {usual + HOW_FAR - 1}: set {variable} to a free port"
         )

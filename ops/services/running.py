@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ops.home import Home, OpsError, Secrets, find_home, load_secrets
+from include.errors import ClickmillError
+from ops.home import Home, Secrets, find_home, load_secrets
 from ops.services.supervisor import Supervisor
 
 
@@ -111,11 +112,13 @@ def running_ports(home: Home) -> Ports:
     """Return the ports of running services.
 
     Raises:
-        OpsError: when they do not run.
+        ClickmillError: when they do not run.
     """
     ports = read_ports(home)
     if ports is None or not Supervisor(home).is_up():
-        raise OpsError(f"no services run for {home.path}; run: make run, or .venv/bin/python -m ops.services start")
+        raise ClickmillError(
+            f"no services run for {home.path}; run: make run, or .venv/bin/python -m ops.services start"
+        )
     return ports
 
 
@@ -123,7 +126,7 @@ def running_services(home: Path | str | None = None) -> Services:
     """Return where the running services are.
 
     Raises:
-        OpsError: when they do not run.
+        ClickmillError: when they do not run.
     """
     place = find_home(home)
     return services_of(place, running_ports(place), load_secrets(place))

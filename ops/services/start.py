@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ops.bootstrap import REPOSITORY, SetupError, find_java
-from ops.home import Home, OpsError, find_home, load_secrets
+from include.errors import ClickmillError, UsageError
+from ops.bootstrap import REPOSITORY
+from ops.home import Home, find_home, load_secrets
 from ops.services.environment import render_settings, service_environment
 from ops.services.health import airflow_health, is_answered, wait_until_healthy
 from ops.services.logs import failure, log_files
@@ -34,6 +35,7 @@ from ops.services.running import (
 )
 from ops.services.stop import stop_home
 from ops.services.supervisor import Supervisor, home_lock, socket_path
+from ops.setup.prerequisites import find_java
 
 
 def _start_supervisord(home: Home, environment: Mapping[str, str], deadline: float) -> None:
@@ -48,7 +50,7 @@ def _start_supervisord(home: Home, environment: Mapping[str, str], deadline: flo
         # Its last line only says how to ask for help.
         lines = (answer.stdout + answer.stderr).strip().splitlines()
         said = [line for line in lines if line.startswith("Error")] or lines[-1:]
-        raise OpsError(f"supervisord did not start: {' '.join(said)}; see {home.logs / 'supervisord.log'}")
+        raise ClickmillError(f"supervisord did not start: {' '.join(said)}; see {home.logs / 'supervisord.log'}")
     supervisor = Supervisor(home)
     while not supervisor.is_up():
         if time.monotonic() > deadline:
@@ -73,7 +75,7 @@ def _running(home: Home, environment: Mapping[str, str]) -> Services | None:
     ):
         wanted = environment.get(variable, "").strip()
         if wanted and wanted != str(port):
-            raise OpsError(f"{variable}={wanted}, but the services already run on {port}; run: make stop", 2)
+            raise UsageError(f"{variable}={wanted}, but the services already run on {port}; run: make stop")
     return services_of(home, ports, load_secrets(home))
 
 
@@ -85,7 +87,7 @@ def start_timeout(environment: Mapping[str, str]) -> float:
     except ValueError:
         seconds = 0.0
     if not 1 <= seconds < 86400:
-        raise OpsError(f"CLICKMILL_START_TIMEOUT={value!r}: expected seconds, from 1 to 86399", 2)
+        raise UsageError(f"CLICKMILL_START_TIMEOUT={value!r}: expected seconds, from 1 to 86399")
     return seconds
 
 
@@ -97,15 +99,12 @@ def start(home: Path | str | None = None, environment: Mapping[str, str] | None 
         environment: in place of this process's own.
 
     Raises:
-        OpsError: when a port is taken, or a service does not come up; all that was started is ended again.
+        ClickmillError: when a port is taken, or a service does not come up; all that was started is ended again.
     """
     environment = dict(os.environ if environment is None else environment)
     place = find_home(home, environment)
     place.make()
-    try:
-        java = find_java(environment)
-    except SetupError as error:
-        raise OpsError(str(error), error.exit_code) from error
+    java = find_java(environment)
     deadline = time.monotonic() + start_timeout(environment)
     programs = programs_of(environment)
     with home_lock(place):

@@ -8,7 +8,8 @@ import xmlrpc.client
 from contextlib import suppress
 from pathlib import Path
 
-from ops.home import Home, OpsError, find_home
+from include.errors import ClickmillError
+from ops.home import Home, find_home
 from ops.services.running import (
     broker_file,
     remote_file,
@@ -34,7 +35,7 @@ def stop_home(home: Home, patience: float = 40) -> bool:
     end_marked(home, patience=5)
     left = marked_processes(home)
     if left:
-        raise OpsError(f"cannot end process {', '.join(str(process.pid) for process in left)} of {home.path}")
+        raise ClickmillError(f"cannot end process {', '.join(str(process.pid) for process in left)} of {home.path}")
     pid_file = home.run / "supervisord.pid"
     for leftover in (socket_path(home), service_file(home), remote_file(home), broker_file(home), pid_file):
         leftover.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ def let(value: Column, body: Callable[[Column], Column]) -> Column:
     """``body`` of ``value``, which is computed once however often ``body`` uses it.
 
     Spark evaluates ``body`` as it is and generates no code for it. So it may have a constant that is another one each
-    time, such as the time of a micro-batch: in generated code that would be other code, which Spark compiles anew, and
+    time, such as the time of a micro-batch: in generated code that would be other code, which Spark compiles again, and
     Java after it. See docs/performance.md.
     """
     return F.get(F.transform(F.array(value), body), F.lit(0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import get_args
 
 from include.counting import CountKey
 from include.texts import as_share
@@ -16,13 +16,12 @@ from include.uneven_load import EVEN_SKEW, limit_of_fields, skew
 
 KEYS: tuple[CountKey, ...] = get_args(CountKey)
 #: Groupings that advice is given on, the first of those that serve as well is recommended: the ones that keep a key
-#: whole need no merge, and the fewer parts a key has, the less there is to merge. Combine deals nothing.
+#: whole need no merge, and the fewer parts a key has, the less there is to merge. Combine moves no click.
 GROUPINGS = ("fields", "range", "salted_fields", "custom", "shuffle", "fifo", "global")
 INSTANCE_COUNTS = (1, 2, 4, 8, 16)
 #: As many as the configuration takes: see include/counting.py.
 MAX_INSTANCES = 128
 MAX_HOT_KEYS = 10
-
 _NAMES = {"url": "URL", "country_code": "country", "user_agent": "user agent", "visitor_id": "visitor"}
 _PLURALS = {"country_code": "countries", "status": "statuses"}
 
@@ -69,11 +68,11 @@ class Salting:
 
 @dataclass(frozen=True)
 class GroupingLoad:
-    """How one grouping dealt the clicks.
+    """How one grouping partitioned the clicks.
 
     ``rows`` has the clicks of each instance, 0 for an idle one. ``keys_on_several`` counts the keys that more than one
     instance handled clicks of. ``out_of_order`` counts the clicks that an instance handled after a later click of the
-    same key, by ``clicked_at``, in the order in which the dealt rows reach it. ``described`` is the grouping with its
+    same key, by ``clicked_at``, in the order in which the rows reach it. ``described`` is the grouping with its
     parameters; ``salting`` is that of salted_fields.
     """
 
@@ -270,7 +269,7 @@ def _reason(distribution: KeyDistribution, best: GroupingLoad, fields: GroupingL
     """Why ``best``, in a sentence; ``fields`` is fields grouping over as many instances."""
     name = name_of(distribution.key)
     if best.instances == 1:
-        return f"one instance has all clicks of every {name}: nothing is dealt"
+        return f"one instance has all clicks of every {name}: nothing is partitioned"
     hot = distribution.hot_keys(best.instances)
     busiest = as_share(distribution.busiest[0].clicks, distribution.clicks)
     if best.grouping == "fields" and best.skew <= EVEN_SKEW:
@@ -307,106 +306,3 @@ def _reason(distribution: KeyDistribution, best: GroupingLoad, fields: GroupingL
 def with_measurements(advice: Advice, measurements: Sequence[Measurement]) -> Advice:
     """The advice with what was measured beside it."""
     return replace(advice, measurements=tuple(measurements))
-
-
-def as_json(advice: Advice) -> dict[str, Any]:
-    """The advice as plain values, under names that stay.
-
-    - ``key``, ``source``, ``log_hours``: what was asked; ``clicks``, ``keys``: how many; ``cores``: instances that
-      this Spark runs at once.
-    - ``hot_keys``: list of ``key`` (null: clicks without one), ``clicks``, ``share`` (0 to 1), ``fields_limit`` (up
-      to how many instances fields grouping can help).
-    - ``groupings``: list of ``grouping``, ``described``, ``instances``, ``salts`` and ``salted_keys`` (null unless
-      salted_fields; an empty list: every key), ``rows`` (of each instance), ``smallest``, ``mean``, ``largest``,
-      ``skew``, ``idle``, ``keys_on_several``, ``out_of_order``, ``speed_up``.
-    - ``recommendation``: ``grouping``, ``instances``, ``salts``, ``salted_keys``, ``speed_up``, ``reason``; ``here``:
-      the same for no more instances than cores, null where it is no other.
-    - ``measured``: with --measure a list of ``described``, ``instances``, ``seconds``, ``clicks_per_second``,
-      ``predicted_speed_up``, ``measured_speed_up`` (null without one instance to compare with) and
-      ``rows_per_second`` (of each instance, null for too few rows).
-    """
-    distribution = advice.distribution
-    return {
-        "key": distribution.key,
-        "source": advice.source,
-        "log_hours": advice.log_hours,
-        "clicks": distribution.clicks,
-        "keys": distribution.keys,
-        "cores": advice.cores,
-        "hot_keys": [
-            {
-                "key": key.key,
-                "clicks": key.clicks,
-                "share": distribution.share([key]),
-                "fields_limit": fields_limit(distribution, key),
-            }
-            for key in advice.hot_keys
-        ],
-        "groupings": [
-            {
-                "grouping": load.grouping,
-                "described": load.described,
-                "instances": load.instances,
-                **_salting_as_json(load.salting),
-                "rows": list(load.rows),
-                "smallest": load.smallest,
-                "mean": load.mean,
-                "largest": load.largest,
-                "skew": load.skew,
-                "idle": load.idle,
-                "keys_on_several": load.keys_on_several,
-                "out_of_order": load.out_of_order,
-                "speed_up": load.speed_up,
-            }
-            for load in advice.loads
-        ],
-        "recommendation": _recommendation_as_json(advice.recommendation),
-        "here": _recommendation_as_json(advice.here) if advice.here else None,
-        "measured": [
-            {
-                "described": measured.described,
-                "instances": measured.instances,
-                "seconds": measured.seconds,
-                "clicks_per_second": measured.clicks_per_second,
-                "predicted_speed_up": measured.predicted_speed_up,
-                "measured_speed_up": measured.measured_speed_up,
-                "rows_per_second": list(measured.rates),
-            }
-            for measured in advice.measurements
-        ],
-    }
-
-
-def _recommendation_as_json(recommendation: Recommendation) -> dict[str, Any]:
-    return {
-        "grouping": recommendation.grouping,
-        "instances": recommendation.instances,
-        **_salting_as_json(recommendation.salting),
-        "speed_up": recommendation.speed_up,
-        "reason": recommendation.reason,
-    }
-
-
-def _salting_as_json(salting: Salting | None) -> dict[str, Any]:
-    return {
-        "salts": salting.salts if salting else None,
-        "salted_keys": list(salting.hot_keys) if salting else None,
-    }
-
-
-def as_settings(key: CountKey, recommendation: Recommendation) -> str:
-    """The recommendation as lines for ``config/pipeline.toml``."""
-    lines = [f"[counts.{key}]", f'grouping = "{recommendation.grouping}"']
-    if recommendation.grouping not in ("fifo", "global"):
-        lines.append(f"instances = {recommendation.instances}")
-    if recommendation.salting:
-        lines.append(f"salts = {recommendation.salting.salts}")
-        if recommendation.salting.hot_keys:
-            lines.append(f"hot_keys = [{', '.join(map(_as_toml, recommendation.salting.hot_keys))}]")
-    return "\n".join(lines)
-
-
-def _as_toml(text: str) -> str:
-    """A TOML string: what cannot be seen is written as its code point."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in escaped) + '"'

@@ -13,7 +13,8 @@ from include.pages.charts import CHART_OPTIONS, as_svg
 from include.pages.render import render_page
 from include.texts import as_count
 from include.uneven_load import as_shown
-from spark_jobs.grouping.advice import Advice, GroupingLoad, as_settings, fields_limit, most_instances, name_of
+from spark_jobs.grouping.advice import Advice, GroupingLoad, fields_limit, most_instances, name_of
+from spark_jobs.grouping.advice_values import as_settings
 from spark_jobs.grouping.shown_advice import named, rates_of, recommended
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"

@@ -1,4 +1,4 @@
-"""What groupings do to clicks: how the clicks fall on keys, and what each instance has when they are really dealt."""
+"""What groupings do to clicks: how the clicks fall on keys, and what each instance really has of them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def key_distribution(clicks: DataFrame, key: str, instance_counts: Sequence[int]
 
 
 def loads(clicks: DataFrame, key: str, groupings: Sequence[Grouping]) -> DataFrame:
-    """One row per grouping (``grouping``: its place in ``groupings``) and instance that it dealt clicks to.
+    """One row per grouping (``grouping``: its place in ``groupings``) and instance that it sent clicks to.
 
     ``rows`` are the instance's clicks; ``split_keys`` summed over the instances are the keys on more than one of them.
     ``out_of_order`` are the clicks that the instance handles after a later click of the same key, by ``clicked_at``,
-    in the order in which the dealt rows reach it. Every grouping deals the clicks itself, each time anew. Clicks with
+    in the order in which the rows reach it. Every grouping partitions the clicks itself. Clicks with
     a null key are one key. Memory does not grow with the keys: rows are sorted, which spills.
     """
     return reduce(
@@ -80,7 +80,7 @@ def _load(clicks: DataFrame, key: str, grouping: Grouping, number: int) -> DataF
 
 
 def _needed(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
-    """Of each click only what it is dealt by, and what is asked of it afterwards."""
+    """Of each click only what it is partitioned by, and what is asked of it afterwards."""
     key_hash = F.xxhash64(key).alias("key_hash")
     match grouping:
         case CustomGrouping():

@@ -16,11 +16,11 @@ from spark_jobs.grouping.advice import (
     GroupingLoad,
     Measurement,
     Recommendation,
-    as_settings,
     fields_limit,
     most_instances,
     name_of,
 )
+from spark_jobs.grouping.advice_values import as_settings
 
 
 def print_advice(console: Console, advice: Advice, page: Path | None = None) -> None:
@@ -77,7 +77,7 @@ def _load_table(advice: Advice) -> Table:
         mean = as_count(round(loads[0].mean))
         if instances == 1:
             table.add_row(f"1, {mean}", style="bold")
-            # All are dealt the same.
+            # All get the same rows.
             _add_load(table, "any grouping", loads[0])
             continue
         table.add_row(f"{as_count(instances)}, {mean}", style="bold")

@@ -91,7 +91,7 @@ class LandedLogs:
                 return Landed(longer.name, {})
         name = before.name if before else f"{name}-{log.digest(log.lines).hex()[:12]}"
         earlier = (hour_of_folder(file.parent) for file in before.files()) if before else ()
-        # An hour that has no lines of the log any more keeps an empty file, so that it is closed anew each time.
+        # An hour that has no lines of the log any more keeps an empty file, so that it is closed again each time.
         hours = dict.fromkeys(filter(None, earlier), 0) | dict(lines)
         for hour in hours.keys() - lines.keys():
             (self._unfinished / f"{hour}.gz").touch()

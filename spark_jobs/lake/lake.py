@@ -35,7 +35,7 @@ _PARTS_OF_FILES = ("spark.sql.files.openCostInBytes", "spark.sql.files.maxPartit
 class StreamTransaction:
     """A micro-batch of a stream: Delta writes the rows of each once, however often it is asked to.
 
-    The stream's id is never used again once its batches are numbered anew: Delta would drop their rows.
+    The stream's id is never used again once its batches are numbered from 0 again: Delta would drop their rows.
     """
 
     stream_id: str

@@ -34,7 +34,7 @@ class StreamCheckpoint:
     def stream_id(self) -> str:
         """The id under which the tables know the stream's batches; kept with the checkpoint, and made with it.
 
-        A checkpoint that is begun anew numbers its batches anew, and so needs another id.
+        A checkpoint that is begun again numbers its batches from 0 again, and so needs another id.
 
         Raises:
             ClickmillError: if the folder cannot be written.

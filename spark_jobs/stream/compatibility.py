@@ -78,8 +78,8 @@ class Dependence:
         return self._refusal(said)
 
     def _refusal(self, said: str) -> str:
-        mended = f"if Clickmill has been mended since, remove {self.folder / REFUSED}"
-        return f"{self} cannot go on with its checkpoint: {said}; {self._ways_out(mended)}"
+        fixed = f"if Clickmill has been fixed since, remove {self.folder / REFUSED}"
+        return f"{self} cannot go on with its checkpoint: {said}; {self._ways_out(fixed)}"
 
     def _made_for(self) -> dict[str, Any] | None:
         """What the checkpoint was made for; one that does not tell yet where to go on may be begun for anything."""

@@ -1,7 +1,7 @@
 """Count the streamed clicks of a source per minute and hour while they come, into the live tables.
 
 Reads ``clicks``, so that a click is counted live exactly when it is a click, and once. The clicks of each micro-batch
-are dealt as ``config/pipeline.toml`` says for the key, as those of the hourly counts are.
+are partitioned as ``config/pipeline.toml`` says for the key, as those of the hourly counts are.
 """
 
 from __future__ import annotations

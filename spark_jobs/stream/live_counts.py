@@ -1,4 +1,4 @@
-"""Counts of clicks per minute and hour while they come, by instances that each count the clicks dealt to them."""
+"""Counts of clicks per minute and hour while they come, by instances that each count the clicks sent to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_VALUES = 10_000
 
 
 def deal_live(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
-    """The clicks of each micro-batch dealt to the grouping's instances: what is counted of them, and ``instance_id``.
+    """The clicks of each micro-batch, sent to the grouping's instances: what is counted of them, and ``instance_id``.
 
     Raises:
         UsageError: if the grouping goes by a column that clicks do not have.
@@ -29,7 +29,7 @@ def count_live(clicks: DataFrame, key: str, watermark_minutes: int) -> DataFrame
     A minute's window stays open as long as its hour's: until the watermark, ``watermark_minutes`` behind the latest
     click seen, has passed the hour's end. Clicks that come later are left out. A null key is a key of its own.
 
-    ``clicks`` are ``deal_live``'s: each instance counts what it was dealt of a micro-batch, and the state, which Spark
+    ``clicks`` are ``deal_live``'s: each instance counts what it was sent of a micro-batch, and the state, which Spark
     keeps by a hash of window and key, adds these parts to the counts so far. So any grouping gives the same counts.
     """
     hour, minute = F.date_trunc("hour", "clicked_at"), F.date_trunc("minute", "clicked_at")

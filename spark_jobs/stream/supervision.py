@@ -81,7 +81,7 @@ def supervise(settings: Settings, source: str, *, hung_after: timedelta = HUNG_A
         found = "did not run"
     (declared,) = choose_sources(settings, source)
     require_fit(settings, declared)
-    return f"the stream of {source} {found}; started anew as process {_start(settings, source)}"
+    return f"the stream of {source} {found}; restarted as process {_start(settings, source)}"
 
 
 def _start(settings: Settings, source: str) -> int:

@@ -31,7 +31,7 @@ CONSUMER_OPTIONS = {
     # must have answered: by default it waits half a second for records to come. A task asks only while it runs, so an
     # idle stream asks no more often.
     "fetch.max.wait.ms": "10",
-    # Of each poll Spark asks the broker anew for the first and the last offset there is: so many records a poll, by
+    # Of each poll Spark asks the broker again for the first and the last offset there is: so many records a poll, by
     # default 500, as were fetched, and so many bytes a fetch, by default 1 MiB.
     "max.poll.records": "100000",
     "max.partition.fetch.bytes": str(8 * 2**20),

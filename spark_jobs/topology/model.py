@@ -2,7 +2,7 @@
 
 A query's final plan is cut at its exchanges into sub-topologies: what one task does to its partition without waiting
 for others. Each has sources, operators and sinks, and as many tasks, named ``<sub-topology>_<partition>``, as it has
-partitions. At a cut rows change their task: a shuffle deals them anew, a broadcast gives all of them to every task.
+partitions. At a cut rows change their task: a shuffle repartitions them, a broadcast gives all of them to every task.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHUFFLE, BROADCAST = "shuffle", "broadcast"
 class Cut:
     """Where rows leave the tasks of one sub-topology for those of others.
 
-    ``cause`` is the operator that needs it. ``count`` is the number of partitions that rows are dealt to, None for a
+    ``cause`` is the operator that needs it. ``count`` is the number of partitions that rows are sent to, None for a
     broadcast; ``is_asked_for`` says that the job asked for this count, else it is Spark's default. ``reads`` says what
     adaptive execution made of it. ``rows`` and ``size``, in bytes, are what crossed; None when Spark did not say.
     """
@@ -76,7 +76,7 @@ class QueryTopology:
 
     @property
     def shuffles(self) -> list[Cut]:
-        """The cuts that deal rows anew."""
+        """The cuts that repartition rows."""
         return [cut for cut in self.cuts if cut.kind == SHUFFLE]
 
     @property
@@ -94,7 +94,7 @@ class JobTopology:
 
     @property
     def shuffle_count(self) -> int:
-        """How often rows are dealt anew."""
+        """How often rows are repartitioned."""
         return sum(len(query.shuffles) for query in self.queries)
 
 

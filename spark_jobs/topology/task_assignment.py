@@ -1,7 +1,7 @@
 """How tasks fall on workers and their cores: balanced, and sticky when a worker comes or goes.
 
 Spark runs the tasks of a sub-topology side by side, one sub-topology after another: so each of them is balanced by
-itself, and what is left over goes where the fewest tasks are in all. Spark itself deals tasks to cores as these come
+itself, and what is left over goes where the fewest tasks are in all. Spark itself gives tasks to cores as these come
 free; the assignment here is the even one, which it approaches when tasks take equally long.
 """
 

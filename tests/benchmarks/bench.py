@@ -32,7 +32,8 @@ from ops.backfill import run_hours
 from ops.services.running import Services
 from ops.services.start import start
 from ops.services.stop import stop
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from tests.benchmarks import duckdb_pipeline
 from tests.benchmarks.ranges import one_range
 from tests.end_to_end.silent_display import Silent
@@ -291,12 +292,12 @@ def pages(home: Path, rounds: int) -> None:
     for run in runs:
         append(settings.lake, run)
     rows = sum(map(len, runs))
-    anew = seconds(lambda: quality_index.catch_up(settings))
+    rebuilt = seconds(lambda: quality_index.catch_up(settings))
     append(settings.lake, newest)
     by_one = seconds(lambda: quality_index.catch_up(settings))
     size = settings.quality_index.stat().st_size / 1e6
     console.print(
-        f"index of {rows:,} rows in {len(runs):,} commits: made anew in {anew:.1f} s, {size:.0f} MB; ", end=""
+        f"index of {rows:,} rows in {len(runs):,} commits: rebuilt in {rebuilt:.1f} s, {size:.0f} MB; ", end=""
     )
     console.print(f"one more commit {1000 * by_one:.0f} ms")
 

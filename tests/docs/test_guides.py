@@ -11,7 +11,8 @@ import pytest
 
 from include.log_hours import Hour
 from include.settings import REPOSITORY
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from tests.support.temporary_lake import TemporaryLake
 
 pytestmark = pytest.mark.spark
@@ -50,4 +51,4 @@ def test_groupings_guide_runs(
     clicks = names["clicks"].count()
     assert {sum(load) for load in loads.values()} == {clicks}
     assert max(loads["custom"]) > max(loads["fields"]) > max(loads["shuffle"])
-    assert int(re.findall(r"^as they are dealt +(\d+)$", said, re.MULTILINE)[0]) > 0
+    assert int(re.findall(r"^as they arrive +(\d+)$", said, re.MULTILINE)[0]) > 0

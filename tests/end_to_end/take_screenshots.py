@@ -1,4 +1,4 @@
-"""Take the pictures of docs/guides/review.md anew: `python -m tests.end_to_end.take_screenshots`.
+"""Take the pictures of docs/guides/review.md again: `python -m tests.end_to_end.take_screenshots`.
 
 Shows the newest held hour of the running services; needs a run of clicks_hourly over it, Chromium and pngquant.
 """

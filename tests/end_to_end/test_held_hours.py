@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
@@ -16,15 +15,16 @@ from include.log_hours import Hour
 from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi, ApiError
 from ops.backfill import Outcome, run_hours
 from ops.services.running import Services
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from samples.truth import Truth
 from tests.end_to_end.silent_display import Silent
+from tests.support.waiting import wait_until
 from tests.web_receiver import receiver
 
 BROKEN = Hour.parse("2026-01-11T09")
 SPEC = SampleSpec(start=BROKEN.plus(-1), hours=3, clicks_per_hour=600, seed=5, broken={BROKEN: 0.7})
 HOURS = list(SPEC.log_hours)
-TIMEOUT = 420.0
 
 
 @pytest.fixture(scope="module")
@@ -91,14 +91,6 @@ def events(services: Services) -> list[tuple[str, str | None]]:
         if (row["suite"], row["partition"]) == ("publication", str(BROKEN))
     ]
     return [(row["outcome"], row["actor"]) for row in sorted(of_hour, key=lambda row: row["validated_at"])]
-
-
-def wait_until(done: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + TIMEOUT
-    while not (found := done()):
-        assert time.monotonic() < deadline, f"not within {TIMEOUT:.0f} s: {what}"
-        time.sleep(0.5)
-    return found
 
 
 def question(api: AirflowApi) -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -21,13 +19,14 @@ from include.log_hours import Hour, HourRange
 from ops.airflow_api import AirflowApi, ApiError
 from ops.backfill import Outcome, run_hours
 from ops.services.running import Services
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from samples.truth import Truth
 from tests.end_to_end.silent_display import Silent
+from tests.support.waiting import wait_until
 
 DAG_ID = "clicks_hourly"
 HOURS = list(HourRange(Hour.parse("2026-03-01T08"), Hour.parse("2026-03-01T12")))
-TIMEOUT = 420.0
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +62,6 @@ def published(services: Services, key: str) -> Counter[tuple[str, str]]:
 
 def true_counts(counts: Any) -> Counter[tuple[str, str]]:
     return Counter({(hour, key): of.clicks for hour, keys in counts.items() for key, of in keys.items()})
-
-
-def wait_until(done: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + TIMEOUT
-    while not done():
-        assert time.monotonic() < deadline, f"not within {TIMEOUT:.0f} s: {what}"
-        time.sleep(0.5)
 
 
 def run_state(api: AirflowApi, run_id: str) -> str:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,10 @@ from ops.stream import end, left_behind, make_topic
 from samples.live_clicks import LiveClicks
 from tests.support.ports import claimed_port
 from tests.support.temporary_lake import SOURCES
+from tests.support.waiting import wait_until
 
 DAG_ID = "clicks_stream"
 SOURCE = "web_stream"
-TIMEOUT = 420.0
 
 
 def rows(services: Services, table: str, source: str = SOURCE) -> list[dict[str, Any]]:
@@ -37,13 +37,6 @@ def rows(services: Services, table: str, source: str = SOURCE) -> list[dict[str,
     there = DeltaTable.is_deltatable(path)
     found: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist() if there else []
     return [row for row in found if row["source"] == source]
-
-
-def wait_until(done: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + TIMEOUT
-    while not done():
-        assert time.monotonic() < deadline, f"not within {TIMEOUT:.0f} s: {what}"
-        time.sleep(0.5)
 
 
 def shown_stream(services: Services, arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:

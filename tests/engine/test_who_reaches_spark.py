@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
 
 from spark_jobs.engine.spark_status import SparkStatus
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,10 +82,9 @@ def test_a_page_that_asks_sparks_ui_to_kill_a_job_changes_nothing(spark: SparkSe
 
 def newest_job(status: SparkStatus, before: set[int]) -> dict[str, Any]:
     """The first running job that was not there before."""
-    deadline = time.monotonic() + WAIT
-    while time.monotonic() < deadline:
-        for job in status._get("jobs", status="running"):
-            if job["jobId"] not in before and job["numActiveTasks"]:
-                return dict(job)
-        time.sleep(0.1)
-    raise AssertionError("no job has begun")
+
+    def new() -> list[dict[str, Any]]:
+        running = status._get("jobs", status="running")
+        return [job for job in running if job["jobId"] not in before and job["numActiveTasks"]]
+
+    return wait_until(new, "a job has begun", WAIT)[0]

@@ -73,7 +73,7 @@ def test_hot_url_is_named_and_salted(planted: TemporaryLake) -> None:
         (ARGUMENTS, {"expression": "raise_error('x')"}, ClickmillError, r"custom\(raise_error\('x'\)\) fails"),
     ],
 )
-def test_what_cannot_be_dealt_is_one_line(
+def test_what_cannot_be_partitioned_is_one_line(
     planted: TemporaryLake, arguments: JobArguments, values: dict[str, str], error: type[Exception], said: str
 ) -> None:
     from spark_jobs.advise_grouping import AdviceRequest, run

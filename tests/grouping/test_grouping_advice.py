@@ -22,13 +22,12 @@ from spark_jobs.grouping.advice import (
     Measurement,
     Salting,
     advise,
-    as_json,
-    as_settings,
     recommend,
     salted_clicks,
     salting,
 )
 from spark_jobs.grouping.advice_page import render_advice
+from spark_jobs.grouping.advice_values import as_json, as_settings
 from spark_jobs.grouping.shown_advice import print_advice
 
 HOSTILE = "http://x/\x1b[2J<script>alert(1)</script>[bold]"

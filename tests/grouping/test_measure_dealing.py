@@ -1,4 +1,4 @@
-"""How groupings deal clicks, held to a plain Python reading of the rows as they were really dealt."""
+"""How groupings partition clicks, compared with a plain Python reading of the rows."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_key_distribution_is_what_a_counter_says(clicks: Any) -> None:
     assert buckets == expected
 
 
-def test_loads_are_what_the_dealt_rows_say(clicks: Any) -> None:
+def test_loads_are_what_the_rows_say(clicks: Any) -> None:
     from pyspark.sql import functions as F
 
     from spark_jobs.aggregate.groupings import (

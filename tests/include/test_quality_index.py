@@ -111,7 +111,7 @@ def test_a_check_that_is_gone_leaves_no_result_behind(settings: Settings) -> Non
 
 
 @pytest.mark.parametrize("state", ["absent", "damaged", "older schema", "newer schema", "of another table"])
-def test_an_index_that_cannot_be_trusted_is_made_anew(settings: Settings, state: str) -> None:
+def test_an_index_that_cannot_be_trusted_is_rebuilt(settings: Settings, state: str) -> None:
     append(settings.lake, [Row(outcome="fail"), event(HOUR, "held", "twice")])
     expected = content(settings)
     file = settings.quality_index

@@ -288,7 +288,7 @@ def test_run_killed_after_its_ingest_publishes_what_was_judged(lake: TemporaryLa
         failures += [f"{cut}: {found}" for found in _unlike_all(_published(cut.lake), *may_have)]
         _land(cut.lake, LATER, BESIDE[LATER])
         _run(cut.lake, LATER, *JOBS)
-        # The run beside it has counted anew. It judges the killed log hour too, if that was judged before.
+        # The run beside it has counted again. It judges the killed log hour too, if that was judged before.
         of_later = Counter({of: clicks for of, clicks in beside.items() if of[0] == DAY.number + LATER})
         may_have = [counts | of_later for counts in may_have] + ([] if is_held else [beside])
         failures += [f"{cut}, beside it: {found}" for found in _unlike_all(_published(cut.lake), *may_have)]

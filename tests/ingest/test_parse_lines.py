@@ -496,7 +496,7 @@ def test_no_line_vanishes_whatever_it_holds(source: Source) -> None:
         if row["reason"] is None:
             assert row["clicked_at"] is not None
             assert row["url"].startswith(("http://", "https://"))
-    # Neither the lines' order nor how they are dealt to tables changes what each is.
+    # Neither the lines' order nor how they are split into tables changes what each is.
     table = lines_table(raw)
     order = rng.sample(range(len(raw)), len(raw))
     shuffled = parse_lines(table.take(order), source, TRACKING).sort_by("row_id")

@@ -19,7 +19,8 @@ from include.tables import (
     QUARANTINED_CLICKS,
     Table,
 )
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from samples.truth import HourlyCounts, Truth
 from tests.support.temporary_lake import TemporaryLake
 

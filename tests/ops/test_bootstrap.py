@@ -10,23 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ops import bootstrap
-from ops.bootstrap import (
-    REPOSITORY,
-    Jar,
-    SetupError,
-    check_jar,
-    check_python,
-    find_java,
-    install_jars,
-    install_packages,
-    ivy_module,
-    java_major,
-    read_jars_lock,
-    read_stamp,
-    remove_archives,
-    write_stamp,
-)
+from include.errors import ClickmillError
+from ops.bootstrap import REPOSITORY
+from ops.setup import prerequisites
+from ops.setup.jars import Jar, check_jar, install_jars, ivy_module, read_jars_lock
+from ops.setup.packages import install_packages, remove_archives
+from ops.setup.prerequisites import check_python, find_java, java_major
+from ops.setup.stamps import STAMP, read_stamp, write_stamp
 
 SUM = "a" * 64
 #: Lock files that set-up reads whatever it installs.
@@ -46,12 +36,12 @@ def fake_java(folder: Path, version: str) -> Path:
 # --- Java and Python ------------------------------------------------------------------------------
 
 
-def test_missing_java_is_one_line_with_the_command_that_mends_it(
+def test_missing_java_is_one_line_with_the_command_that_fixes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bootstrap, "java_command", lambda: "apt-get install -y openjdk-17-jre-headless")
+    monkeypatch.setattr(prerequisites, "java_command", lambda: "apt-get install -y openjdk-17-jre-headless")
 
-    with pytest.raises(SetupError) as error:
+    with pytest.raises(ClickmillError) as error:
         find_java({"PATH": str(tmp_path)})
 
     assert error.value.exit_code == 2
@@ -62,11 +52,11 @@ def test_missing_java_is_one_line_with_the_command_that_mends_it(
 
 
 def test_every_unsuitable_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bootstrap, "java_command", lambda: "")
+    monkeypatch.setattr(prerequisites, "java_command", lambda: "")
     old = fake_java(tmp_path / "old", "11.0.25")
     new = fake_java(tmp_path / "new", "25")
 
-    with pytest.raises(SetupError) as error:
+    with pytest.raises(ClickmillError) as error:
         find_java({"JAVA_HOME": str(tmp_path / "old"), "PATH": str(new.parent)})
 
     assert f"Java 11 at {old} (from JAVA_HOME); Java 25 at {new} (from PATH)" in str(error.value)
@@ -75,7 +65,7 @@ def test_every_unsuitable_java_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_java_home_without_a_java_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=f"JAVA_HOME has no {tmp_path}/nothing/bin/java"):
+    with pytest.raises(ClickmillError, match=f"JAVA_HOME has no {tmp_path}/nothing/bin/java"):
         find_java({"JAVA_HOME": str(tmp_path / "nothing"), "PATH": str(tmp_path)})
 
 
@@ -109,10 +99,10 @@ def test_java_without_a_release_file_is_asked(tmp_path: Path) -> None:
 
 def test_old_python_is_one_line_that_names_a_newer_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "ops.bootstrap.shutil.which", lambda name: "/usr/bin/python3.12" if name == "python3.12" else None
+        "ops.setup.prerequisites.shutil.which", lambda name: "/usr/bin/python3.12" if name == "python3.12" else None
     )
 
-    with pytest.raises(SetupError) as error:
+    with pytest.raises(ClickmillError) as error:
         check_python((3, 9, 2))
 
     assert error.value.exit_code == 2
@@ -140,7 +130,7 @@ def locked_tree(root: Path) -> Path:
 
 def stamp_packages(root: Path, *locks: str) -> None:
     sums = {lock: hashlib.sha256((root / lock).read_bytes()).hexdigest() for lock in locks}
-    write_stamp(root / ".venv" / bootstrap.STAMP, sums)
+    write_stamp(root / ".venv" / STAMP, sums)
 
 
 class Installed(Exception):
@@ -151,7 +141,7 @@ def forbid_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: object, **_options: object) -> None:
         raise Installed
 
-    monkeypatch.setattr("ops.bootstrap.subprocess.run", refuse)
+    monkeypatch.setattr("ops.setup.packages.subprocess.run", refuse)
 
 
 def test_nothing_is_installed_when_the_stamp_has_the_sums_of_the_locks(
@@ -238,7 +228,7 @@ def test_jar_with_the_wrong_sum_is_removed_and_named(tmp_path: Path) -> None:
     path = tmp_path / jar.file_name
     path.write_bytes(b"wrong")
 
-    with pytest.raises(SetupError) as error:
+    with pytest.raises(ClickmillError) as error:
         check_jar(path, jar)
 
     assert not path.exists()
@@ -282,7 +272,7 @@ def test_jar_that_went_missing_is_fetched_again(tmp_path: Path, monkeypatch: pyt
             fetched.append(jar.artifact)
             (folder / jar.file_name).write_bytes(jar.artifact.encode())
 
-    monkeypatch.setattr(bootstrap, "_fetch", fetch)
+    monkeypatch.setattr("ops.setup.jars._fetch", fetch)
     install_jars(tmp_path, Path("java"), Path("ivy.jar"))
     (tmp_path / ".jars" / "two-4.4.0.jar").unlink()
     install_jars(tmp_path, Path("java"), Path("ivy.jar"))
@@ -296,23 +286,22 @@ def test_fetched_jar_with_the_wrong_sum_never_reaches_the_folder(
     jar = jar_of(b"right")
     write_jars_lock(tmp_path, jar)
     monkeypatch.setattr(
-        bootstrap,
-        "_fetch",
+        "ops.setup.jars._fetch",
         lambda jars, ivy, java, folder: (folder / jar.file_name).write_bytes(b"from a bad mirror"),
     )
 
-    with pytest.raises(SetupError, match="wrong SHA-256"):
+    with pytest.raises(ClickmillError, match="wrong SHA-256"):
         install_jars(tmp_path, Path("java"), Path("ivy.jar"))
 
     assert not list((tmp_path / ".jars").rglob("*.jar"))
-    assert not (tmp_path / ".jars" / bootstrap.STAMP).exists()
+    assert not (tmp_path / ".jars" / STAMP).exists()
 
 
 def test_every_bad_line_of_the_jars_lock_is_named(tmp_path: Path) -> None:
     lock = tmp_path / "jars.lock"
     lock.write_text(f"# fine\n\na:b:1 {SUM}\na:b {SUM}\na:b:1 {SUM[:-1]}\n")
 
-    with pytest.raises(SetupError) as error:
+    with pytest.raises(ClickmillError) as error:
         read_jars_lock(lock)
 
     assert "line 4" in str(error.value)

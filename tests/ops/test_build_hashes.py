@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.bootstrap import BUILD_LOCK, REPOSITORY, SetupError, install_packages, make_venv
+from include.errors import ClickmillError
+from ops.bootstrap import REPOSITORY
+from ops.setup.packages import BUILD_LOCK, install_packages, make_venv
 
 PINNED_UV = re.findall(r"^uv==(\S+)", (REPOSITORY / "requirements-uv.txt").read_text(), re.MULTILINE)[0]
 #: A package's build backend: hands out a wheel that is there.
@@ -75,7 +77,7 @@ def test_what_builds_a_package_is_checked_by_its_hash(tmp_path: Path, monkeypatc
     wheel_of(packages, "backend", "1.0", backend + "# and more\n")
     for known in (expected, ""):
         (root / BUILD_LOCK).write_text(known)
-        with pytest.raises(SetupError, match="cannot install the packages"):
+        with pytest.raises(ClickmillError, match="cannot install the packages"):
             install_packages(root, ("runtime",))
         assert not list(installed.rglob("asource_module.py"))
 

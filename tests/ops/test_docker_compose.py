@@ -9,7 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
-from ops.bootstrap import BROKER_JARS_LOCK, BUILD_LOCK, JAVA_VERSIONS, REPOSITORY, UV_LOCK
+from ops.bootstrap import REPOSITORY
+from ops.setup.jars import BROKER_JARS_LOCK
+from ops.setup.packages import BUILD_LOCK, UV_LOCK
+from ops.setup.prerequisites import JAVA_VERSIONS
 
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

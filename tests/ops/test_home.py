@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from include.errors import ClickmillError
 from ops import clean
 from ops.bootstrap import REPOSITORY
-from ops.home import Home, OpsError, find_home, first_start, load_secrets
+from ops.home import Home, find_home, first_start, load_secrets
 
 
 @pytest.fixture
@@ -124,7 +125,7 @@ def test_secrets_do_not_show_when_printed(home: Home) -> None:
 def test_empty_secret_is_an_error_that_names_the_file(home: Home) -> None:
     (home.secrets / "visitor_key").write_text("\n")
 
-    with pytest.raises(OpsError, match=r"visitor_key is empty: expected one line; delete it"):
+    with pytest.raises(ClickmillError, match=r"visitor_key is empty: expected one line; delete it"):
         load_secrets(home)
 
 
@@ -149,7 +150,7 @@ def test_home_is_the_argument_else_the_variable_else_var_in_the_repository(tmp_p
 def test_home_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(OpsError) as error:
+    with pytest.raises(ClickmillError) as error:
         Home(tmp_path / "file" / "home").make()
 
     assert error.value.exit_code == 2
@@ -197,7 +198,7 @@ def test_clean_refuses_a_folder_that_is_no_home(
     monkeypatch.setenv("CLICKMILL_HOME", str(tmp_path))
     (tmp_path / "logs").mkdir()
 
-    with pytest.raises(OpsError, match="is not a Clickmill home"):
+    with pytest.raises(ClickmillError, match="is not a Clickmill home"):
         clean.clean()
 
     assert (tmp_path / "logs").is_dir()

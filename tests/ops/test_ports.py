@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.home import OpsError
+from include.errors import ClickmillError
 from ops.services import ports
 from ops.services.ports import PortChooser, port_is_free, private_temp_folder
 
@@ -56,7 +56,7 @@ def test_port_is_taken_when_a_stranger_listens_where_localhost_may_lead_first() 
 
 def test_fixed_port_that_is_taken_is_an_error_that_names_what_to_set(tmp_path: Path) -> None:
     with listening() as taken, PortChooser({"CLICKMILL_AIRFLOW_PORT": str(taken)}, tmp_path) as chooser:
-        with pytest.raises(OpsError) as error:
+        with pytest.raises(ClickmillError) as error:
             chooser.choose("CLICKMILL_AIRFLOW_PORT", 8080, "Airflow")
 
     assert error.value.exit_code == 2
@@ -68,7 +68,7 @@ def test_fixed_port_that_is_taken_is_an_error_that_names_what_to_set(tmp_path: P
 @pytest.mark.parametrize("value", ["eighty", "0", "65536", "-1", "80.5", "²"])
 def test_fixed_port_must_be_a_port_number(tmp_path: Path, value: str) -> None:
     with PortChooser({"CLICKMILL_SPARK_PORT": value}, tmp_path) as chooser:
-        with pytest.raises(OpsError, match=r"CLICKMILL_SPARK_PORT=.*: expected a port number from 1 to 65535"):
+        with pytest.raises(ClickmillError, match=r"CLICKMILL_SPARK_PORT=.*: expected a port number from 1 to 65535"):
             chooser.choose("CLICKMILL_SPARK_PORT", 15002, "Spark Connect")
 
 
@@ -85,7 +85,7 @@ def test_two_starts_at_once_choose_different_ports_until_one_lets_go(tmp_path: P
 
 def test_no_free_port_at_all_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "port_is_free", lambda port: False)
-    with PortChooser({}, tmp_path) as chooser, pytest.raises(OpsError, match="set CLICKMILL_SPARK_UI_PORT"):
+    with PortChooser({}, tmp_path) as chooser, pytest.raises(ClickmillError, match="set CLICKMILL_SPARK_UI_PORT"):
         chooser.choose("CLICKMILL_SPARK_UI_PORT", 4040, "Spark's UI")
 
 
@@ -101,5 +101,5 @@ def test_private_temp_folder_that_is_a_link_is_refused(tmp_path: Path, monkeypat
     elsewhere.mkdir()
     (tmp_path / f"clickmill-{os.getuid()}").symlink_to(elsewhere)
 
-    with pytest.raises(OpsError, match="is not a folder of yours"):
+    with pytest.raises(ClickmillError, match="is not a folder of yours"):
         private_temp_folder()

@@ -23,8 +23,9 @@ from include.log_hours import Hour
 from include.settings import REPOSITORY
 from include.sources import load_sources
 from tests.support.ports import claimed_port
-from tests.support.received import PATIENCE, Client, Home, wait_until
+from tests.support.received import PATIENCE, Client, Home
 from tests.support.temporary_lake import SOURCES, make_settings
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from include.errors import ClickmillError
 from include.landing import SUCCESS, closed_hours, hour_folder
 from include.log_hours import Hour, HourRange
 from ops import backfill
 from ops import run as run_module
 from ops.airflow_api import ApiError, HourRun, TaskTry, error_message, readable_log
 from ops.backfill import Lines, in_ranges, run_hours, run_ranges, split_hours
-from ops.home import Home, OpsError
+from ops.home import Home
 from ops.run import (
     SAMPLE_CLICKS,
     SAMPLE_HOURS,
@@ -110,7 +111,7 @@ def test_wrong_argument_is_one_line_with_the_value_and_what_was_expected(
 ) -> None:
     given = {name: value.format(logs=logs) for name, value in environment.items()}
 
-    with pytest.raises(OpsError) as error:
+    with pytest.raises(ClickmillError) as error:
         parse_arguments([], given)
 
     assert message in str(error.value)

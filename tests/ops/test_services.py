@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.bootstrap import REPOSITORY, find_java
-from ops.home import Home, OpsError, Secrets, load_secrets
+from include.errors import ClickmillError
+from ops.bootstrap import REPOSITORY
+from ops.home import Home, Secrets, load_secrets
 from ops.services.__main__ import main
 from ops.services.environment import PRELOADED, render_settings, service_environment
 from ops.services.health import unhealthy
@@ -28,6 +29,7 @@ from ops.services.running import Ports, Services
 from ops.services.start import start_timeout
 from ops.services.stop import status, stop
 from ops.services.supervisor import LONGEST_SOCKET_PATH, MARK, ServiceState, end_marked, marked_processes, socket_path
+from ops.setup.prerequisites import find_java
 
 PORTS = Ports(airflow=8081, spark=15003, spark_ui=4041)
 JAVA = Path("/opt/jdk/bin/java")
@@ -70,7 +72,7 @@ def test_comment_is_left_as_it_is() -> None:
 
 
 def test_every_variable_without_value_and_default_is_named() -> None:
-    with pytest.raises(OpsError, match=r"test.conf needs a value for FIRST, SECOND: ") as error:
+    with pytest.raises(ClickmillError, match=r"test.conf needs a value for FIRST, SECOND: ") as error:
         render_settings("a ${FIRST}\nb ${SECOND}\nc ${THIRD:-3}\n", {}, "test.conf")
 
     assert error.value.exit_code == 2
@@ -155,7 +157,7 @@ def test_airflow_and_sparks_ui_listen_where_they_are_told_and_spark_connect_stay
 
 
 def test_address_to_listen_on_must_be_one(home: Home, keys: Secrets) -> None:
-    with pytest.raises(OpsError, match=r"CLICKMILL_LISTEN='everywhere': expected an IP address") as error:
+    with pytest.raises(ClickmillError, match=r"CLICKMILL_LISTEN='everywhere': expected an IP address") as error:
         environment_of(home, keys, CLICKMILL_LISTEN="everywhere")
 
     assert error.value.exit_code == 2
@@ -426,7 +428,7 @@ def test_last_lines_of_a_long_or_absent_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", ["soon", "0", "-5", "nan", "inf"])
 def test_start_timeout_must_be_seconds(value: str) -> None:
-    with pytest.raises(OpsError, match=r"CLICKMILL_START_TIMEOUT=.*: expected seconds"):
+    with pytest.raises(ClickmillError, match=r"CLICKMILL_START_TIMEOUT=.*: expected seconds"):
         start_timeout({"CLICKMILL_START_TIMEOUT": value})
 
 

@@ -34,7 +34,8 @@ from samples import catalog, sample_logs
 from samples.__main__ import main
 from samples.malformed_lines import DAMAGES
 from samples.normal_url import normalize_url
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SMALL = SampleSpec(start=Hour.parse("2026-03-01T10"), hours=2, clicks_per_hour=1500)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 
 from ops.broker import answers, prepare, server_command
 from tests.support.ports import claimed_port
+from tests.support.waiting import wait_until
 
 
 class Record(NamedTuple):
@@ -53,11 +53,12 @@ class KafkaBroker:
             file.write(self.settings)
         with (self.folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(server_command(settings), stdout=log, stderr=log)
-        deadline = time.monotonic() + 60
-        while not answers(self.bootstrap_servers):
-            assert self._process.poll() is None, (self.folder / "broker.log").read_text()[-2000:]
-            assert time.monotonic() < deadline, "the broker did not answer within 60 s"
-            time.sleep(0.1)
+        wait_until(self._answers, "the broker answers", 60)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.folder / "broker.log").read_text()[-2000:]
+        return answers(self.bootstrap_servers)
 
     def stop(self, with_signal: signal.Signals = signal.SIGTERM) -> None:
         """End it, by SIGKILL outright."""

@@ -6,9 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,14 +151,6 @@ class StreamedHome:
     def accepted(self) -> int:
         """How many clicks the accounts of the batches have."""
         return sum(row["accepted"] for row in self.rows(STREAM_BATCHES))
-
-
-def wait_until(holds: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
-    """Look again and again until it holds."""
-    deadline = time.monotonic() + patience
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {patience} s: {what}"
-        time.sleep(0.05)
 
 
 #: Where a line was read: of a topic another place than of landed files.

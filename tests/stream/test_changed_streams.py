@@ -141,7 +141,7 @@ def test_what_spark_refuses_is_told_and_not_tried_again(streamed: StreamedLake) 
 
 @pytest.mark.slow
 def test_state_and_tables_that_are_gone_are_told_and_the_way_out_leads_on(streamed: StreamedLake) -> None:
-    """Somebody has removed what a checkpoint relies on, to save space or to begin anew."""
+    """Somebody has removed what a checkpoint relies on, to save space or to begin again."""
     produce(streamed, "a")
     streamed.read_all()
     streams = streamed.settings.streams

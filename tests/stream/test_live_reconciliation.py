@@ -1,4 +1,4 @@
-"""What was counted live is held against the clicks, once it is final: of a real stream, with faults planted in it."""
+"""What was counted live is compared with the clicks, once it is final: of a real stream, with faults planted in it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ import pytest
 from include.log_hours import Hour
 from include.settings import REPOSITORY
 from include.tables import CLICKS, CLICKS_BY_URL_LIVE
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_lake import StreamedLake

@@ -26,12 +26,14 @@ from deltalake import DeltaTable
 from include.log_hours import Hour
 from include.settings import REPOSITORY
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.landed_records import landed_records
-from tests.stream.streamed_home import PLACE, StreamedHome, StreamProcess, multiset, wait_until
+from tests.stream.streamed_home import PLACE, StreamedHome, StreamProcess, multiset
 from tests.support.spark_server import SparkServer, own_server
 from tests.support.temporary_lake import click, make_settings
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
 
@@ -103,7 +105,7 @@ class Reader:
 
 
 def clicks_of(*numbers: int) -> list[Record]:
-    """Records of clicks, dealt to 3 partitions."""
+    """Records of clicks, sent to 3 partitions."""
     start = int(HOUR.start.timestamp() * 1000)
     return [Record(number % 3, start + number, click(f"e{number}", "2026-03-01T08:10:00Z")) for number in numbers]
 

@@ -11,12 +11,14 @@ import pytest
 
 from include.log_hours import Hour
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_home import PLACE, multiset
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.temporary_lake import TemporaryLake, click, make_settings
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,10 +127,8 @@ def test_partitions_that_are_added_while_it_runs_are_read_too(streamed: Streamed
         streamed.broker.add_partitions(streamed.topic, 5)
         added = [Record(4, MILLISECONDS, click("b", "2026-03-01T08:00:00Z"))]
         streamed.broker.produce(streamed.topic, [*added, Record(1, MILLISECONDS, click("c", "2026-03-01T08:00:00Z"))])
-        deadline = time.monotonic() + 120
         # A batch's accounting is written after its clicks: stopping between the two is another test's.
-        while sum(row["lines"] for row in streamed.rows(STREAM_BATCHES)) < 3 and time.monotonic() < deadline:
-            time.sleep(0.3)
+        wait_until(lambda: sum(row["lines"] for row in streamed.rows(STREAM_BATCHES)) >= 3, "all are accounted", 120)
     finally:
         query.stop()
     assert sorted(row["event_id"] for row in streamed.rows(CLICKS)) == ["a", "b", "c"]

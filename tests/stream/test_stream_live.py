@@ -7,7 +7,8 @@ from pathlib import Path
 
 from include.log_hours import Hour
 from include.tables import CLICKS, CLICKS_BY_COUNTRY_LIVE, CLICKS_BY_URL_LIVE, STREAM_BATCHES, STREAM_PROGRESS
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
 from tests.stream.live_truth import live_counts, true_counts

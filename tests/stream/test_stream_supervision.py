@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import psutil
 import pytest
@@ -19,6 +17,7 @@ from spark_jobs.stream.supervision import sign_of_life, supervise
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.temporary_lake import click
+from tests.support.waiting import wait_until
 
 HOUR = Hour.parse("2026-03-01T08")
 MILLISECONDS = int(HOUR.start.timestamp() * 1000)
@@ -49,20 +48,13 @@ def pid(lake: StreamedLake) -> int | None:
     return last.pid if last is not None and psutil.pid_exists(last.pid) else None
 
 
-def wait_until(done: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + 240
-    while not done():
-        assert time.monotonic() < deadline, f"not within 240 s: {what}"
-        time.sleep(0.3)
-
-
 def produce(lake: StreamedLake, event_id: str) -> None:
     lake.broker.produce(lake.topic, [Record(0, MILLISECONDS, click(event_id, "2026-03-01T08:00:00Z"))])
 
 
-def test_a_stream_that_was_killed_or_hangs_is_started_anew_and_one_that_lives_is_not(lake: StreamedLake) -> None:
+def test_a_stream_that_was_killed_or_hangs_is_restarted_and_one_that_lives_is_not(lake: StreamedLake) -> None:
     produce(lake, "a")
-    assert "did not run; started anew" in supervise(lake.settings, "web")
+    assert "did not run; restarted" in supervise(lake.settings, "web")
     first = pid(lake)
     wait_until(lambda: len(lake.rows(CLICKS)) == 1, "the first click is there")
     runs = f"runs (process {first}), not yet read: 0 records"
@@ -72,7 +64,7 @@ def test_a_stream_that_was_killed_or_hangs_is_started_anew_and_one_that_lives_is
     os.kill(first, signal.SIGKILL)
     produce(lake, "b")
     wait_until(lambda: psutil.Process(first).status() == psutil.STATUS_ZOMBIE or not pid(lake), "it is dead")
-    assert "did not run; started anew" in supervise(lake.settings, "web")
+    assert "did not run; restarted" in supervise(lake.settings, "web")
     second = pid(lake)
     assert second not in (None, first)
     wait_until(lambda: len(lake.rows(CLICKS)) == 2, "the second click is there")

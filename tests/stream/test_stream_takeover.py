@@ -18,8 +18,9 @@ from include.log_hours import Hour
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.fence import OVERTAKEN
 from tests.stream.kafka_broker import KafkaBroker, Record
-from tests.stream.streamed_home import StreamedHome, wait_until
+from tests.stream.streamed_home import StreamedHome
 from tests.support.temporary_lake import click
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

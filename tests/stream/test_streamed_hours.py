@@ -15,7 +15,8 @@ import pytest
 from include.log_hours import Hour
 from include.streams.position import has_passed, is_settleable
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
-from samples.sample_logs import SampleSpec, make_sample
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
 from spark_jobs.ingest.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
@@ -168,7 +169,7 @@ def clicks_at(hour: Hour, *ids: str, partition: int = 0) -> list[Record]:
 
 
 def test_what_comes_weeks_late_to_a_settled_hour_is_counted_by_the_next_run(streamed: StreamedLake) -> None:
-    """Further back than any click hour is from a log hour; and the run is begun anew after it was killed."""
+    """Further back than any click hour is from a log hour; and the run is begun again after it was killed."""
     weeks_later = HOUR.plus(20 * 24)
     streamed.broker.produce(streamed.topic, clicks_at(HOUR, "a"))
     streamed.read_all()

@@ -77,7 +77,7 @@ FINE_VOLUMES: dict[str, Callable[[Hour], Lines]] = {
 # --- schema drift: an hour has 40 lines, each with the same fields ----------------------------------------------------
 
 DRIFT_LINES = 40
-#: Neither kept nor held against other hours.
+#: Neither kept nor compared with other hours.
 UNWATCHED = "params"
 
 Record = dict[str, Any]

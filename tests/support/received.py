@@ -9,22 +9,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from include.settings import REPOSITORY, Settings
 from include.sources import load_sources
 from ops.receiver.receiver import Receiver
+from tests.support.waiting import wait_until
 
 PATIENCE = 60
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
-        time.sleep(0.02)
 
 
 @dataclass

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,12 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import psutil
 import pytest
 
-from ops.bootstrap import REPOSITORY, find_java
+from ops.bootstrap import REPOSITORY
 from ops.home import Home, load_secrets
 from ops.services.environment import find_spark_home, render_settings, service_environment
 from ops.services.running import Ports
 from ops.services.supervisor import marked_processes
+from ops.setup.prerequisites import find_java
 from tests.support.ports import claimed_port
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,11 +79,7 @@ class SparkServer:
                 [*command, REPOSITORY / "ops" / "connect_server.py"],
                 env=environment, cwd=self.home.run, stdout=log, stderr=log,
             )  # fmt: skip
-        deadline = time.monotonic() + 180
-        while not self._says_that_it_started(printed):
-            assert self._process.poll() is None, self.log.read_text(encoding="utf-8")[-2000:]
-            assert time.monotonic() < deadline, "the Spark server did not start within 180 s"
-            time.sleep(0.1)
+        wait_until(lambda: self._says_that_it_started(printed), "the Spark server starts", 180)
 
     def kill(self) -> None:
         """End the JVM by SIGKILL, and only it: what it has started learns of that as it may."""
@@ -104,6 +101,8 @@ class SparkServer:
         return self.home.logs / "spark-connect.out"
 
     def _says_that_it_started(self, printed: int) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, self.log.read_text(encoding="utf-8")[-2000:]
         # That its port answers is not enough: what a killed server was about to start may hold the port a while longer.
         with self.log.open("rb") as log:
             log.seek(printed)

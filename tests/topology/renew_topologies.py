@@ -1,4 +1,4 @@
-"""Write the expected topologies anew, after a look at what has changed: ``python -m tests.topology.renew_topologies``.
+"""Write the expected topologies again, after a look at what has changed: ``python -m tests.topology.renew_topologies``.
 
 It starts Spark, or takes the server that ``CLICKMILL_TEST_SPARK_REMOTE`` or ``SPARK_REMOTE`` names (on this machine).
 The test of the same name compares against these files.

@@ -1,0 +1,178 @@
+"""Reading the index."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import fields
+from typing import Any
+
+from include.log_hours import Hour, HourRange
+from include.quality_index.catching_up import catch_up
+from include.quality_index.model import Counts, Event, Point, Result, Run, state_of
+from include.settings import Settings
+
+
+@contextmanager
+def open_index(settings: Settings) -> Iterator[QualityIndex]:
+    """The index as of now, to read; caught up first, and made when there is none."""
+    catch_up(settings)
+    address = f"{settings.quality_index.as_uri()}?mode=ro"
+    # A web server opens it in one of its threads, reads in another and closes it in a third, one after the other.
+    with closing(sqlite3.connect(address, uri=True, check_same_thread=False)) as connection:
+        # All of a page's queries see one state of the index.
+        connection.execute("BEGIN")
+        yield QualityIndex(connection)
+
+
+class QualityIndex:
+    """Reads an index. Hours are texts such as ``2026-03-01T05``, which sort as the hours do."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def span(self) -> tuple[Hour, Hour] | None:
+        """The first and the last hour that there is anything about; None of an empty lake."""
+        first, last = self._one(
+            "SELECT min(hour), max(hour) FROM (SELECT min(hour) hour FROM verdict WHERE newest "
+            "UNION ALL SELECT max(hour) FROM verdict WHERE newest "
+            "UNION ALL SELECT min(hour) FROM event UNION ALL SELECT max(hour) FROM event)"
+        )
+        return None if first is None else (Hour.parse(first), Hour.parse(last))
+
+    def suites(self) -> list[str]:
+        """All suites, by name."""
+        return self._distinct("suite")
+
+    def sources(self) -> list[str]:
+        """All sources, by name."""
+        return self._distinct("source")
+
+    def tables(self) -> list[str]:
+        """All tables that were looked at, by name."""
+        return self._distinct("checked_table")
+
+    def counts(
+        self, hours: HourRange, *, source: str | None = None, table: str | None = None
+    ) -> dict[tuple[str, str], Counts]:
+        """By suite and hour, the newest verdicts of the partitions that pass the filters, summed."""
+        filters, values = _filters(source, table)
+        rows = self._connection.execute(
+            "SELECT suite, hour, sum(passed), sum(undecided), sum(warnings), sum(failures) FROM verdict "
+            f"INDEXED BY verdict_by_hour WHERE newest AND hour >= ? AND hour < ?{filters} GROUP BY hour, suite",
+            (str(hours.start), str(hours.end), *values),
+        )
+        return {(suite, hour): Counts(*counts) for suite, hour, *counts in rows}
+
+    def bad_hours(self, *, source: str | None = None, table: str | None = None) -> list[tuple[str, Counts]]:
+        """Every hour, newest first, that fails or warns, with the verdicts that do so, summed."""
+        filters, values = _filters(source, table)
+        rows = self._connection.execute(
+            "SELECT hour, sum(passed), sum(undecided), sum(warnings), sum(failures) FROM verdict "
+            f"INDEXED BY verdict_bad WHERE newest AND failures + warnings > 0{filters} "
+            "GROUP BY hour ORDER BY hour DESC",
+            values,
+        )
+        return [(hour, Counts(*counts)) for hour, *counts in rows]
+
+    def publications(self, hours: HourRange) -> dict[str, Event]:
+        """The newest event of each of these click hours that has one."""
+        return {
+            event.hour: event
+            for event in self._events("WHERE event.hour >= ? AND event.hour < ?", (str(hours.start), str(hours.end)))
+        }
+
+    def held(self) -> list[Event]:
+        """The newest event of every click hour that is held, newest hour first."""
+        return [
+            event
+            for event in self._events(
+                "WHERE event.outcome = 'held' AND NOT EXISTS (SELECT 1 FROM event later WHERE later.hour = event.hour "
+                "AND (later.decided_at, later.run_id, later.outcome) > (event.decided_at, event.run_id, event.outcome))"
+            )
+        ][::-1]
+
+    def events(self, hour: str) -> list[Event]:
+        """All that became of a click hour, oldest first."""
+        return list(self._events("WHERE event.hour = ?", (hour,)))
+
+    def results(self, hour: str, *, failing_only: bool = False) -> list[Result]:
+        """The newest results of every partition of the hour."""
+        failing = " AND outcome = 'fail'" if failing_only else ""
+        return [
+            self._result(row)
+            for row in self._connection.execute(
+                f"{_RESULTS} WHERE result.hour = ?{failing} ORDER BY suite, partition, check_id", (hour,)
+            )
+        ]
+
+    def runs(self, hour: str) -> list[Run]:
+        """Every validation of the hour's partitions, oldest first."""
+        rows = self._connection.execute(
+            "SELECT suite, partition, run_id, min(validated_at), sum(passed), sum(undecided), sum(warnings), "
+            "sum(failures) FROM verdict WHERE hour = ? GROUP BY 1, 2, 3 ORDER BY 4, 3, 1, 2",
+            (hour,),
+        )
+        return [Run(suite, partition, run, at, Counts(*counts)) for suite, partition, run, at, *counts in rows]
+
+    def newest_result(self, suite: str, check_id: str, series: str) -> Result | None:
+        """The result of the last hour of a check's series; None when there is no such check."""
+        row = self._connection.execute(
+            f"{_RESULTS} WHERE suite = ? AND check_id = ? AND series = ? ORDER BY hour DESC LIMIT 1",
+            (suite, check_id, series),
+        ).fetchone()
+        return self._result(row) if row else None
+
+    def history(self, suite: str, check_id: str, series: str, hours: HourRange) -> list[Point]:
+        """The check's newest values at these hours, oldest first."""
+        rows = self._connection.execute(
+            "SELECT hour, observed_value, lowest, highest, outcome, severity, partition FROM result "
+            "WHERE suite = ? AND check_id = ? AND series = ? AND hour >= ? AND hour < ? ORDER BY hour, partition",
+            (suite, check_id, series, str(hours.start), str(hours.end)),
+        )
+        return [
+            Point(hour, value, lowest, highest, state_of(outcome, severity), partition)
+            for hour, value, lowest, highest, outcome, severity, partition in rows
+        ]
+
+    def _events(self, where: str, values: Sequence[str] = ()) -> Iterator[Event]:
+        rows = self._connection.execute(
+            "SELECT event.hour, event.decided_at, event.run_id, event.outcome, observed, text, actor FROM event "
+            f"LEFT JOIN sentence ON sentence.id = advice {where} "
+            "ORDER BY event.hour, event.decided_at, event.run_id, event.outcome",
+            values,
+        )
+        return (Event(*row) for row in rows)
+
+    def _result(self, row: Sequence[Any]) -> Result:
+        values = list(row)
+        values[_EXAMPLES] = tuple(json.loads(row[_EXAMPLES] or "[]"))
+        return Result(*values)
+
+    def _one(self, query: str) -> Sequence[Any]:
+        row: Sequence[Any] = self._connection.execute(query).fetchone()
+        return row
+
+    def _distinct(self, column: str) -> list[str]:
+        rows = self._connection.execute(
+            f"SELECT DISTINCT {column} FROM verdict WHERE newest AND {column} IS NOT NULL ORDER BY 1"
+        )
+        return [value for (value,) in rows]
+
+
+def _filters(source: str | None, table: str | None) -> tuple[str, list[str]]:
+    """A condition on verdicts, to go on a WHERE, and its values."""
+    asked = {column: value for column, value in (("source", source), ("checked_table", table)) if value is not None}
+    return "".join(f" AND {column} = ?" for column in asked), list(asked.values())
+
+
+_RESULTS = """
+SELECT suite, partition, check_id, run_id, validated_at, source, series, hour, checked_table, severity, outcome,
+       observed, observed_value, lowest, highest, expected.text, advised.text, examples, duration_seconds, link
+FROM result
+JOIN sentence expected ON expected.id = expectation
+LEFT JOIN sentence advised ON advised.id = advice
+"""
+_EXAMPLES = [field.name for field in fields(Result)].index("examples")

@@ -1,0 +1,36 @@
+"""What a finished step of set-up leaves: the sums of the lock files that it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+STAMP = "clickmill-setup.json"
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def read_stamp(stamp: Path) -> dict[str, str]:
+    """Return the sums a finished step left, {} when there are none or they cannot be read."""
+    try:
+        content = json.loads(stamp.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def write_stamp(stamp: Path, sums: Mapping[str, str]) -> None:
+    """Leave the sums of a finished step; whole or not at all."""
+    fresh = stamp.with_name(stamp.name + ".new")
+    fresh.write_text(json.dumps(dict(sums), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    os.replace(fresh, stamp)

@@ -1,0 +1,111 @@
+"""Advice as plain values for --json, and as lines for ``config/pipeline.toml``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from include.counting import CountKey
+from spark_jobs.grouping.advice import Advice, Recommendation, Salting, fields_limit
+
+
+def as_json(advice: Advice) -> dict[str, Any]:
+    """The advice as plain values, under names that stay.
+
+    - ``key``, ``source``, ``log_hours``: what was asked; ``clicks``, ``keys``: how many; ``cores``: instances that
+      this Spark runs at once.
+    - ``hot_keys``: list of ``key`` (null: clicks without one), ``clicks``, ``share`` (0 to 1), ``fields_limit`` (up
+      to how many instances fields grouping can help).
+    - ``groupings``: list of ``grouping``, ``described``, ``instances``, ``salts`` and ``salted_keys`` (null unless
+      salted_fields; an empty list: every key), ``rows`` (of each instance), ``smallest``, ``mean``, ``largest``,
+      ``skew``, ``idle``, ``keys_on_several``, ``out_of_order``, ``speed_up``.
+    - ``recommendation``: ``grouping``, ``instances``, ``salts``, ``salted_keys``, ``speed_up``, ``reason``; ``here``:
+      the same for no more instances than cores, null where it is no other.
+    - ``measured``: with --measure a list of ``described``, ``instances``, ``seconds``, ``clicks_per_second``,
+      ``predicted_speed_up``, ``measured_speed_up`` (null without one instance to compare with) and
+      ``rows_per_second`` (of each instance, null for too few rows).
+    """
+    distribution = advice.distribution
+    return {
+        "key": distribution.key,
+        "source": advice.source,
+        "log_hours": advice.log_hours,
+        "clicks": distribution.clicks,
+        "keys": distribution.keys,
+        "cores": advice.cores,
+        "hot_keys": [
+            {
+                "key": key.key,
+                "clicks": key.clicks,
+                "share": distribution.share([key]),
+                "fields_limit": fields_limit(distribution, key),
+            }
+            for key in advice.hot_keys
+        ],
+        "groupings": [
+            {
+                "grouping": load.grouping,
+                "described": load.described,
+                "instances": load.instances,
+                **_salting_as_json(load.salting),
+                "rows": list(load.rows),
+                "smallest": load.smallest,
+                "mean": load.mean,
+                "largest": load.largest,
+                "skew": load.skew,
+                "idle": load.idle,
+                "keys_on_several": load.keys_on_several,
+                "out_of_order": load.out_of_order,
+                "speed_up": load.speed_up,
+            }
+            for load in advice.loads
+        ],
+        "recommendation": _recommendation_as_json(advice.recommendation),
+        "here": _recommendation_as_json(advice.here) if advice.here else None,
+        "measured": [
+            {
+                "described": measured.described,
+                "instances": measured.instances,
+                "seconds": measured.seconds,
+                "clicks_per_second": measured.clicks_per_second,
+                "predicted_speed_up": measured.predicted_speed_up,
+                "measured_speed_up": measured.measured_speed_up,
+                "rows_per_second": list(measured.rates),
+            }
+            for measured in advice.measurements
+        ],
+    }
+
+
+def _recommendation_as_json(recommendation: Recommendation) -> dict[str, Any]:
+    return {
+        "grouping": recommendation.grouping,
+        "instances": recommendation.instances,
+        **_salting_as_json(recommendation.salting),
+        "speed_up": recommendation.speed_up,
+        "reason": recommendation.reason,
+    }
+
+
+def _salting_as_json(salting: Salting | None) -> dict[str, Any]:
+    return {
+        "salts": salting.salts if salting else None,
+        "salted_keys": list(salting.hot_keys) if salting else None,
+    }
+
+
+def as_settings(key: CountKey, recommendation: Recommendation) -> str:
+    """The recommendation as lines for ``config/pipeline.toml``."""
+    lines = [f"[counts.{key}]", f'grouping = "{recommendation.grouping}"']
+    if recommendation.grouping not in ("fifo", "global"):
+        lines.append(f"instances = {recommendation.instances}")
+    if recommendation.salting:
+        lines.append(f"salts = {recommendation.salting.salts}")
+        if recommendation.salting.hot_keys:
+            lines.append(f"hot_keys = [{', '.join(map(_as_toml, recommendation.salting.hot_keys))}]")
+    return "\n".join(lines)
+
+
+def _as_toml(text: str) -> str:
+    """A TOML string: what cannot be seen is written as its code point."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in escaped) + '"'
