@@ -6,14 +6,14 @@
 Each run is one hold. `ask` waits for an answer, as long as it takes and without holding a worker: *Required actions*
 in Airflow's UI. `decide_held` then does it:
 
-- **Publish anyway:** the counts that failed are published, this once. Counted again, the hour is judged anew.
+- **Publish anyway:** the counts that failed are published, this once. Counted again, the hour is judged again.
 - **Drop:** the counts that failed are not published; what was published before stays.
 - **Keep held:** nothing is done. To decide later, clear `ask`, or trigger this DAG by hand with the hour.
 
 An answer is for the counts that were asked about. If they are others by now, nothing is done but to ask again, in
 another run, about those that there are.
 
-To lift a hold by mending: land the log hour anew, and run it again in `clicks_hourly` (*Clear*, or *Backfill*). When
+To lift a hold by fixing: land the log hour again, and run it again in `clicks_hourly` (*Clear*, or *Backfill*). When
 the checks pass it is published, and whoever answers here is told that there is nothing left to decide.
 
 **Backfill:** none; there is a run for each hold.
@@ -75,7 +75,7 @@ with DAG(
 {% endfor %}
 
 {% if params.counts %}
-Found in the counts of {{ params.counts }}. The hour stays as it was last published until you decide, or it is mended
+Found in the counts of {{ params.counts }}. The hour stays as it was last published until you decide, or it is fixed
 and run again.
 {% else %}
 No counts were given: once you have answered, you are asked about the newest.

@@ -1,4 +1,4 @@
-"""Which keys clicks are counted by, and how the clicks are dealt to the instances that count them."""
+"""Which keys clicks are counted by, and how the clicks are sent to the instances that count them."""
 
 from __future__ import annotations
 

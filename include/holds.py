@@ -80,7 +80,7 @@ class Failure:
 def of_newest_runs(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of rows of ``quality_results``, those of the run that validated each suite's partition last; without events.
 
-    Whole runs, not single checks: a check that is gone, or worded anew, leaves no outcome behind. Rows of an earlier
+    Whole runs, not single checks: a check that is gone, or worded again, leaves no outcome behind. Rows of an earlier
     version have no outcome, and are left out.
     """
     judged = [row for row in rows if row["suite"] != SUITE and row["outcome"] is not None]

@@ -1,6 +1,6 @@
 """The contract of the published tables: their columns, types and meaning, under a number that changes with them.
 
-``docs/reference/published.json`` has it as it was last written. ``python -m include.table_docs`` writes it anew, but
+``docs/reference/published.json`` has it as it was last written. ``python -m include.table_docs`` writes it again, but
 not another contract under the same number: others rely on it.
 """
 

@@ -468,7 +468,7 @@ STREAM_PROGRESS = Table(
             "rows_per_instance",
             "ARRAY<BIGINT>",
             "Clicks of the micro-batch by the instance, from 0, that counted them: to which the key's grouping in "
-            "config/pipeline.toml dealt them; null without clicks, and for the query clicks.",
+            "config/pipeline.toml sent them; null without clicks, and for the query clicks.",
             required=False,
         ),
         Column(
@@ -487,7 +487,7 @@ STREAM_BATCHES = Table(
     grain="one stream, log hour, file or topic partition, and micro-batch (after a week, all micro-batches)",
     columns=(
         _SOURCE,
-        Column("stream_id", "STRING", "The stream: another one when its checkpoint was begun anew."),
+        Column("stream_id", "STRING", "The stream: another one when its checkpoint was begun again."),
         Column("batch_id", "BIGINT", "Number of the micro-batch, from 0; of several that are one row, the largest."),
         Column(
             "file",

@@ -208,7 +208,7 @@ def print_held(
         console.print(f"decide on {hour}: {page}", markup=False, highlight=False, soft_wrap=True)
     if not questions:
         console.print(f"decided already, or no longer held: {services.airflow_url}/dags/{HELD_HOURS}", highlight=False)
-    console.print("or mend it, land it anew and run it again: README, Held hours", highlight=False)
+    console.print("or fix it, land it again and run it again: README, Held hours", highlight=False)
 
 
 def print_addresses(services: Services, home: Home, console: Console) -> None:

@@ -125,7 +125,7 @@ class _Sample:
         accepted, broken = self._break(rng, log_hour, self._delay(rng, index, happened), pending.late)
         first, again = self._send_again(rng, index, accepted)
         clicks = np.concatenate([accepted, again, *pending.sent_again, broken])
-        file = _deal_to_files(rng, len(clicks), spec.files_per_hour, first, len(accepted))
+        file = _assign_files(rng, len(clicks), spec.files_per_hour, first, len(accepted))
         order = _order_lines(rng, clicks["clicked_at"], file, hour_start, first, len(accepted))
         is_accepted = np.arange(len(clicks)) < len(accepted)
         is_broken = np.arange(len(clicks)) >= len(clicks) - len(broken)
@@ -205,7 +205,7 @@ def _draw_volume(rng: np.random.Generator, clicks_per_hour: int, hour_of_day: in
     return max(1, round(clicks_per_hour * curve * (1 + HOURLY_NOISE * float(rng.uniform(-1, 1)))))
 
 
-def _deal_to_files(rng: np.random.Generator, count: int, files: int, first: Integers, accepted: int) -> Integers:
+def _assign_files(rng: np.random.Generator, count: int, files: int, first: Integers, accepted: int) -> Integers:
     """Per line the number of its file, as if each file were one front end's.
 
     A copy (those from ``accepted`` on belong to ``first``, in order) goes to its first arrival's file or a

@@ -50,7 +50,7 @@ from spark_jobs.grouping.advice import (
 )
 from spark_jobs.grouping.advice_page import render_advice
 from spark_jobs.grouping.advice_values import as_json
-from spark_jobs.grouping.dealing import key_distribution, loads
+from spark_jobs.grouping.partitioning import key_distribution, loads
 from spark_jobs.grouping.shown_advice import print_advice
 from spark_jobs.grouping.timing import measure_counts
 from spark_jobs.ingest.touched_hours import touched_click_hours
@@ -113,7 +113,7 @@ class _Candidate:
     salting: Salting | None
 
     @property
-    def dealt_by(self) -> Grouping:
+    def partitioned_by(self) -> Grouping:
         """One instance gets the same rows from all."""
         is_one = getattr(self.grouping, "instances", None) == 1
         return GlobalGrouping() if is_one else self.grouping
@@ -154,7 +154,7 @@ def give_advice(
             )
         candidates = _candidates(request, distribution)
         with step(spark, "partition clicks"):
-            found = _deal(clicks, request, candidates)
+            found = _repartition(clicks, request, candidates)
         advice = advise(distribution, arguments.source, str(arguments.log_hours), found, core_count(spark))
         if not is_measured:
             return advice
@@ -207,10 +207,10 @@ def _distribution(request: AdviceRequest, rows: Sequence[Row]) -> KeyDistributio
     return KeyDistribution(request.key, totals["clicks"] or 0, totals["keys"], tuple(busiest), by_bucket)
 
 
-def _deal(clicks: DataFrame, request: AdviceRequest, candidates: Sequence[_Candidate]) -> list[GroupingLoad]:
-    dealings = list(dict.fromkeys(candidate.dealt_by for candidate in candidates))
+def _repartition(clicks: DataFrame, request: AdviceRequest, candidates: Sequence[_Candidate]) -> list[GroupingLoad]:
+    partitionings = list(dict.fromkeys(candidate.partitioned_by for candidate in candidates))
     try:
-        rows = loads(clicks, request.key, dealings).collect()
+        rows = loads(clicks, request.key, partitionings).collect()
     except PySparkException as error:
         if request.expression is None:
             raise
@@ -218,10 +218,12 @@ def _deal(clicks: DataFrame, request: AdviceRequest, candidates: Sequence[_Candi
             f"grouping custom({request.expression}) fails on these clicks: {str(error).splitlines()[0]}; "
             "expected a SQL expression that has a value, or null, for every click"
         ) from error
-    by_dealing: dict[int, list[Row]] = {}
+    by_partitioning: dict[int, list[Row]] = {}
     for row in rows:
-        by_dealing.setdefault(row["grouping"], []).append(row)
-    return [_load(candidate, by_dealing[dealings.index(candidate.dealt_by)]) for candidate in candidates]
+        by_partitioning.setdefault(row["grouping"], []).append(row)
+    return [
+        _load(candidate, by_partitioning[partitionings.index(candidate.partitioned_by)]) for candidate in candidates
+    ]
 
 
 def _load(candidate: _Candidate, rows: Sequence[Row]) -> GroupingLoad:

@@ -26,13 +26,13 @@ from spark_jobs.aggregate.groupings import FieldsGrouping, FifoGrouping, Groupin
 from spark_jobs.aggregate.load import GroupingMetrics
 from spark_jobs.engine.command import run_from_shell
 from spark_jobs.engine.steps import at_once
-from spark_jobs.ingest.settle import settled_clicks
+from spark_jobs.ingest.finalise import final_clicks
 from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake, click_hours_predicate, files_kept_whole
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
-    """Count the touched click hours anew; returns a few lines on what was done.
+    """Count the touched click hours again; returns a few lines on what was done.
 
     Raises:
         UsageError: if a configured grouping cannot be used on clicks.
@@ -44,7 +44,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         require_co_partitioned(lake, co_partitioned_tables(settings))
         touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
         hours = touched.own
-        clicks = settled_clicks(lake, lake.read_click_hours(CLICKS, hours))
+        clicks = final_clicks(lake, lake.read_click_hours(CLICKS, hours))
         buckets = {key: lake.buckets(count_table(key)) for key in settings.pipeline.counts}
         groupings = {
             key: grouping_of(configured, key, buckets[key]) for key, configured in settings.pipeline.counts.items()
@@ -74,10 +74,10 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
 
 
 def _as_stored(parts: DataFrame, key: CountKey, grouping: Grouping, stored: FieldsGrouping) -> DataFrame:
-    """The rows of one consumer's table from what its instances counted, dealt as they are stored."""
+    """The rows of one consumer's table from what its instances counted, partitioned as they are stored."""
     counts = complete_counts(parts, key, grouping)
     if not (grouping.combines or grouping == stored):
-        counts = stored.deal(counts)
+        counts = stored.repartition(counts)
     return counts.withColumns({"bucket": stored.bucket(), "counted_at": F.lit(datetime.now(UTC))})
 
 

@@ -14,7 +14,7 @@ from include.job_arguments import JobArguments, OneLineParser, exit_with
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from spark_jobs.engine.command import run_from_shell
-from spark_jobs.ingest.settle import described, settle
+from spark_jobs.ingest.finalise import described, finalise
 from spark_jobs.ingest.source_ingest import Ingested, SourceIngest
 from spark_jobs.lake.lake import Lake
 
@@ -34,7 +34,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, all
         # Whether a line is a duplicate depends on the log hours around it, and may change those after it.
         with lake.locked():
             if source.stream is not None:
-                report.append(described(source, settle(lake, source, list(arguments.log_hours))))
+                report.append(described(source, finalise(lake, source, list(arguments.log_hours))))
                 continue
             ingested = SourceIngest(lake, settings, source, allow_missing).run(list(arguments.log_hours))
         report += _summary(source, arguments, ingested)

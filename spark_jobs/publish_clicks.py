@@ -4,7 +4,7 @@ A click hour is published when it was validated since it was counted, and so wer
 they were ingested. If one of them failed a critical check the click hour is held: it stays as it was last published,
 until the checks pass or a person decides (see decide_held); the others are published all the same. Replaces exactly
 these click hours in the published tables, and their days, exports both as Parquet and CSV under reports/exports/, and
-renders reports/report.html anew.
+renders reports/report.html again.
 """
 
 from __future__ import annotations

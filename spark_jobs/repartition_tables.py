@@ -35,10 +35,10 @@ def run(spark: SparkSession, settings: Settings, buckets: int) -> list[str]:
                 said.append(f"{table.name}: not made yet")
                 continue
             before = lake.layout(table)
-            if _is_dealt(lake, table, before, buckets):
+            if _is_partitioned(lake, table, before, buckets):
                 said.append(f"{table.name}: has {buckets} buckets already")
                 continue
-            _deal(lake, table, buckets)
+            _repartition(lake, table, buckets)
             said.append(f"{table.name}: {buckets} buckets, {before.stated_buckets} before")
     if settings.pipeline.buckets != buckets:
         said.append(
@@ -48,14 +48,14 @@ def run(spark: SparkSession, settings: Settings, buckets: int) -> list[str]:
     return said
 
 
-def _is_dealt(lake: Lake, table: Table, layout: Layout, buckets: int) -> bool:
+def _is_partitioned(lake: Lake, table: Table, layout: Layout, buckets: int) -> bool:
     return not layout_differences({table: layout}, buckets) and not row_differences(lake, {table: layout})
 
 
-def _deal(lake: Lake, table: Table, buckets: int) -> None:
+def _repartition(lake: Lake, table: Table, buckets: int) -> None:
     assert table.bucket_key is not None
     grouping = FieldsGrouping(buckets, (table.bucket_key,))
-    rows = grouping.deal(lake.read(table)).withColumn("bucket", grouping.bucket())
+    rows = grouping.repartition(lake.read(table)).withColumn("bucket", grouping.bucket())
     lake.replace_all(table, rows, {BUCKETS_PROPERTY: str(buckets), PARTITIONER_PROPERTY: PARTITIONER})
 
 

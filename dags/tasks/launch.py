@@ -28,7 +28,7 @@ def run_job(job: str, arguments: JobArguments, spark: Any, **options: Any) -> No
     """Run ``spark_jobs.<job>`` in this Spark session.
 
     Raises:
-        AirflowFailException: for what trying again cannot mend: wrong arguments, or a critical check that failed.
+        AirflowFailException: for what trying again cannot fix: wrong arguments, or a critical check that failed.
     """
     module = import_module(f"spark_jobs.{job}")
     settings = Settings.from_environment()
@@ -109,7 +109,7 @@ def publish(arguments: JobArguments, spark: Any, task_instance: Any) -> list[dic
     with final_errors():
         published = publish_clicks.publish(spark, settings, arguments)
     log_lines(published.lines, settings)
-    # What is being counted or checked anew is asked about by the run that does so.
+    # What is being counted or checked again is asked about by the run that does so.
     return [question(state) for state in published.held if state.waits_for is None and state.staged_by is None]
 
 
@@ -160,7 +160,7 @@ def log_lines(lines: list[str], settings: Settings) -> None:
 
 @contextmanager
 def final_errors() -> Iterator[None]:
-    """Let Airflow not try again what trying again cannot mend."""
+    """Let Airflow not try again what trying again cannot fix."""
     from airflow.sdk.exceptions import AirflowFailException
 
     try:

@@ -123,4 +123,4 @@ def _newest_unpublished(settings: Settings, source_name: str, now: datetime) -> 
 def _is_ready(settings: Settings, source: Source, hour: Hour, now: datetime) -> bool:
     if source.stream is None:
         return is_ready(settings.landing, source, hour, now)
-    return bool(import_module("include.streams.position").is_settleable(settings, source, hour, now))
+    return bool(import_module("include.streams.position").can_be_finalised(settings, source, hour, now))

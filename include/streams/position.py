@@ -46,6 +46,6 @@ def has_passed(settings: Settings, source: Source, log_hour: Hour, now: datetime
     return position_of(settings, source).has_read(log_hour, now)
 
 
-def is_settleable(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> bool:
+def can_be_finalised(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> bool:
     """Whether a log hour of a streamed source can be counted: all of it is read, or its grace time is over."""
     return has_passed(settings, source, log_hour, now) or now >= log_hour.end + timedelta(minutes=source.grace_minutes)

@@ -1,1 +1,1 @@
-"""From clicks to counts per key and hour, and how clicks are dealt to the instances that count them."""
+"""From clicks to counts per key and hour, and how clicks are sent to the instances that count them."""

@@ -31,16 +31,16 @@ REPARTITION = "python -m spark_jobs.repartition_tables --buckets {buckets}"
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing in which a stored table is not as co-partitioning needs it; ``mend`` says what to do."""
+    """One thing in which a stored table is not as co-partitioning needs it; ``fix`` says what to do."""
 
     table: str
     what: str
     found: str
     expected: str
-    mend: str
+    fix: str
 
     def __str__(self) -> str:
-        return f"{self.table}: {self.what}: found {self.found}; expected {self.expected}; to mend it: {self.mend}"
+        return f"{self.table}: {self.what}: found {self.found}; expected {self.expected}; to fix it: {self.fix}"
 
 
 def co_partitioned_tables(settings: Settings) -> list[Table]:
@@ -63,7 +63,7 @@ def require_co_partitioned(lake: Lake, tables: Sequence[Table]) -> None:
     A table from before there was a partitioner property goes: its rows say whether it is right.
 
     Raises:
-        QualityError: naming what differs and the command that mends it.
+        QualityError: naming what differs and the command that fixes it.
     """
     layouts = _layouts(lake, tables)
     wrong = [
@@ -87,9 +87,9 @@ def layout_differences(layouts: Mapping[Table, Layout], buckets: int) -> list[Di
         if layout.partitioner != PARTITIONER:
             found.append(Difference(table.name, "partitioner", layout.partitioner, PARTITIONER, repartition))
         if layout.key_type != key_type:
-            anew = "move the table's folder away, and run aggregate_clicks for all log hours"
+            again = "move the table's folder away, and run aggregate_clicks for all log hours"
             what = f"type of {table.bucket_key}"
-            found.append(Difference(table.name, what, layout.key_type, str(key_type), anew))
+            found.append(Difference(table.name, what, layout.key_type, str(key_type), again))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Clicks counted per click hour and key: where they are read, or by instances that they are dealt to."""
+"""Clicks counted per click hour and key: where they are read, or by instances that they are sent to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLICK_HOUR = ("click_date", "click_hour")
 def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
     """One row per (instance_id, click_date, click_hour, key); click_count >= 1.
 
-    ``click_count`` has all clicks that the instance was dealt, ``bot_click_count`` those of crawlers;
+    ``click_count`` has all clicks that the instance was sent, ``bot_click_count`` those of crawlers;
     ``visitor_sketch`` the distinct visitors among the others. Clicks without a visitor are counted, but are nobody's;
     clicks with a null key are counted as one key. When the grouping keeps the key whole these are its counts; else
     they are parts, for ``merge_counts``. Of a grouping that combines, the instance is the one that has the count.
@@ -29,12 +29,12 @@ def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataF
     ]
     if grouping.combines:
         # Spark counts in each task before anything moves.
-        return with_instance(grouping.deal(clicks.groupBy(*_CLICK_HOUR, key).agg(*counts)))
-    dealt = grouping.deal(clicks)
+        return with_instance(grouping.repartition(clicks.groupBy(*_CLICK_HOUR, key).agg(*counts)))
+    partitioned = grouping.repartition(clicks)
     if grouping.keeps_whole([*_CLICK_HOUR, key]):
-        # No row moves to be counted: the instance that has a count is the one that was dealt its clicks.
-        return with_instance(dealt.groupBy(*_CLICK_HOUR, key).agg(*counts))
-    return with_instance(dealt).groupBy(INSTANCE, *_CLICK_HOUR, key).agg(*counts)
+        # No row moves to be counted: the instance that has a count is the one that was sent its clicks.
+        return with_instance(partitioned.groupBy(*_CLICK_HOUR, key).agg(*counts))
+    return with_instance(partitioned).groupBy(INSTANCE, *_CLICK_HOUR, key).agg(*counts)
 
 
 def merge_counts(parts: DataFrame, key: str) -> DataFrame:

@@ -1,7 +1,7 @@
-"""How rows are dealt to the parallel instances of an operator.
+"""How rows are sent to the parallel instances of an operator.
 
-A grouping is a value: its name, its parameters, and ``deal``, which gives the rows in one partition per instance.
-``with_instance`` writes into each dealt row which instance has it. Rows with a null key go to one instance, the same
+A grouping is a value: its name, its parameters, and ``repartition``, which gives one partition per instance.
+``with_instance`` writes into each row which instance has it. Rows with a null key go to one instance, the same
 every time.
 """
 
@@ -28,14 +28,14 @@ ROW_IN_PARTITION = (1 << 33) - 1
 
 @dataclass(frozen=True)
 class Grouping(ABC):
-    """How rows are dealt to instances."""
+    """How rows are sent to instances."""
 
     name: ClassVar[str]
     #: Whether rows are counted where they are read, before they move.
     combines: ClassVar[bool] = False
 
     @abstractmethod
-    def deal(self, rows: DataFrame) -> DataFrame:
+    def repartition(self, rows: DataFrame) -> DataFrame:
         """The rows, one partition per instance."""
 
     def keeps_whole(self, keys: Iterable[str]) -> bool:
@@ -44,7 +44,7 @@ class Grouping(ABC):
 
     @property
     def least_instances(self) -> int:
-        """How many instances there are, with rows or without; 0 if that depends on what is dealt."""
+        """How many instances there are, with rows or without; 0 if that depends on the rows."""
         return 0
 
     def require_columns(self, rows: DataFrame) -> None:  # noqa: B027 - most groupings go by nothing
@@ -59,13 +59,13 @@ class Grouping(ABC):
         return self.name
 
 
-def with_instance(dealt: DataFrame) -> DataFrame:
+def with_instance(partitioned: DataFrame) -> DataFrame:
     """Dealt rows with ``instance_id``, the number from 0 of the instance that handles the row."""
-    return dealt.withColumn(INSTANCE, F.spark_partition_id())
+    return partitioned.withColumn(INSTANCE, F.spark_partition_id())
 
 
 def instances_of(grouping: Grouping, rows: DataFrame) -> int:
-    """How many instances the grouping deals these rows to."""
+    """How many instances the grouping sends these rows to."""
     # One file, one partition: see spark_jobs/lake/lake.py.
     return grouping.least_instances or max(1, len(rows.inputFiles()))
 
@@ -91,7 +91,7 @@ class FifoGrouping(Grouping):
     name: ClassVar[str] = "fifo"
 
     @override
-    def deal(self, rows: DataFrame) -> DataFrame:
+    def repartition(self, rows: DataFrame) -> DataFrame:
         return rows
 
 
@@ -122,7 +122,7 @@ class ShuffleGrouping(_Dealt):
     name: ClassVar[str] = "shuffle"
 
     @override
-    def deal(self, rows: DataFrame) -> DataFrame:
+    def repartition(self, rows: DataFrame) -> DataFrame:
         return rows.repartition(self.instances)
 
 
@@ -167,7 +167,7 @@ class FieldsGrouping(_Keyed):
         return F.pmod(F.hash(*self.keys), F.lit(self.instances))
 
     @override
-    def deal(self, rows: DataFrame) -> DataFrame:
+    def repartition(self, rows: DataFrame) -> DataFrame:
         self.require_columns(rows)
         return rows.repartition(self.instances, *self.keys)
 
@@ -190,7 +190,7 @@ class RangeGrouping(_Keyed):
     name: ClassVar[str] = "range"
 
     @override
-    def deal(self, rows: DataFrame) -> DataFrame:
+    def repartition(self, rows: DataFrame) -> DataFrame:
         self.require_columns(rows)
         return rows.repartitionByRange(self.instances, *self.keys)
 
@@ -216,7 +216,7 @@ class CustomGrouping(_Dealt):
             ) from None
 
     @override
-    def deal(self, rows: DataFrame) -> DataFrame:
+    def repartition(self, rows: DataFrame) -> DataFrame:
         return rows.repartitionById(self.instances, self._instance())
 
     def _instance(self) -> Column:
@@ -231,7 +231,7 @@ class CustomGrouping(_Dealt):
 class SaltedFieldsGrouping(_Keyed):
     """Fields grouping, but a key's rows are split over ``salts`` neighbouring instances; its parts must be merged.
 
-    Which of them has a row is a hash of the whole row, so that running it again deals the same. With ``hot_keys``,
+    Which of them has a row is a hash of the whole row, so that running it again sends the same. With ``hot_keys``,
     values of a single key column, only those are split.
     """
 
@@ -253,7 +253,7 @@ class SaltedFieldsGrouping(_Keyed):
         return self.salts == 1 and super().keeps_whole(keys)
 
     @override
-    def deal(self, rows: DataFrame) -> DataFrame:
+    def repartition(self, rows: DataFrame) -> DataFrame:
         self.require_columns(rows)
         return rows.repartitionById(self.instances, self._instance(rows.columns))
 
@@ -276,7 +276,7 @@ class GlobalGrouping(Grouping):
     name: ClassVar[str] = "global"
 
     @override
-    def deal(self, rows: DataFrame) -> DataFrame:
+    def repartition(self, rows: DataFrame) -> DataFrame:
         return rows.repartition(1)
 
     @property

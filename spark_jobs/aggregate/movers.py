@@ -9,22 +9,26 @@ from spark_jobs.aggregate.groupings import FieldsGrouping, require_whole
 
 
 def clicks_per_url(counts: DataFrame, grouping: FieldsGrouping) -> DataFrame:
-    """One row per URL of the hourly counts: ``click_count``, dealt by the grouping, whose key is the URL.
+    """One row per URL of the hourly counts: ``click_count``, partitioned by the grouping, whose key is the URL.
 
-    The sum is taken where the rows were dealt to, so nothing crosses between instances after that.
+    The sum is taken where the rows were sent to, so nothing crosses between instances after that.
 
     Raises:
         UsageError: if the grouping puts one URL on several instances.
     """
     require_whole(grouping, ["url"], "clicks per URL")
-    return grouping.deal(counts.select("url", "click_count")).groupBy("url").agg(F.sum("click_count").alias("clicks"))
+    return (
+        grouping.repartition(counts.select("url", "click_count"))
+        .groupBy("url")
+        .agg(F.sum("click_count").alias("clicks"))
+    )
 
 
 def movers(day: DataFrame, day_before: DataFrame) -> DataFrame:
     """One row per URL of either day: ``clicks``, ``clicks_before`` (0 without any) and ``change``.
 
     Both sides come from ``clicks_per_url``. Dealt alike, by the same number of instances, they are joined where they
-    are; else Spark deals one of them again.
+    are; else Spark partitions one of them again.
     """
     clicks, before = (F.coalesce(name, F.lit(0)) for name in ("clicks", "clicks_before"))
     both = day.join(day_before.withColumnRenamed("clicks", "clicks_before"), "url", "full")

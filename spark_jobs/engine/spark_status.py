@@ -140,13 +140,13 @@ class SparkStatus:
             return None
         return status
 
-    def settle(self) -> bool:
+    def catch_up(self) -> bool:
         """Wait until the API knows all that this session has run so far; whether it does.
 
         Spark tells its API of jobs in the order in which they run, a little later: when a job of our own that is run
         now has ended there, all before it have.
         """
-        mark = f"settle {uuid4().hex}"
+        mark = f"catch_up {uuid4().hex}"
         with step(self.spark, mark):
             self.spark.range(0, 1, 1, 1).collect()
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -165,7 +165,7 @@ class SparkStatus:
 
         Stages whose result was there already (a shuffle computed before) did not run, and are left out.
         """
-        self.settle()
+        self.catch_up()
         return self._stages_of(self._jobs(name))
 
     def stages_that_read(self, records: Mapping[str, Sequence[int]]) -> dict[str, Stage]:
@@ -216,7 +216,7 @@ class SparkStatus:
 
     def job_times(self, name: str) -> list[tuple[datetime, datetime]]:
         """Beginning and end of each Spark job that ran under this step, Delta's own included."""
-        self.settle()
+        self.catch_up()
         return [
             (_moment(job["submissionTime"]), _moment(job["completionTime"]))
             for job in self._jobs(name)
@@ -225,7 +225,7 @@ class SparkStatus:
 
     def queries(self, name: str) -> list[Query]:
         """The SQL executions that ran Spark jobs under this step, oldest first, with their final plans."""
-        self.settle()
+        self.catch_up()
         jobs = {int(job["jobId"]): steps_of(job["jobTags"], self.session_id) for job in self._jobs(name)}
         ids = sorted(self._executions_of(set(jobs)))
         queries = (self._query(query_id, jobs) for query_id in ids)

@@ -2,7 +2,7 @@
 
 A click hour may be touched by many log hours: late clicks, several sources. It belongs to the run of the log hour that
 was ingested into it last: that run sees all its clicks. Other runs leave it alone, so that runs side by side neither
-judge a click hour in between nor publish what nobody has checked. What comes to a log hour of a stream that is settled
+judge a click hour in between nor publish what nobody has checked. What comes to a finalised log hour of a stream
 belongs to the run that finds it, as if that run had been asked for the log hour too. An ingest that has not ended,
 because it was killed, is the last one of all: what it has written may be half of it.
 """
@@ -91,7 +91,7 @@ def touched_click_hours(
     reopened = {f"{rows[one]['source']} {hour}" for one in ingested for hour in rows[one]["reopened_log_hours"]}
     if reopened:
         rows |= _accounting_around(lake, {Hour.parse(log_hour.split()[1]) for log_hour in reopened})
-    # What has come to a settled log hour of a stream since is counted by the run that has found it.
+    # What has come to a finalised log hour of a stream since is counted by the run that has found it.
     ours = ingested | (reopened & rows.keys())
     touching = _touching(rows, unfinished)
     own, left = [], {}

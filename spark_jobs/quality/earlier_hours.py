@@ -34,7 +34,7 @@ def click_history(lake: Lake, click_hours: Iterable[Hour]) -> DataFrame:
 
 
 def accounting_history(lake: Lake, log_hours: HourRange, click_hours: Iterable[Hour]) -> list[Mapping[str, Any]]:
-    """Facts, one per source and log hour: of these hours, and at least of those that they are held against.
+    """Facts, one per source and log hour: of these hours, and at least of those that they are compared with.
 
     Of all sources, as a click hour is. ``has_landed`` is false for a log hour that never came.
     """

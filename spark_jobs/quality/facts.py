@@ -29,7 +29,7 @@ from include.tables import (
 from spark_jobs.aggregate.days import hours_frame
 from spark_jobs.engine.fact_frames import together
 from spark_jobs.engine.steps import step
-from spark_jobs.ingest.settle import less_open, open_log_hours
+from spark_jobs.ingest.finalise import less_open, open_log_hours
 from spark_jobs.ingest.touched_hours import TouchedHours
 from spark_jobs.lake.data_files import DataFile, has_days, has_log_hours, may_have_click_hours
 from spark_jobs.lake.lake import Lake, click_hours_predicate, log_hours_predicate
@@ -97,7 +97,7 @@ def _frames(
     with_earlier = " OR ".join(f"({log_hours_predicate(source.name, [*earlier, *log_hours])})" for source in sources)
     of_lateness = [has_log_hours(source.name, [*earlier, *log_hours]) for source in sources]
     clicks = _whole_files(lake, CLICKS, *of_lateness, may_have_click_hours(CLICKS, click_hours))
-    settled = less_open(clicks, is_open)
+    finalised = less_open(clicks, is_open)
     # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
     measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
     configured = [check for source in sources for check in source.all_checks(lake.settings.pipeline)]
@@ -110,8 +110,8 @@ def _frames(
             _whole_files(lake, DUPLICATE_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
         ),
         # Hashes are compared for all clicks. The ids themselves, below, where these say that one comes again.
-        "duplicate_hashes": _ids_again(settled.where(with_earlier), lateness, log_hours[0], by_hash=True),
-        "duplicate_ids": _ids_again(settled.where(with_earlier), lateness, log_hours[0], by_hash=False),
+        "duplicate_hashes": _ids_again(finalised.where(with_earlier), lateness, log_hours[0], by_hash=True),
+        "duplicate_ids": _ids_again(finalised.where(with_earlier), lateness, log_hours[0], by_hash=False),
         "click_history": click_history(lake, click_hours),
     }
     for key, (table, layout) in layouts.items():

@@ -42,7 +42,7 @@ def _of_source(lake: Lake, source: str, click_hours: Collection[Hour]) -> Iterat
         begun = lake.read_rows(STREAM_PROGRESS, ["began_at"], [*of_query, ("batch_id", "=", 0)])
         if not begun:
             continue
-        # A checkpoint that was begun anew has counted all once more.
+        # A checkpoint that was begun again has counted all once more.
         since = max(row["began_at"] for row in begun)
         batches = lake.read_rows(
             STREAM_PROGRESS, _PROGRESS, [*of_query, ("began_at", ">=", since), ("watermark", ">=", first_end)]

@@ -60,7 +60,7 @@ def published_at(lake: Lake, click_hours: Sequence[Hour]) -> dict[Hour, int]:
 def remove_old_results(lake: Lake, settings: Settings, now: datetime) -> None:
     """Remove outcomes, the loads of instances and Data Docs that are older than the settings say.
 
-    Data Docs go at once, a folder for each run. Rows go when the table has so many files that it is written anew.
+    Data Docs go at once, a folder for each run. Rows go when the table has so many files that it is written again.
     Publication events stay: the newest one is the state of its click hour.
     """
     pipeline = settings.pipeline
@@ -68,7 +68,7 @@ def remove_old_results(lake: Lake, settings: Settings, now: datetime) -> None:
     too_old = f"TIMESTAMP '{now - timedelta(days=pipeline.quality_results_days):%Y-%m-%dT%H:%M:%SZ}'"
     lake.compact(GROUPING_METRICS, f"measured_at < {too_old}", above_files=MOST_FILES)
     if lake.compact(QUALITY_RESULTS, f"suite <> 'publication' AND validated_at < {too_old}", above_files=MOST_FILES):
-        # The files are others now, and the index is made anew: here rather than by who opens the next page.
+        # The files are others now, and the index is made again: here rather than by who opens the next page.
         _catch_up(lake)
 
 

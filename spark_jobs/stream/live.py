@@ -23,7 +23,7 @@ from spark_jobs.engine.column_functions import let
 from spark_jobs.engine.session import configure
 from spark_jobs.lake.lake import Lake
 from spark_jobs.stream.checkpoint import StreamCheckpoint
-from spark_jobs.stream.live_counts import count_live, deal_live, load_of_batch
+from spark_jobs.stream.live_counts import count_live, load_of_batch, repartition_live
 from spark_jobs.stream.writer import start_writer
 
 #: The name of what is observed in each micro-batch: ``load_of_batch``.
@@ -61,8 +61,8 @@ def start(
     configured = grouping_of(settings.pipeline.counts[key], key, lake.buckets(count_table(key)))
     # The state adds up what each task has counted: to combine, the clicks are left where they are read.
     grouping = FifoGrouping() if configured.combines else configured
-    dealt = deal_live(clicks, key, grouping).observe(OBSERVED, *load_of_batch(grouping))
-    counts = count_live(dealt, key, live.watermark_minutes)
+    partitioned = repartition_live(clicks, key, grouping).observe(OBSERVED, *load_of_batch(grouping))
+    counts = count_live(partitioned, key, live.watermark_minutes)
     return start_writer(
         spark,
         counts.writeStream.outputMode("update").queryName(f"live {key} {source.name}"),

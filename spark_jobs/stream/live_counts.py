@@ -13,14 +13,14 @@ from spark_jobs.aggregate.groupings import INSTANCE, Grouping, with_instance
 _MOST_VALUES = 10_000
 
 
-def deal_live(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
+def repartition_live(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
     """The clicks of each micro-batch, sent to the grouping's instances: what is counted of them, and ``instance_id``.
 
     Raises:
         UsageError: if the grouping goes by a column that clicks do not have.
     """
     grouping.require_columns(clicks)
-    return with_instance(grouping.deal(clicks)).select("source", "clicked_at", "is_bot", key, INSTANCE)
+    return with_instance(grouping.repartition(clicks)).select("source", "clicked_at", "is_bot", key, INSTANCE)
 
 
 def count_live(clicks: DataFrame, key: str, watermark_minutes: int) -> DataFrame:
@@ -29,7 +29,7 @@ def count_live(clicks: DataFrame, key: str, watermark_minutes: int) -> DataFrame
     A minute's window stays open as long as its hour's: until the watermark, ``watermark_minutes`` behind the latest
     click seen, has passed the hour's end. Clicks that come later are left out. A null key is a key of its own.
 
-    ``clicks`` are ``deal_live``'s: each instance counts what it was sent of a micro-batch, and the state, which Spark
+    ``clicks`` are ``repartition_live``'s. An instance counts its part of a micro-batch, and the state, which Spark
     keeps by a hash of window and key, adds these parts to the counts so far. So any grouping gives the same counts.
     """
     hour, minute = F.date_trunc("hour", "clicked_at"), F.date_trunc("minute", "clicked_at")
@@ -58,7 +58,7 @@ def count_live(clicks: DataFrame, key: str, watermark_minutes: int) -> DataFrame
 
 
 def load_of_batch(grouping: Grouping) -> Sequence[Column]:
-    """What to observe of ``deal_live``'s clicks: ``per_hour``, ``per_instance`` and ``instances``.
+    """What to observe of ``repartition_live``'s clicks: ``per_hour``, ``per_instance`` and ``instances``.
 
     The first two are JSON, arrays of ``x``, an hour since 1970 or an instance from 0, and ``y``, clicks of it; an ``x``
     may be there more than once. The third is how many instances the grouping has at least: 0 for FIFO, whose are those

@@ -17,7 +17,7 @@ _PARTITIONERS = {
 
 
 @dataclass(frozen=True)
-class Dealing:
+class Partitioning:
     """How an exchange partitions rows, keys with Spark's expression ids; ``origin`` is why, in Spark's words."""
 
     partitioner: str
@@ -26,7 +26,7 @@ class Dealing:
     origin: str
 
     @classmethod
-    def of(cls, exchange: Operator) -> Dealing:
+    def of(cls, exchange: Operator) -> Partitioning:
         """As the exchange's arguments say: ``hashpartitioning(url#1, 4), REPARTITION_BY_NUM, [plan_id=7]``."""
         how, *rest = [*exchange.detail_list("Arguments"), ""]
         name, _, inside = how.removesuffix(")").partition("(")

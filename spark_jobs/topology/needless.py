@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator
 
 from include.tables import TABLES, Table
-from spark_jobs.topology.exchanges import Dealing
+from spark_jobs.topology.exchanges import Partitioning
 from spark_jobs.topology.plan import Operator, without_ids
 from spark_jobs.topology.plan_words import JOIN, names_of, source_of
 
 #: Through these rows stay with the task that they were sent to.
-_KEEPS_DEALING = re.compile(r"(Filter|Project|Sort|Generate|Window|WindowGroupLimit|Expand|\w*Aggregate)$")
+_KEEPS_PARTITIONING = re.compile(r"(Filter|Project|Sort|Generate|Window|WindowGroupLimit|Expand|\w*Aggregate)$")
 #: These change neither the rows' task nor their keys.
 _STRAIGHT = re.compile(r"(Filter|Project|Sort)$")
 
@@ -20,16 +20,16 @@ def needless_shuffles(plan: Operator, named: Callable[[str], str]) -> Iterator[s
     """A sentence for each shuffle that need not be."""
     for operator in plan.walk():
         if operator.name == "Exchange" and operator.children:
-            yield from _dealt_twice(operator)
+            yield from _partitioned_twice(operator)
         if JOIN.match(operator.name):
             yield from _already_co_partitioned(operator, named)
 
 
-def _dealt_twice(exchange: Operator) -> Iterator[str]:
-    how, source = Dealing.of(exchange), _dealt_by(exchange.children[0])
+def _partitioned_twice(exchange: Operator) -> Iterator[str]:
+    how, source = Partitioning.of(exchange), _partitioned_by(exchange.children[0])
     if source is None or how.partitioner != "hash":
         return
-    before = Dealing.of(source)
+    before = Partitioning.of(source)
     keys, keys_before = set(how.keys), set(before.keys)
     these, those = names_of(how.keys), names_of(before.keys)
     same_count = how.count == before.count or how.origin != "REPARTITION_BY_NUM"
@@ -40,14 +40,14 @@ def _dealt_twice(exchange: Operator) -> Iterator[str]:
         )
 
 
-def _dealt_by(operator: Operator) -> Operator | None:
+def _partitioned_by(operator: Operator) -> Operator | None:
     """The exchange that sent this operator's rows to their tasks, if nothing in between lost that."""
     while True:
         if operator.name == "Exchange":
             return operator
         is_wrapper = operator.name.endswith("QueryStage") or operator.name in ("InputAdapter", "ColumnarToRow")
         is_read = operator.name == "AQEShuffleRead" and operator.details.get("Arguments", "coalesced") == "coalesced"
-        if not (is_wrapper or is_read or _KEEPS_DEALING.match(operator.name)) or len(operator.children) != 1:
+        if not (is_wrapper or is_read or _KEEPS_PARTITIONING.match(operator.name)) or len(operator.children) != 1:
             return None
         operator = operator.children[0]
 
@@ -58,7 +58,7 @@ def _already_co_partitioned(join: Operator, named: Callable[[str], str]) -> Iter
         return
     sides = []
     for child, keys in zip(join.children, ("Left keys", "Right keys"), strict=True):
-        exchange = _dealt_by(child)
+        exchange = _partitioned_by(child)
         table = _stored_table(exchange.children[0], named) if exchange else None
         sides.append((table, [without_ids(key) for key in join.detail_list(keys)]))
     (left, left_keys), (right, right_keys) = sides

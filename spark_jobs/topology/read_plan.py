@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from spark_jobs.topology.exchanges import Dealing, crossed, read_as
+from spark_jobs.topology.exchanges import Partitioning, crossed, read_as
 from spark_jobs.topology.model import BROADCAST, SHUFFLE, Cut, QueryTopology, SubTopology
 from spark_jobs.topology.needless import needless_shuffles
 from spark_jobs.topology.plan import Operator
@@ -75,7 +75,7 @@ def read_query(
 
 def _shuffles(plan: Operator) -> Counter[str]:
     """The shuffles of a plan in words, with how often each is there."""
-    exchanges = [Dealing.of(operator) for operator in plan.walk() if operator.name == "Exchange"]
+    exchanges = [Partitioning.of(operator) for operator in plan.walk() if operator.name == "Exchange"]
     return Counter(f"{how.partitioner} of {names_of(how.keys)}" if how.keys else how.partitioner for how in exchanges)
 
 
@@ -153,7 +153,7 @@ class _Reader:
         if exchange.name == "BroadcastExchange":
             cut = Cut(number, BROADCAST, cause_of(reader), BROADCAST, (), None, False, writer, ())
         else:
-            how = Dealing.of(exchange)
+            how = Partitioning.of(exchange)
             cause = "repartition asked for" if how.is_asked_for else cause_of(reader)
             keys = tuple(name_of(key, self.aliases) for key in how.keys)
             # With a number of partitions of its own: repartition(4, key). Without one it is Spark's default.
@@ -208,7 +208,7 @@ def _planned(part: SubTopology, cuts: Sequence[Cut]) -> int:
 
 def _is_beside(operator: Operator, exchange: Operator) -> bool:
     """Whether an operator above an exchange is not what the exchange is for."""
-    is_local_sort = operator.name == "Sort" and Dealing.of(exchange).partitioner != "range"
+    is_local_sort = operator.name == "Sort" and Partitioning.of(exchange).partitioner != "range"
     return bool(SILENT.match(operator.name)) or is_local_sort
 
 

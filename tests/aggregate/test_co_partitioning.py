@@ -148,7 +148,7 @@ def test_stopped_between_the_tables_jobs_refuse_and_running_it_again_finishes(
 
     assert _differences(lake) == [(CLICKS_BY_COUNTRY_HOURLY.name, "number of buckets", "4")]
     command = "python -m spark_jobs.repartition_tables --buckets 6"
-    refused = f"{CLICKS_BY_COUNTRY_HOURLY.name}: number of buckets: found 4; expected 6; to mend it: {command}$"
+    refused = f"{CLICKS_BY_COUNTRY_HOURLY.name}: number of buckets: found 4; expected 6; to fix it: {command}$"
     with pytest.raises(QualityError, match=refused):
         lake.run("aggregate", START, END)
     with pytest.raises(QualityError, match=refused):
@@ -190,7 +190,7 @@ def test_what_differs_in_properties_and_rows_is_found(lake: TemporaryLake) -> No
         lake.run("aggregate", START, END)
     with pytest.raises(QualityError, match="expected the buckets per country are of partitioner"):
         lake.run("validate", START, END)
-    # As many buckets as before: what is wrong is mended all the same, but for the second row.
+    # As many buckets as before: what is wrong is fixed all the same, but for the second row.
     _repartition(lake, 4)
     lake.run("aggregate", START, END)
     assert _differences(lake) == []

@@ -154,10 +154,10 @@ def test_bucket_is_the_partition_that_repartition_chooses(spark: SparkSession, b
 
     keys = [(None,), ("",), *((f"http://shop.test/{n}",) for n in range(500))]
     grouping = FieldsGrouping(buckets, ("url",))
-    dealt = grouping.deal(spark.createDataFrame(keys, "url STRING")).select(
+    partitioned = grouping.repartition(spark.createDataFrame(keys, "url STRING")).select(
         grouping.bucket().alias("bucket"), F.spark_partition_id().alias("partition")
     )
-    rows = dealt.collect()
+    rows = partitioned.collect()
     assert len(rows) == len(keys)
     assert [(row["bucket"], row["partition"]) for row in rows if row["bucket"] != row["partition"]] == []
     assert {row["bucket"] for row in rows} == set(range(buckets))

@@ -1,4 +1,4 @@
-"""Each grouping deals every row once, to the instances that its name says; counts come out the same under all."""
+"""Each grouping sends every row once, to the instances that its name says; counts come out the same under all."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ def _groupings() -> dict[str, Grouping]:
 NAMES = ["combine", "fifo", "shuffle", "fields", "range", "custom", "salted_fields", "global"]
 
 
-def _dealt(clicks: DataFrame, grouping: Grouping) -> list[Any]:
+def _partitioned(clicks: DataFrame, grouping: Grouping) -> list[Any]:
     """Rows with their instance and their place in it."""
     from pyspark.sql import functions as F
 
     from spark_jobs.aggregate.groupings import with_instance
 
-    rows = with_instance(grouping.deal(clicks)).withColumn("place", F.monotonically_increasing_id())
+    rows = with_instance(grouping.repartition(clicks)).withColumn("place", F.monotonically_increasing_id())
     return sorted(rows.collect(), key=lambda row: row["place"])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_row_is_dealt_once_to_an_instance_there_is(clicks: DataFrame, name: str) -> None:
-    rows = _dealt(clicks, _groupings()[name])
+def test_every_row_is_sent_once_to_an_instance_there_is(clicks: DataFrame, name: str) -> None:
+    rows = _partitioned(clicks, _groupings()[name])
     assert Counter(row["id"] for row in rows) == Counter(range(len(CLICKS)))
     instances = {"fifo": 5, "global": 1}.get(name, 4)
     assert {row["instance_id"] for row in rows} <= set(range(instances))
@@ -90,29 +90,29 @@ def test_every_row_is_dealt_once_to_an_instance_there_is(clicks: DataFrame, name
 )
 def test_rows_of_one_key_go_to_one_instance_null_too(clicks: DataFrame, name: str, key: Any) -> None:
     instances = defaultdict(set)
-    for row in _dealt(clicks, _groupings()[name]):
+    for row in _partitioned(clicks, _groupings()[name]):
         instances[key(row)].add(row["instance_id"])
     assert max(map(len, instances.values())) == 1
     assert len(set.union(*instances.values())) > 1
 
 
 def test_fifo_moves_nothing(clicks: DataFrame) -> None:
-    rows = _dealt(clicks, _groupings()["fifo"])
+    rows = _partitioned(clicks, _groupings()["fifo"])
     assert [row["id"] for row in rows] == list(range(len(CLICKS)))
     assert len({row["instance_id"] for row in rows}) == 5
 
 
 def test_shuffle_is_even_and_splits_keys(clicks: DataFrame) -> None:
-    rows = _dealt(clicks, _groupings()["shuffle"])
+    rows = _partitioned(clicks, _groupings()["shuffle"])
     load = Counter(row["instance_id"] for row in rows)
-    # Each of the five input partitions deals its rows in turn, so instances differ by a row for each at most.
+    # Each of the five input partitions sends its rows in turn, so instances differ by a row for each at most.
     assert max(load.values()) - min(load.values()) <= 5
     assert len({row["instance_id"] for row in rows if row["url"] == "http://hot/"}) == 4
 
 
 def test_salted_fields_split_hot_keys_only_over_as_many_instances_as_salts(clicks: DataFrame) -> None:
     instances = defaultdict(set)
-    for row in _dealt(clicks, _groupings()["salted_fields"]):
+    for row in _partitioned(clicks, _groupings()["salted_fields"]):
         instances[row["url"]].add(row["instance_id"])
     assert len(instances.pop("http://hot/")) == 3
     assert max(map(len, instances.values())) == 1
@@ -162,7 +162,7 @@ def test_whole_keys_are_counted_with_one_exchange_and_parts_with_three(clicks: D
     assert exchanges("fields") - own == 1
     # One to add up the counts of each task, one to the buckets.
     assert exchanges("combine") - own == 2
-    # One to deal the clicks, one to end the parts of each instance, one to merge them.
+    # One to partition the clicks, one to end the parts of each instance, one to merge them.
     assert exchanges("shuffle") - own == 3
 
 
@@ -173,7 +173,7 @@ def test_bad_parameters_are_one_clear_error(clicks: DataFrame) -> None:
         (lambda: g.ShuffleGrouping(0), "instances = 0; expected a whole number above 0"),
         (lambda: g.FieldsGrouping(-1, ("url",)), "instances = -1"),
         (lambda: g.FieldsGrouping(4, ()), "expected one column name or more"),
-        (lambda: g.FieldsGrouping(4, ("nowhere",)).deal(clicks), "no column 'nowhere'; expected one of id, url"),
+        (lambda: g.FieldsGrouping(4, ("nowhere",)).repartition(clicks), "no column 'nowhere'; expected one of id, url"),
         (lambda: g.CustomGrouping(4, "nowhere + 1").require_columns(clicks), "nowhere"),
         (lambda: g.SaltedFieldsGrouping(2, ("url",), 3), "salts = 3; expected 1 to 2"),
         (lambda: g.SaltedFieldsGrouping(2, ("url", "id"), 2, ("a",)), "hot_keys need one key column"),

@@ -58,10 +58,12 @@ def test_movers_are_the_differences_of_both_days(spark: SparkSession) -> None:
     assert len(changed) < len(expected)
 
 
-def test_sides_dealt_alike_are_joined_where_they_are(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sides_partitioned_alike_are_joined_where_they_are(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [(f"u{n}", n) for n in range(20)]
     alike = _exchanges(_movers(spark, rows, rows, 4, 4), capsys)
-    # One for each side, by which it is dealt; none for the join.
+    # One for each side, by which it is partitioned; none for the join.
     assert [("REPARTITION_BY_NUM" in line, ", 4)" in line) for line in alike] == [(True, True)] * 2
     unlike = _exchanges(_movers(spark, rows, rows, 4, 8), capsys)
     assert len(unlike) == 3

@@ -1,4 +1,4 @@
-"""Take the picture of `make stream` anew, while it runs: `python -m tests.end_to_end.take_terminal_picture`."""
+"""Take the picture of `make stream` again, while it runs: `python -m tests.end_to_end.take_terminal_picture`."""
 
 from __future__ import annotations
 

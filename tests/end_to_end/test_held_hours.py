@@ -188,12 +188,12 @@ def test_a_person_publishes_it_anyway_and_is_on_record(
     assert str(BROKEN) not in api.open_questions()
 
 
-def test_mended_and_run_again_it_is_published_and_there_is_nothing_left_to_decide(
+def test_fixed_and_run_again_it_is_published_and_there_is_nothing_left_to_decide(
     api: AirflowApi, services: Services, held: Outcome, told: list[Any]
 ) -> None:
-    mended = make_sample(replace(SPEC, broken={}), services.home / "landing")
+    fixed = make_sample(replace(SPEC, broken={}), services.home / "landing")
     assert run(api, [BROKEN]).held == []
-    assert published(services) == true_counts(mended)
+    assert published(services) == true_counts(fixed)
     assert events(services)[3:] == [("published", None)]
     assert len(told) == 2
     # A question that is answered too late, or asked for no reason.
@@ -201,5 +201,5 @@ def test_mended_and_run_again_it_is_published_and_there_is_nothing_left_to_decid
     api.call("POST", f"/api/v2/dags/{HELD_HOURS}/dagRuns", conf)
     states = answer(api, question(api), "Drop", "too late")
     assert states == {"ask": "success", "decide_held": "skipped", "ask_again": "skipped"}
-    assert published(services) == true_counts(mended)
+    assert published(services) == true_counts(fixed)
     assert len(events(services)) == 4

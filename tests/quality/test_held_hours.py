@@ -74,7 +74,7 @@ def event_rows(lake: TemporaryLake, hour: str = HOUR) -> list[dict[str, Any]]:
 
 
 @pytest.mark.path
-def test_a_bad_log_hour_is_held_until_it_is_mended_and_the_others_go_on(lake: TemporaryLake) -> None:
+def test_a_bad_log_hour_is_held_until_it_is_fixed_and_the_others_go_on(lake: TemporaryLake) -> None:
     land(lake, HOUR, 4)
     lake.run_all(HOUR)
     assert published(lake) == {HOUR: 4}
@@ -136,7 +136,7 @@ def test_a_person_publishes_anyway_these_counts_and_no_others(lake: TemporaryLak
         decide(lake, "drop", by="Bob")
     assert events(lake) == ["held", "published_anyway"]
 
-    # A late click counts it again: judged anew, held anew.
+    # A late click counts it again: judged again, held again.
     land(lake, NEXT, 3, late=HOUR)
     count(lake, NEXT)
     with pytest.raises(ClickmillError, match="was counted again since it was validated"):
@@ -268,7 +268,7 @@ def test_clicks_that_nobody_has_judged_do_not_slip_through_a_run_beside(lake: Te
     lake.run("ingest", HOUR)
     for job in ("ingest", "aggregate", "validate"):
         lake.run(job, THIRD)
-    # Judged before, and ingested since: the later run judges it anew with its own.
+    # Judged before, and ingested since: the later run judges it again with its own.
     assert f"{HOUR} is held" in "\n".join(lake.run("publish", THIRD))
     assert published(lake) == {HOUR: 5, NEXT: 3, THIRD: 3}
     # The earlier run judges it bad as well, and has nothing new to say.

@@ -109,11 +109,11 @@ def test_a_decision_is_for_the_counts_that_there_were(decision: str, published: 
     emptied = state(*rows, checked(str(HOUR), 6), checked(LOG_HOUR, 6, "fail"), counted=None, **{LOG_HOUR: 5})
     assert emptied.is_newly_held
     # Mended, it needs no decision any more.
-    mended = state(*rows, checked(str(HOUR), 6), checked(LOG_HOUR, 6), counted=5)
-    assert mended.can_be_published
+    fixed = state(*rows, checked(str(HOUR), 6), checked(LOG_HOUR, 6), counted=5)
+    assert fixed.can_be_published
 
 
-def test_counts_have_another_name_whenever_they_are_made_again_or_a_log_hour_comes_anew() -> None:
+def test_counts_have_another_name_whenever_they_are_made_again_or_a_log_hour_comes_again() -> None:
     names = [
         state(*BAD).counts,
         state(*BAD, counted=5).counts,

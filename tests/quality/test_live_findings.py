@@ -32,10 +32,10 @@ def position(too_late: int = 0, state: str | None = None, source: str = "web") -
 
 
 def finding(
-    settled: int, still_open: int, live: int, *positions: dict[str, Any], more: tuple[dict[str, Any], ...] = ()
+    finalised: int, still_open: int, live: int, *positions: dict[str, Any], more: tuple[dict[str, Any], ...] = ()
 ) -> Finding | None:
     facts = {
-        "clicks": [clicks(settled), *more],
+        "clicks": [clicks(finalised), *more],
         "open_clicks": [clicks(still_open)],
         "live_by_url": [clicks(live)],
         "live_positions": positions,
@@ -44,7 +44,7 @@ def finding(
 
 
 @pytest.mark.parametrize(
-    ("settled", "still_open", "live", "too_late", "unexplained"),
+    ("finalised", "still_open", "live", "too_late", "unexplained"),
     [
         (10, 0, 10, 0, 0),
         (10, 2, 12, 0, 0),
@@ -56,12 +56,12 @@ def finding(
     ],
 )
 def test_live_has_no_click_too_many_and_lacks_those_too_late(
-    settled: int, still_open: int, live: int, too_late: int, unexplained: int
+    finalised: int, still_open: int, live: int, too_late: int, unexplained: int
 ) -> None:
-    found = finding(settled, still_open, live, position(too_late))
+    found = finding(finalised, still_open, live, position(too_late))
     assert found is not None
     assert (found.judged, found.value) == (unexplained, unexplained)
-    assert found.observed == f"web: {settled + still_open} clicks, {live} live, {too_late} too late for live"
+    assert found.observed == f"web: {finalised + still_open} clicks, {live} live, {too_late} too late for live"
 
 
 def test_what_is_not_final_is_not_judged_but_said() -> None:
@@ -144,7 +144,7 @@ def test_too_late_are_those_of_the_hour_or_all_where_a_batch_does_not_tell(tmp_p
     assert positions(tmp_path / "b", progress(0, 0, None), of_earlier_version) == [(None, 7)]
 
 
-def test_a_checkpoint_that_was_begun_anew_has_counted_all_once_more(tmp_path: Path) -> None:
+def test_a_checkpoint_that_was_begun_again_has_counted_all_once_more(tmp_path: Path) -> None:
     former = progress(40, 10, 5, 3, too_late_by_hour=[(str(HOUR), 3)])
     begun = (progress(0, 0, None), former, progress(0, 20, None))
     assert positions(tmp_path / "a", *begun) == [("the watermark has not passed the hour", 0)]

@@ -50,7 +50,7 @@ def _published(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
     return {table.name: lake.rows(table) for table in PUBLISHED}
 
 
-def test_nothing_is_published_until_a_fault_is_mended(lake: TemporaryLake) -> None:
+def test_nothing_is_published_until_a_fault_is_fixed(lake: TemporaryLake) -> None:
     """What each fault is found by: tests/quality/test_planted_faults.py."""
     for hour in (HOUR, NEXT):
         _land(lake, hour)

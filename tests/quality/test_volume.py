@@ -115,7 +115,7 @@ def test_bounds_are_in_the_unit_of_what_was_found(judged: TemporaryLake) -> None
 
 
 def test_a_critical_bound_holds_what_is_far_off(judged: TemporaryLake) -> None:
-    """The same lake, judged anew with a bound that half the volume is beyond."""
+    """The same lake, judged again with a bound that half the volume is beyond."""
     file = judged.settings.pipeline_file
     file.write_text(file.read_text(encoding="utf-8") + "\n[volume]\ncritical_deviations = 6\n", encoding="utf-8")
     strict = TemporaryLake(judged.spark, replace(judged.settings))

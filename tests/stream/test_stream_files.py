@@ -18,7 +18,7 @@ from include.landing import hour_folder
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source, load_sources
-from include.streams.position import has_passed, is_settleable
+from include.streams.position import can_be_finalised, has_passed
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, STREAM_PROGRESS
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
@@ -90,7 +90,7 @@ def test_the_stream_of_files_gives_the_tables_that_the_batch_gives(tmp_path: Pat
             assert found[0] == found[1], table.name
 
 
-def test_files_are_read_as_they_appear_and_an_hour_is_settled_when_it_is_closed_and_read(landed: FilesLake) -> None:
+def test_files_are_read_as_they_appear_and_an_hour_is_finalised_when_it_is_closed_and_read(landed: FilesLake) -> None:
     from spark_jobs.stream import query as stream_query
 
     settings, source = landed.settings, landed.source
@@ -124,7 +124,7 @@ def test_files_are_read_as_they_appear_and_an_hour_is_settled_when_it_is_closed_
     assert has_passed(settings, source, HOUR, HOUR.end), "of an empty file there is nothing to read"
     (folder / "new.json").write_bytes(lines_of("d"))
     assert not has_passed(settings, source, HOUR, HOUR.end)
-    assert is_settleable(settings, source, HOUR, HOUR.end + timedelta(minutes=source.grace_minutes))
+    assert can_be_finalised(settings, source, HOUR, HOUR.end + timedelta(minutes=source.grace_minutes))
     rows = [row for row in landed.rows(STREAM_PROGRESS) if row["rows"]]
     assert all(row["lag"] is None and row["partition"] is None for row in rows)
 

@@ -85,29 +85,29 @@ def test_fields_grouping_keeps_a_keys_order_on_the_stream_and_shuffle_does_not(
 
     streamed.configure(max_rows_per_batch=1000)
     streamed.broker.produce(streamed.topic, records())
-    dealt = tmp_path / "dealt"
+    partitioned = tmp_path / "partitioned"
 
-    def deal(rows: DataFrame, batch_id: int) -> None:
+    def partition(rows: DataFrame, batch_id: int) -> None:
         from pyspark.sql import functions as F
 
         urls = rows.select(F.get_json_object(F.col("value").cast("string"), "$.url").alias("url"), "offset")
         for grouping in (FieldsGrouping(4, ("url",)), ShuffleGrouping(4)):
-            placed = with_instance(grouping.deal(urls)).withColumn("place", F.monotonically_increasing_id())
-            placed.write.parquet(str(dealt / grouping.name / str(batch_id)))
+            placed = with_instance(grouping.repartition(urls)).withColumn("place", F.monotonically_increasing_id())
+            placed.write.parquet(str(partitioned / grouping.name / str(batch_id)))
 
     topic_input = TopicInput(streamed.spark, streamed.settings, streamed.source)
     topic = topic_input.records(topic_of(streamed.source), "earliest")
     query = start_writer(
         streamed.spark,
         topic.writeStream,
-        deal,
-        StreamCheckpoint("dealt", tmp_path / "checkpoint", tmp_path / "lock"),
+        partition,
+        StreamCheckpoint("partitioned", tmp_path / "checkpoint", tmp_path / "lock"),
         state_partitions=2,
         trigger_seconds=None,
     )
     assert query.awaitTermination(240)
-    fields, shuffle = (_handled(dealt / name) for name in ("fields", "shuffle"))
-    assert len(list((dealt / "fields").iterdir())) >= 3, "several micro-batches"
+    fields, shuffle = (_handled(partitioned / name) for name in ("fields", "shuffle"))
+    assert len(list((partitioned / "fields").iterdir())) >= 3, "several micro-batches"
     assert _instances_of(fields, URLS[0]) == 1
     assert _instances_of(shuffle, URLS[0]) == INSTANCES
     print("out of order: fields", _out_of_order(fields), "shuffle", _out_of_order(shuffle))

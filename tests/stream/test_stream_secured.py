@@ -130,7 +130,7 @@ def secured(
 
 
 @pytest.mark.slow
-def test_a_secured_topic_is_streamed_and_settled_and_its_password_is_nowhere(
+def test_a_secured_topic_is_streamed_and_finalised_and_its_password_is_nowhere(
     secured: StreamedLake, capfd: pytest.CaptureFixture[str], used_spark: UsedSpark
 ) -> None:
     secured.read_all()

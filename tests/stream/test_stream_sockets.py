@@ -1,4 +1,4 @@
-"""From three ports to clicks: lines are received, landed, streamed and settled, all under the source's name."""
+"""From three ports to clicks: lines are received, landed, streamed and finalised, all under the source's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log hours of a streamed source: settled when they are over, then counted, checked and published as any."""
+"""The log hours of a streamed source: finalised when they are over, then counted, checked and published as any."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from include.log_hours import Hour
-from include.streams.position import has_passed, is_settleable
+from include.streams.position import can_be_finalised, has_passed
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
@@ -49,7 +49,7 @@ def test_streamed_hours_are_published_as_landed_ones_are(
     records = list(landed_records(batch.settings.landing, "web", list(SPEC.log_hours), partitions=3))
     streamed.configure(max_rows_per_batch=2000)
     end = SPEC.start.plus(SPEC.hours)
-    # All hours but the last are settled while that one is still read; what is open is not counted.
+    # All hours but the last are finalised while that one is still read; what is open is not counted.
     streamed.broker.produce(streamed.topic, records[: -len(records) // 8])
     streamed.read_all()
     for hour in list(SPEC.log_hours)[:-1]:
@@ -115,7 +115,7 @@ def test_an_hour_has_passed_when_every_partition_is_read_up_to_its_end(streamed:
     ]
     streamed.broker.produce(streamed.topic, lines)
     assert not has_passed(settings, source, HOUR, HOUR.end)
-    assert is_settleable(settings, source, HOUR, HOUR.end + timedelta(minutes=source.grace_minutes))
+    assert can_be_finalised(settings, source, HOUR, HOUR.end + timedelta(minutes=source.grace_minutes))
     assert has_passed(settings, source, HOUR.plus(-1), HOUR.end), "it has no records"
     streamed.read_all()
     assert has_passed(settings, source, HOUR, HOUR.end)
@@ -123,7 +123,7 @@ def test_an_hour_has_passed_when_every_partition_is_read_up_to_its_end(streamed:
     assert has_passed(settings, source, HOUR.plus(1), HOUR.plus(1).end), "what is unread is of a later hour"
 
 
-def test_what_comes_to_a_settled_hour_is_counted_by_the_next_run(streamed: StreamedLake) -> None:
+def test_what_comes_to_a_finalised_hour_is_counted_by_the_next_run(streamed: StreamedLake) -> None:
     streamed.broker.produce(streamed.topic, [Record(0, at(HOUR, 1), click("a", "2026-03-01T08:01:00Z"))])
     streamed.read_all()
     streamed.run_all(str(HOUR))
@@ -168,7 +168,7 @@ def clicks_at(hour: Hour, *ids: str, partition: int = 0) -> list[Record]:
     return [Record(partition, at(hour, 5), click(name, f"{hour}:05:00Z", f"http://shop.test/{name}")) for name in ids]
 
 
-def test_what_comes_weeks_late_to_a_settled_hour_is_counted_by_the_next_run(streamed: StreamedLake) -> None:
+def test_what_comes_weeks_late_to_a_finalised_hour_is_counted_by_the_next_run(streamed: StreamedLake) -> None:
     """Further back than any click hour is from a log hour; and the run is begun again after it was killed."""
     weeks_later = HOUR.plus(20 * 24)
     streamed.broker.produce(streamed.topic, clicks_at(HOUR, "a"))
@@ -186,10 +186,10 @@ def test_what_comes_weeks_late_to_a_settled_hour_is_counted_by_the_next_run(stre
     assert streamed.accounting()[str(weeks_later.plus(1))]["reopened_log_hours"] == []
 
 
-def test_hours_that_wait_long_to_be_settled_are_not_forgotten(
+def test_hours_that_wait_long_to_be_finalised_are_not_forgotten(
     streamed: StreamedLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their micro-batches are added up as soon as the first of them is settled."""
+    """Their micro-batches are added up as soon as the first of them is finalised."""
     from spark_jobs.ingest import stream_batches
 
     monkeypatch.setattr(stream_batches, "MOST_FILES", 0)

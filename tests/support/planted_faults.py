@@ -244,7 +244,7 @@ def set_property(table: Table, name: str, value: str | None) -> Callable[[Tempor
 
 
 def _retype(table: Table, column: str, kind: pa.DataType) -> Callable[[TemporaryLake, Hour], None]:
-    """Write the table anew, with a column of another type and this hour's rows alone."""
+    """Write the table again, with a column of another type and this hour's rows alone."""
 
     def plant(lake: TemporaryLake, hour: Hour) -> None:
         day, number = table.partitioned_by[-2:]

@@ -52,12 +52,12 @@ def test_figures_are_those_of_the_rows_and_needless_shuffles_are_named(lake: Tem
     status = SparkStatus.of(lake.spark)
     assert status is not None
     with step(lake.spark, "needless?"):
-        with step(lake.spark, "dealt twice"):
+        with step(lake.spark, "partitioned twice"):
             by_hour = urls.repartition(3, "url").groupBy("url", "click_hour").count()
             by_hour.repartition(3, "url", "click_hour").collect()
-        with step(lake.spark, "dealt once"):
-            dealt = urls.repartition(3, "url").groupBy("url").count().collect()
-        with step(lake.spark, "combined then dealt"):
+        with step(lake.spark, "partitioned once"):
+            partitioned = urls.repartition(3, "url").groupBy("url").count().collect()
+        with step(lake.spark, "combined then partitioned"):
             urls.groupBy("url", "click_hour").count().repartition(3, "url").collect()
         with step(lake.spark, "stored join"):
             urls.hint("merge").join(urls.selectExpr("url", "click_count AS before"), "url").collect()
@@ -65,16 +65,18 @@ def test_figures_are_those_of_the_rows_and_needless_shuffles_are_named(lake: Tem
             urls.repartition(3).groupBy().count().collect()
     found = {query.name: query for query in topologies_under("needless?", status, lake.settings)}
 
-    assert found["dealt once"].needless == ()
-    assert len(found["dealt once"].shuffles) == 1
+    assert found["partitioned once"].needless == ()
+    assert len(found["partitioned once"].shuffles) == 1
     assert (
-        _crossed(found["dealt once"]) == [sum(row["count"] for row in dealt)] == [len(lake.rows(CLICKS_BY_URL_HOURLY))]
+        _crossed(found["partitioned once"])
+        == [sum(row["count"] for row in partitioned)]
+        == [len(lake.rows(CLICKS_BY_URL_HOURLY))]
     )
-    assert [part.partitions for part in found["dealt once"].sub_topologies][1] == 3
-    assert [sentence.split(":")[0] for sentence in found["dealt twice"].needless] == [
+    assert [part.partitions for part in found["partitioned once"].sub_topologies][1] == 3
+    assert [sentence.split(":")[0] for sentence in found["partitioned twice"].needless] == [
         "the shuffle by url, click_hour is needless"
     ]
-    assert found["combined then dealt"].needless == (), "one shuffle would move all rows"
+    assert found["combined then partitioned"].needless == (), "one shuffle would move all rows"
     (sentence,) = found["stored join"].needless
     assert "stored co-partitioned on url" in sentence
     assert {cut.cause for cut in found["stored join"].shuffles} == {"join"}

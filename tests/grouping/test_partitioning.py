@@ -36,7 +36,7 @@ def clicks(spark: SparkSession) -> Any:
 def test_key_distribution_is_what_a_counter_says(clicks: Any) -> None:
     from pyspark.sql import functions as F
 
-    from spark_jobs.grouping.dealing import key_distribution
+    from spark_jobs.grouping.partitioning import key_distribution
 
     rows = clicks.select("url", F.hash("url").alias("url_hash")).collect()
     hashes = {row["url"]: row["url_hash"] for row in rows}
@@ -68,7 +68,7 @@ def test_loads_are_what_the_rows_say(clicks: Any) -> None:
         ShuffleGrouping,
         with_instance,
     )
-    from spark_jobs.grouping.dealing import loads
+    from spark_jobs.grouping.partitioning import loads
 
     groupings = [
         FifoGrouping(),
@@ -83,7 +83,7 @@ def test_loads_are_what_the_rows_say(clicks: Any) -> None:
     for row in loads(clicks, "url", groupings).collect():
         measured[row["grouping"]][row["instance_id"]] = (row["rows"], row["split_keys"], row["out_of_order"])
     for number, grouping in enumerate(groupings):
-        dealt = with_instance(grouping.deal(clicks)).select(
+        partitioned = with_instance(grouping.repartition(clicks)).select(
             "url",
             "instance_id",
             F.unix_micros("clicked_at").alias("time"),
@@ -93,7 +93,7 @@ def test_loads_are_what_the_rows_say(clicks: Any) -> None:
         late: Counter[int] = Counter()
         instances_of = defaultdict(set)
         latest: dict[tuple[int, str | None], int] = {}
-        for row in sorted(dealt.collect(), key=lambda row: row["position"]):
+        for row in sorted(partitioned.collect(), key=lambda row: row["position"]):
             instance, place = row["instance_id"], (row["instance_id"], row["url"])
             rows[instance] += 1
             instances_of[row["url"]].add(instance)

@@ -50,7 +50,7 @@ def loads(clicks: DataFrame, key: str, groupings: Sequence[Grouping]) -> DataFra
 
 
 def _load(clicks: DataFrame, key: str, grouping: Grouping, number: int) -> DataFrame:
-    dealt = with_instance(grouping.deal(_needed(clicks, key, grouping))).select(
+    partitioned = with_instance(grouping.repartition(_needed(clicks, key, grouping))).select(
         INSTANCE,
         # Rises in each partition: the order in which its instance handles the rows.
         F.monotonically_increasing_id().alias("position"),
@@ -62,7 +62,7 @@ def _load(clicks: DataFrame, key: str, grouping: Grouping, number: int) -> DataF
     by_instance = Window.partitionBy("key_hash", INSTANCE).orderBy("position")
     before = F.lag(INSTANCE).over(by_key)
     latest = F.max("clicked_at").over(by_instance.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    seen = dealt.select(
+    seen = partitioned.select(
         INSTANCE,
         (latest > F.col("clicked_at")).alias("is_late"),
         # The key's first row on its second instance: there is one for each key that has one.

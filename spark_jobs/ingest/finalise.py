@@ -1,4 +1,4 @@
-"""The accounting of a streamed source's log hours: settled, from its micro-batches' counts, once an hour is over.
+"""The accounting of a streamed source's log hours: finalised, from its micro-batches' counts, once an hour is over.
 
 Until then the hour is open: its clicks are in the lake, and are neither counted nor checked. So what a run counts is
 what it checks, though the stream goes on meanwhile.
@@ -27,8 +27,8 @@ from spark_jobs.lake.lake import Lake, log_hours_predicate
 _MOMENT = timedelta(minutes=15)
 
 
-def settle(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, HourAccount]:
-    """Account for these log hours of a streamed source, and again for settled ones in which records have come since.
+def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, HourAccount]:
+    """Account for these log hours of a streamed source, and again for finalised ones in which records have come since.
 
     The run of these hours is to count the clicks of the others too: ``reopened_log_hours`` names them. Hold the lake's
     lock.
@@ -37,28 +37,28 @@ def settle(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Hour
     batches = _batches(lake, source.name, [*hours, *again])
     known = _known(lake, source.name, [*hours, *again])
     accounts = {hour: _account(batches.get(hour, []), known.get(hour)) for hour in [*hours, *again]}
-    settled = {hour: account for hour, account in accounts.items() if account is not None}
-    of_run = [hour for hour in hours if hour in settled]
+    finalised = {hour: account for hour, account in accounts.items() if account is not None}
+    of_run = [hour for hour in hours if hour in finalised]
     if not of_run:
         return {}
-    settled[of_run[-1]].reopened_log_hours |= {str(hour) for hour in again}
+    finalised[of_run[-1]].reopened_log_hours |= {str(hour) for hour in again}
     now, position = datetime.now(UTC), position_of(lake.settings, source)
-    landed = {hour: _landed(position, hour, batches.get(hour, []), now) for hour in settled}
-    rows = [settled[hour].as_row(source.name, of_hour, now) for hour, of_hour in landed.items()]
-    lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source.name, settled))
+    landed = {hour: _landed(position, hour, batches.get(hour, []), now) for hour in finalised}
+    rows = [finalised[hour].as_row(source.name, of_hour, now) for hour, of_hour in landed.items()]
+    lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source.name, finalised))
     for table in (CLICKS, QUARANTINED_CLICKS):
-        lake.write_as_few_files(table, log_hours_predicate(source.name, settled))
+        lake.write_as_few_files(table, log_hours_predicate(source.name, finalised))
     write_as_few(lake, source.name, now)
-    return settled
+    return finalised
 
 
-def settled_clicks(lake: Lake, clicks: DataFrame) -> DataFrame:
+def final_clicks(lake: Lake, clicks: DataFrame) -> DataFrame:
     """These rows of ``clicks`` but for those of log hours of streamed sources that are open still."""
     return less_open(clicks, open_log_hours(lake))
 
 
 def open_log_hours(lake: Lake) -> dict[str, set[Hour]]:
-    """The log hours of each streamed source that are not settled."""
+    """The log hours of each streamed source that are not finalised."""
     streamed = [name for name, source in load_sources(lake.settings).items() if source.stream is not None]
     return {name: _streamed(lake, name).keys() - _accounted_at(lake, name).keys() for name in streamed}
 
@@ -85,7 +85,7 @@ def _accounted_at(lake: Lake, source: str) -> dict[Hour, datetime]:
 
 
 def _grown(lake: Lake, source: str) -> list[Hour]:
-    """The settled log hours in which something has come since, whatever their age."""
+    """The finalised log hours in which something has come since, whatever their age."""
     streamed, accounted_at = _streamed(lake, source), _accounted_at(lake, source)
     may_have_grown = [
         hour
@@ -93,12 +93,12 @@ def _grown(lake: Lake, source: str) -> list[Hour]:
         # A micro-batch is in the table a moment after the time that it says, an account as well.
         if streamed[hour]["written_at_max"] > accounted_at[hour] - _MOMENT
     ]
-    settled = _known(lake, source, may_have_grown)
+    finalised = _known(lake, source, may_have_grown)
     return sorted(
         hour
         for hour in may_have_grown
-        if streamed[hour]["written_at_max"] > settled[hour]["ingested_at"]
-        or streamed[hour]["lines_sum"] > settled[hour]["lines"]
+        if streamed[hour]["written_at_max"] > finalised[hour]["ingested_at"]
+        or streamed[hour]["lines_sum"] > finalised[hour]["lines"]
     )
 
 
@@ -144,7 +144,7 @@ def _landed(position: StreamPosition, hour: Hour, batches: Sequence[Mapping[str,
 
 
 def described(source: Source, accounts: Mapping[Hour, HourAccount]) -> str:
-    """What was settled, in a line."""
+    """What was finalised, in a line."""
     lines = sum(account.lines for account in accounts.values())
     accepted = sum(account.accepted for account in accounts.values())
-    return f"{source.name}, streamed: {len(accounts)} log hours settled, {lines:,} lines, {accepted:,} accepted"
+    return f"{source.name}, streamed: {len(accounts)} log hours finalised, {lines:,} lines, {accepted:,} accepted"
