@@ -20,6 +20,7 @@ from spark_jobs.backfill.compare import name_of_counts, staged_states
 from spark_jobs.backfill.comparison_page import write_comparison
 from spark_jobs.backfill.record import find_backfill, say, say_publishing
 from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.publish_days import publish_days
 from spark_jobs.publish.publish_hours import publish_hours
 from spark_jobs.publish.report import write_report
 from spark_jobs.publish.report_data import read_report_data
@@ -134,6 +135,7 @@ def _drop(lake: Lake, backfill: Backfill, decision: BackfillDecision) -> list[st
             states = staged_states(lake, backfill).values()
             changed = (state for state in states if state.changed_at > backfill.begun_at)
             dropped = drop_counts(lake, backfill, changed, by, because)
+            publish_days(lake, dropped)
     say(lake, backfill, DROPPED, actor=by, because=because)
     report = write_report(read_report_data(lake, lake.settings), lake.settings.reports)
     what = (
@@ -184,6 +186,7 @@ def swap(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState]) 
             say(lake, backfill, SWAPPING, tables=[table.name])
 
         publish_hours(lake, hours, say_swapped)
+    publish_days(lake, states)
     say(lake, backfill, SWAPPED)
     report = write_report(read_report_data(lake, lake.settings), lake.settings.reports)
     approved = next(one for one in reversed(backfill.decisions) if one.event == APPROVED)

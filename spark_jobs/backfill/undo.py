@@ -19,6 +19,7 @@ from spark_jobs.engine.steps import at_once
 from spark_jobs.ingest.touched_hours import log_hours_around
 from spark_jobs.lake.data_files import DataFile, TableVersion, may_have_click_hours
 from spark_jobs.lake.lake import Lake, click_hours_predicate, with_declared
+from spark_jobs.publish.publish_days import publish_days
 from spark_jobs.publish.publish_hours import replace_published
 from spark_jobs.publish.report import write_report
 from spark_jobs.publish.report_data import read_report_data
@@ -71,6 +72,7 @@ def undo(
         to_drop = (of for hour, of in states.items() if hour in others or not _is_counted_since(backfill, of))
         drop_counts(lake, backfill, to_drop, by.strip(), f"undone, {because.strip()}")
         at_once(lake.spark, *(partial(replace_published, lake, table, rows[table], hours) for table in rows))
+        publish_days(lake, hours)
         say(lake, backfill, UNDONE)
         report = write_report(read_report_data(lake, settings), settings.reports)
     return [

@@ -24,6 +24,7 @@ from include.tables import (
     QUALITY_RESULTS,
     Table,
 )
+from include.tables import PUBLISHED as PUBLISHED_DAYS
 from include.unpublished import unpublished_hours
 from spark_jobs import backfill_clicks, decide_held
 from spark_jobs.backfill.decide import BackfillDecision, ComparedAgainError, decide
@@ -91,6 +92,18 @@ def clicks(lake: TemporaryLake, table: Table = PUBLISHED_CLICKS_BY_URL_HOURLY) -
     for row in lake.rows(table):
         counts[Hour.of(row["click_date"], row["click_hour"]).number - DAY.number] += row["click_count"]
     return dict(sorted(counts.items()))
+
+
+def days_follow(lake: TemporaryLake) -> bool:
+    """Whether each published day has the clicks of its published hours, key by key."""
+    for hourly, daily in PUBLISHED_DAYS.items():
+        key = hourly.key[-1]
+        sums: Counter[tuple[Any, Any]] = Counter()
+        for row in lake.rows(hourly):
+            sums[row["click_date"], row[key]] += row["click_count"]
+        if sums != {(row["click_date"], row[key]): row["click_count"] for row in lake.rows(daily)}:
+            return False
+    return True
 
 
 def exported(lake: TemporaryLake) -> list[str]:
@@ -201,12 +214,14 @@ def test_staged_counts_reach_no_reader_until_a_person_approves_and_are_undone(la
     before = published(lake)
     assert "3 click hours published" in decision(lake, staged, "approve")[0]
     assert clicks(lake) == clicks(lake, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY) == {0: 4, 1: 7, 2: 6, 3: 4}
+    assert days_follow(lake)
     assert "published, as Ada had decided" in decision(lake, staged, "approve")[0]
     with pytest.raises(ClickmillError, match=r"is published by Ada: seen; there is nothing to decide"):
         decision(lake, staged, "drop")
 
     assert "3 click hours as they were published before" in undone(lake, staged)[0]
     assert published(lake) == before
+    assert days_follow(lake)
     # What was undone is not published again by whoever comes along, until it is counted again.
     lake.run("validate", hour(1), hour(4))
     lake.run("publish", hour(1), hour(4))
@@ -231,6 +246,7 @@ def test_dropped_what_was_published_stays_until_the_right_files_come(lake: Tempo
     decision(lake, staged, "drop")
     lake.run("publish", hour(1), hour(3))
     assert published(lake) == before
+    assert days_follow(lake)
     with pytest.raises(ClickmillError, match="has published nothing: there is nothing to undo"):
         undone(lake, staged)
     land(lake, 1, 2)
