@@ -27,11 +27,11 @@ from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param, TriggerRule, task
 
 from dags.tasks import backfill
 from dags.tasks.defaults import TASK_DEFAULTS
+from dags.tasks.trigger import ask_about_hours, trigger_each
 from include.settings import Settings
 from include.sources import load_sources
 
@@ -129,12 +129,7 @@ published before until you decide.
         params={backfill.WHY: Param("", type="string", title="Reason", description="Why; kept on record. Needed.")},
     )
     decide_backfill = PySparkOperator(task_id="decide_backfill", python_callable=decide, conn_id="spark_default")
-    ask_again = TriggerDagRunOperator.partial(
-        task_id="ask_again",
-        trigger_dag_id="backfill_clicks",
-        logical_date=None,
-        skip_when_already_exists=True,
-    ).expand_kwargs(decide_backfill.output)
+    ask_again = trigger_each("ask_again", "backfill_clicks", decide_backfill.output)
     find_held = PySparkOperator(
         task_id="find_held",
         python_callable=held,
@@ -142,13 +137,7 @@ published before until you decide.
         # Nobody is asked to approve one that is not staged.
         trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     )
-    ask_about_held = TriggerDagRunOperator.partial(
-        task_id="ask_about_held",
-        trigger_dag_id="held_hours",
-        logical_date=None,
-        skip_when_already_exists=True,
-        map_index_template="{{ task.conf['hour'] }}",
-    ).expand_kwargs(find_held.output)
+    ask_about_held = ask_about_hours("ask_about_held", find_held.output)
 
     plan_backfill >> chunks >> end_backfill
     plan_backfill >> end_backfill

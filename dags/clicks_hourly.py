@@ -27,12 +27,12 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, CronPartitionTimetable, Param, PokeReturnValue, TriggerRule, chain, task
 
 from dags.tasks import launch
 from dags.tasks.defaults import TASK_DEFAULTS
 from dags.tasks.log_hours import CHOOSING_TASK, chosen, landed
+from dags.tasks.trigger import ask_about_hours
 from include.settings import Settings
 from include.sources import load_sources
 
@@ -108,14 +108,7 @@ with DAG(
         # What validate_clicks found wrong is held; the rest is published all the same.
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
     )
-    ask_about_held = TriggerDagRunOperator.partial(
-        task_id="ask_about_held",
-        trigger_dag_id="held_hours",
-        logical_date=None,
-        # A later run that touches the hour finds it held still, and has nothing new to ask.
-        skip_when_already_exists=True,
-        map_index_template="{{ task.conf['hour'] }}",
-    ).expand_kwargs(publish_clicks.output)
+    ask_about_held = ask_about_hours("ask_about_held", publish_clicks.output)
 
     chain(
         wait_for_landing(),  # type: ignore[call-arg]

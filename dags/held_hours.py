@@ -26,12 +26,12 @@ from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param
 
 from dags.tasks import launch
 from dags.tasks.defaults import TASK_DEFAULTS
 from dags.tasks.notifications import held_notifiers
+from dags.tasks.trigger import ask_about_hours
 
 #: More questions at once would be more than a person answers, and the scheduler looks at each every time.
 MOST_OPEN_QUESTIONS = 128
@@ -90,11 +90,5 @@ No counts were given: once you have answered, you are asked about the newest.
         notifiers=held_notifiers(),
     )
     decide_held = PySparkOperator(task_id="decide_held", python_callable=decide, conn_id="spark_default")
-    ask_again = TriggerDagRunOperator.partial(
-        task_id="ask_again",
-        trigger_dag_id="held_hours",
-        logical_date=None,
-        skip_when_already_exists=True,
-        map_index_template="{{ task.conf['hour'] }}",
-    ).expand_kwargs(decide_held.output)
+    ask_again = ask_about_hours("ask_again", decide_held.output)
     ask >> decide_held >> ask_again

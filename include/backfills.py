@@ -124,7 +124,7 @@ class Backfill:
 
     def chunks(self) -> list[HourRange]:
         """The log hours in chunks of ``chunk_hours``, the last one perhaps shorter."""
-        return chunked(self.log_hours, self.chunk_hours)
+        return self.log_hours.chunks(self.chunk_hours)
 
     def has_log_hour(self, log_hour: str) -> bool:
         """Whether a log hour such as ``web 2026-03-01T05`` is one of its."""
@@ -135,15 +135,6 @@ class Backfill:
         """Whether it has log hours of this source in common with the range."""
         of = self.log_hours
         return source == self.source and of.start < log_hours.end and log_hours.start < of.end
-
-
-def chunked(log_hours: HourRange, chunk_hours: int) -> list[HourRange]:
-    """The range in pieces of so many hours, the last one perhaps shorter."""
-    starts = range(0, len(log_hours), chunk_hours)
-    return [
-        HourRange(log_hours.start.plus(start), min(log_hours.start.plus(start + chunk_hours), log_hours.end))
-        for start in starts
-    ]
 
 
 def backfills_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Backfill]:

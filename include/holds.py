@@ -77,6 +77,11 @@ class Failure:
         return f"{self.partition}: {self.check_id}"
 
 
+def described_failure(row: Mapping[str, Any]) -> str:
+    """What a row of ``quality_results`` says of a check that failed, for people."""
+    return f"{row['partition']}: expected {row['expectation']}; found {row['observed']}"
+
+
 def of_newest_runs(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of rows of ``quality_results``, those of the run that validated each suite's partition last; without events.
 
@@ -118,8 +123,8 @@ class Findings:
         failures: dict[str, list[Failure]] = {}
         for row in of_newest_runs(rows):
             if row["severity"] == "critical" and row["outcome"] == "fail":
-                said = f"{row['partition']}: expected {row['expectation']}; found {row['observed']}"
-                failures.setdefault(row["partition"], []).append(Failure(row["partition"], row["check_id"], said))
+                failure = Failure(row["partition"], row["check_id"], described_failure(row))
+                failures.setdefault(row["partition"], []).append(failure)
         by_reason = {
             partition: tuple(sorted(failed, key=lambda failure: failure.reason))
             for partition, failed in failures.items()

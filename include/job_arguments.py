@@ -59,6 +59,23 @@ def job_parser(module: str, description: str | None) -> OneLineParser:
     return parser
 
 
+def add_signature(parser: argparse.ArgumentParser) -> None:
+    """Add who decides, and why, as ``require_signed`` wants them."""
+    parser.add_argument("--by", required=True, metavar="NAME", help="who decides")
+    parser.add_argument("--because", required=True, metavar="TEXT", help="why")
+
+
+def require_signed(by: str, because: str) -> None:
+    """Whoever decides must be named, and a reason given.
+
+    Raises:
+        UsageError: if not.
+    """
+    for name, text in (("by", by), ("because", because)):
+        if not text.strip():
+            raise UsageError(f"no {name} given: expected who decides and why, as it is kept on record")
+
+
 def exit_with(main: Callable[[], None]) -> None:
     """Run a job's main; an error that a person can act on is one line, not a stack trace."""
     try:

@@ -13,6 +13,10 @@ ONE_HOUR = timedelta(hours=1)
 HOUR_FORMAT = "%Y-%m-%dT%H"
 #: Hours before and after them can be reckoned with, and written with four digits for the year.
 FIRST_YEAR, LAST_YEAR = 1970, 2999
+#: The most hours that one run is given unless a person asks for more: it is repeated as a whole when it fails.
+MOST_HOURS_A_RUN = 24 * 31
+#: So many hours without logs, at most, are run along with those around them, as hours without lines.
+MOST_HOURS_BETWEEN = 24
 
 
 @dataclass(frozen=True, order=True)
@@ -114,6 +118,11 @@ class HourRange:
 
     def __len__(self) -> int:
         return (self.end.start - self.start.start) // ONE_HOUR
+
+    def chunks(self, most: int) -> list[HourRange]:
+        """The range in pieces of so many hours, the last one perhaps shorter."""
+        starts = (self.start.plus(shift) for shift in range(0, len(self), most))
+        return [HourRange(start, min(start.plus(most), self.end)) for start in starts]
 
     def __contains__(self, hour: object) -> bool:
         return isinstance(hour, Hour) and self.start <= hour < self.end

@@ -11,7 +11,7 @@ from typing import Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from include.log_hours import Hour, HourRange, contiguous
+from include.log_hours import MOST_HOURS_A_RUN, MOST_HOURS_BETWEEN, Hour, HourRange, contiguous
 from ops.airflow_api import AirflowApi, ApiError, HourRun, TaskTry, error_message, readable_log
 
 POLL_SECONDS = 0.5
@@ -20,10 +20,6 @@ LOG_LINES_SHOWN = 12
 VALIDATE = "validate_clicks"
 # The task that asks a person about what is held.
 PUBLISH = "publish_clicks"
-# A run over more hours is repeated as a whole when it fails.
-MOST_HOURS_A_RUN = 24 * 31
-# So many hours without logs, at most, are run along with those around them, as hours without lines.
-MOST_HOURS_BETWEEN = 24
 
 
 @dataclass(frozen=True)
@@ -248,11 +244,8 @@ def run_ranges(
 
 def in_ranges(hours: Iterable[Hour]) -> list[HourRange]:
     """The hours as ranges of at most a month, in order, small gaps between them included."""
-    return [
-        HourRange(start, min(start.plus(MOST_HOURS_A_RUN), whole.end))
-        for whole in contiguous(hours, MOST_HOURS_BETWEEN)
-        for start in (whole.start.plus(shift) for shift in range(0, len(whole), MOST_HOURS_A_RUN))
-    ]
+    wholes = contiguous(hours, MOST_HOURS_BETWEEN)
+    return [chunk for whole in wholes for chunk in whole.chunks(MOST_HOURS_A_RUN)]
 
 
 def _run(

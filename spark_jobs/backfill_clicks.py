@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from include.backfills import Backfill
+from include.backfills import Backfill, read_backfills
 from include.errors import ClickmillError, QualityError
 from include.holds import ClickHourState
 from include.job_arguments import LOG_HOURS_EPILOG, JobArguments, OneLineParser, exit_with
@@ -27,7 +27,7 @@ from spark_jobs.backfill.chunks import end_chunks, require_done, run_chunk
 from spark_jobs.backfill.compare import staged_states
 from spark_jobs.backfill.comparison_page import as_lines, write_comparison
 from spark_jobs.backfill.decide import swap
-from spark_jobs.backfill.plan import Plan, Request, make_plan
+from spark_jobs.backfill.plan import Plan, Request, expected_seconds, make_plan
 from spark_jobs.backfill.record import begin, find_backfill
 from spark_jobs.backfill.shown_plan import as_duration, print_plan
 from spark_jobs.engine.session import spark_session
@@ -60,10 +60,7 @@ def start(spark: SparkSession, settings: Settings, plan: Plan, *, because: str, 
         raise ClickmillError("; ".join(plan.blocks))
     of = plan.request
     lake = Lake(spark, settings)
-    backfill, _ = begin(
-        lake, of.source, of.log_hours, of.chunk_hours, is_staged=of.is_staged, actor=actor, because=because
-    )
-    return backfill
+    return begin(lake, of.source, of.log_hours, of.chunk_hours, is_staged=of.is_staged, actor=actor, because=because)
 
 
 def end(spark: SparkSession, settings: Settings, backfill_id: str) -> Ended:
@@ -113,8 +110,8 @@ def run(spark: SparkSession, settings: Settings, request: Request, because: str,
     for number, chunk in enumerate(planned.chunks, 1):
         done = run_chunk(spark, settings, backfill.id, chunk.log_hours)
         failures += done.failures
-        left = make_plan(Lake(spark, settings), settings, request)
-        rest = f"; about {as_duration(left.seconds)} left" if left.seconds else ""
+        left = expected_seconds(read_backfills(settings.lake), planned.chunks[number:])
+        rest = f"; about {as_duration(left)} left" if left else ""
         print_line(console, f"chunk {number} of {len(planned.chunks)}: {done.lines[0]}{rest}")
         for failure in done.failures:
             print_line(console, f"  {failure}", style="red")

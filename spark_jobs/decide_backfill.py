@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from include.job_arguments import OneLineParser, exit_with
+from include.job_arguments import OneLineParser, add_signature, exit_with
 from include.settings import Settings
 from spark_jobs.backfill.decide import APPROVE, DROP, BackfillDecision, decide
 from spark_jobs.engine.session import spark_session
@@ -25,8 +25,7 @@ def _parse(argv: Sequence[str] | None = None) -> BackfillDecision:
     )
     parser.add_argument("id", help="the backfill, as backfill_clicks prints it")
     parser.add_argument("--decision", required=True, choices=[APPROVE, DROP], help="publish what it staged, or not")
-    parser.add_argument("--by", required=True, metavar="NAME", help="who decides")
-    parser.add_argument("--because", required=True, metavar="TEXT", help="why")
+    add_signature(parser)
     given = parser.parse_args(argv)
     return BackfillDecision(given.id, given.decision, given.by, given.because)
 

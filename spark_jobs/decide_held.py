@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from include.errors import ClickmillError, NotHeldError, UsageError
 from include.holds import DECISIONS, HELD, ClickHourState, OtherCountsError, event_row
-from include.job_arguments import OneLineParser, exit_with
+from include.job_arguments import OneLineParser, add_signature, exit_with, require_signed
 from include.log_hours import Hour
 from include.settings import Settings
 from spark_jobs.engine.session import spark_session
@@ -49,9 +49,7 @@ class Decision:
     def __post_init__(self) -> None:
         if self.decision not in DECISIONS:
             raise UsageError(f"decision {self.decision!r}: expected {' or '.join(DECISIONS)}")
-        for name, text in (("by", self.by), ("because", self.because)):
-            if not text.strip():
-                raise UsageError(f"no {name} given: expected who decides and why, as it is kept on record")
+        require_signed(self.by, self.because)
 
     @property
     def outcome(self) -> str:
@@ -137,8 +135,7 @@ def _parse(argv: list[str] | None = None) -> Decision:
     parser.add_argument(
         "--decision", required=True, choices=DECISIONS, help="publish it anyway, or drop the new counts"
     )
-    parser.add_argument("--by", required=True, metavar="NAME", help="who decides")
-    parser.add_argument("--because", required=True, metavar="TEXT", help="why")
+    add_signature(parser)
     given = parser.parse_args(argv)
     return Decision(Hour.parse(given.hour), given.decision, given.by, given.because)
 

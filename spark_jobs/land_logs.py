@@ -19,7 +19,7 @@ from typing import IO, cast
 
 from include.errors import ClickmillError, UsageError
 from include.job_arguments import OneLineParser, exit_with
-from include.log_hours import Hour, contiguous
+from include.log_hours import MOST_HOURS_BETWEEN, Hour, contiguous
 from include.settings import Settings
 from include.sources import Source, load_sources
 from spark_jobs.ingest.click_time import FIRST_HOUR, HourOfLine, hour_reader
@@ -29,8 +29,6 @@ from spark_jobs.ingest.landed_logs import DIGESTS, Landed, landed_logs
 from spark_jobs.ingest.log_digests import DigestWriter
 
 _OPEN_FILES = 64
-#: Hours without lines, at most, over which one ingest is said to go.
-_HOURS_BETWEEN = 24
 
 
 def land(source: Source, logs: Path, landing: Path, now: datetime) -> Landed | None:
@@ -163,7 +161,7 @@ def main() -> None:
         landed = land(sources[given.source], logs, settings.landing, datetime.now(UTC))
         hours.update(landed.lines if landed else ())
         print(*_summary(given.source, logs, landed), sep="\n")
-    for log_hours in contiguous(hours, _HOURS_BETWEEN):
+    for log_hours in contiguous(hours, MOST_HOURS_BETWEEN):
         print(
             f"next: python -m spark_jobs.ingest_clicks --source {given.source} --from {log_hours.start} "
             f"--to {log_hours.end} --allow-missing"

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import argparse
 
-from include.job_arguments import OneLineParser, exit_with
+from include.job_arguments import OneLineParser, add_signature, exit_with, require_signed
 from include.settings import Settings
-from spark_jobs.backfill.decide import require_signed
 from spark_jobs.backfill.undo import undo
 from spark_jobs.engine.session import spark_session
 
@@ -26,8 +25,7 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("id", help="the backfill, as backfill_clicks prints it")
-    parser.add_argument("--by", required=True, metavar="NAME", help="who decides")
-    parser.add_argument("--because", required=True, metavar="TEXT", help="why")
+    add_signature(parser)
     parser.add_argument("--force", action="store_true", help="also of hours that others have published since")
     given = parser.parse_args()
     require_signed(given.by, given.because)

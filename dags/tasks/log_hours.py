@@ -14,7 +14,7 @@ from typing import Any
 from dags.tasks.launch import final_errors
 from include.job_arguments import JobArguments, arguments_of_run
 from include.landing import is_ready
-from include.log_hours import Hour, HourRange, contiguous
+from include.log_hours import MOST_HOURS_A_RUN, MOST_HOURS_BETWEEN, Hour, HourRange, contiguous
 from include.settings import Settings
 from include.sources import Source, choose_sources
 
@@ -24,9 +24,6 @@ CHOOSING_TASK = "wait_for_landing"
 #: Airflow's variable with the first hour that each of the last scheduled runs works on, by the run's partition.
 FIRST_HOURS = "clickmill_first_hours"
 _REMEMBERED = 48
-#: The most hours of a run that nobody asked for, and the most without logs among them.
-MOST_HOURS = 24 * 31
-MOST_HOURS_BETWEEN = 24
 
 
 def landed(params: Mapping[str, Any], dag_run: Any) -> dict[str, str] | None:
@@ -93,7 +90,7 @@ def since_the_last_run(hour: Hour, known: Mapping[str, str]) -> HourRange:
     if str(hour) in known:
         first = Hour.parse(known[str(hour)])
     elif before and max(before) < hour:
-        first = max(max(before).plus(1), hour.plus(1 - MOST_HOURS))
+        first = max(max(before).plus(1), hour.plus(1 - MOST_HOURS_A_RUN))
     else:
         first = hour
     return HourRange(first, hour.plus(1))
@@ -104,7 +101,7 @@ def _newest_unpublished(settings: Settings, source_name: str, now: datetime) -> 
 
     # It imports more than a landing zone needs.
     unpublished_hours = import_module("include.unpublished").unpublished_hours
-    within = timedelta(hours=MOST_HOURS)
+    within = timedelta(hours=MOST_HOURS_A_RUN)
     hours = {
         hour
         for source in choose_sources(settings, source_name)
@@ -117,7 +114,7 @@ def _newest_unpublished(settings: Settings, source_name: str, now: datetime) -> 
         )
     newest = contiguous(hours, MOST_HOURS_BETWEEN)[-1]
     log.info("no hours were asked for: the newest of %d that are not published", len(hours))
-    return HourRange(max(newest.start, newest.end.plus(-MOST_HOURS)), newest.end)
+    return HourRange(max(newest.start, newest.end.plus(-MOST_HOURS_A_RUN)), newest.end)
 
 
 def _is_ready(settings: Settings, source: Source, hour: Hour, now: datetime) -> bool:

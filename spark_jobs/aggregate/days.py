@@ -43,7 +43,7 @@ def in_parts(lake: Lake, hourly: Iterable[Table], days: Sequence[Day]) -> Iterat
     sizes: Counter[Hour] = Counter()
     for table in hourly:
         for file in lake.data_files(table, may_have_click_hours(table, hours_of(days))):
-            sizes[Hour.of(file.partition["click_date"], file.partition["click_hour"])] += file.size
+            sizes[file.click_hour] += file.size
     part: list[Day] = []
     size = 0
     for day in days:

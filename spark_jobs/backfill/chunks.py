@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
 
 from pyspark.sql import SparkSession
@@ -83,13 +82,10 @@ def _run_range(
         failures.append(str(error))
     if backfill.is_staged:
         return ChunkRun(lines, failures, [])
-    before = partial(_say_publishing, backfill=backfill)
-    published = publish_clicks.publish(spark, settings, arguments, before)
+    published = publish_clicks.publish(
+        spark, settings, arguments, lambda lake, hours: say_publishing(lake, backfill, hours)
+    )
     return ChunkRun([*lines, *published.lines], failures, published.held)
-
-
-def _say_publishing(lake: Lake, hours: list[Hour], backfill: Backfill) -> None:
-    say_publishing(lake, backfill, hours)
 
 
 def _lines_of(lake: Lake, backfill: Backfill, chunk: Chunk) -> int:

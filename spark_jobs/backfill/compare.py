@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.backfills import COMPARED, Backfill
-from include.holds import ClickHourState, of_newest_runs
+from include.holds import ClickHourState, described_failure, of_newest_runs
 from include.log_hours import Hour
 from include.sources import choose_sources
 from include.tables import AGGREGATES, Table
@@ -135,12 +134,10 @@ def compare(lake: Lake, backfill: Backfill) -> tuple[Backfill, Comparison]:
         checks=len(newest),
         critical=len(critical),
         warnings=len(warnings),
-        failed=tuple(_said(row) for row in [*critical, *warnings][:MOST_FAILED_CHECKS]),
+        failed=tuple(
+            f"{row['severity']}: {described_failure(row)}" for row in [*critical, *warnings][:MOST_FAILED_CHECKS]
+        ),
     )
-
-
-def _said(row: Mapping[str, Any]) -> str:
-    return f"{row['severity']}: {row['partition']}: expected {row['expectation']}; found {row['observed']}"
 
 
 def _changes(

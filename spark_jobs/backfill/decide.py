@@ -13,6 +13,7 @@ from include.backfills import APPROVED, DROPPED, SWAPPED, SWAPPING, Backfill
 from include.errors import ClickmillError, DecidedAlreadyError, UsageError
 from include.holds import DROPPED as DROPPED_HOUR
 from include.holds import PUBLISHED, ClickHourState, event_row
+from include.job_arguments import require_signed
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import Table
@@ -63,17 +64,6 @@ class ComparedAgainError(ClickmillError):
             f"since; look at the new comparison, reports/backfills/{backfill.id}.html, and decide again"
         )
         self.backfill = backfill
-
-
-def require_signed(by: str, because: str) -> None:
-    """Whoever decides must be named, and a reason given.
-
-    Raises:
-        UsageError: if not.
-    """
-    for name, text in (("by", by), ("because", because)):
-        if not text.strip():
-            raise UsageError(f"no {name} given: expected who decides and why, as it is kept on record")
 
 
 def decide(spark: SparkSession, settings: Settings, decision: BackfillDecision) -> list[str]:

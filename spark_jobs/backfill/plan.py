@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from include.backfills import Backfill, chunked, history_kept, read_backfills
+from include.backfills import Backfill, history_kept, read_backfills
 from include.errors import UsageError
 from include.landing import LandedHour, look_at
 from include.log_hours import Hour, HourRange, contiguous
@@ -43,7 +43,7 @@ class Request:
 
     def chunks(self) -> list[HourRange]:
         """The log hours in pieces."""
-        return chunked(self.log_hours, self.chunk_hours)
+        return self.log_hours.chunks(self.chunk_hours)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,6 @@ def make_plan(lake: Lake, settings: Settings, request: Request) -> Plan:
     resumed = next((one for one in backfills.values() if one.is_open and _is_same(one, request)), None)
     pieces = [piece for piece in request.chunks() if not (resumed and piece.start in resumed.done)]
     chunks = [chunk for piece in pieces if (chunk := _chunk(piece, landed)).landed]
-    measured = [one for backfill in backfills.values() for one in backfill.done.values()]
     touched = {Hour.parse(hour) for row in accounts.values() for hour in row["click_hours"]}
     return Plan(
         request=request,
@@ -119,11 +118,17 @@ def make_plan(lake: Lake, settings: Settings, request: Request) -> Plan:
         held=tuple(hour for hour in held_hours(lake, request.log_hours.start) if hour in request.log_hours),
         outside=tuple(sorted(touched.difference(request.log_hours))),
         chunks=tuple(chunks),
-        measured_chunks=len(measured),
-        seconds=estimated_seconds(measured, [(len(chunk.landed), chunk.size_bytes) for chunk in chunks]),
+        measured_chunks=sum(len(backfill.done) for backfill in backfills.values()),
+        seconds=expected_seconds(backfills, chunks),
         blocks=tuple(_blocks(lake, source, request, accounts, landed, list(backfills.values()))),
         undo_days=history_kept(settings.lake).total_seconds() / 86_400,
     )
+
+
+def expected_seconds(backfills: Mapping[str, Backfill], chunks: Iterable[Chunk]) -> float | None:
+    """How long these chunks take, as far as those of the backfills tell; None if none has been done."""
+    measured = [one for backfill in backfills.values() for one in backfill.done.values()]
+    return estimated_seconds(measured, [(len(chunk.landed), chunk.size_bytes) for chunk in chunks])
 
 
 def chunk_of(lake: Lake, settings: Settings, source: str, log_hours: HourRange) -> Chunk:
@@ -175,7 +180,7 @@ def _is_new(landed: LandedHour, account: Mapping[str, Any], source: Source) -> b
 
 def _published(lake: Lake, hours: HourRange) -> tuple[Hour, ...]:
     files = lake.data_files(PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)
-    found = {Hour.of(file.partition["click_date"], file.partition["click_hour"]) for file in files}
+    found = {file.click_hour for file in files}
     return tuple(sorted(hour for hour in found if hour in hours))
 
 

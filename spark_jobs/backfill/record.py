@@ -37,8 +37,8 @@ def find_backfill(lake: Lake, backfill_id: str) -> Backfill:
 
 def begin(
     lake: Lake, source: str, log_hours: HourRange, chunk_hours: int, *, is_staged: bool, actor: str | None, because: str
-) -> tuple[Backfill, bool]:
-    """The open backfill of exactly these, or a new one; and whether it is new.
+) -> Backfill:
+    """The open backfill of exactly these, or a new one.
 
     Raises:
         ClickmillError: if another backfill is open over some of these hours.
@@ -50,7 +50,7 @@ def begin(
             of_known = (known.log_hours, known.chunk_hours, known.is_staged)
             if of_known != (log_hours, chunk_hours, is_staged) or known.state == "undoing":
                 raise ClickmillError(blocked_by(known))
-            return known, False
+            return known
         lake.compact(BACKFILLS, above_files=MOST_FILES)
         now = datetime.now(UTC)
         backfill_id = f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:4]}"
@@ -69,7 +69,7 @@ def begin(
                 "because": because.strip() or None,
             },
         )
-        return find_backfill(lake, backfill_id), True
+        return find_backfill(lake, backfill_id)
 
 
 def blocked_by(other: Backfill) -> str:

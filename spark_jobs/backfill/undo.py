@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from include.backfills import UNDOING, UNDONE, Backfill
 from include.errors import ClickmillError
 from include.holds import PUBLISHED, PUBLISHED_ANYWAY, SUITE, ClickHourState
+from include.job_arguments import require_signed
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import AGGREGATES, QUALITY_RESULTS, Table
-from spark_jobs.backfill.decide import drop_counts, require_signed
+from spark_jobs.backfill.decide import drop_counts
 from spark_jobs.backfill.record import find_backfill, say
 from spark_jobs.engine.steps import at_once
 from spark_jobs.ingest.touched_hours import log_hours_around

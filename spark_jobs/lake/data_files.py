@@ -38,6 +38,11 @@ class DataFile:
     written_at: datetime
 
     @property
+    def click_hour(self) -> Hour:
+        """The click hour of its rows, if the table is partitioned by it."""
+        return Hour.of(self.partition["click_date"], self.partition["click_hour"])
+
+    @property
     def is_whole(self) -> bool:
         """Whether the file is there, in the size that the log says."""
         try:

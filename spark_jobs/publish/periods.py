@@ -8,7 +8,7 @@ from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from include.days import Day, Grain, days_in, first_day, name_of
@@ -20,11 +20,11 @@ from include.tables import (
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
     PUBLISHED_CLICKS_BY_URL_DAILY,
     PUBLISHED_CLICKS_BY_URL_HOURLY,
-    Table,
 )
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.data_files import has_days, may_have_click_hours
 from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.busiest_keys import busiest_keys
 from spark_jobs.publish.report import KeyCount
 
 MOST_PERIODS = 31
@@ -113,14 +113,17 @@ def _days(lake: Lake, grain: Grain, time_zone: str) -> Periods:
             )
             for row in found
         ],
-        *(_busiest(lake.read_files(table, has_days(newest)), table) for table in (urls, countries)),
+        *(
+            busiest_keys(lake.read_files(table, has_days(newest)), table.key[-1], MOST_KEYS)
+            for table in (urls, countries)
+        ),
     )
 
 
 def _hours(lake: Lake, time_zone: str) -> Periods:
     countries, urls = PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
     files = lake.data_files(countries)
-    hours = sorted({Hour.of(file.partition["click_date"], file.partition["click_hour"]) for file in files})
+    hours = sorted({file.click_hour for file in files})
     shown = hours[-MOST_PERIODS:]
     rows = lake.read_files(countries, may_have_click_hours(countries, shown))
     with step(lake.spark, "read clicks by hour"):
@@ -143,7 +146,7 @@ def _hours(lake: Lake, time_zone: str) -> Periods:
             for row in found
         ],
         *(
-            _busiest(lake.read_files(table, may_have_click_hours(table, shown[-1:])), table)
+            busiest_keys(lake.read_files(table, may_have_click_hours(table, shown[-1:])), table.key[-1], MOST_KEYS)
             for table in (urls, countries)
         ),
     )
@@ -163,10 +166,3 @@ def _counts() -> Sequence[Column]:
 
 def _visitors() -> Column:
     return F.hll_sketch_estimate("visitor_sketch")
-
-
-def _busiest(rows: DataFrame, table: Table) -> list[KeyCount]:
-    key = table.key[-1]
-    busiest = rows.groupBy(key).agg(*_counts()).orderBy(F.desc("click_count"), key).limit(MOST_KEYS)
-    found = busiest.withColumn("visitors", _visitors()).collect()
-    return [KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitors"]) for row in found]

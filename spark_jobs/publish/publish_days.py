@@ -47,7 +47,7 @@ def presence_of(lake: Lake, days: Collection[Day]) -> dict[Day, dict[str, Any]]:
     around = log_hours_around(lake, hours)
     states = click_hour_states(lake, {hour: around.touching[hour] for hour in hours if hour in around.touching})
     files = lake.data_files(_BY_URL, may_have_click_hours(_BY_URL, hours))
-    published = {Hour.of(file.partition["click_date"], file.partition["click_hour"]) for file in files}
+    published = {file.click_hour for file in files}
     missing = {hour for hour, state in states.items() if not _is_published(state, hour in published)}
     sources: dict[Hour, set[str]] = {}
     for log_hour in around.there:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-from pyspark.sql import functions as F
-
-from include.holds import of_newest_runs
+from include.holds import described_failure, of_newest_runs
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import (
@@ -18,9 +15,10 @@ from include.tables import (
     PUBLISHED_CLICKS_BY_URL_HOURLY,
     Table,
 )
-from spark_jobs.engine.steps import at_once, step
+from spark_jobs.engine.steps import at_once
 from spark_jobs.ingest.touched_hours import reach_of_log_hours
 from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.busiest_keys import busiest_keys
 from spark_jobs.publish.report import AccountingRow, HourOfClicks, InstanceLoad, KeyCount, ReportData, Verdict
 from spark_jobs.quality.held_hours import held_hours, results_of
 
@@ -37,10 +35,14 @@ def read_report_data(lake: Lake, settings: Settings) -> ReportData:
     clicks = _clicks_per_hour(lake, settings.pipeline.report_hours)
     hours = [Hour.parse(one.click_hour) for one in clicks]
     accounting = _accounting(lake, hours)
+
+    def busiest(published: Table, most: int) -> list[KeyCount]:
+        return busiest_keys(lake.read_click_hours(published, hours), published.key[-1], most)
+
     urls, countries = at_once(
         lake.spark,
-        lambda: _busiest(lake, PUBLISHED_CLICKS_BY_URL_HOURLY, hours, BUSIEST_URLS),
-        lambda: _busiest(lake, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, hours, ALL_COUNTRIES),
+        lambda: busiest(PUBLISHED_CLICKS_BY_URL_HOURLY, BUSIEST_URLS),
+        lambda: busiest(PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, ALL_COUNTRIES),
     )
     return ReportData(
         title=f"Clicks, newest {len(hours)} hours" if hours else "Clicks",
@@ -57,39 +59,17 @@ def read_report_data(lake: Lake, settings: Settings) -> ReportData:
 def _clicks_per_hour(lake: Lake, most: int) -> list[HourOfClicks]:
     """The newest click hours that have been published, oldest first."""
     table = PUBLISHED_CLICKS_BY_COUNTRY_HOURLY
-    partitions = {(file.partition["click_date"], file.partition["click_hour"]) for file in lake.data_files(table)}
-    newest = sorted(partitions)[-most:]
-    days = sorted({day for day, _ in newest})
+    newest = sorted({file.click_hour for file in lake.data_files(table)})[-most:]
+    days = sorted({hour.day for hour in newest})
     columns = ("click_date", "click_hour", "click_count", "bot_click_count")
     rows = lake.read_table(table, columns, [("click_date", "in", days)])
     sums = rows.group_by(columns[:2]).aggregate([(name, "sum") for name in columns[2:]])
-    by_hour = {(row["click_date"], row["click_hour"]): row for row in sums.to_pylist()}
+    by_hour = {Hour.of(row["click_date"], row["click_hour"]): row for row in sums.to_pylist()}
     return [
-        HourOfClicks(str(Hour.of(*hour)), by_hour[hour]["click_count_sum"], by_hour[hour]["bot_click_count_sum"])
+        HourOfClicks(str(hour), by_hour[hour]["click_count_sum"], by_hour[hour]["bot_click_count_sum"])
         for hour in newest
         if hour in by_hour  # a reader without the lake's lock may be overtaken
     ]
-
-
-def _busiest(lake: Lake, published: Table, hours: Sequence[Hour], most: int) -> list[KeyCount]:
-    """The busiest keys of the published hours; sketches are united of these alone."""
-    key = published.key[-1]
-    busiest = (
-        lake.read_click_hours(published, hours)
-        .groupBy(key)
-        .agg(F.sum("click_count").alias("click_count"), F.sum("bot_click_count").alias("bot_click_count"))
-        .orderBy(F.desc("click_count"), key)
-        .limit(most)
-    )
-    visitors = (
-        lake.read_click_hours(published, hours)
-        .join(F.broadcast(busiest.select(key)), key)
-        .groupBy(key)
-        .agg(F.hll_sketch_estimate(F.hll_union_agg("visitor_sketch")).alias("visitor_count"))
-    )
-    with step(lake.spark, f"read the busiest {key}"):
-        rows = busiest.join(visitors, key).orderBy(F.desc("click_count"), key).collect()
-    return [KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitor_count"]) for row in rows]
 
 
 def _loads(lake: Lake) -> list[InstanceLoad]:
@@ -146,7 +126,8 @@ def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingR
         (row for row in latest if row["outcome"] == "fail"), key=lambda row: (row["partition"], row["expectation"])
     )
     said = {
-        severity: [_said(row) for row in failed if row["severity"] == severity] for severity in ("critical", "warning")
+        severity: [described_failure(row) for row in failed if row["severity"] == severity]
+        for severity in ("critical", "warning")
     }
     return Verdict(
         passed=not said["critical"],
@@ -158,7 +139,3 @@ def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingR
             for hour, reasons in held_hours(lake, hours[0] if hours else EARLIEST).items()
         ],
     )
-
-
-def _said(row: Mapping[str, Any]) -> str:
-    return f"{row['partition']}: expected {row['expectation']}; found {row['observed']}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from include.backfills import Backfill, Measured, backfills_of, chunked, staging_of
+from include.backfills import Backfill, Measured, backfills_of, staging_of
 from include.errors import UsageError
 from include.log_hours import Hour, HourRange
 from include.tables import BACKFILLS
@@ -99,9 +99,9 @@ def test_only_log_hours_of_its_source_and_range_are_staged() -> None:
 
 
 def test_chunks_are_the_range_and_the_last_may_be_short() -> None:
-    assert [len(chunk) for chunk in chunked(RANGE, 5)] == [5, 5, 2]
-    assert [hour for chunk in chunked(RANGE, 5) for hour in chunk] == list(RANGE)
-    assert chunked(RANGE, 1000) == [RANGE]
+    assert [len(chunk) for chunk in RANGE.chunks(5)] == [5, 5, 2]
+    assert [hour for chunk in RANGE.chunks(5) for hour in chunk] == list(RANGE)
+    assert RANGE.chunks(1000) == [RANGE]
 
 
 @pytest.mark.parametrize(("source", "chunk", "said"), [("all", 5, "one source by name"), ("web", 0, "above 0")])

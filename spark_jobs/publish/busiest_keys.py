@@ -1,0 +1,27 @@
+"""The busiest keys among published rows, of hours or of days."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from spark_jobs.engine.steps import step
+from spark_jobs.publish.report import KeyCount
+
+
+def busiest_keys(rows: DataFrame, key: str, most: int) -> list[KeyCount]:
+    """So many keys, most clicks first, equal ones by key; sketches are united of these alone."""
+    busiest = (
+        rows.groupBy(key)
+        .agg(F.sum("click_count").alias("click_count"), F.sum("bot_click_count").alias("bot_click_count"))
+        .orderBy(F.desc("click_count"), key)
+        .limit(most)
+    )
+    visitors = (
+        rows.join(F.broadcast(busiest.select(key)), key)
+        .groupBy(key)
+        .agg(F.hll_sketch_estimate(F.hll_union_agg("visitor_sketch")).alias("visitor_count"))
+    )
+    with step(rows.sparkSession, f"read the busiest {key}"):
+        found = busiest.join(visitors, key).orderBy(F.desc("click_count"), key).collect()
+    return [KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitor_count"]) for row in found]
