@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-
 
 def trigger_each(task_id: str, dag_id: str, runs: Any, **options: Any) -> Any:
     """The task that makes each run of ``dag_id`` that is in ``runs``, a task's output: ``trigger_run_id`` and ``conf``.
 
     A run that is there already is skipped: what it asks has been asked.
     """
+    from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+
     return TriggerDagRunOperator.partial(
         task_id=task_id,
         trigger_dag_id=dag_id,

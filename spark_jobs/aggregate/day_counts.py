@@ -16,7 +16,7 @@ def counts_per_day(counts: DataFrame, hours: DataFrame, key: str) -> DataFrame:
     wanted = ["click_date", "click_hour", key, "click_count", "bot_click_count", "visitor_sketch"]
     said = [name for name in hours.columns if name not in ("click_date", "click_hour", *of_day)]
     return (
-        with_days(counts.select(*wanted), hours)
+        with_days(counts.select(*wanted), F.broadcast(hours))
         .groupBy(*of_day, key)
         .agg(
             F.sum("click_count").alias("click_count"),
@@ -32,4 +32,4 @@ def counts_per_day(counts: DataFrame, hours: DataFrame, key: str) -> DataFrame:
 def with_days(rows: DataFrame, hours: DataFrame) -> DataFrame:
     """The rows of click hours, each once for every day that has its hour."""
     # A join, for a condition on the days would be other generated code for other days.
-    return rows.join(F.broadcast(hours), ["click_date", "click_hour"])
+    return rows.join(hours, ["click_date", "click_hour"])

@@ -103,7 +103,8 @@ def day_facts(counts: DataFrame, days: DataFrame, hours: DataFrame, key: str) ->
     columns = [F.col("time_zone"), F.col("day"), F.col(key).cast("string").alias("key")]
     columns += map(F.col, ("click_count", "bot_click_count", "counted_at"))
     counted = counts.select("click_date", "click_hour", key, "click_count", "bot_click_count", "counted_at")
-    of_hours = with_days(counted, hours).select(*columns, F.lit(True).alias("is_hour"))
+    # Not by a broadcast, which would be a Spark job of its own.
+    of_hours = with_days(counted, hours.hint("shuffle_hash")).select(*columns, F.lit(True).alias("is_hour"))
     of_days = days.withColumnRenamed("click_date", "day").select(*columns, F.lit(False).alias("is_hour"))
 
     def sums(name: str) -> list[Column]:

@@ -103,7 +103,7 @@ def test_the_newest_publishing_of_an_hour_counts(lake: TemporaryLake) -> None:
             _row("a", 3, **event, outcome="published"),
             _row("b", 2, **event, outcome="published_anyway"),
             _row("c", 1, **event, outcome="held"),
-            _row("d", 1, **event | {"partition": str(six)}, outcome="dropped"),
+            _row("d", 1, **event | {"partition": str(six), "hour": str(six)}, outcome="dropped"),
             _row("e", 1),
         ],
     )
