@@ -121,6 +121,11 @@ def answer(api: AirflowApi, run_id: str, chosen: str, reason: str) -> dict[str, 
     return {task.task_id: task.state for task in api.tasks(HELD_HOURS, run_id)}
 
 
+def questions_told(told: list[Any]) -> int:
+    """Of how many questions somebody was told; of one that is asked again (see answer), once more."""
+    return len({message["page"] for _, message in told})
+
+
 def test_one_hour_is_held_and_the_others_are_published(
     api: AirflowApi, services: Services, truth: Truth, held: Outcome
 ) -> None:
@@ -173,7 +178,7 @@ def test_an_answer_for_counts_that_were_made_again_is_asked_for_again(
     body = api.call("GET", f"/api/v2/dags/{HELD_HOURS}/dagRuns/{again}/taskInstances/ask/-1/hitlDetails")["body"]
     assert f"The answer of {services.airflow_user}, 'Publish anyway', was not carried out" in body
     assert f"web {BROKEN}: expected" in body
-    assert len(told) == 2
+    assert questions_told(told) == 2
 
 
 def test_a_person_publishes_it_anyway_and_is_on_record(
@@ -196,7 +201,7 @@ def test_fixed_and_run_again_it_is_published_and_there_is_nothing_left_to_decide
     assert run(api, [BROKEN]).held == []
     assert published(services) == true_counts(fixed)
     assert events(services)[3:] == [("published", None)]
-    assert len(told) == 2
+    assert questions_told(told) == 2
     # A question that is answered too late, or asked for no reason.
     conf = {"logical_date": None, "conf": {"hour": str(BROKEN)}}
     api.call("POST", f"/api/v2/dags/{HELD_HOURS}/dagRuns", conf)
