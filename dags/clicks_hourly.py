@@ -30,7 +30,7 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.sdk import DAG, CronPartitionTimetable, Param, PokeReturnValue, TriggerRule, chain, task
 
 from dags.tasks import launch
-from dags.tasks.defaults import TASK_DEFAULTS
+from dags.tasks.defaults import FULL_HOUR, TASK_DEFAULTS
 from dags.tasks.log_hours import CHOOSING_TASK, chosen, landed
 from dags.tasks.trigger import ask_about_hours
 from include.settings import Settings
@@ -38,8 +38,6 @@ from include.sources import load_sources
 
 SETTINGS = Settings.from_environment()
 SOURCES = ["all", *load_sources(SETTINGS)]
-#: Airflow refuses a form with another time before it makes a run of it.
-FULL_HOUR = r"T\d{2}:00(:00(\.0+)?)?(Z|[+-]\d{2}:\d{2})?$"
 
 
 def spark_task(job: str, **options: object) -> PySparkOperator:

@@ -1,8 +1,11 @@
-"""What holds for the tasks of every DAG unless one of them says otherwise."""
+"""What holds for every DAG, its tasks and its form, unless one of them says otherwise."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+
+#: A form's date and time: Airflow refuses another before it makes a run of it.
+FULL_HOUR = r"T\d{2}:00(:00(\.0+)?)?(Z|[+-]\d{2}:\d{2})?$"
 
 TASK_DEFAULTS = {
     "owner": "clickmill",

@@ -170,14 +170,16 @@ def test_the_tasks_after_it_work_on_what_was_chosen(home: Path) -> None:
         log_hours.chosen(FORM, run_of(), nothing)
 
 
+@pytest.mark.parametrize("dag_id", ["clicks_hourly", "backfill_clicks"])
 @pytest.mark.parametrize("text", ["2026-03-01T05:00:00Z", "2026-03-01T05:00+02:00", "2026-03-01T05:00:00.000Z"])
-def test_the_form_takes_full_hours(text: str) -> None:
-    (dag,) = dags_of(REPOSITORY / "dags" / "clicks_hourly.py")
+def test_the_form_takes_full_hours(dag_id: str, text: str) -> None:
+    (dag,) = dags_of(REPOSITORY / "dags" / f"{dag_id}.py")
     assert dag.params.get_param("from").resolve(text) == text
 
 
+@pytest.mark.parametrize("dag_id", ["clicks_hourly", "backfill_clicks"])
 @pytest.mark.parametrize("text", ["2026-03-01T05:30:00Z", "2026-03-01", "yesterday", "2026-03-01T05:00:01Z"])
-def test_the_form_refuses_anything_else(text: str) -> None:
-    (dag,) = dags_of(REPOSITORY / "dags" / "clicks_hourly.py")
+def test_the_form_refuses_anything_else(dag_id: str, text: str) -> None:
+    (dag,) = dags_of(REPOSITORY / "dags" / f"{dag_id}.py")
     with pytest.raises(ParamValidationError):
         dag.params.get_param("to").resolve(text)
