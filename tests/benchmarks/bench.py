@@ -2,7 +2,7 @@
 
 Everything that is compared runs in one go, in turn, several rounds; medians and ratios are what to quote.
 Sizes: ``BENCH_CLICKS`` (2,000,000), ``BENCH_ROUNDS`` (5); ``BENCH_ONLY`` names parts: duckdb, memory, dag, quality,
-measuring, pages, month, and if it is named year.
+measuring, pages, month, reallog, empty, and if it is named year. reallog needs ``BENCH_LOG``, an access log of yours.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ops.services.stop import stop
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from tests.benchmarks import duckdb_pipeline
-from tests.benchmarks.ranges import one_range
+from tests.benchmarks.ranges import advice, empty_hours, one_range, own_log
 from tests.end_to_end.silent_display import Silent
 
 START = Hour.parse("2026-03-01T10")
@@ -49,9 +49,9 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-def make_landing(folder: Path, hours: int, clicks: int) -> int:
+def make_landing(folder: Path, hours: int, clicks: int, start: Hour = START) -> int:
     """Sample logs, gzip, one file of each log hour per core; returns their lines."""
-    spec = SampleSpec(start=START, hours=hours, clicks_per_hour=1000, compression="gzip", files_per_hour=2)
+    spec = SampleSpec(start=start, hours=hours, clicks_per_hour=1000, compression="gzip", files_per_hour=2)
     # The mean over a day is what one asks for; these hours are busier.
     probe = make_sample(spec, folder / "probe")
     lines = sum(hour.lines for hour in probe.log_hours.values())
@@ -261,29 +261,27 @@ def memory(home: Path) -> None:
             stop(place)
 
 
-def small_hour(services: Services, rounds: int) -> None:
-    """One hour of 10,000 clicks through the DAG: from run start to run end."""
-    hours = list(HourRange(START, START.plus(rounds + 1)))
-    make_landing(services.home / "landing", len(hours), 10_000 * len(hours))
+def small_hour(services: Services, rounds: int, start: Hour, clicks: int) -> None:
+    """One hour of `clicks` clicks through the DAG: from run start to run end."""
+    hours = list(HourRange(start, start.plus(rounds + 1)))
+    make_landing(services.home / "landing", len(hours), clicks * len(hours), start)
     api = AirflowApi(services)
     api.wait_for_dag("clicks_hourly")
     api.unpause("clicks_hourly")
     for hour in hours:
         run_hours(api, "clicks_hourly", [hour], "web", again=False, at_once=1, display=Silent())
-    runs = api.call("GET", "/api/v2/dags/clicks_hourly/dagRuns", run_type="backfill", order_by="start_date")["dag_runs"]
-    took = [run["duration"] for run in runs[1:] if run["state"] == "success"]  # the first warms up
+    runs = api.runs("clicks_hourly", hours)
+    paths = [f"/api/v2/dags/clicks_hourly/dagRuns/{run.run_id}" for run in runs[1:]]  # the first warms up
+    took = [api.call("GET", path)["duration"] for path in paths]
     console.print(
-        f"one hour of about 10,000 clicks through the DAG, from run start to run end: median "
+        f"one hour of about {clicks:,} clicks through the DAG, from run start to run end: median "
         f"{statistics.median(took):.1f} s ({min(took):.1f} to {max(took):.1f}, {len(took)} runs)"
     )
 
 
 def pages(home: Path, rounds: int) -> None:
-    """The pages on data quality over 10,000 validated partitions, from the request to the answer's last byte."""
-    from starlette.testclient import TestClient
-
+    """The pages on data quality over 10,000 validated partitions."""
     from include import quality_index
-    from plugins.data_quality import app as pages_app
     from tests.support.quality_rows import append, validated_hours
 
     settings = replace(Settings.from_environment({}), home=home)
@@ -301,14 +299,7 @@ def pages(home: Path, rounds: int) -> None:
     )
     console.print(f"one more commit {1000 * by_one:.0f} ms")
 
-    app = pages_app.make_app(settings)
-    for guard in (pages_app.may_see_airflow, pages_app.may_read_clicks_hourly):
-        app.dependency_overrides[guard] = lambda: None
-    app.dependency_overrides[pages_app.runs_of_hour] = lambda: []
-    client, last = TestClient(app), first.plus(hours - 1)
-    table = Table(title=f"Pages over {4 * hours:,} validated partitions: milliseconds, {rounds} rounds in turn")
-    for heading in ("", "median", "smallest", "largest", "median CPU", "kB"):
-        table.add_column(heading, justify="left" if not heading else "right")
+    last = first.plus(hours - 1)
     asked = {
         "overview, 3 days": "/",
         "overview, 31 days": f"/?first={last.plus(-30 * 24).day}&last={last.day}",
@@ -316,6 +307,35 @@ def pages(home: Path, rounds: int) -> None:
         "an hour, with 7 days of each metric": f"/hours/{last}",
         "a metric, 92 days": "/metric?suite=clicks&check=quarantined_share&series=web&days=92",
     }
+    time_pages(settings, asked, f"{4 * hours:,} validated partitions", rounds)
+
+
+def pages_of_a_year(services: Services, first: Hour, last: Hour, rounds: int) -> None:
+    """The same over the year that the range has published."""
+    settings = replace(Settings.from_environment({}), home=services.home)
+    asked = {
+        "overview, 3 days": "/",
+        "overview, the year": f"/?first={first.day}&last={last.day}",
+        "an hour, with 7 days of each metric": f"/hours/{last}",
+        "a metric, the year": "/metric?suite=clicks&check=quarantined_share&series=web&days=366",
+    }
+    time_pages(settings, asked, "a year of hours", rounds)
+
+
+def time_pages(settings: Settings, asked: dict[str, str], title: str, rounds: int) -> None:
+    """Print a table of how long each page takes, from the request to the answer's last byte."""
+    from starlette.testclient import TestClient
+
+    from plugins.data_quality import app as pages_app
+
+    app = pages_app.make_app(settings)
+    for guard in (pages_app.may_see_airflow, pages_app.may_read_clicks_hourly):
+        app.dependency_overrides[guard] = lambda: None
+    app.dependency_overrides[pages_app.runs_of_hour] = lambda: []
+    client = TestClient(app)
+    table = Table(title=f"Pages over {title}: milliseconds, {rounds} rounds in turn")
+    for heading in ("", "median", "smallest", "largest", "median CPU", "kB"):
+        table.add_column(heading, justify="left" if not heading else "right")
     times: dict[str, list[float]] = {name: [] for name in asked}
     processor_times: dict[str, list[float]] = {name: [] for name in asked}
     sizes = {name: len(client.get(path).content) for name, path in asked.items()}  # warms up
@@ -340,15 +360,23 @@ def main() -> None:
     console.print(f"{cores} cores, {gibibytes:.0f} GiB, Python {platform.python_version()}")
     home = Path(tempfile.mkdtemp(prefix="cm-bench-"))
     try:
-        if {"duckdb", "dag", "quality", "measuring", "month", "year"} & set(parts):
+        if {"duckdb", "dag", "quality", "measuring", "month", "year", "empty", "reallog"} & set(parts):
             services = start(home)
             try:
                 if "dag" in parts:
-                    small_hour(services, rounds)
+                    small_hour(services, rounds, START, 10_000)
+                    small_hour(services, rounds, START.plus(100), 10)
+                if "empty" in parts:
+                    empty_hours(services, console, Hour.parse("2025-06-01T00"))
+                if "reallog" in parts:
+                    own_log(services, console, Path(os.environ["BENCH_LOG"]))
                 if "month" in parts:
                     one_range(services, console, "a month", Hour.parse("2025-10-01T00"), 720, 10_000)
+                    advice(services, console, Hour.parse("2025-10-01T00"), 720)
                 if "year" in parts:
-                    one_range(services, console, "a year", Hour.parse("2024-01-01T00"), 8_760, 100)
+                    first = Hour.parse("2024-01-01T00")
+                    one_range(services, console, "a year", first, 8_760, 100)
+                    pages_of_a_year(services, first, first.plus(8_759), rounds)
                 if "duckdb" in parts:
                     against_duckdb(home, services, clicks, rounds)
                 if "measuring" in parts:

@@ -2,34 +2,79 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 from rich.console import Console
 
+from include.landing import SUCCESS, hour_folder
 from include.log_hours import Hour, HourRange
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi
 from ops.backfill import run_ranges
+from ops.bootstrap import REPOSITORY
 from ops.services.running import Services
 from samples.sample_logs import SampleSpec, make_sample
 from tests.end_to_end.silent_display import Silent
 
 
-def one_range(services: Services, console: Console, name: str, start: Hour, hours: int, clicks_an_hour: int) -> None:
-    """From landed to published: seconds of each task, and of all."""
+def one_range(
+    services: Services,
+    console: Console,
+    name: str,
+    start: Hour,
+    hours: int,
+    clicks_an_hour: int,
+    empty: int = 0,
+) -> None:
+    """From landed to published, with `empty` landed hours after those of clicks: seconds of each task, and of all."""
     spec = SampleSpec(start=start, hours=hours, clicks_per_hour=clicks_an_hour, compression="gzip", files_per_hour=1)
     truth = make_sample(spec, services.home / "landing")
     lines = sum(hour.lines for hour in truth.log_hours.values())
     api = AirflowApi(services)
     api.wait_for_dag(CLICKS_HOURLY)
     api.unpause(CLICKS_HOURLY)
-    wanted = list(HourRange(start, start.plus(hours)))
+    wanted = list(HourRange(start, start.plus(hours + empty)))
     began = time.perf_counter()
     outcome = run_ranges(api, CLICKS_HOURLY, wanted, "web", again=True, display=Silent())
     took = time.perf_counter() - began
     assert not outcome.failures, outcome.failures
-    console.print(f"{name}, {hours:,} hours and {lines:,} lines, from landed to published: {took:.1f} s")
+    console.print(f"{name}, {len(wanted):,} hours and {lines:,} lines, from landed to published: {took:.1f} s")
     for run in api.runs(CLICKS_HOURLY, wanted):
         path = f"/api/v2/dags/{CLICKS_HOURLY}/dagRuns/{run.run_id}/taskInstances"
         tasks = api.call("GET", path, order_by="start_date")["task_instances"]
         parts = (f"{task['task_id']} {task['duration']:.1f}" for task in tasks if task["duration"])
         console.print(f"  {run.log_hours}: {', '.join(parts)}")
+
+
+def empty_hours(services: Services, console: Console, start: Hour, hours: int = 24, empty: int = 696) -> None:
+    """What an empty log hour adds to a range: `hours` with clicks alone, then other such hours with `empty` ones."""
+    landing = services.home / "landing"
+    for number, added in enumerate((0, empty), start=1):
+        first = start.plus(number * 1000)
+        for hour in HourRange(first.plus(hours), first.plus(hours + added)):
+            folder = hour_folder(landing, "web", hour)
+            folder.mkdir(parents=True)
+            (folder / SUCCESS).touch()
+        one_range(services, console, f"{added} of them empty", first, hours, 100, added)
+
+
+def own_log(services: Services, console: Console, log: Path) -> None:
+    """`make run LOGS=` of an access log, the services being up."""
+    environment = {**os.environ, "CLICKMILL_HOME": str(services.home), "LOGS": str(log), "FORMAT": "combined"}
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "ops.run"], cwd=REPOSITORY, env=environment, check=True, stdout=sys.stderr)
+    console.print(f"make run LOGS={log.name}, services up: {time.perf_counter() - began:.1f} s")
+
+
+def advice(services: Services, console: Console, start: Hour, hours: int) -> None:
+    """Advise on grouping by URL over the range, as a process of its own."""
+    command = [sys.executable, "-m", "spark_jobs.advise_grouping", "--source", "web", "--key", "url"]
+    command += ["--from", str(start), "--to", str(start.plus(hours))]
+    began = time.perf_counter()
+    subprocess.run(
+        command, cwd=REPOSITORY, env={**os.environ, **services.environment()}, check=True, stdout=subprocess.DEVNULL
+    )
+    console.print(f"advise_grouping over {hours:,} hours: {time.perf_counter() - began:.1f} s")
