@@ -1,0 +1,124 @@
+"""Hours by one range, hour by hour, in chunks that are killed, and streamed: the same is published, as the sample says.
+
+5 hours across midnight; CLICKMILL_FAULT_ROUNDS times as many where it is set (144 make a month). CLICKMILL_FAULT_SEED
+draws the same kills.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+
+from include.backfills import read_backfills
+from include.log_hours import Hour
+from include.tables import AGGREGATES, PUBLISHED
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
+from samples.truth import Truth
+from spark_jobs import backfill_clicks
+from spark_jobs.backfill.plan import Request
+from tests.stream.landed_records import landed_records
+from tests.stream.streamed_lake import StreamedLake
+from tests.support.killed_runs import Killed, killed_after
+from tests.support.temporary_lake import TemporaryLake, make_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+ROUNDS = int(os.environ.get("CLICKMILL_FAULT_ROUNDS") or 1)
+SEED = int(os.environ.get("CLICKMILL_FAULT_SEED") or random.randrange(2**32))
+SPEC = SampleSpec(start=Hour.parse("2026-03-01T22"), hours=5 * ROUNDS, clicks_per_hour=400, seed=5)
+HOURS = list(SPEC.log_hours)
+Rows = list[dict[str, Any]]
+
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
+
+
+def in_chunks(lake: TemporaryLake, hours: int) -> None:
+    """The backfill of all hours, as from the command line."""
+    request = Request("web", SPEC.log_hours, hours, is_staged=False)
+    backfill_clicks.run(lake.spark, lake.settings, request, "all of it", Console(file=StringIO(), width=200))
+
+
+def in_killed_chunks(lake: TemporaryLake) -> int:
+    """The same, killed after some commits and begun again until it ends; how many kills that took."""
+    drawn = random.Random(SEED)
+    kills = 0
+    while True:
+        with suppress(Killed), killed_after(drawn.choice([2, 5, 9, 13, 21]), first=drawn.randrange(3)):
+            in_chunks(lake, 2)
+            return kills
+        kills += 1
+        (backfill,) = read_backfills(lake.settings.lake).values()
+        if not backfill.is_open:
+            return kills
+
+
+def hour_by_hour(lake: TemporaryLake) -> None:
+    """As the schedule does."""
+    for hour in HOURS:
+        lake.run_all(str(hour))
+
+
+def published(lake: TemporaryLake) -> dict[str, Rows]:
+    """Row by row; sketches of the same visitors may differ in their bytes by the order in which they were united."""
+    return {
+        table.name: lake.rows(table, without=("counted_at", "visitor_sketch"))
+        for pair in (*AGGREGATES.items(), *PUBLISHED.items())
+        for table in pair
+    }
+
+
+def test_a_month_by_range_by_hours_by_killed_chunks_and_streamed(
+    tmp_path: Path, make_lake: Callable[[str], TemporaryLake], spark: SparkSession, streamed: StreamedLake
+) -> None:
+    print(f"CLICKMILL_FAULT_SEED={SEED} CLICKMILL_FAULT_ROUNDS={ROUNDS}")
+    by_range = make_lake("range")
+    truth = make_sample(SPEC, by_range.settings.landing)
+    lakes = {name: TemporaryLake(spark, make_settings(tmp_path / name)) for name in ("hours", "killed chunks")}
+    for lake in lakes.values():
+        shutil.copytree(by_range.settings.landing, lake.settings.landing)
+    in_chunks(by_range, 1000)
+    hour_by_hour(lakes["hours"])
+    assert in_killed_chunks(lakes["killed chunks"]) > 1
+    streamed.broker.produce(streamed.topic, landed_records(by_range.settings.landing, "web", HOURS, partitions=3))
+    streamed.read_all()
+    in_chunks(streamed, 3)
+
+    expected = published(by_range)
+    for name, lake in {**lakes, "streamed": streamed}.items():
+        found = published(lake)
+        for table, rows in expected.items():
+            differing = [pair for pair in zip(found[table], rows, strict=False) if pair[0] != pair[1]]
+            assert (len(found[table]), differing[:2]) == (len(rows), []), (name, table)
+    for hourly, daily in PUBLISHED.items():
+        assert dict(hours_of(by_range, hourly)) == truth_of(truth, hourly.key[-1])
+        days: Counter[tuple[str, Any]] = Counter()
+        for (hour, key), clicks in truth_of(truth, hourly.key[-1]).items():
+            days[hour[:10], key] += clicks
+        assert {
+            (str(row["click_date"]), row[hourly.key[-1]]): row["click_count"] for row in by_range.rows(daily)
+        } == days
+
+
+def hours_of(lake: TemporaryLake, table: Any) -> Iterator[tuple[tuple[str, Any], int]]:
+    """Clicks by click hour and key, as published."""
+    for row in lake.rows(table):
+        yield (f"{row['click_date']}T{row['click_hour']:02d}", row[table.key[-1]]), row["click_count"]
+
+
+def truth_of(truth: Truth, key: str) -> dict[tuple[str, Any], int]:
+    """The same as the sample was made."""
+    by_hour = {"url": truth.clicks_by_url, "country_code": truth.clicks_by_country}[key]
+    return {(hour, name): counts.clicks for hour, by_key in by_hour.items() for name, counts in by_key.items()}
