@@ -6,6 +6,9 @@ be merged), clicks out of order (those that an instance handles after a later cl
 the order in which the rows reach it) and the expected speed-up (all clicks over the largest instance's). Names
 the hot keys and recommends a grouping, a number of instances and a salt. Nothing is written but the page asked for.
 
+Of a range with more than 1,500,000 clicks whole log hours are drawn, the same ones each time, with about so many;
+--all looks at all.
+
 By default no click moves: tasks count those that they read, and their counts are combined (grouping combine). The
 advice is for counts that need a key's clicks in one place or order.
 
@@ -16,9 +19,13 @@ With --measure the clicks are counted by each of them too, and what that took is
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
+from random import Random
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -27,6 +34,7 @@ from rich.console import Console
 from include.counting import CountKey, CountSettings
 from include.errors import ClickmillError, UsageError
 from include.job_arguments import JobArguments, exit_with, job_parser
+from include.log_hours import Hour
 from include.pages.render import write_page
 from include.settings import Settings
 from include.sources import choose_sources
@@ -57,11 +65,13 @@ from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake, files_kept_whole, log_hours_predicate
 
 _OWN_NUMBER = ("fifo", "global")
+#: Every grouping partitions the clicks over every number of instances; more clicks say no more about their keys.
+MOST_CLICKS = 1_500_000
 
 
 @dataclass(frozen=True)
 class AdviceRequest:
-    """What advice is asked for; ``salts`` takes the place of the recommended number.
+    """What advice is asked for; ``salts`` takes the place of the recommended number, ``most_clicks`` None draws none.
 
     Raises:
         UsageError: if it does not fit together.
@@ -72,6 +82,7 @@ class AdviceRequest:
     groupings: tuple[str, ...] = ()
     expression: str | None = None
     salts: int | None = None
+    most_clicks: int | None = MOST_CLICKS
 
     def __post_init__(self) -> None:
         if self.key not in KEYS:
@@ -135,8 +146,8 @@ def give_advice(
     """
     lake = Lake(spark, settings)
     sources = choose_sources(settings, arguments.source)
-    touched_click_hours(lake, sources, arguments.log_hours)
-    hours = list(arguments.log_hours)
+    accounts = touched_click_hours(lake, sources, arguments.log_hours).accounts
+    hours = _drawn(accounts, request.most_clicks)
     predicate = " OR ".join(f"({log_hours_predicate(source.name, hours)})" for source in sources)
     clicks = lake.read(CLICKS).where(predicate)
     if request.expression is not None:
@@ -155,7 +166,8 @@ def give_advice(
         candidates = _candidates(request, distribution)
         with step(spark, "partition clicks"):
             found = _repartition(clicks, request, candidates)
-        advice = advise(distribution, arguments.source, str(arguments.log_hours), found, core_count(spark))
+        drawn = len(hours) if len(hours) < len(arguments.log_hours) else None
+        advice = advise(distribution, arguments.source, str(arguments.log_hours), found, core_count(spark), drawn)
         if not is_measured:
             return advice
         pairs = [
@@ -166,6 +178,20 @@ def give_advice(
         pairs.sort(key=lambda pair: advice.loads.index(pair[1]))
         with step(spark, "measure counts"):
             return with_measurements(advice, measure_counts(clicks, arguments, distribution, pairs))
+
+
+def _drawn(accounts: Sequence[Mapping[str, Any]], most_clicks: int | None) -> list[Hour]:
+    """The log hours to look at: all, or as many, drawn evenly, as have ``most_clicks`` together; at least one."""
+    clicks: Counter[Hour] = Counter()
+    for account in accounts:
+        clicks[Hour.of(account["log_date"], account["log_hour"])] += account["accepted"]
+    if most_clicks is None or clicks.total() <= most_clicks:
+        return sorted(clicks)
+    drawn = Random(0).sample(sorted(hour for hour in clicks if clicks[hour]), len(+clicks))
+    last = next(
+        number for number, total in enumerate(accumulate(clicks[hour] for hour in drawn)) if total > most_clicks
+    )
+    return sorted(drawn[: max(1, last)])
 
 
 def _candidates(request: AdviceRequest, distribution: KeyDistribution) -> list[_Candidate]:
@@ -280,12 +306,14 @@ def main() -> None:
         "Split are the hot keys; every key where none is hot",
     )
     parser.add_argument("--measure", action="store_true", help="count the clicks by each too, four times, and time it")
+    parser.add_argument("--all", action="store_true", help="look at all clicks, however many; none are drawn")
     parser.add_argument("--json", action="store_true", help="print JSON, not tables")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the tables and charts to this page too")
     given = parser.parse_args()
     arguments = JobArguments.of(given.source, given.start, given.end, given.hour)
     groupings = tuple(given.groupings.split(",")) if given.groupings is not None else ()
-    request = AdviceRequest(given.key, _counts(given.instances), groupings, given.expression, given.salt)
+    most_clicks = None if given.all else MOST_CLICKS
+    request = AdviceRequest(given.key, _counts(given.instances), groupings, given.expression, given.salt, most_clicks)
     settings = Settings.from_environment()
     choose_sources(settings, arguments.source)
     if given.html is not None:

@@ -156,7 +156,7 @@ class Advice:
     """All that is shown. ``loads`` are in the order of the instance counts, then of ``GROUPINGS``.
 
     ``cores`` is how many instances this Spark runs at once. ``here`` is the recommendation for no more instances than
-    that, where it is another.
+    that, where it is another. ``drawn_hours`` is how many of the log hours were looked at; None: all.
     """
 
     distribution: KeyDistribution
@@ -167,6 +167,7 @@ class Advice:
     recommendation: Recommendation
     cores: int
     here: Recommendation | None
+    drawn_hours: int | None = None
     measurements: tuple[Measurement, ...] = ()
 
 
@@ -216,7 +217,12 @@ def _names_of(keys: Sequence[KeyClicks]) -> tuple[str, ...]:
 
 
 def advise(
-    distribution: KeyDistribution, source: str, log_hours: str, loads: Sequence[GroupingLoad], cores: int
+    distribution: KeyDistribution,
+    source: str,
+    log_hours: str,
+    loads: Sequence[GroupingLoad],
+    cores: int,
+    drawn_hours: int | None = None,
 ) -> Advice:
     """The figures with what follows from them."""
     best = recommend(distribution, loads)
@@ -224,7 +230,7 @@ def advise(
     here = recommend(distribution, possible_here) if best.instances > cores and possible_here else None
     hot = distribution.hot_keys(most_instances(loads))[:MAX_HOT_KEYS]
     in_order = sorted(loads, key=lambda load: (load.instances, GROUPINGS.index(load.grouping)))
-    return Advice(distribution, source, log_hours, tuple(in_order), hot, best, cores, here)
+    return Advice(distribution, source, log_hours, tuple(in_order), hot, best, cores, here, drawn_hours)
 
 
 def most_instances(loads: Sequence[GroupingLoad]) -> int:

@@ -35,6 +35,8 @@ def print_advice(console: Console, advice: Advice, page: Path | None = None) -> 
         f"{advice.source} {advice.log_hours}: {clicks} clicks, {keys} {name_of(distribution.key, distribution.keys)}",
         "bold",
     )
+    if advice.drawn_hours:
+        print_line(console, f"Of {as_count(advice.drawn_hours)} log hours, drawn; --all looks at all.", "dim")
     print_line(console, "")
     _print_whole(console, _load_table(advice))
     print_line(console, "")

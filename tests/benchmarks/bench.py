@@ -317,7 +317,7 @@ def pages_of_a_year(services: Services, first: Hour, last: Hour, rounds: int) ->
         "overview, 3 days": "/",
         "overview, the year": f"/?first={first.day}&last={last.day}",
         "an hour, with 7 days of each metric": f"/hours/{last}",
-        "a metric, the year": "/metric?suite=clicks&check=quarantined_share&series=web&days=366",
+        "a metric, 92 days": "/metric?suite=clicks&check=quarantined_share&series=web&days=92",
     }
     time_pages(settings, asked, "a year of hours", rounds)
 

@@ -54,8 +54,8 @@ def empty_hours(services: Services, console: Console, start: Hour, hours: int = 
     landing = services.home / "landing"
     for number, added in enumerate((0, empty), start=1):
         first = start.plus(number * 1000)
-        for hour in HourRange(first.plus(hours), first.plus(hours + added)):
-            folder = hour_folder(landing, "web", hour)
+        for number_of_hour in range(hours, hours + added):
+            folder = hour_folder(landing, "web", first.plus(number_of_hour))
             folder.mkdir(parents=True)
             (folder / SUCCESS).touch()
         one_range(services, console, f"{added} of them empty", first, hours, 100, added)

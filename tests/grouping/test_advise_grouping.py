@@ -83,3 +83,28 @@ def test_what_cannot_be_partitioned_is_one_line(
         run(planted.spark, planted.settings, arguments, request=request)
     assert type(raised.value) is error
     assert "\n" not in str(raised.value)
+
+
+def test_of_many_clicks_whole_log_hours_are_drawn(lake: TemporaryLake) -> None:
+    from spark_jobs.advise_grouping import AdviceRequest, run
+
+    hours = [f"2026-03-01T{number:02d}" for number in range(6)]
+    for number, hour in enumerate(hours):
+        lake.land(hour, {"a.json": b"".join(click(f"{hour}-{n}", f"{hour}:00:{n:02d}Z") for n in range(10 + number))})
+    end = "2026-03-01T06"
+    lake.run("ingest", hours[0], end)
+    arguments = JobArguments.of("web", hours[0], end, None)
+    clicks_of = {}
+    for most in (None, 75, 74, 40, 1):
+        request = AdviceRequest("url", (1, 2), ("fields", "shuffle"), most_clicks=most)
+        advice = json.loads("\n".join(run(lake.spark, lake.settings, arguments, request=request)))
+        clicks_of[most] = (advice["drawn_hours"], advice["clicks"])
+        assert all(sum(load["rows"]) == advice["clicks"] for load in advice["groupings"])
+        assert advice["recommendation"]["reason"]
+    assert clicks_of[None] == clicks_of[75] == (None, sum(range(10, 16)))
+    assert clicks_of[74][0] == 5
+    assert 60 <= clicks_of[74][1] <= 65
+    # Three hours have 33 to 42 clicks; the fewest are one hour's.
+    assert clicks_of[40][0] in (2, 3)
+    assert clicks_of[40][1] <= 40
+    assert clicks_of[1][0] == 1
