@@ -6,8 +6,8 @@ be merged), clicks out of order (those that an instance handles after a later cl
 the order in which the rows reach it) and the expected speed-up (all clicks over the largest instance's). Names
 the hot keys and recommends a grouping, a number of instances and a salt. Nothing is written but the page asked for.
 
-Of a range with more than 1,500,000 clicks whole log hours are drawn, the same ones each time, with about so many;
---all looks at all.
+Of a range with more than 1,500,000 clicks whole log hours are drawn, the same ones each time, with at most so many
+together; --all looks at all.
 
 By default no click moves: tasks count those that they read, and their counts are combined (grouping combine). The
 advice is for counts that need a key's clicks in one place or order.
@@ -19,6 +19,7 @@ With --measure the clicks are counted by each of them too, and what that took is
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -71,7 +72,9 @@ MOST_CLICKS = 1_500_000
 
 @dataclass(frozen=True)
 class AdviceRequest:
-    """What advice is asked for; ``salts`` takes the place of the recommended number, ``most_clicks`` None draws none.
+    """What advice is asked for; ``salts`` takes the place of the recommended number.
+
+    Log hours that have at most ``most_clicks`` together are looked at; None: all.
 
     Raises:
         UsageError: if it does not fit together.
@@ -181,17 +184,16 @@ def give_advice(
 
 
 def _drawn(accounts: Sequence[Mapping[str, Any]], most_clicks: int | None) -> list[Hour]:
-    """The log hours to look at: all, or as many, drawn evenly, as have ``most_clicks`` together; at least one."""
+    """The log hours to look at: all, or as many drawn ones as have at most ``most_clicks`` together; at least one."""
     clicks: Counter[Hour] = Counter()
     for account in accounts:
         clicks[Hour.of(account["log_date"], account["log_hour"])] += account["accepted"]
     if most_clicks is None or clicks.total() <= most_clicks:
         return sorted(clicks)
-    drawn = Random(0).sample(sorted(hour for hour in clicks if clicks[hour]), len(+clicks))
-    last = next(
-        number for number, total in enumerate(accumulate(clicks[hour] for hour in drawn)) if total > most_clicks
-    )
-    return sorted(drawn[: max(1, last)])
+    drawn = sorted(+clicks)
+    Random(0).shuffle(drawn)
+    totals = list(accumulate(clicks[hour] for hour in drawn))
+    return sorted(drawn[: max(1, bisect_right(totals, most_clicks))])
 
 
 def _candidates(request: AdviceRequest, distribution: KeyDistribution) -> list[_Candidate]:

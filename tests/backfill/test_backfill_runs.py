@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from typing import Any
 
 import orjson
 import pytest
-from rich.console import Console
 
 from include.backfills import Backfill, UnknownBackfillError, read_backfills
 from include.errors import ClickmillError, QualityError, UsageError
@@ -60,8 +58,7 @@ def asked(start: int, end: int, *, chunk: int = 2, is_staged: bool = False) -> R
 
 def run(lake: TemporaryLake, request: Request) -> Backfill:
     """The command, to its end; the newest backfill."""
-    said = Console(file=StringIO(), width=200)
-    backfill_clicks.run(lake.spark, lake.settings, request, "faulty files", said)
+    lake.backfill(request)
     return newest(lake)
 
 

@@ -27,7 +27,7 @@ from rich.table import Table
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
-from ops.airflow_api import AirflowApi
+from ops.airflow_api import CLICKS_HOURLY, AirflowApi
 from ops.backfill import run_hours
 from ops.services.running import Services
 from ops.services.start import start
@@ -266,12 +266,13 @@ def small_hour(services: Services, rounds: int, start: Hour, clicks: int) -> Non
     hours = list(HourRange(start, start.plus(rounds + 1)))
     make_landing(services.home / "landing", len(hours), clicks * len(hours), start)
     api = AirflowApi(services)
-    api.wait_for_dag("clicks_hourly")
-    api.unpause("clicks_hourly")
+    api.wait_for_dag(CLICKS_HOURLY)
+    api.unpause(CLICKS_HOURLY)
     for hour in hours:
-        run_hours(api, "clicks_hourly", [hour], "web", again=False, at_once=1, display=Silent())
-    runs = api.runs("clicks_hourly", hours)
-    paths = [f"/api/v2/dags/clicks_hourly/dagRuns/{run.run_id}" for run in runs[1:]]  # the first warms up
+        outcome = run_hours(api, CLICKS_HOURLY, [hour], "web", again=False, at_once=1, display=Silent())
+        assert not outcome.failures, outcome.failures
+    runs = api.runs(CLICKS_HOURLY, hours[1:])  # the first warms up
+    paths = [f"/api/v2/dags/{CLICKS_HOURLY}/dagRuns/{run.run_id}" for run in runs]
     took = [api.call("GET", path)["duration"] for path in paths]
     console.print(
         f"one hour of about {clicks:,} clicks through the DAG, from run start to run end: median "

@@ -50,9 +50,9 @@ def one_range(
 
 
 def empty_hours(services: Services, console: Console, start: Hour, hours: int = 24, empty: int = 696) -> None:
-    """What an empty log hour adds to a range: `hours` with clicks alone, then other such hours with `empty` ones."""
+    """What an empty log hour adds to a range: `hours` with clicks, twice as the first warms up, then `empty` too."""
     landing = services.home / "landing"
-    for number, added in enumerate((0, empty), start=1):
+    for number, added in enumerate((0, 0, empty), start=1):
         first = start.plus(number * 1000)
         for number_of_hour in range(hours, hours + added):
             folder = hour_folder(landing, "web", first.plus(number_of_hour))

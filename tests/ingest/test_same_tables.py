@@ -22,7 +22,7 @@ from include.tables import (
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from samples.truth import HourlyCounts, Truth
-from tests.support.temporary_lake import TemporaryLake
+from tests.support.temporary_lake import TemporaryLake, assert_same_tables
 
 # Lateness and copies over the hours, every kind of damage, and in one hour plain, gzip and zstd files.
 SPEC = SampleSpec(start=Hour.parse("2026-03-01T21"), hours=3, clicks_per_hour=3000, seed=11)
@@ -119,7 +119,7 @@ def test_every_job_run_again_gives_the_same_tables(at_once: TemporaryLake) -> No
     commits = at_once.commits(CLICKS)
     at_once.run_all(START, END)
     assert at_once.commits(CLICKS) > commits
-    _assert_equal(at_once.tables(), before)
+    assert_same_tables(at_once.tables(), before)
 
 
 def test_hour_by_hour_gives_the_same_tables(
@@ -129,7 +129,7 @@ def test_hour_by_hour_gives_the_same_tables(
     for hour in HOURS:
         lake.run("ingest", hour)
         lake.run("aggregate", hour)
-    _assert_equal(_computed(lake), _computed(at_once))
+    assert_same_tables(_computed(lake), _computed(at_once))
 
 
 def test_backwards_gives_the_same_tables(
@@ -139,7 +139,7 @@ def test_backwards_gives_the_same_tables(
     for hour in reversed(HOURS):
         lake.run("ingest", hour)
     lake.run("aggregate", START, END)
-    _assert_equal(_computed(lake), _computed(at_once))
+    assert_same_tables(_computed(lake), _computed(at_once))
 
 
 def _computed(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
@@ -148,10 +148,3 @@ def _computed(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
     for account in tables["ingest_accounting"]:
         del account["click_hours"]
     return tables
-
-
-def _assert_equal(found: dict[str, list[dict[str, Any]]], expected: dict[str, list[dict[str, Any]]]) -> None:
-    assert found.keys() == expected.keys()
-    for table, rows in expected.items():
-        differing = [pair for pair in zip(found[table], rows, strict=False) if pair[0] != pair[1]]
-        assert (len(found[table]), differing[:2]) == (len(rows), []), table

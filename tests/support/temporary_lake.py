@@ -7,16 +7,21 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
+from rich.console import Console
 
 from include.job_arguments import JobArguments
 from include.landing import SUCCESS, hour_folder
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import QUALITY_RESULTS, TABLES, Table
+
+if TYPE_CHECKING:
+    from spark_jobs.backfill.plan import Request
 
 #: When a row was written is no part of what it says.
 WRITTEN_AT = frozenset({"ingested_at", "counted_at", "validated_at", "written_at"})
@@ -99,6 +104,13 @@ class TemporaryLake:
         for job in ("ingest", "aggregate", "validate", "publish"):
             self.run(job, start, end, source=source)
 
+    def backfill(self, request: Request) -> None:
+        """Run ``spark_jobs.backfill_clicks`` to its end."""
+        from spark_jobs import backfill_clicks
+
+        said = Console(file=StringIO(), width=200)
+        backfill_clicks.run(self.spark, self.settings, request, "faulty files", said)
+
     def say_published(self, hour: Hour) -> None:
         """Append the event that a click hour was published now."""
         from spark_jobs.lake.lake import Lake
@@ -137,6 +149,14 @@ class TemporaryLake:
     def commits(self, table: Table) -> int:
         """How many commits the table has."""
         return len(list((self.settings.lake / table.name / "_delta_log").glob("*.json")))
+
+
+def assert_same_tables(found: dict[str, list[dict[str, Any]]], expected: dict[str, list[dict[str, Any]]]) -> None:
+    """The same tables with the same rows; says the first that differ."""
+    assert found.keys() == expected.keys()
+    for table, rows in expected.items():
+        differing = [pair for pair in zip(found[table], rows, strict=False) if pair[0] != pair[1]]
+        assert (len(found[table]), differing[:2]) == (len(rows), []), table
 
 
 def _plain(value: Any, table: Table, name: str) -> Any:
