@@ -167,6 +167,7 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
         "CLICKMILL_AIRFLOW_PORT": str(ports.airflow),
         "CLICKMILL_SPARK_UI_URL": f"http://localhost:{ports.spark_ui}",
         "CLICKMILL_SPARK_JARS": ",".join(str(jar) for jar in sorted((REPOSITORY / ".jars").glob("*.jar"))),
+        "CLICKMILL_SPARK_FILE_SYSTEM_JAR": str(next((REPOSITORY / ".jars").glob("hadoop-bare-naked-local-fs-*.jar"))),
         "JAVA_HOME": str(java.resolve().parent.parent),
         "SPARK_HOME": str(spark_home),
         # log4j2.properties; --properties-file keeps its spark-defaults.conf from being read unrendered.
