@@ -15,7 +15,6 @@ from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake, click_hours_predicate
 from spark_jobs.publish.exports import export_hours, exported_columns
 
-
 #: Of the counts' files, so many bytes of each table are copied by this process; what is more, by Spark.
 MOST_BYTES = 32 << 20
 
