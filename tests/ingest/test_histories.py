@@ -351,11 +351,11 @@ def test_ingest_killed_beyond_reach_leaves_nothing_to_publish(lake: TemporaryLak
 
 # Histories that are drawn
 
-#: How many times HISTORIES, in schedules of so many steps and ids.
+#: How many schedules at least, each of so many steps and ids.
 ROUNDS = int(os.environ.get("CLICKMILL_FAULT_ROUNDS") or 1)
 SEED = int(os.environ.get("CLICKMILL_FAULT_SEED") or random.randrange(1 << 32))
 STEPS, IDS = 12, 600
-#: So many different ones; most schedules have more.
+#: So many different ones for each; most have more.
 HISTORIES = 200
 HOURS = range(4, 16)
 #: In so many log hours, one after the other, an id may come.
@@ -528,7 +528,7 @@ def test_drawn_histories_end_as_the_model_says(lake: TemporaryLake, homes: Homes
         return Player(homes.copy(lake)).play(steps)
 
     histories, number = set[tuple[object, ...]](), 0
-    while len(histories) < HISTORIES * ROUNDS:
+    while number < ROUNDS or len(histories) < HISTORIES * ROUNDS:
         steps = _schedule(random.Random(f"{SEED}/{number}"))
         histories |= _histories(steps)
         if wrong := play(steps):
