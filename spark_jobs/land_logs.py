@@ -36,7 +36,8 @@ def land(source: Source, logs: Path, landing: Path, now: datetime) -> Landed | N
 
     Raises:
         UsageError: if the file is absent.
-        ClickmillError: if it cannot be read to its end or no line has a plausible time; nothing of it is landed then.
+        ClickmillError: if it cannot be read to its end, no line has a plausible time, or it has grown since a stream
+            may have read it; nothing of it is landed then.
     """
     if not logs.is_file():
         raise UsageError(f"no file {logs}; expected a log file, plain, {', '.join(SUFFIXES)}")
@@ -51,7 +52,8 @@ def land(source: Source, logs: Path, landing: Path, now: datetime) -> Landed | N
                 f"({source.format}); name the source that fits with --source, or declare it in config/sources.toml"
             )
         with landed_logs(landing, source.name) as landed, landed.splitting() as folder:
-            return landed.land(_split(logs, read_hour, first, folder), _plain_name(logs))
+            lines = _split(logs, read_hour, first, folder)
+            return landed.land(lines, _plain_name(logs), is_streamed=source.files is not None)
     except DamagedFileError as error:
         raise ClickmillError(
             f"{logs} cannot be read to its end ({error}); nothing of it has been landed: get the whole file, or land "
