@@ -138,6 +138,25 @@ def files_of(given: Iterable[Path]) -> list[Path]:
     return files
 
 
+def landed_source(settings: Settings, name: str) -> Source:
+    """The source of this name, whose lines are read from the landing zone.
+
+    Raises:
+        UsageError: if there is none, or it is a topic: what is landed for it would be read by nobody.
+    """
+    sources = load_sources(settings)
+    if name not in sources:
+        raise UsageError(f"no source {name!r} in {settings.sources_file}: expected one of {', '.join(sources)}")
+    source = sources[name]
+    if source.kafka is not None:
+        raise UsageError(
+            f"source {name} is read from topic {source.kafka.topic}, and nobody would read what is landed for it: "
+            f"expected a source without [sources.{name}.kafka] in {settings.sources_file}; land the logs for another "
+            "one, or send their lines to the topic"
+        )
+    return source
+
+
 def _visible_files(folder: Path) -> Iterator[Path]:
     for entry in folder.iterdir():
         if entry.name[0] not in "._":
@@ -153,12 +172,10 @@ def main() -> None:
     )
     given = parser.parse_args()
     settings = Settings.from_environment()
-    sources = load_sources(settings)
-    if given.source not in sources:
-        raise UsageError(f"no source {given.source!r} in {settings.sources_file}: expected one of {', '.join(sources)}")
+    source = landed_source(settings, given.source)
     hours: set[Hour] = set()
     for logs in files_of(given.logs):
-        landed = land(sources[given.source], logs, settings.landing, datetime.now(UTC))
+        landed = land(source, logs, settings.landing, datetime.now(UTC))
         hours.update(landed.lines if landed else ())
         print(*_summary(given.source, logs, landed), sep="\n")
     for log_hours in contiguous(hours, MOST_HOURS_BETWEEN):
