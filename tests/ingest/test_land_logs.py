@@ -374,9 +374,9 @@ def test_logs_for_a_source_that_is_a_topic_are_refused(settings: Settings, tmp_p
     refused = run('kafka]\ntopic = "clicks"')
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (
-        "wrong arguments: source access is read from topic clicks, and nobody would read what is landed for it: expected a "
-        f"source without [sources.access.kafka] in {settings.sources_file}; land the logs for another one, or send "
-        "their lines to the topic\n"
+        "wrong arguments: source access is read from topic clicks, and nobody would read what is landed for it: "
+        f"expected a source without [sources.access.kafka] in {settings.sources_file}; land the logs for "
+        "another one, or send their lines to the topic\n"
     )
     assert not settings.landing.exists()
     for table in ("sockets]", "files]"):
