@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def judge(page_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_fol
     frame = frame.reset_index(drop=True)
     result = _validate(page_name, frame, checks)
     docs_folder.mkdir(parents=True, exist_ok=True)
-    html = str(DefaultJinjaPageView().render(ValidationResultsPageRenderer().render(result)))  # type: ignore[no-untyped-call]
+    html = str(_page_view().render(ValidationResultsPageRenderer().render(result)))  # type: ignore[no-untyped-call]
     page = docs_folder / f"{page_name}.html"
     page.write_text(html, encoding="utf-8")
     rows = frame.to_dict("records")
@@ -76,6 +77,12 @@ def judge(page_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_fol
         is_evaluated = bool(checked.success or failed)
         outcomes += _outcomes(check, rows, failed, is_evaluated, page.name)
     return outcomes
+
+
+@cache
+def _page_view() -> DefaultJinjaPageView:
+    """One for all pages: each compiles its templates anew, 17 a page."""
+    return DefaultJinjaPageView()  # type: ignore[no-untyped-call]
 
 
 def _outcomes(
