@@ -82,7 +82,7 @@ def judge(page_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_fol
 @cache
 def _page_view() -> DefaultJinjaPageView:
     """One for all pages: each compiles its templates anew, 17 a page."""
-    return DefaultJinjaPageView()  # type: ignore[no-untyped-call]
+    return DefaultJinjaPageView()
 
 
 def _outcomes(
