@@ -52,6 +52,6 @@ def renewed(written: str, declared: dict[str, Any]) -> str:
         raise ClickmillError(
             f"the contract of {', '.join(changed) or 'the published tables'} has changed, and its version is "
             f"{declared['version']}, after {before['version']}; expected a greater one: others read these tables. "
-            "Raise PUBLISHED_VERSION in include/tables.py, and say in CHANGELOG.md what changes"
+            "Raise PUBLISHED_VERSION in include/tables/counts.py, and say in CHANGELOG.md what changes"
         )
     return json.dumps(declared, indent=2, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""The parts of the reference that are generated from ``include/tables.py``.
+"""The parts of the reference that are generated from ``include/tables/``.
 
 These are the tables, the quarantine reasons and the contract of the published tables.
 
@@ -21,7 +21,7 @@ TABLES_PAGE = REFERENCE / "tables.md"
 READING_PAGE = REFERENCE / "reading.md"
 PUBLISHED_CONTRACT = REFERENCE / "published.json"
 #: Says where a made page comes from, so that nobody edits it by hand.
-MADE_FROM = "<!-- Made from include/tables.py by: .venv/bin/python -m include.table_docs -->"
+MADE_FROM = "<!-- Made from include/tables/ by: .venv/bin/python -m include.table_docs -->"
 
 
 def list_tables(tables: Iterable[Table]) -> str:

@@ -36,7 +36,8 @@ def land(source: Source, logs: Path, landing: Path, now: datetime) -> Landed | N
 
     Raises:
         UsageError: if the file is absent.
-        ClickmillError: if it cannot be read to its end or no line has a plausible time; nothing of it is landed then.
+        ClickmillError: if it cannot be read to its end, no line has a plausible time, or it has grown since a stream
+            may have read it; nothing of it is landed then.
     """
     if not logs.is_file():
         raise UsageError(f"no file {logs}; expected a log file, plain, {', '.join(SUFFIXES)}")
@@ -51,7 +52,8 @@ def land(source: Source, logs: Path, landing: Path, now: datetime) -> Landed | N
                 f"({source.format}); name the source that fits with --source, or declare it in config/sources.toml"
             )
         with landed_logs(landing, source.name) as landed, landed.splitting() as folder:
-            return landed.land(_split(logs, read_hour, first, folder), _plain_name(logs))
+            lines = _split(logs, read_hour, first, folder)
+            return landed.land(lines, _plain_name(logs), is_streamed=source.files is not None)
     except DamagedFileError as error:
         raise ClickmillError(
             f"{logs} cannot be read to its end ({error}); nothing of it has been landed: get the whole file, or land "
@@ -138,6 +140,25 @@ def files_of(given: Iterable[Path]) -> list[Path]:
     return files
 
 
+def landed_source(settings: Settings, name: str) -> Source:
+    """The source of this name, whose lines are read from the landing zone.
+
+    Raises:
+        UsageError: if there is none, or it is a topic: what is landed for it would be read by nobody.
+    """
+    sources = load_sources(settings)
+    if name not in sources:
+        raise UsageError(f"no source {name!r} in {settings.sources_file}: expected one of {', '.join(sources)}")
+    source = sources[name]
+    if source.kafka is not None:
+        raise UsageError(
+            f"source {name} is read from topic {source.kafka.topic}, and nobody would read what is landed for it: "
+            f"expected a source without [sources.{name}.kafka] in {settings.sources_file}; land the logs for another "
+            "one, or send their lines to the topic"
+        )
+    return source
+
+
 def _visible_files(folder: Path) -> Iterator[Path]:
     for entry in folder.iterdir():
         if entry.name[0] not in "._":
@@ -153,12 +174,10 @@ def main() -> None:
     )
     given = parser.parse_args()
     settings = Settings.from_environment()
-    sources = load_sources(settings)
-    if given.source not in sources:
-        raise UsageError(f"no source {given.source!r} in {settings.sources_file}: expected one of {', '.join(sources)}")
+    source = landed_source(settings, given.source)
     hours: set[Hour] = set()
     for logs in files_of(given.logs):
-        landed = land(sources[given.source], logs, settings.landing, datetime.now(UTC))
+        landed = land(source, logs, settings.landing, datetime.now(UTC))
         hours.update(landed.lines if landed else ())
         print(*_summary(given.source, logs, landed), sep="\n")
     for log_hours in contiguous(hours, MOST_HOURS_BETWEEN):

@@ -22,16 +22,19 @@ class FilesPosition:
     settings: Settings
     source: Source
 
-    def has_read(self, log_hour: Hour, now: datetime) -> bool:
-        """Whether the hour is closed and all of its files are read."""
-        landed = look_at(self.settings.landing, self.source.name, log_hour)
-        if not landed.is_closed:
-            return False
-        return not landed.unread(self._read_files(log_hour))
+    def read_hours(self, log_hours: Sequence[Hour], now: datetime) -> set[Hour]:
+        """Those of these hours that are closed, and of which all files are read."""
+        return {hour for hour in log_hours if self._has_read(hour)}
 
     def landed(self, log_hour: Hour, batches: Sequence[Mapping[str, Any]]) -> LandedHour:
         """The hour as it is in the landing zone."""
         return look_at(self.settings.landing, self.source.name, log_hour)
+
+    def _has_read(self, log_hour: Hour) -> bool:
+        landed = look_at(self.settings.landing, self.source.name, log_hour)
+        if not landed.is_closed:
+            return False
+        return not landed.unread(self._read_files(log_hour))
 
     def _read_files(self, log_hour: Hour) -> set[str]:
         where = [("source", "=", self.source.name), ("log_date", "=", log_hour.day), ("log_hour", "=", log_hour.hour)]

@@ -18,11 +18,11 @@ class StreamPosition(Protocol):
     ``batches`` are rows of ``stream_batches``.
     """
 
-    def has_read(self, log_hour: Hour, now: datetime) -> bool:
-        """Whether no more lines of the hour are to come, and those that are there are in the lake."""
+    def read_hours(self, log_hours: Sequence[Hour], now: datetime) -> set[Hour]:
+        """Those of these hours of which no more lines are to come, and those that are there are in the lake."""
 
     def landed(self, log_hour: Hour, batches: Sequence[Mapping[str, Any]]) -> LandedHour:
-        """What was read of the hour; ``is_closed`` is left to ``has_read``."""
+        """What was read of the hour; ``is_closed`` is left to ``read_hours``."""
 
 
 def position_of(settings: Settings, source: Source) -> StreamPosition:
@@ -43,7 +43,7 @@ def has_passed(settings: Settings, source: Source, log_hour: Hour, now: datetime
     Raises:
         ClickmillError: if the source's broker does not answer.
     """
-    return position_of(settings, source).has_read(log_hour, now)
+    return log_hour in position_of(settings, source).read_hours([log_hour], now)
 
 
 def can_be_finalised(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> bool:

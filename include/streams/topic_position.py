@@ -33,17 +33,21 @@ class TopicPosition:
     settings: Settings
     source: Source
 
-    def has_read(self, log_hour: Hour, now: datetime) -> bool:
-        """Whether the hour is over and all of its records that are in the topic are read.
+    def read_hours(self, log_hours: Sequence[Hour], now: datetime) -> set[Hour]:
+        """Those of these hours that are over, and of which all records that are in the topic are read.
 
         Raises:
             ClickmillError: if the broker does not answer.
         """
-        if now < log_hour.end:
-            return False
+        over = [hour for hour in log_hours if now >= hour.end]
+        if not over:
+            return set()
         read = self._next_offsets()
-        needed = _ends(self.settings, self.source, log_hour)
-        return all(read.get(partition, 0) >= offset for partition, offset in needed.items())
+        return {
+            hour
+            for hour, needed in _ends(self.settings, self.source, over).items()
+            if all(read.get(partition, 0) >= offset for partition, offset in needed.items())
+        }
 
     def landed(self, log_hour: Hour, batches: Sequence[Mapping[str, Any]]) -> LandedHour:
         """The hour as if it were a landing partition with a file for each partition of the topic."""
@@ -65,8 +69,11 @@ class TopicPosition:
         return dict(zip(last["partition"].to_pylist(), pc.add(last["last_offset_max"], 1).to_pylist(), strict=True))
 
 
-def _ends(settings: Settings, source: Source, log_hour: Hour) -> Mapping[int, int]:
-    """For each partition the offset of its first record after the hour, or of its end; 0 if it has none before."""
+def _ends(settings: Settings, source: Source, log_hours: Sequence[Hour]) -> dict[Hour, dict[int, int]]:
+    """Of each hour, for each partition the offset of its first record after it, or of its end; 0 if none is before.
+
+    One consumer is for all hours: to open one takes a second, and a run may open hundreds of hours again.
+    """
     topic = topic_of(source).topic
     options = librdkafka_options(topic_of(source), settings, os.environ)
     consumer = Consumer(options | {"group.id": "clickmill", "enable.auto.commit": False, "log_level": 0})
@@ -74,7 +81,7 @@ def _ends(settings: Settings, source: Source, log_hour: Hour) -> Mapping[int, in
     try:
         while True:
             try:
-                return _ends_of(consumer, topic, log_hour)
+                return _ends_of(consumer, topic, log_hours)
             except KafkaException as error:
                 # It may be of a moment: a partition whose leader is being chosen, a broker that restarts.
                 if time.monotonic() > deadline:
@@ -87,17 +94,32 @@ def _ends(settings: Settings, source: Source, log_hour: Hour) -> Mapping[int, in
         consumer.close()
 
 
-def _ends_of(consumer: Consumer, topic: str, log_hour: Hour) -> Mapping[int, int]:
+def _ends_of(consumer: Consumer, topic: str, log_hours: Sequence[Hour]) -> dict[Hour, dict[int, int]]:
     known = consumer.list_topics(topic, timeout=_PATIENCE).topics[topic]
     if known.error is not None:
         raise KafkaException(known.error)
-    end = int(log_hour.end.timestamp() * 1000)
-    asked = [TopicPartition(topic, partition, end) for partition in known.partitions]
-    ends = {}
-    for found in consumer.offsets_for_times(asked, timeout=_PATIENCE):
-        if found.error is not None:
-            raise KafkaException(found.error)
-        first, last = consumer.get_watermark_offsets(found, timeout=_PATIENCE)
-        needed = found.offset if found.offset >= 0 else last
-        ends[found.partition] = needed if needed > first else 0
+    partitions = sorted(known.partitions)
+    # What an hour needs is asked before where the topic ends: what comes in between may be of that hour.
+    after = {hour: _first_after(consumer, topic, partitions, hour) for hour in log_hours}
+    there = {
+        partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_PATIENCE)
+        for partition in partitions
+    }
+    ends: dict[Hour, dict[int, int]] = {}
+    for hour, offsets in after.items():
+        ends[hour] = {}
+        for partition, (first, last) in there.items():
+            needed = offsets[partition] if offsets[partition] >= 0 else last
+            ends[hour][partition] = needed if needed > first else 0
     return ends
+
+
+def _first_after(consumer: Consumer, topic: str, partitions: Sequence[int], hour: Hour) -> dict[int, int]:
+    """For each partition the offset of the first record after the hour; negative where there is none."""
+    end = int(hour.end.timestamp() * 1000)
+    asked = [TopicPartition(topic, partition, end) for partition in partitions]
+    found = consumer.offsets_for_times(asked, timeout=_PATIENCE)
+    for one in found:
+        if one.error is not None:
+            raise KafkaException(one.error)
+    return {one.partition: one.offset for one in found}

@@ -28,10 +28,13 @@ from include.job_arguments import arguments_of_run
 from include.log_hours import Hour, HourRange
 from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
-from plugins.data_quality import pages
 from plugins.data_quality.backfills import render_backfills, shown_backfills
-from plugins.data_quality.pages import Filters, Links
+from plugins.data_quality.hour import ShownRun, render_hour
+from plugins.data_quality.links import Links
+from plugins.data_quality.metric import METRIC_DAYS, render_metric
+from plugins.data_quality.overview import Filters, render_overview
 from plugins.data_quality.quarantine import read_quarantine
+from plugins.data_quality.rendering import render_message
 
 log = logging.getLogger("clickmill.data_quality")
 
@@ -66,7 +69,7 @@ def read_index(request: Request) -> Iterator[QualityIndex]:
         yield index
 
 
-def runs_of_hour(session: SessionDep, hour: str) -> Sequence[pages.DagRun]:
+def runs_of_hour(session: SessionDep, hour: str) -> Sequence[ShownRun]:
     """The newest runs of clicks_hourly over this log hour's partition."""
     found = session.scalars(
         select(DagRun)
@@ -74,11 +77,11 @@ def runs_of_hour(session: SessionDep, hour: str) -> Sequence[pages.DagRun]:
         .order_by(DagRun.run_after.desc(), DagRun.id.desc())
         .limit(MOST_RUNS)
     )
-    return [pages.DagRun(run.dag_id, run.run_id, str(run.state)) for run in found]
+    return [ShownRun(run.dag_id, run.run_id, str(run.state)) for run in found]
 
 
 Index = Annotated[QualityIndex, Depends(read_index)]
-Runs = Annotated[Sequence[pages.DagRun], Depends(runs_of_hour)]
+Runs = Annotated[Sequence[ShownRun], Depends(runs_of_hour)]
 router = APIRouter()
 
 
@@ -87,14 +90,14 @@ def overview(
     request: Request, index: Index, first: str = "", last: str = "", source: str = "", table: str = ""
 ) -> Response:
     """What needs attention, and the grid of hours."""
-    return _answer(pages.render_overview(index, Filters.of(first, last, source, table), _links(request)))
+    return _answer(render_overview(index, Filters.of(first, last, source, table), _links(request)))
 
 
 @router.get("/hours/{hour}")
 def one_hour(request: Request, index: Index, runs: Runs, hour: str, source: str = "") -> Response:
     """An hour, as log hour and as click hour."""
     at = Hour.parse(hour)
-    page = pages.render_hour(
+    page = render_hour(
         index,
         str(at),
         _links(request),
@@ -114,10 +117,10 @@ def metric(
     suite: str,
     check: str,
     series: str = "",
-    days: Annotated[int, Query(ge=1, le=max(pages.METRIC_DAYS))] = pages.METRIC_DAYS[0],
+    days: Annotated[int, Query(ge=1, le=max(METRIC_DAYS))] = METRIC_DAYS[0],
 ) -> Response:
     """The history of a check's values."""
-    page = pages.render_metric(index, suite, check, series, days, _links(request))
+    page = render_metric(index, suite, check, series, days, _links(request))
     if page is None:
         raise HTTPException(404, f"There is no result of the check {check} of {suite} {series}".rstrip() + ".")
     return _answer(page)
@@ -132,7 +135,7 @@ def run(request: Request, session: SessionDep, dag_id: str, run_id: str) -> Resp
     links, hours = _links(request), _hours_of(found)
     if hours is None:
         sentence = f"The run {run_id} of {dag_id} has no partition that Clickmill knows."
-        return _answer(pages.render_message(links, "This run is of no hour", sentence))
+        return _answer(render_message(links, "This run is of no hour", sentence))
     if len(hours) == 1:
         return RedirectResponse(links.hour(str(hours.start)), 303)
     return RedirectResponse(links.days(hours), 303)
@@ -199,7 +202,7 @@ def _refused(request: Request, error: Exception) -> Response:
     titles = {401: "Not logged in", 403: "Not for you to see", 404: "Not found"}
     sentence = "Log in to Airflow, then load this page again." if error.status_code == 401 else str(error.detail)
     title = titles.get(error.status_code, "That did not work")
-    return _answer(pages.render_message(_links(request), title, sentence), error.status_code)
+    return _answer(render_message(_links(request), title, sentence), error.status_code)
 
 
 def _wrong(request: Request, error: Exception) -> Response:
@@ -207,12 +210,12 @@ def _wrong(request: Request, error: Exception) -> Response:
         sentences = [f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" for wrong in error.errors()]
     else:
         sentences = [str(error)]
-    return _answer(pages.render_message(_links(request), "That cannot be shown", *sentences), 400)
+    return _answer(render_message(_links(request), "That cannot be shown", *sentences), 400)
 
 
 def _unreadable(request: Request, error: Exception) -> Response:
     log.error("the index cannot be read", exc_info=error)
-    page = pages.render_message(
+    page = render_message(
         _links(request),
         "The index cannot be read",
         f"{_settings(request).quality_index} could not be read or brought up to quality_results; the API "

@@ -10,7 +10,7 @@ from pathlib import Path
 from include.backfills import Backfill, read_backfills, undo_until
 from include.pages.render import render_served_page
 from include.settings import Settings
-from plugins.data_quality.pages import Links
+from plugins.data_quality.links import Links
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
 

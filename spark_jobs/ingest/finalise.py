@@ -13,10 +13,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from include.landing import LandedHour
 from include.log_hours import Hour
 from include.sources import Source, load_sources
-from include.streams.position import StreamPosition, position_of
+from include.streams.position import position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.ingest.account import HourAccount
 from spark_jobs.ingest.stream_batches import account_of, log_hour_of, write_as_few
@@ -43,7 +42,8 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
         return {}
     finalised[of_run[-1]].reopened_log_hours |= {str(hour) for hour in again}
     now, position = datetime.now(UTC), position_of(lake.settings, source)
-    landed = {hour: _landed(position, hour, batches.get(hour, []), now) for hour in finalised}
+    read = position.read_hours(list(finalised), now)
+    landed = {hour: replace(position.landed(hour, batches.get(hour, [])), is_closed=hour in read) for hour in finalised}
     rows = [finalised[hour].as_row(source.name, of_hour, now) for hour, of_hour in landed.items()]
     lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source.name, finalised))
     for table in (CLICKS, QUARANTINED_CLICKS):
@@ -137,10 +137,6 @@ def _account(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Any] | None)
             account.add(HourAccount.of_row(known, dict(known["duplicates_of"]), read, known["damaged_files"]))
         account.reopened_log_hours |= set(known["reopened_log_hours"])
     return account
-
-
-def _landed(position: StreamPosition, hour: Hour, batches: Sequence[Mapping[str, Any]], now: datetime) -> LandedHour:
-    return replace(position.landed(hour, batches), is_closed=position.has_read(hour, now))
 
 
 def described(source: Source, accounts: Mapping[Hour, HourAccount]) -> str:

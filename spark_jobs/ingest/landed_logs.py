@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from include.errors import ClickmillError
 from include.landing import SUCCESS, hour_folder, hour_of_folder
 from include.log_hours import Hour
 from spark_jobs.ingest.log_digests import Log
@@ -75,12 +76,16 @@ class LandedLogs:
         finally:
             shutil.rmtree(self._unfinished, ignore_errors=True)
 
-    def land(self, lines: Mapping[Hour, int], name: str) -> Landed:
+    def land(self, lines: Mapping[Hour, int], name: str, *, is_streamed: bool) -> Landed:
         """Land the log that has been split, in place of what was landed of it before.
 
         Args:
             lines: how many it has by log hour.
             name: what the names of its files begin with, if nothing of it was landed before.
+            is_streamed: whether a stream reads each file once, by its name.
+
+        Raises:
+            ClickmillError: if the log has grown, and a stream would not read what is new.
         """
         log = Log(self._unfinished / DIGESTS, lambda: self._unfinished.glob("*.gz"))
         others = [self._landed(file) for file in sorted(self._folder.iterdir()) if file.is_file()]
@@ -89,6 +94,12 @@ class LandedLogs:
             longer = next((other for other in others if log.is_beginning_of(other) and any(other.files())), None)
             if longer is not None:
                 return Landed(longer.name, {})
+        if is_streamed and before is not None and before.lines < log.lines and any(before.files()):
+            raise ClickmillError(
+                f"{self._source} is streamed from its landing zone, and a stream reads a file once: the log that was "
+                f"landed as {before.name} has grown from {before.lines} to {log.lines} lines, and the new ones would "
+                f"not be read; land these alone, as a file of their own, such as by tail -n +{before.lines + 1}"
+            )
         name = before.name if before else f"{name}-{log.digest(log.lines).hex()[:12]}"
         earlier = (hour_of_folder(file.parent) for file in before.files()) if before else ()
         # An hour that has no lines of the log any more keeps an empty file, so that it is closed again each time.

@@ -152,7 +152,7 @@ class Lake:
         """Add a few rows, made outside Spark, in one commit, unless the table has those of the transaction already.
 
         By delta-rs: in milliseconds, where Spark takes most of a second. Its commits and Spark's do not know of each
-        other on a local disk, so the tables written here are written nowhere else, or only under the lake's lock.
+        other on a local disk, so the tables written here are written nowhere else.
         """
         self._make(table)
         with self.locked(f"append-{table.name}"):

@@ -41,8 +41,19 @@ class StreamCheckpoint:
         """
         file = self.folder / "stream_id"
         if not file.exists():
-            keep_with_checkpoint(file, f"{self.source}-{uuid4()}\n")
+            made = f"{self.source}-{uuid4()}"
+            # First among all of them: no table knows an id that is not there.
+            keep_with_checkpoint(self._all_ids, "".join(f"{one}\n" for one in [*self.stream_ids(), made]))
+            keep_with_checkpoint(file, f"{made}\n")
         return file.read_text(encoding="utf-8").strip()
+
+    def stream_ids(self) -> list[str]:
+        """The ids of all checkpoints that this stream has had, those that were removed too; not of earlier versions."""
+        return self._all_ids.read_text(encoding="utf-8").split() if self._all_ids.exists() else []
+
+    @property
+    def _all_ids(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.stream_ids")
 
     def fence(self) -> Fence:
         """Take the checkpoint over: from now on only who holds this fence's token may write.

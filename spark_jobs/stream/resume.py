@@ -38,10 +38,11 @@ class StreamStart:
         rows = [row for row in stored if of_input(row)]
         if self.has_checkpoint:
             return [row for row in rows if row["stream_id"] != self.stream_id]
-        last_batches: dict[str, int] = {}
-        for row in rows:
-            last_batches[row["stream_id"]] = max(row["batch_id"], last_batches.get(row["stream_id"], 0))
-        if self.stream_id in last_batches:
+        # Of all inputs: what a batch of another topic has left is not completed by this one either.
+        last_batches = dict.fromkeys(self.checkpoint.stream_ids(), -1)
+        for row in stored:
+            last_batches[row["stream_id"]] = max(row["batch_id"], last_batches.get(row["stream_id"], -1))
+        if last_batches.get(self.stream_id, -1) >= 0:
             raise ClickmillError(
                 f"the checkpoint of {source} has lost its offsets but kept its stream_id {self.stream_id}: the tables "
                 "would take its next batches for those that they have; remove its folder as a whole"
@@ -64,6 +65,6 @@ class StreamStart:
             if stored is not None and stored > last_batch:
                 raise ClickmillError(
                     f"table {table.name} has rows of batch {stored} of stream {stream_id}, which had not ended when "
-                    "its checkpoint was removed: they would be read twice; bring the checkpoint back, or restore the "
-                    "table to the version before them"
+                    "its checkpoint was removed: they would be read twice, or stay in no account; bring the checkpoint "
+                    "back, or restore the table to the version before them"
                 )

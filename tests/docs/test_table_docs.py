@@ -1,4 +1,4 @@
-"""The reference says of the tables and the quarantine reasons what ``include/tables.py`` declares."""
+"""The reference says of the tables and the quarantine reasons what ``include/tables/`` declares."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TINY = Table(
 @pytest.mark.parametrize("page", [TABLES_PAGE, READING_PAGE, PUBLISHED_CONTRACT], ids=lambda page: page.name)
 def test_page_is_what_the_declarations_make_of_it(page):
     assert page.read_text(encoding="utf-8") == made_pages()[page], (
-        f"{page.name} differs from include/tables.py; run: .venv/bin/python -m include.table_docs"
+        f"{page.name} differs from include/tables/; run: .venv/bin/python -m include.table_docs"
     )
 
 

@@ -358,6 +358,32 @@ def test_two_logs_of_a_source_are_landed_one_after_the_other(settings: Settings,
     assert _landed(settings.landing) == {FIRST: Counter([_line("05:00", "a")])}
 
 
+def test_logs_for_a_source_that_is_a_topic_are_refused(settings: Settings, tmp_path: Path) -> None:
+    """Nobody would read them in the landing zone; of a source with sockets or [files] the landing zone is read."""
+    logs = _write(tmp_path / "access.log", _line("05:00", "a"))
+    declared = settings.sources_file.read_text(encoding="utf-8")
+    environment = {"CLICKMILL_HOME": str(settings.home), "CLICKMILL_SOURCES": str(settings.sources_file)}
+
+    def run(table: str) -> subprocess.CompletedProcess[str]:
+        settings.sources_file.write_text(f"{declared}\n[sources.access.{table}\n", encoding="utf-8")
+        return subprocess.run(
+            [sys.executable, "-m", "spark_jobs.land_logs", "--source=access", "--logs", str(logs)],
+            cwd=REPOSITORY, env=os.environ | environment, capture_output=True, text=True,
+        )  # fmt: skip
+
+    refused = run('kafka]\ntopic = "clicks"')
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        "wrong arguments: source access is read from topic clicks, and nobody would read what is landed for it: "
+        f"expected a source without [sources.access.kafka] in {settings.sources_file}; land the logs for "
+        "another one, or send their lines to the topic\n"
+    )
+    assert not settings.landing.exists()
+    for table in ("sockets]", "files]"):
+        assert run(table).returncode == 0
+    assert _landed(settings.landing) == {FIRST: Counter([_line("05:00", "a")])}
+
+
 def test_nothing_lands_of_a_file_that_breaks_off_or_fits_no_source(
     settings: Settings, source: Source, tmp_path: Path
 ) -> None:

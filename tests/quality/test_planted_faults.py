@@ -13,22 +13,11 @@ from include.buckets import PARTITIONER
 from include.errors import QualityError
 from include.log_hours import Hour
 from include.tables import AGGREGATES, PARTITIONER_PROPERTY, QUALITY_RESULTS
-from tests.support.planted_faults import (
-    FAULTS,
-    LANDED,
-    PAGE,
-    PIPELINE,
-    PLANTED,
-    SOURCE_CHECKS,
-    START,
-    TABLE_WIDE,
-    Fault,
-    all_checks,
-    fine_lines,
-    kind_of,
-    page,
-    set_property,
-)
+from tests.support.fault import Fault
+from tests.support.lake_faults import PLANTED, TABLE_WIDE
+from tests.support.landed_faults import LANDED, PIPELINE, SOURCE_CHECKS, START, fine_lines
+from tests.support.planted_faults import FAULTS, PAGE, all_checks, kind_of, page
+from tests.support.planting import set_property
 from tests.support.temporary_lake import TemporaryLake
 
 #: Partition, check and severity of what failed, and the row that says so.

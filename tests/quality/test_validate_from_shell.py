@@ -13,7 +13,7 @@ from include.log_hours import Hour
 from include.quality_index import open_index
 from include.settings import REPOSITORY
 from include.tables import QUALITY_RESULTS, QUARANTINED_CLICKS
-from tests.support.planted_faults import START, fine_lines
+from tests.support.landed_faults import START, fine_lines
 from tests.support.temporary_lake import TemporaryLake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

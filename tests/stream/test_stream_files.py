@@ -90,6 +90,25 @@ def test_the_stream_of_files_gives_the_tables_that_the_batch_gives(tmp_path: Pat
             assert found[0] == found[1], table.name
 
 
+def test_a_log_that_has_grown_is_not_landed_again_for_a_stream(landed: FilesLake, tmp_path: Path) -> None:
+    """The stream would not read the file again that has its name; its new lines are a log of their own."""
+    from spark_jobs.land_logs import land
+
+    def land_log(name: str, *of: str) -> None:
+        (tmp_path / name).write_bytes(lines_of(*of))
+        land(landed.source, tmp_path / name, landed.settings.landing, datetime(2026, 3, 2, tzinfo=UTC))
+
+    land_log("a.log", "a", "b")
+    landed.read_all()
+    with pytest.raises(ClickmillError, match=r"from 2 to 4 lines.* tail -n \+3"):
+        land_log("a.log", "a", "b", "c", "d")
+    land_log("a.log", "a", "b")
+    land_log("rest.log", "c", "d")
+    landed.read_all()
+    assert ids(landed) == ["a", "b", "c", "d"]
+    assert has_passed(landed.settings, landed.source, HOUR, HOUR.end)
+
+
 def test_files_are_read_as_they_appear_and_an_hour_is_finalised_when_it_is_closed_and_read(landed: FilesLake) -> None:
     from spark_jobs.stream import query as stream_query
 

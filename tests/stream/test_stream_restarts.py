@@ -125,6 +125,26 @@ def test_a_checkpoint_that_was_lost_in_the_middle_of_a_batch_is_told_before_anyt
     assert multiset(home.rows(CLICKS)) == multiset(read.rows[CLICKS.name])
 
 
+def test_a_checkpoint_that_was_lost_in_the_middle_of_the_first_batch_is_told_too(
+    tmp_path: Path, spark: SparkSession, broker: KafkaBroker
+) -> None:
+    """The account of batches does not know the stream then; nor does another topic complete what the batch has left."""
+    home = StreamedHome.in_folder(tmp_path / "first", broker)
+    home.broker.produce(home.topic, records_of(0, 1, 3))
+    home.read_all_in(spark)
+    killed = Read(home, {}).copied(tmp_path / "killed")
+    shutil.rmtree(killed.settings.lake / STREAM_BATCHES.name)
+    shutil.rmtree(killed.checkpoint)
+    for topic in (home.topic, f"{home.topic}-new"):
+        if topic != home.topic:
+            home.broker.create_topic(topic, 1)
+        killed.topic = topic
+        killed.configure()
+        with pytest.raises(ClickmillError, match=r"clicks has rows of batch 0 of stream web-.* had not ended when its"):
+            killed.read_all_in(spark)
+        assert killed.event_ids() == ["e0", "e1"]
+
+
 def test_of_another_topic_the_lake_does_not_know_where_to_go_on(
     tmp_path: Path, spark: SparkSession, read: Read
 ) -> None:

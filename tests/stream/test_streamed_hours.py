@@ -123,6 +123,23 @@ def test_an_hour_has_passed_when_every_partition_is_read_up_to_its_end(streamed:
     assert has_passed(settings, source, HOUR.plus(1), HOUR.plus(1).end), "what is unread is of a later hour"
 
 
+def test_many_hours_are_asked_for_with_one_consumer(streamed: StreamedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run may open hundreds of hours again. Each is judged for itself: of the last, a record is not read."""
+    from include.streams import topic_position
+
+    opened = []
+    consumer = topic_position.Consumer
+    monkeypatch.setattr(topic_position, "Consumer", lambda options: opened.append(1) or consumer(options))
+    hours = [HOUR.plus(shift) for shift in range(40)]
+    streamed.broker.produce(streamed.topic, [line for hour in hours for line in clicks_at(hour, f"{hour}")])
+    streamed.read_all()
+    streamed.broker.produce(streamed.topic, clicks_at(hours[-1], "unread", partition=1))
+    streamed.run("ingest", str(hours[0]), str(hours[-1].plus(2)))
+    assert len(opened) == 1
+    closed = {hour: row["is_closed"] for hour, row in streamed.accounting().items()}
+    assert closed == {str(hour): True for hour in hours[:-1]} | {str(hours[-1]): False, str(hours[-1].plus(1)): False}
+
+
 def test_what_comes_to_a_finalised_hour_is_counted_by_the_next_run(streamed: StreamedLake) -> None:
     streamed.broker.produce(streamed.topic, [Record(0, at(HOUR, 1), click("a", "2026-03-01T08:01:00Z"))])
     streamed.read_all()

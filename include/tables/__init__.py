@@ -1,0 +1,109 @@
+"""Every table, declared once: names, grain, types, keys, partitioning and a comment per column.
+
+Writers, checks and docs import them from here. Types are Spark SQL types. Hours are UTC, and days too, but in the daily
+tables. One module each: ``arrivals``, ``counts``, ``quality``, ``streams``, ``backfills``; what a table is, in
+``model``.
+"""
+
+from __future__ import annotations
+
+from include.tables.arrivals import (
+    CLICKS,
+    DUPLICATE_CLICKS,
+    INGEST_ACCOUNTING,
+    MAX_RAW_CHARACTERS,
+    QUARANTINE_REASONS,
+    QUARANTINED_CLICKS,
+    UNFINISHED_INGESTS,
+)
+from include.tables.backfills import BACKFILLS
+from include.tables.counts import (
+    AGGREGATES,
+    BUCKETS_PROPERTY,
+    CLICKS_BY_COUNTRY_DAILY,
+    CLICKS_BY_COUNTRY_HOURLY,
+    CLICKS_BY_COUNTRY_LIVE,
+    CLICKS_BY_URL_DAILY,
+    CLICKS_BY_URL_HOURLY,
+    CLICKS_BY_URL_LIVE,
+    PARTITIONER_PROPERTY,
+    PUBLISHED,
+    PUBLISHED_CLICKS_BY_COUNTRY_DAILY,
+    PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
+    PUBLISHED_CLICKS_BY_URL_DAILY,
+    PUBLISHED_CLICKS_BY_URL_HOURLY,
+    PUBLISHED_VERSION,
+    SKETCH_LG_K,
+    UNKNOWN_COUNTRY,
+    VISITOR_COUNT_STANDARD_ERROR,
+    daily_table,
+    hourly_table,
+    live_table,
+)
+from include.tables.model import Column, Table
+from include.tables.quality import GROUPING_METRICS, OUT_OF_ORDER_KEYS, QUALITY_RESULTS
+from include.tables.streams import STREAM_BATCHES, STREAM_PROGRESS
+
+TABLES = {
+    table.name: table
+    for table in (
+        CLICKS,
+        DUPLICATE_CLICKS,
+        QUARANTINED_CLICKS,
+        INGEST_ACCOUNTING,
+        UNFINISHED_INGESTS,
+        *AGGREGATES,
+        CLICKS_BY_URL_DAILY,
+        CLICKS_BY_COUNTRY_DAILY,
+        *PUBLISHED,
+        *PUBLISHED.values(),
+        QUALITY_RESULTS,
+        GROUPING_METRICS,
+        OUT_OF_ORDER_KEYS,
+        CLICKS_BY_URL_LIVE,
+        CLICKS_BY_COUNTRY_LIVE,
+        STREAM_BATCHES,
+        STREAM_PROGRESS,
+        BACKFILLS,
+    )
+}
+
+__all__ = [
+    "AGGREGATES",
+    "BACKFILLS",
+    "BUCKETS_PROPERTY",
+    "CLICKS",
+    "CLICKS_BY_COUNTRY_DAILY",
+    "CLICKS_BY_COUNTRY_HOURLY",
+    "CLICKS_BY_COUNTRY_LIVE",
+    "CLICKS_BY_URL_DAILY",
+    "CLICKS_BY_URL_HOURLY",
+    "CLICKS_BY_URL_LIVE",
+    "DUPLICATE_CLICKS",
+    "GROUPING_METRICS",
+    "INGEST_ACCOUNTING",
+    "MAX_RAW_CHARACTERS",
+    "OUT_OF_ORDER_KEYS",
+    "PARTITIONER_PROPERTY",
+    "PUBLISHED",
+    "PUBLISHED_CLICKS_BY_COUNTRY_DAILY",
+    "PUBLISHED_CLICKS_BY_COUNTRY_HOURLY",
+    "PUBLISHED_CLICKS_BY_URL_DAILY",
+    "PUBLISHED_CLICKS_BY_URL_HOURLY",
+    "PUBLISHED_VERSION",
+    "QUALITY_RESULTS",
+    "QUARANTINED_CLICKS",
+    "QUARANTINE_REASONS",
+    "SKETCH_LG_K",
+    "STREAM_BATCHES",
+    "STREAM_PROGRESS",
+    "TABLES",
+    "UNFINISHED_INGESTS",
+    "UNKNOWN_COUNTRY",
+    "VISITOR_COUNT_STANDARD_ERROR",
+    "Column",
+    "Table",
+    "daily_table",
+    "hourly_table",
+    "live_table",
+]

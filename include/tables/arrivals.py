@@ -1,0 +1,153 @@
+"""What arrived: clicks, duplicates, quarantined lines, and the account of every log hour."""
+
+from __future__ import annotations
+
+from include.tables.model import BY_LOG_HOUR, CLICK_HOUR, LOG_HOUR, SOURCE, Column, Table
+
+#: The longest raw text kept of a quarantined line, in characters; file and line lead to the rest.
+MAX_RAW_CHARACTERS = 8192
+
+#: Why a line is quarantined, and what that means. The first that fits, in this order, is given.
+QUARANTINE_REASONS = {
+    "line_too_long": "more bytes than the source's max_line_bytes",
+    "not_utf8": "bytes that are not UTF-8",
+    "blank": "nothing but white space",
+    "not_json": "not one JSON object",
+    "not_access_log": "not a line of the source's access log format",
+    "missing_event_id": "the mapped event id is absent, null or empty",
+    "missing_time": "the mapped time is absent, null or empty",
+    "bad_time": "the time cannot be read in the source's time format",
+    "time_out_of_range": "older than oldest_hours before the log hour, or newest_minutes or more after its end",
+    "missing_url": "the mapped URL is absent, null or empty",
+    "bad_url": "not an http or https URL with a host, as browsers read it",
+}
+
+CLICKS = Table(
+    name="clicks",
+    grain="one accepted click",
+    columns=(
+        SOURCE,
+        *LOG_HOUR,
+        *CLICK_HOUR,
+        Column("event_id", "STRING", "The source's id of the click; null when the source maps none.", required=False),
+        Column("clicked_at", "TIMESTAMP", "When the click happened."),
+        Column("url", "STRING", "URL in normal form: see spark_jobs/ingest/urls.py."),
+        Column("country_code", "STRING", "ISO 3166-1 alpha-2 code in upper case, or 'unknown'."),
+        Column("visitor_id", "STRING", "The source's visitor, or a keyed hash; null when unknown.", required=False),
+        Column("referrer", "STRING", "Referring URL as logged; null when absent.", required=False),
+        Column("user_agent", "STRING", "User agent as logged; null when absent.", required=False),
+        Column("status", "INT", "HTTP status; null when absent or not a number.", required=False),
+        Column("is_bot", "BOOLEAN", "Whether the user agent is a known crawler; false without a user agent."),
+        Column(
+            "file",
+            "STRING",
+            "Where it was read, as in quarantined_clicks: the landed file's name, or topic/partition.",
+        ),
+        Column("line", "BIGINT", "Line number from 1 there, or offset."),
+        Column("is_out_of_order", "BOOLEAN", "Whether a line before it in its file, or partition, is of a later time."),
+    ),
+    key=("source", "event_id"),
+    partitioned_by=BY_LOG_HOUR,
+    statistics=("click_date", "click_hour", "clicked_at"),
+)
+
+DUPLICATE_CLICKS = Table(
+    name="duplicate_clicks",
+    grain="one click that was dropped, because its event id had arrived before",
+    columns=(
+        *CLICKS.columns,
+        Column("first_log_date", "DATE", "Day, UTC, of the log hour of the click in clicks that has its event id."),
+        Column("first_log_hour", "INT", "Hour, UTC, 0 to 23, of that log hour."),
+    ),
+    key=("source", "log_date", "log_hour", "file", "line"),
+    partitioned_by=BY_LOG_HOUR,
+    statistics=("click_date", "click_hour"),
+)
+
+QUARANTINED_CLICKS = Table(
+    name="quarantined_clicks",
+    grain="one rejected line",
+    columns=(
+        SOURCE,
+        *LOG_HOUR,
+        Column("file", "STRING", "File name inside the landing partition, or topic/partition."),
+        Column("line", "BIGINT", "Line number inside the decompressed file, from 1, or offset."),
+        Column("reason", "STRING", "Why: one of the quarantine reasons."),
+        Column("raw", "STRING", f"The line's text, its first {MAX_RAW_CHARACTERS} characters."),
+        Column("bytes", "BIGINT", "The whole line's length, without its end."),
+    ),
+    key=("source", "log_date", "log_hour", "file", "line"),
+    partitioned_by=BY_LOG_HOUR,
+    statistics=("reason",),
+)
+
+#: Of JSON lines: their fields, by which schema drift is found.
+SAMPLED = (
+    Column(
+        "sampled_lines",
+        "BIGINT",
+        "JSON lines whose fields were looked at: the first 100 of each file, or topic partition, and every 100th, of a "
+        "stream less duplicates; null for access logs, and before it was measured.",
+        required=False,
+    ),
+    Column(
+        "sampled_fields",
+        "ARRAY<STRUCT<path: STRING, type: STRING, lines: BIGINT, example: STRING>>",
+        "Their fields, by dotted path and JSON type, with the lines that have it and one value; null as above.",
+        required=False,
+    ),
+)
+
+INGEST_ACCOUNTING = Table(
+    name="ingest_accounting",
+    grain="one source and log hour",
+    columns=(
+        SOURCE,
+        *LOG_HOUR,
+        Column("lines", "BIGINT", "Lines of the log hour's files, each counted once whatever became of it."),
+        Column("accepted", "BIGINT", "Rows in clicks."),
+        Column("duplicates", "BIGINT", "Well-formed lines dropped because their event id had arrived before."),
+        Column("duplicates_of", "MAP<STRING, BIGINT>", "The duplicates by the log hour of the first arrival."),
+        Column("quarantined", "BIGINT", "Rows in quarantined_clicks."),
+        Column("quarantined_by_reason", "MAP<STRING, BIGINT>", "The quarantined lines by reason."),
+        Column("late", "BIGINT", "Accepted clicks whose click hour is before the log hour."),
+        Column("out_of_order", "BIGINT", "Accepted lines older than a well-formed line before them in the same file."),
+        Column("first_clicked_at", "TIMESTAMP", "Earliest accepted click; null without clicks.", required=False),
+        Column("last_clicked_at", "TIMESTAMP", "Latest accepted click; null without clicks.", required=False),
+        Column("files", "INT", "Data files in the landing partition."),
+        Column("bytes", "BIGINT", "Their size as stored."),
+        Column("damaged_files", "ARRAY<STRING>", "Files that broke off; their lines before the damage count."),
+        Column("unread_files", "ARRAY<STRING>", "What else lies in the landing partition and was not read."),
+        Column("is_closed", "BOOLEAN", "Whether _SUCCESS was there; false: ingested after the grace time."),
+        Column("click_hours", "ARRAY<STRING>", "Click hours this log hour touches or, in earlier runs, touched."),
+        Column(
+            "reopened_log_hours",
+            "ARRAY<STRING>",
+            "Log hours of the stream that were accounted for again with this one, because records had come since: "
+            "this one's run counts their clicks.",
+        ),
+        *SAMPLED,
+        Column("ingested_at", "TIMESTAMP", "When this row was written."),
+    ),
+    key=BY_LOG_HOUR,
+    partitioned_by=BY_LOG_HOUR,
+    statistics=(),
+)
+
+UNFINISHED_INGESTS = Table(
+    name="unfinished_ingests",
+    grain="one source and log hour whose ingest has begun to write, and has not ended",
+    columns=(
+        SOURCE,
+        *LOG_HOUR,
+        Column("click_hours", "ARRAY<STRING>", "Click hours that it touches, or that earlier ingests touched."),
+        Column(
+            "changed_later",
+            "ARRAY<STRING>",
+            "The later log hours of which clicks become duplicates, or the reverse.",
+        ),
+        Column("began_at", "TIMESTAMP", "When it began to write."),
+    ),
+    key=BY_LOG_HOUR,
+    statistics=(),
+)

@@ -1,0 +1,155 @@
+"""Counts per click hour or day and key: computed, published, and live."""
+
+from __future__ import annotations
+
+from include.tables.model import BY_CLICK_HOUR, CLICK_HOUR, SOURCE, Column, Table
+
+UNKNOWN_COUNTRY = "unknown"
+
+#: lg(k) of the visitor sketches: HLL_8 with 2**12 registers, standard error 1.04 / sqrt(2**12).
+#: Source: DataSketches, https://datasketches.apache.org/docs/HLL/HLL.html
+SKETCH_LG_K = 12
+VISITOR_COUNT_STANDARD_ERROR = 1.04 / 2 ** (SKETCH_LG_K / 2)
+
+#: Table property that holds the number of buckets of a co-partitioned table.
+BUCKETS_PROPERTY = "clickmill.buckets"
+#: And the one that says how a key becomes a bucket: see include/buckets.py.
+PARTITIONER_PROPERTY = "clickmill.partitioner"
+
+#: The contract of the published tables: raised when a column, its type or its meaning changes. See
+#: docs/reference/published.json.
+PUBLISHED_VERSION = 1
+
+
+def _counts(what: str) -> tuple[Column, ...]:
+    return (
+        Column("click_count", "BIGINT", f"Accepted clicks {what}, crawlers included; at least 1."),
+        Column("bot_click_count", "BIGINT", "Those of them by crawlers."),
+        Column(
+            "visitor_count",
+            "BIGINT",
+            "Distinct visitors, crawlers left out, estimated from the sketch "
+            f"(standard error {VISITOR_COUNT_STANDARD_ERROR:.1%}).",
+        ),
+        Column("visitor_sketch", "BINARY", "Mergeable HLL sketch of the visitors; merge with hll_union_agg."),
+    )
+
+
+def hourly_table(name: str, key: Column, what: str) -> Table:
+    """A table of counts per click hour and key."""
+    return Table(
+        name=name,
+        grain=f"one click hour and {key.name}",
+        columns=(
+            *CLICK_HOUR,
+            key,
+            *_counts(what),
+            Column("bucket", "INT", f"pmod(hash({key.name}), N), N being the table property {BUCKETS_PROPERTY}."),
+            Column(
+                "counted_at", "TIMESTAMP", "When the click hour was counted; it is published only when validated since."
+            ),
+        ),
+        key=(*BY_CLICK_HOUR, key.name),
+        partitioned_by=BY_CLICK_HOUR,
+        statistics=("bucket",),
+        bucket_key=key.name,
+    )
+
+
+def _published(name: str, computed: Table, key: Column, what: str) -> Table:
+    return Table(
+        name=name,
+        grain=computed.grain,
+        columns=(*CLICK_HOUR, key, *_counts(what)),
+        key=computed.key,
+        partitioned_by=BY_CLICK_HOUR,
+        statistics=("click_count",),
+    )
+
+
+_LOCAL_DAY = (
+    Column("time_zone", "STRING", "The time zone whose days these are: one of time_zones in config/pipeline.toml."),
+    Column("click_date", "DATE", "Day, in this time zone, on which the clicks happened."),
+)
+_PRESENCE = (
+    Column("hours_in_day", "INT", "Hours that the day has: 24, or 23 and 25 where clocks change."),
+    Column(
+        "hours_present",
+        "INT",
+        "Those of them whose log hour has landed and been ingested, of each source that has any in this day, and whose "
+        "clicks, if any, are published as they are counted, not held or waiting.",
+    ),
+    Column(
+        "is_final",
+        "BOOLEAN",
+        "Whether all hours are present. Late clicks may still change the day, within the sources' oldest_hours.",
+    ),
+)
+
+
+def daily_table(hourly: Table) -> Table:
+    """The table of counts per time zone, day and key that follows from a table of counts per click hour and key."""
+    stated = ("click_date", "click_hour", "bucket", "counted_at")
+    counts = [column for column in hourly.columns if column.name not in stated]
+    computed = Column("counted_at", "TIMESTAMP", "When it was computed from the counts of its hours.")
+    return Table(
+        name=hourly.name.replace("_hourly", "_daily"),
+        grain=f"one time zone, day and {hourly.key[-1]}",
+        columns=(*_LOCAL_DAY, *counts, *((computed,) if hourly.bucket_key else _PRESENCE)),
+        key=("time_zone", "click_date", hourly.key[-1]),
+        partitioned_by=("time_zone", "click_date"),
+        statistics=("click_count",),
+    )
+
+
+URL = Column("url", "STRING", "URL in normal form.")
+COUNTRY = Column("country_code", "STRING", "ISO 3166-1 alpha-2 code, or 'unknown'.")
+
+CLICKS_BY_URL_HOURLY = hourly_table("clicks_by_url_hourly", URL, "on the URL")
+CLICKS_BY_COUNTRY_HOURLY = hourly_table("clicks_by_country_hourly", COUNTRY, "from the country")
+PUBLISHED_CLICKS_BY_URL_HOURLY = _published("published_clicks_by_url_hourly", CLICKS_BY_URL_HOURLY, URL, "on the URL")
+PUBLISHED_CLICKS_BY_COUNTRY_HOURLY = _published(
+    "published_clicks_by_country_hourly", CLICKS_BY_COUNTRY_HOURLY, COUNTRY, "from the country"
+)
+
+CLICKS_BY_URL_DAILY, CLICKS_BY_COUNTRY_DAILY = map(daily_table, (CLICKS_BY_URL_HOURLY, CLICKS_BY_COUNTRY_HOURLY))
+PUBLISHED_CLICKS_BY_URL_DAILY, PUBLISHED_CLICKS_BY_COUNTRY_DAILY = map(
+    daily_table, (PUBLISHED_CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)
+)
+
+
+def live_table(key: Column) -> Table:
+    """A table of counts of streamed clicks per source, window and key, brought up to date within seconds."""
+    return Table(
+        name=f"clicks_by_{key.name.removesuffix('_code')}_live",
+        grain=f"one source, window and {key.name}",
+        columns=(
+            SOURCE,
+            *CLICK_HOUR,
+            Column("window_start", "TIMESTAMP", "When the window begins."),
+            Column("window_seconds", "INT", "How long it is: 60 or 3600."),
+            key,
+            Column("click_count", "BIGINT", "Clicks so far, crawlers included; those too late for live left out."),
+            Column("bot_click_count", "BIGINT", "Those of them by crawlers."),
+            Column("counted_at", "TIMESTAMP", "When the row was last brought up to date."),
+        ),
+        key=("source", "window_start", "window_seconds", key.name),
+        partitioned_by=BY_CLICK_HOUR,
+        statistics=("window_start",),
+    )
+
+
+CLICKS_BY_URL_LIVE = live_table(URL)
+CLICKS_BY_COUNTRY_LIVE = live_table(COUNTRY)
+
+#: Aggregate tables that must be co-partitioned, each with what consumers read of it.
+AGGREGATES = {
+    CLICKS_BY_URL_HOURLY: PUBLISHED_CLICKS_BY_URL_HOURLY,
+    CLICKS_BY_COUNTRY_HOURLY: PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
+}
+
+#: The published tables of hours, each with that of days.
+PUBLISHED = {
+    PUBLISHED_CLICKS_BY_URL_HOURLY: PUBLISHED_CLICKS_BY_URL_DAILY,
+    PUBLISHED_CLICKS_BY_COUNTRY_HOURLY: PUBLISHED_CLICKS_BY_COUNTRY_DAILY,
+}

@@ -1,0 +1,97 @@
+"""The page of one hour, as log hour and as click hour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from include.log_hours import Hour, HourRange
+from include.quality_index import QualityIndex, Result
+from plugins.data_quality.history_chart import draw_history
+from plugins.data_quality.links import Links
+from plugins.data_quality.quarantine import Quarantine
+from plugins.data_quality.rendering import advice_of, render_page
+
+MOST_CHARTS = 24
+CHART_HOURS = 7 * 24
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A result with its chart, if it has numbers."""
+
+    result: Result
+    chart: Markup | None
+
+
+@dataclass(frozen=True)
+class ShownRun:
+    """A run of Airflow's."""
+
+    dag_id: str
+    run_id: str
+    state: str
+
+
+def render_hour(
+    index: QualityIndex,
+    hour: str,
+    links: Links,
+    *,
+    source: str | None,
+    quarantine: Sequence[Quarantine],
+    runs: Sequence[ShownRun],
+) -> tuple[str, str] | None:
+    """The page of an hour, as log hour and as click hour, and its policy; None when nothing is known of it."""
+    results, events, validations = index.results(hour), index.events(hour), index.runs(hour)
+    if not results and not events:
+        return None
+    shown = [result for result in results if source is None or result.source in (source, None)]
+    order = {"fail": 0, "warning": 1, "undecided": 2, "pass": 3}
+    shown.sort(key=lambda result: (order[result.state], result.suite, result.partition, result.check_id))
+    charted = [result for result in shown if result.observed_value is not None][:MOST_CHARTS]
+    newest = events[-1] if events else None
+    failures = [result for result in shown if result.severity == "critical" and result.outcome == "fail"]
+    this = Hour.parse(hour)
+    return render_page(
+        "quality_hour.html",
+        links,
+        title=hour,
+        hour=hour,
+        before=str(this.plus(-1)),
+        after=str(this.plus(1)),
+        source=source,
+        sources=sorted({result.source for result in results if result.source}),
+        state=newest.outcome if newest else ("fail" if failures else "none"),
+        newest=newest,
+        failures=failures,
+        advice=advice_of(failures),
+        counts={state: sum(result.state == state for result in shown) for state in order},
+        suites=[
+            (suite, [Trend(result, _trend(index, result) if result in charted else None) for result in of_suite])
+            for suite, of_suite in _by_suite(shown)
+        ],
+        quarantine=quarantine,
+        events=events[::-1],
+        validations=validations[::-1],
+        docs=sorted({result.link for result in shown if result.link}),
+        runs=runs,
+    )
+
+
+def _by_suite(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
+    """Suites in the order in which they first come: those that failed worst first."""
+    suites: dict[str, list[Result]] = {}
+    for result in results:
+        suites.setdefault(result.suite, []).append(result)
+    return list(suites.items())
+
+
+def _trend(index: QualityIndex, result: Result) -> Markup | None:
+    end = Hour.parse(result.hour).plus(1)
+    hours = HourRange(end.plus(-CHART_HOURS), end)
+    points = index.history(result.suite, result.check_id, result.series, hours)
+    name = f"{result.check_id} over the last {CHART_HOURS // 24} days"
+    return draw_history(points, name, width=300, height=96) if len(points) > 1 else None

@@ -1,0 +1,217 @@
+"""The overview of data quality: what needs attention, and a grid of hours by suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import groupby
+from urllib.parse import urlencode
+
+from include.errors import UsageError
+from include.log_hours import Hour, HourRange
+from include.quality_index import Counts, Event, QualityIndex, Result
+from plugins.data_quality.links import Links
+from plugins.data_quality.rendering import SIGNS, advice_of, render_page
+
+DEFAULT_DAYS, MOST_DAYS = 3, 31
+MOST_LISTED, MOST_OPEN = 12, 4
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What the overview is asked to show; days are whole, ``last`` included; None for all."""
+
+    first: date | None = None
+    last: date | None = None
+    source: str | None = None
+    table: str | None = None
+
+    @classmethod
+    def of(cls, first: str, last: str, source: str, table: str) -> Filters:
+        """From the form's texts, empty ones left out.
+
+        Raises:
+            UsageError: if a day is none, or the first is after the last.
+        """
+        first_day, last_day = _day("first day", first), _day("last day", last)
+        if first_day and last_day and first_day > last_day:
+            raise UsageError(f"first day {first_day} is after last day {last_day}; expected it before or the same")
+        return cls(first_day, last_day, source or None, table or None)
+
+    def hours(self, span: tuple[Hour, Hour]) -> HourRange:
+        """The hours of the days asked for: by default the newest few; never more than fit on a page."""
+        last = self.last or (self.first + timedelta(days=MOST_DAYS - 1) if self.first else span[1].day)
+        last = min(last, max(span[1].day, self.first or span[1].day))
+        first = self.first or last - timedelta(days=DEFAULT_DAYS - 1)
+        first = max(first, last - timedelta(days=MOST_DAYS - 1))
+        return HourRange(Hour.of(first, 0), Hour.of(last, 0).plus(24))
+
+
+def _day(name: str, text: str) -> date | None:
+    if not text:
+        return None
+    try:
+        day = date.fromisoformat(text)
+        Hour.parse(f"{day}T00")  # within the years that hours can have
+    except (ValueError, UsageError):
+        raise UsageError(f"{name} is {text[:40]!r}; expected a day such as 2026-03-01") from None
+    return day
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One square of the grid; ``text`` says what its sign means."""
+
+    state: str
+    text: str
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nobody needs to go there."""
+        return self.state in ("pass", "published", "none", "undecided")
+
+
+@dataclass(frozen=True)
+class GridHour:
+    """One hour of the grid, its cells in the order of the rows."""
+
+    hour: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Concern:
+    """An hour that someone should look at: why, since when, what to do."""
+
+    hour: str
+    state: str
+    since: str | None
+    reasons: tuple[str, ...]
+    advice: tuple[str, ...]
+
+
+def render_overview(index: QualityIndex, filters: Filters, links: Links) -> tuple[str, str]:
+    """The overview, and its policy: what needs attention first, then the grid."""
+    span = index.span()
+    if span is None:
+        return render_page("quality_overview.html", links, title="Data quality", span=None)
+    hours = filters.hours(span)
+    source, table = filters.source, filters.table
+    counts = index.counts(hours, source=source, table=table)
+    events = index.publications(hours)
+    suites = [suite for suite in index.suites() if any(suite == seen for seen, _ in counts)]
+    days = _grid(hours, span, suites, counts, events)
+    held = index.held()
+    # An hour is listed once.
+    held_hours = {event.hour for event in held}
+    bad = [of_hour for of_hour in index.bad_hours(source=source, table=table) if of_hour[0] not in held_hours]
+    failing = [hour for hour, found in bad if found.failures]
+    warned = [(hour, found) for hour, found in bad if not found.failures]
+    return render_page(
+        "quality_overview.html",
+        links,
+        title="Data quality",
+        span=span,
+        hours=hours,
+        filters=filters,
+        sources=index.sources(),
+        tables=index.tables(),
+        rows=["publication", *suites],
+        days=days,
+        held_count=len(held),
+        held=[_held(index, event) for event in held[:MOST_LISTED]],
+        failing_count=len(failing),
+        failing=[_failing(index, hour) for hour in failing[:MOST_LISTED]],
+        warned_count=len(warned),
+        warned=warned[:MOST_LISTED],
+        missing=_missing(days),
+        earlier=_shifted(filters, hours, -1) if span[0] < hours.start else None,
+        later=_shifted(filters, hours, 1) if hours.end <= span[1] else None,
+        most_days=MOST_DAYS,
+        most_open=MOST_OPEN,
+    )
+
+
+def _grid(
+    hours: HourRange,
+    span: tuple[Hour, Hour],
+    suites: Sequence[str],
+    counts: Mapping[tuple[str, str], Counts],
+    events: Mapping[str, Event],
+) -> list[tuple[date, list[GridHour]]]:
+    """By day, newest first; hours outside of what is known at all are left out."""
+    known = [hour for hour in hours if span[0] <= hour <= span[1]]
+    days = []
+    for day, of_day in groupby(known, key=lambda hour: hour.day):
+        grid_hours = []
+        for hour in map(str, of_day):
+            of_hour = [counts.get((suite, hour), Counts()) for suite in suites]
+            absent = "none" if any(found != Counts() for found in of_hour) or hour in events else "missing"
+            event = events.get(hour)
+            publication = event.outcome if event else absent
+            cells = [Cell(publication, SIGNS.get(publication, ("", publication))[1])]
+            cells += [_cell(found, absent) for found in of_hour]
+            grid_hours.append(GridHour(hour, tuple(cells)))
+        days.append((day, grid_hours))
+    return days[::-1]
+
+
+def _cell(counts: Counts, absent: str) -> Cell:
+    state = counts.state
+    if state == "missing":
+        return Cell(absent, SIGNS[absent][1])
+    words = [
+        f"{number} {what}"
+        for number, what in (
+            (counts.failures, "failed"),
+            (counts.warnings, "warned"),
+            (counts.passed, "passed"),
+            (counts.undecided, "without enough history"),
+        )
+        if number
+    ]
+    return Cell(state, ", ".join(words))
+
+
+def _missing(days: Sequence[tuple[date, Sequence[GridHour]]]) -> list[str]:
+    """The hours without any verdict, neighbours together, such as ``2026-03-01T05 to 2026-03-01T07``."""
+    missing = sorted(
+        Hour.parse(hour.hour)
+        for _, hours in days
+        for hour in hours
+        if all(cell.state == "missing" for cell in hour.cells)
+    )
+    runs = []
+    for _, run in groupby(enumerate(missing), key=lambda place: place[1].number - place[0]):
+        hours = [hour for _, hour in run]
+        runs.append(str(hours[0]) if len(hours) == 1 else f"{hours[0]} to {hours[-1]}")
+    return runs
+
+
+def _shifted(filters: Filters, hours: HourRange, direction: int) -> str:
+    """The query of as many days before or after."""
+    days = timedelta(hours=direction * len(hours))
+    values = {
+        "first": str((hours.start.start + days).date()),
+        "last": str((hours.end.start + days - timedelta(hours=1)).date()),
+        "source": filters.source,
+        "table": filters.table,
+    }
+    return urlencode({name: value for name, value in values.items() if value})
+
+
+def _held(index: QualityIndex, event: Event) -> Concern:
+    failures = [result for result in index.results(event.hour, failing_only=True) if result.severity == "critical"]
+    reasons = (event.observed,) if event.observed else tuple(map(_in_words, failures))
+    return Concern(event.hour, "held", event.decided_at, reasons, advice_of(failures))
+
+
+def _failing(index: QualityIndex, hour: str) -> Concern:
+    failures = [result for result in index.results(hour, failing_only=True) if result.severity == "critical"]
+    since = min((result.validated_at for result in failures), default=None)
+    return Concern(hour, "fail", since, tuple(map(_in_words, failures)), advice_of(failures))
+
+
+def _in_words(result: Result) -> str:
+    return f"{result.partition}: expected {result.expectation}; found {result.observed or 'nothing'}"
