@@ -18,6 +18,7 @@ from include.check_settings import THRESHOLDS, ConfiguredCheck, Threshold, check
 from include.counting import CountKey, CountSettings, counts_by_key
 from include.days import TimeZone
 from include.errors import UsageError
+from include.home import HomeFolders
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -98,8 +99,8 @@ _OF_PATTERNS = "[]{}*?\\"
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The folders of one Clickmill home, and the paths of its configuration."""
+class Settings(HomeFolders):
+    """One Clickmill home with its folders, and the paths of its configuration."""
 
     home: Path
     sources_file: Path
@@ -133,44 +134,9 @@ class Settings:
         )
 
     @property
-    def landing(self) -> Path:
-        """Where writers put click logs, by source and log hour."""
-        return self.home / "landing"
-
-    @property
-    def lake(self) -> Path:
-        """The Delta tables."""
-        return self.home / "lake"
-
-    @property
-    def reports(self) -> Path:
-        """The HTML report, Data Docs and exports."""
-        return self.home / "reports"
-
-    @property
-    def quality_index(self) -> Path:
-        """What the pages on data quality read; made from ``quality_results`` by include/quality_index."""
-        return self.home / "quality_index.sqlite"
-
-    @property
-    def streams(self) -> Path:
-        """The checkpoints of streams, by source."""
-        return self.home / "streams"
-
-    @property
-    def locks(self) -> Path:
-        """Lock files of the jobs that must not run beside themselves."""
-        return self.home / "run" / "locks"
-
-    @property
-    def scratch(self) -> Path:
-        """What jobs keep while they run; what a killed one leaves is removed when the services start."""
-        return self.home / "run" / "spark"
-
-    @property
-    def visitor_key_file(self) -> Path:
-        """The secret under which client addresses become visitors."""
-        return self.home / "secrets" / "visitor_key"
+    def root(self) -> Path:
+        """The home itself."""
+        return self.home
 
     def visitor_key(self) -> bytes:
         """The secret itself.

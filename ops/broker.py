@@ -22,7 +22,6 @@ from ops.home import find_home
 from ops.services.beside import runs_beside, start_beside, stop_beside
 from ops.services.ports import PortChooser
 from ops.services.programs import BROKER
-from ops.services.running import broker_file
 from ops.setup.jars import BROKER_JARS_LOCK, JAR_FOLDERS
 from ops.setup.prerequisites import find_java
 
@@ -110,7 +109,7 @@ def start_broker(home: Path | str | None = None) -> str:
         ClickmillError: if it does not come up.
     """
     place = find_home(home)
-    file = broker_file(place)
+    file = place.broker_file
     if not runs_beside(place, BROKER):
         file.unlink(missing_ok=True)  # of a broker that was killed: another may answer there now
     start_beside(place, BROKER, START_SECONDS, lambda: file.exists() and answers(_address(file)))
@@ -125,7 +124,7 @@ def stop_broker(home: Path | str | None = None) -> None:
     """End the embedded broker of a home; its topics stay."""
     place = find_home(home)
     stop_beside(place, BROKER)
-    broker_file(place).unlink(missing_ok=True)
+    place.broker_file.unlink(missing_ok=True)
 
 
 def main() -> int:
@@ -135,8 +134,8 @@ def main() -> int:
         with PortChooser(os.environ) as chooser:
             port = chooser.choose("CLICKMILL_KAFKA_PORT", 9092, "Kafka")
             controller_port = chooser.choose("CLICKMILL_KAFKA_CONTROLLER_PORT", 9093, "Kafka's controller")
-            settings = prepare(home.kafka, port, controller_port)
-            broker_file(home).write_text(f"127.0.0.1:{port}\n", encoding="utf-8")
+            settings = prepare(home.kafka_topics, port, controller_port)
+            home.broker_file.write_text(f"127.0.0.1:{port}\n", encoding="utf-8")
             command = server_command(settings)
     except ClickmillError as error:
         print(f"broker: {error}", file=sys.stderr)

@@ -21,7 +21,7 @@ def clean() -> str:
     home = find_home()
     if not home.path.exists():
         return f"nothing to clean: there is no {home.path}"
-    if not (home.secrets / "visitor_key").exists() and any(home.path.iterdir()):
+    if not home.visitor_key_file.exists() and any(home.path.iterdir()):
         raise UsageError(
             f"{home.path} is not a Clickmill home (no secrets/visitor_key in it), so nothing was removed: "
             "check CLICKMILL_HOME, or remove the folder yourself",
@@ -30,13 +30,13 @@ def clean() -> str:
     # The secrets last: while they are there, a clean that was interrupted can be run again.
     for folder in (
         home.landing, home.lake, home.reports, home.airflow, home.logs, home.run,
-        home.kafka, home.streams, home.secrets,
+        home.kafka_topics, home.streams, home.secrets,
     ):  # fmt: skip
         if folder.is_symlink():
             folder.unlink()
         elif folder.exists():
             shutil.rmtree(folder)
-    for index in home.path.glob("quality_index.sqlite*"):
+    for index in home.path.glob(f"{home.quality_index.name}*"):
         index.unlink()
     left = sorted(entry.name for entry in home.path.iterdir())
     if left:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from include.errors import ClickmillError, UsageError
+from include.home import HomeFolders
 from ops.bootstrap import REPOSITORY
 
 # Each of them means something to Airflow's configuration, a database URL, a JVM option, or a pattern of paths.
@@ -20,55 +21,15 @@ UNUSABLE = frozenset("%?#,$\"'\\{}[]*")
 
 
 @dataclass(frozen=True)
-class Home:
-    """The folders under CLICKMILL_HOME. Two homes share nothing, so they may run side by side."""
+class Home(HomeFolders):
+    """A home as set-up and services know it: its path alone, no settings read."""
 
     path: Path
 
     @property
-    def landing(self) -> Path:
-        """Arrived log files."""
-        return self.path / "landing"
-
-    @property
-    def lake(self) -> Path:
-        """The Delta tables."""
-        return self.path / "lake"
-
-    @property
-    def reports(self) -> Path:
-        """Pages for people."""
-        return self.path / "reports"
-
-    @property
-    def streams(self) -> Path:
-        """The checkpoints of streams."""
-        return self.path / "streams"
-
-    @property
-    def kafka(self) -> Path:
-        """The embedded broker's topics."""
-        return self.path / "kafka"
-
-    @property
-    def airflow(self) -> Path:
-        """AIRFLOW_HOME."""
-        return self.path / "airflow"
-
-    @property
-    def logs(self) -> Path:
-        """Service and task logs."""
-        return self.path / "logs"
-
-    @property
-    def run(self) -> Path:
-        """What lives as long as the services: pids, socket, rendered settings, ports."""
-        return self.path / "run"
-
-    @property
-    def secrets(self) -> Path:
-        """Readable by the owner alone."""
-        return self.path / "secrets"
+    def root(self) -> Path:
+        """The home itself."""
+        return self.path
 
     def make(self) -> None:
         """Make every folder that is missing, and close each to other accounts; the home itself is left as it is.
@@ -86,7 +47,7 @@ class Home:
             )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            for folder in (self.landing, self.lake, self.reports, self.logs, self.streams, self.kafka):
+            for folder in (self.landing, self.lake, self.reports, self.logs, self.streams, self.kafka_topics):
                 folder.mkdir(mode=0o700, exist_ok=True)
                 _close_to_everyone(folder)
             for folder in (self.airflow, self.run, self.secrets):
@@ -177,7 +138,7 @@ def load_secrets(home: Home) -> Secrets:
     _private_text(passwords, json.dumps({"admin": password}) + "\n")
     return Secrets(
         spark_token=_keep_secret(folder / "spark_connect_token", lambda: secrets.token_urlsafe(32)),
-        visitor_key=_keep_secret(folder / "visitor_key", lambda: secrets.token_hex(32)),
+        visitor_key=_keep_secret(home.visitor_key_file, lambda: secrets.token_hex(32)),
         airflow_password=password,
         # Airflow signs with HS512, which wants 64 bytes.
         airflow_jwt_secret=_keep_secret(folder / "airflow_jwt_secret", lambda: secrets.token_urlsafe(64)),

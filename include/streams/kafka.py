@@ -34,7 +34,7 @@ def bootstrap_servers(topic: KafkaTopic, settings: Settings) -> str:
     configured = topic.bootstrap_servers or settings.kafka
     if configured:
         return configured
-    file = settings.home / "run" / "kafka_bootstrap_servers"  # written by ops/broker.py
+    file = settings.broker_file  # written by ops/broker.py
     try:
         return file.read_text(encoding="utf-8").strip()
     except FileNotFoundError:

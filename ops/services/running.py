@@ -91,19 +91,9 @@ def services_of(home: Home, ports: Ports, keys: Secrets) -> Services:
     )
 
 
-def remote_file(home: Home) -> Path:
-    """Where jobs run by hand find the Spark server of their home (spark_jobs/engine/session.py reads it)."""
-    return home.run / "spark_remote"
-
-
-def broker_file(home: Home) -> Path:
-    """Where streams find the embedded broker of their home, while it runs (include/streams/kafka.py reads it)."""
-    return home.run / "kafka_bootstrap_servers"
-
-
 def write_remote(home: Home, ports: Ports) -> None:
     """Tell jobs run by hand where Spark is, and the token."""
-    file = remote_file(home)
+    file = home.spark_remote_file
     file.touch(mode=0o600)
     file.write_text(services_of(home, ports, load_secrets(home)).spark_remote + "\n", encoding="utf-8")
 

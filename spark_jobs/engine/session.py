@@ -78,7 +78,7 @@ def _require_answer(remote: str) -> None:
 
 
 def _remote_of(settings: Settings) -> str:
-    file = settings.home / "run" / "spark_remote"
+    file = settings.spark_remote_file
     try:
         return file.read_text(encoding="utf-8").strip()
     except FileNotFoundError:

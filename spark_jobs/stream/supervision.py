@@ -86,7 +86,7 @@ def supervise(settings: Settings, source: str, *, hung_after: timedelta = HUNG_A
 
 def _start(settings: Settings, source: str) -> int:
     """Start the stream as a process that outlives this one, and wait for its first sign of life."""
-    log = settings.home / "logs" / f"stream-{source}.log"
+    log = settings.logs / f"stream-{source}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     begun = datetime.now(UTC)
     with log.open("ab") as output:

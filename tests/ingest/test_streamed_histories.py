@@ -16,7 +16,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ from spark_jobs.lake.lake import Lake, StreamTransaction, log_hours_predicate
 from tests.stream.streamed_source import streamed_source
 from tests.support.temporary_lake import make_settings
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
 HISTORIES = 25 * int(os.environ.get("CLICKMILL_FAULT_ROUNDS") or 1)
 #: Log hours next to each other, and some of weeks before.
@@ -267,20 +266,19 @@ def hours_of(run: Run) -> HourRange:
     return HourRange(first, last.plus(1))
 
 
-@cache
-def template() -> Path:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with the two tables, made without Spark."""
-    home = Path(tempfile.mkdtemp(prefix="cm-histories-"))
-    settings = make_settings(home / "home")
+    settings = make_settings(tmp_path_factory.mktemp("histories") / "home")
     settings.sources_file.write_text(streamed_source("files", {}), encoding="utf-8")
     for table in (STREAM_BATCHES, INGEST_ACCOUNTING):
         schema = pa.schema([(one.name, ARROW_TYPES[one.type], not one.required) for one in table.columns])
         DeltaTable.create(str(settings.lake / table.name), schema, partition_by=list(table.partitioned_by))
-    return home / "home"
+    return settings.home
 
 
-def copied(folder: Path) -> Settings:
-    shutil.copytree(template(), folder)
+def copied(template: Path, folder: Path) -> Settings:
+    shutil.copytree(template, folder)
     return Settings(folder, folder / "config" / "sources.toml", folder / "config" / "pipeline.toml")
 
 
@@ -288,9 +286,11 @@ def copied(folder: Path) -> Settings:
     max_examples=HISTORIES, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck)
 )
 @given(ingested=st.lists(lines, max_size=2, unique_by=lambda part: part.log_hour), history=steps)
-def test_streamed_hours_are_counted_as_plain_python_adds_them_up(ingested: list[Lines], history: list[Step]) -> None:
+def test_streamed_hours_are_counted_as_plain_python_adds_them_up(
+    template: Path, ingested: list[Lines], history: list[Step]
+) -> None:
     with tempfile.TemporaryDirectory(prefix="cm-history-") as folder:
-        played = History(Lake(None, copied(Path(folder) / "home")))  # type: ignore[arg-type]
+        played = History(Lake(None, copied(template, Path(folder) / "home")))  # type: ignore[arg-type]
         for part in ingested:
             played.ingest(part)
         for step in history:

@@ -1,0 +1,92 @@
+"""The folders of one Clickmill home, each named once.
+
+Standard library only: the services read it before they read any settings.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class HomeFolders:
+    """What lies where under CLICKMILL_HOME. Two homes share nothing, so they may run side by side."""
+
+    @property
+    def root(self) -> Path:
+        """The home itself."""
+        raise NotImplementedError
+
+    @property
+    def landing(self) -> Path:
+        """Where writers put click logs, by source and log hour."""
+        return self.root / "landing"
+
+    @property
+    def lake(self) -> Path:
+        """The Delta tables."""
+        return self.root / "lake"
+
+    @property
+    def reports(self) -> Path:
+        """The HTML report, Data Docs and exports."""
+        return self.root / "reports"
+
+    @property
+    def quality_index(self) -> Path:
+        """What the pages on data quality read; made from ``quality_results`` by include/quality_index."""
+        return self.root / "quality_index.sqlite"
+
+    @property
+    def streams(self) -> Path:
+        """The checkpoints of streams, by source."""
+        return self.root / "streams"
+
+    @property
+    def kafka_topics(self) -> Path:
+        """The embedded broker's topics."""
+        return self.root / "kafka"
+
+    @property
+    def airflow(self) -> Path:
+        """AIRFLOW_HOME."""
+        return self.root / "airflow"
+
+    @property
+    def logs(self) -> Path:
+        """Service and task logs."""
+        return self.root / "logs"
+
+    @property
+    def run(self) -> Path:
+        """What lives as long as the services: pids, socket, rendered settings, ports."""
+        return self.root / "run"
+
+    @property
+    def locks(self) -> Path:
+        """Lock files of the jobs that must not run beside themselves."""
+        return self.run / "locks"
+
+    @property
+    def scratch(self) -> Path:
+        """What jobs keep while they run; what a killed one leaves is removed when the services start."""
+        return self.run / "spark"
+
+    @property
+    def spark_remote_file(self) -> Path:
+        """Where jobs run by hand find the Spark server; holds its token."""
+        return self.run / "spark_remote"
+
+    @property
+    def broker_file(self) -> Path:
+        """Where streams find the embedded broker, while it runs."""
+        return self.run / "kafka_bootstrap_servers"
+
+    @property
+    def secrets(self) -> Path:
+        """Readable by the owner alone."""
+        return self.root / "secrets"
+
+    @property
+    def visitor_key_file(self) -> Path:
+        """The secret under which client addresses become visitors."""
+        return self.secrets / "visitor_key"
