@@ -60,6 +60,7 @@ def test_there_are_jobs() -> None:
     assert set(OVER_HOURS) < set(JOBS)
 
 
+@pytest.mark.slow  # a process for each command, with all its imports
 @pytest.mark.parametrize("job", JOBS)
 def test_help_needs_no_server(settings: Settings, job: str) -> None:
     shown = _run(settings, job, "--help")
@@ -67,6 +68,7 @@ def test_help_needs_no_server(settings: Settings, job: str) -> None:
     assert shown.stdout.startswith(f"usage: python -m spark_jobs.{job} ")
 
 
+@pytest.mark.slow  # a process for each command, with all its imports
 @pytest.mark.parametrize("job", OVER_HOURS)
 def test_wrong_hour_is_one_line_and_exit_code_2(settings: Settings, job: str) -> None:
     refused = _run(settings, job, "--hour", "nonsense")
