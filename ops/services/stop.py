@@ -10,9 +10,7 @@ from pathlib import Path
 
 from include.errors import ClickmillError
 from ops.home import Home, find_home
-from ops.services.running import (
-    service_file,
-)
+from ops.services.running import service_file
 from ops.services.supervisor import ServiceState, Supervisor, end_marked, home_lock, marked_processes, socket_path
 
 

@@ -21,7 +21,7 @@ def render_metric(
         return None
     end = Hour.parse(newest.hour).plus(1)
     points = index.history(suite, check_id, series, HourRange(end.plus(-24 * days), end))
-    name = f"{check_id}: {plural_hours(len(points))} up to {newest.hour}"
+    name = f"{check_id}: {_plural_hours(len(points))} up to {newest.hour}"
     has_numbers = any(point.value is not None for point in points)
     return render_page(
         "quality_metric.html",
@@ -37,6 +37,6 @@ def render_metric(
     )
 
 
-def plural_hours(number: int) -> str:
+def _plural_hours(number: int) -> str:
     """``1 hour``, ``2 hours``."""
     return f"{number:,} hour{'' if number == 1 else 's'}"
