@@ -92,7 +92,7 @@ def _environment(folder: Path) -> Environment:
     }
     environment.globals |= {
         "share": as_share,
-        "plural": lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
+        "plural": plural,
     }
     return environment
 
@@ -101,3 +101,8 @@ def _country_name(code: str) -> str:
     """The country's usual English name; nothing for 'unknown' and what else is no ISO 3166-1 code."""
     country = pycountry.countries.get(alpha_2=code)
     return str(getattr(country, "common_name", country.name)) if country else ""
+
+
+def plural(number: int, noun: str) -> str:
+    """``1 hour``, ``2,000 hours``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

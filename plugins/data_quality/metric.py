@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from include.log_hours import Hour, HourRange
+from include.pages.render import plural
 from include.quality_index import QualityIndex
 from plugins.data_quality.history_chart import draw_history
 from plugins.data_quality.links import Links
@@ -21,7 +22,7 @@ def render_metric(
         return None
     end = Hour.parse(newest.hour).plus(1)
     points = index.history(suite, check_id, series, HourRange(end.plus(-24 * days), end))
-    name = f"{check_id}: {_plural_hours(len(points))} up to {newest.hour}"
+    name = f"{check_id}: {plural(len(points), 'hour')} up to {newest.hour}"
     has_numbers = any(point.value is not None for point in points)
     return render_page(
         "quality_metric.html",
@@ -35,8 +36,3 @@ def render_metric(
         choices=METRIC_DAYS,
         address=links.metric(newest),
     )
-
-
-def _plural_hours(number: int) -> str:
-    """``1 hour``, ``2 hours``."""
-    return f"{number:,} hour{'' if number == 1 else 's'}"
