@@ -46,9 +46,8 @@ def decide_duplicates(arrivals: DataFrame, stored: DataFrame, ingested: range, l
         .where("row_id != first.row_id OR wins != hour_number")
         .select("row_id", F.col("wins").alias("first_hour"))
     )
-    changes = decided.where(
-        ~F.col("is_new") & (F.col("hour_number") >= ingested.start) & (F.col("now") != F.col("was"))
-    )
+    is_changed = (F.col("now") != F.col("was")) | (F.col("now") != F.col("was_least"))
+    changes = decided.where(~F.col("is_new") & (F.col("hour_number") >= ingested.start) & is_changed)
     changed = changes.select(*_ID_AND_HOUR, "first.file", "first.line", F.col("now").alias("first_hour"))
     return duplicates.unionByName(changed, allowMissingColumns=True)
 
@@ -73,15 +72,17 @@ def _decide(candidates: DataFrame, fixed_before: int, lateness_hours: int) -> Da
     """For each id and log hour ``was`` and ``now``: the log hour of the arrival that is, or will be, accepted.
 
     One row an id and hour, however many arrivals there are: within an hour the ``first`` of them may be accepted only.
+    Where an ingest was killed, ``was_least`` may be less than ``was``.
     """
     by_hour = candidates.groupBy(*_ID_AND_HOUR).agg(
         F.min(F.struct("file", "line", "row_id")).alias("first"),
-        # Of an accepted arrival and duplicates of it in the same hour all are the same; see SourceIngest._write for
-        # what an ingest that was killed may leave.
+        # Of an accepted arrival and duplicates of it in the same hour all are the same; but an ingest that was killed
+        # may leave an accepted arrival beside duplicates of an earlier one.
         F.max("first_hour").alias("was"),
+        F.min("first_hour").alias("was_least"),
         (F.count("row_id") > 0).alias("is_new"),
     )
-    hours = F.sort_array(F.collect_list(F.struct("hour_number", "was", "is_new", "first")))
+    hours = F.sort_array(F.collect_list(F.struct("hour_number", "was", "was_least", "is_new", "first")))
     by_id = by_hour.groupBy("event_id").agg(hours.alias("hours"))
     accepted = _accepted_hours(F.col("hours"), fixed_before, lateness_hours).alias("accepted")
     each = by_id.select("event_id", accepted, F.explode("hours").alias("one")).select("event_id", "accepted", "one.*")
