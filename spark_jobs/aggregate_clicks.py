@@ -18,7 +18,7 @@ from include.counting import CountKey, count_table
 from include.job_arguments import JobArguments, exit_with
 from include.settings import Settings
 from include.sources import choose_sources
-from include.tables import CLICKS, GROUPING_METRICS
+from include.tables import GROUPING_METRICS
 from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, require_co_partitioned
 from spark_jobs.aggregate.count import complete_counts, count_per_instance
 from spark_jobs.aggregate.days import count_days
@@ -44,7 +44,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         require_co_partitioned(lake, co_partitioned_tables(settings))
         touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
         hours = touched.own
-        clicks = final_clicks(lake, lake.read_click_hours(CLICKS, hours))
+        clicks = final_clicks(lake, hours)
         buckets = {key: lake.buckets(count_table(key)) for key in settings.pipeline.counts}
         groupings = {
             key: grouping_of(configured, key, buckets[key]) for key, configured in settings.pipeline.counts.items()

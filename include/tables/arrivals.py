@@ -127,7 +127,7 @@ INGEST_ACCOUNTING = Table(
             "this one's run counts their clicks.",
         ),
         *SAMPLED,
-        Column("ingested_at", "TIMESTAMP", "When this row was written."),
+        Column("ingested_at", "TIMESTAMP", "When the log hour's lines or clicks were accounted for."),
     ),
     key=BY_LOG_HOUR,
     partitioned_by=BY_LOG_HOUR,

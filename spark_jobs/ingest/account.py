@@ -123,11 +123,7 @@ class HourAccount:
 
 def recounted(row: Mapping[str, Any], account: HourAccount, now: datetime) -> tuple[object, ...]:
     """A row of ``ingest_accounting`` of a log hour whose clicks are others now, and whose lines are the same."""
-    as_written = {
-        "quarantined_by_reason": dict(row["quarantined_by_reason"]),
-        "sampled_fields": sampled_columns(_sampled(row))[1],
-    }
-    changed = {
+    changes = {
         "accepted": account.accepted,
         "duplicates": account.duplicates_of.total(),
         "duplicates_of": dict(account.duplicates_of),
@@ -138,7 +134,22 @@ def recounted(row: Mapping[str, Any], account: HourAccount, now: datetime) -> tu
         "click_hours": sorted(account.click_hours),
         "ingested_at": now,
     }
-    return tuple((dict(row) | as_written | changed)[name] for name in INGEST_ACCOUNTING.column_names)
+    return _changed(row, changes)
+
+
+def with_reopened(row: Mapping[str, Any], log_hours: Iterable[Hour]) -> tuple[object, ...]:
+    """A row of ``ingest_accounting`` that stays, but that these log hours were accounted for again with it."""
+    return _changed(row, {"reopened_log_hours": sorted({*row["reopened_log_hours"], *map(str, log_hours)})})
+
+
+def _changed(row: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[object, ...]:
+    """The row as it was read, with these changes, as it is written."""
+    as_written = {
+        "duplicates_of": dict(row["duplicates_of"]),
+        "quarantined_by_reason": dict(row["quarantined_by_reason"]),
+        "sampled_fields": sampled_columns(_sampled(row))[1],
+    }
+    return tuple({**row, **as_written, **changes}[name] for name in INGEST_ACCOUNTING.column_names)
 
 
 def _sampled(row: Mapping[str, Any]) -> SampledFields | None:

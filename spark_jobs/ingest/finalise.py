@@ -11,15 +11,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from include.log_hours import Hour
 from include.sources import Source, load_sources
 from include.streams.position import position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
-from spark_jobs.ingest.account import HourAccount
+from spark_jobs.ingest.account import HourAccount, with_reopened
 from spark_jobs.ingest.stream_batches import account_of, log_hour_of, write_as_few
-from spark_jobs.lake.data_files import has_source
+from spark_jobs.lake.data_files import has_source, may_have_click_hours
 from spark_jobs.lake.lake import Lake, log_hours_predicate
 
 #: Longer than between the time that a row says and its commit.
@@ -37,30 +38,44 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
     known = _known(lake, source.name, [*hours, *again])
     accounts = {hour: _account(batches.get(hour, []), known.get(hour)) for hour in [*hours, *again]}
     finalised = {hour: account for hour, account in accounts.items() if account is not None}
-    of_run = [hour for hour in hours if hour in finalised]
-    if not of_run:
+    if not finalised:
         return {}
-    finalised[of_run[-1]].reopened_log_hours |= {str(hour) for hour in again}
+    of_run = [hour for hour in hours if hour in finalised]
+    names_again = (of_run or hours)[-1]
+    if of_run:
+        finalised[names_again].reopened_log_hours |= set(map(str, again))
     now, position = datetime.now(UTC), position_of(lake.settings, source)
     read = position.read_hours(list(finalised), now)
     landed = {hour: replace(position.landed(hour, batches.get(hour, [])), is_closed=hour in read) for hour in finalised}
     rows = [finalised[hour].as_row(source.name, of_hour, now) for hour, of_hour in landed.items()]
-    lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source.name, finalised))
+    if not of_run:
+        rows.append(with_reopened(known[names_again], again))
+    lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source.name, {*finalised, names_again}))
     for table in (CLICKS, QUARANTINED_CLICKS):
         lake.write_as_few_files(table, log_hours_predicate(source.name, finalised))
     write_as_few(lake, source.name, now)
     return finalised
 
 
-def final_clicks(lake: Lake, clicks: DataFrame) -> DataFrame:
-    """These rows of ``clicks`` but for those of log hours of streamed sources that are open still."""
-    return less_open(clicks, open_log_hours(lake))
+def final_clicks(lake: Lake, hours: Sequence[Hour]) -> DataFrame:
+    """The rows of ``clicks`` of these click hours but for those of open log hours, as the table is now."""
+    clicks = lake.read_click_hours(CLICKS, hours)
+    return less_open(clicks, open_log_hours(lake, may_have_click_hours(CLICKS, hours)))
 
 
-def open_log_hours(lake: Lake) -> dict[str, set[Hour]]:
-    """The log hours of each streamed source that are not finalised."""
+def open_log_hours(lake: Lake, *choices: pc.Expression) -> dict[str, set[Hour]]:
+    """The log hours of each streamed source that are not finalised, of the files of ``clicks`` that one choice takes.
+
+    As these files say them: of a micro-batch that was killed, or that runs, nothing else may. Ask after the clicks were
+    read, so that they have no others.
+    """
     streamed = [name for name, source in load_sources(lake.settings).items() if source.stream is not None]
-    return {name: _streamed(lake, name).keys() - _accounted_at(lake, name).keys() for name in streamed}
+    files = lake.data_files(CLICKS, *choices) if streamed else []
+    found: dict[str, set[Hour]] = {name: set() for name in streamed}
+    for file in files:
+        if file.partition["source"] in found:
+            found[file.partition["source"]].add(log_hour_of(file.partition))
+    return {name: hours - _accounted_at(lake, name).keys() for name, hours in found.items()}
 
 
 def less_open(clicks: DataFrame, is_open: Mapping[str, Iterable[Hour]]) -> DataFrame:

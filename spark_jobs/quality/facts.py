@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from typing import Any
@@ -56,9 +56,10 @@ def measure(
 ) -> Facts:
     """The facts for ``expectations.frames``, of these log hours and the click hours they own. Hold the lake's lock."""
     click_hours = touched.own
-    published, is_open = published_at(lake, click_hours), open_log_hours(lake)
+    published = published_at(lake, click_hours)
+    clicks, is_open = _clicks(lake, sources, arguments.log_hours, click_hours)
     with measuring(lake.spark), step(lake.spark, "measure quality"):
-        frames = _frames(lake, sources, arguments, click_hours, layouts, published, is_open)
+        frames = _frames(lake, sources, arguments, click_hours, layouts, published, clicks, is_open)
         duplicate_ids = frames.pop("duplicate_ids")
         rows = together(**frames).collect()
         facts = facts_by_subject((row["subject"], row["facts"]) for row in rows)
@@ -81,6 +82,20 @@ def measure(
     return facts
 
 
+def _clicks(
+    lake: Lake, sources: Sequence[Source], log_hours: HourRange, click_hours: Sequence[Hour]
+) -> tuple[DataFrame, dict[str, set[Hour]]]:
+    """Clicks of these hours and of the log hours that may have duplicates of them; and which log hours are open."""
+    choices = [has_log_hours(source.name, _with_earlier(sources, log_hours)) for source in sources]
+    choices.append(may_have_click_hours(CLICKS, click_hours))
+    return _whole_files(lake, CLICKS, *choices), open_log_hours(lake, *choices)
+
+
+def _with_earlier(sources: Iterable[Source], log_hours: HourRange) -> HourRange:
+    """The log hours, and those before them whose clicks may come again in them."""
+    return HourRange(log_hours.start.plus(-max(source.lateness_hours for source in sources)), log_hours.end)
+
+
 def _frames(
     lake: Lake,
     sources: Sequence[Source],
@@ -88,15 +103,14 @@ def _frames(
     click_hours: Sequence[Hour],
     layouts: Mapping[str, tuple[Table, Layout]],
     published: Mapping[Hour, int],
+    clicks: DataFrame,
     is_open: Mapping[str, Collection[Hour]],
 ) -> dict[str, DataFrame]:
     log_hours = list(arguments.log_hours)
     lateness = max(source.lateness_hours for source in sources)
-    earlier = [log_hours[0].plus(-shift) for shift in range(1, lateness + 1)]
     of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
-    with_earlier = " OR ".join(f"({log_hours_predicate(source.name, [*earlier, *log_hours])})" for source in sources)
-    of_lateness = [has_log_hours(source.name, [*earlier, *log_hours]) for source in sources]
-    clicks = _whole_files(lake, CLICKS, *of_lateness, may_have_click_hours(CLICKS, click_hours))
+    within_lateness = list(_with_earlier(sources, arguments.log_hours))
+    with_earlier = " OR ".join(f"({log_hours_predicate(source.name, within_lateness)})" for source in sources)
     finalised = less_open(clicks, is_open)
     # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
     measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
