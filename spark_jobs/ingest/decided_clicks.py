@@ -76,16 +76,6 @@ def _duplicates(decided: DataFrame) -> DataFrame:
     return decided.where("row_id IS NOT NULL").select("row_id", "first_hour")
 
 
-def stored_arrivals(lake: Lake, source: str, hours: Collection[Hour]) -> DataFrame:
-    """The arrivals with an id that are stored of these log hours, as ``decide_duplicates`` takes them."""
-    accepted = lake.read_log_hours(CLICKS, source, hours).withColumn("first_hour", log_hour_number())
-    duplicates = lake.read_log_hours(DUPLICATE_CLICKS, source, hours).withColumn(
-        "first_hour", log_hour_number(*_FIRST_LOG_HOUR)
-    )
-    stored = accepted.unionByName(duplicates.select(*accepted.columns))
-    return stored.select("event_id", log_hour_number().alias("hour_number"), "file", "line", "first_hour")
-
-
 def stored_as_decided(lake: Lake, source: str, hours: Collection[Hour], decided: DataFrame) -> DataFrame:
     """All arrivals that are stored of these log hours, as ``clicks`` declares them, once each.
 

@@ -8,11 +8,12 @@ import duckdb
 import pyarrow as pa
 
 
-def run_sql(sql: str, lines: pa.Table) -> pa.Table:
-    """The rows of a query over ``lines``, in their order."""
+def run_sql(sql: str, **tables: pa.Table) -> pa.Table:
+    """The rows of a query over these tables, by name, in their order."""
     connection = _connection().cursor()
     try:
-        connection.register("lines", lines)
+        for name, table in tables.items():
+            connection.register(name, table)
         return connection.sql(sql).to_arrow_table()
     finally:
         connection.close()

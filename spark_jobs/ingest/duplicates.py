@@ -23,22 +23,18 @@ def log_hour_number(day: str = "log_date", hour: str = "log_hour") -> Column:
     return F.unix_date(day) * 24 + F.col(hour)
 
 
-def decide_duplicates(arrivals: DataFrame, stored: DataFrame, ingested: range, lateness_hours: int) -> DataFrame:
-    """The duplicates among ``arrivals``, and what changes by them in what is stored.
+def decide_duplicates(candidates: DataFrame, ingested: range, lateness_hours: int) -> DataFrame:
+    """The duplicates among arrivals, and what changes by them in what is stored.
 
-    ``arrivals`` has ``event_id``, ``hour_number``, ``file``, ``line`` and a unique ``row_id``, of the log hours that
-    are ``ingested``. ``stored`` has those of other log hours, accepted or not: ``first_hour`` in place of ``row_id``,
-    the log hour of the accepted arrival, which is its own hour for an accepted one. Those before the ingested ones stay
-    as they are. Ids are never null.
+    ``candidates`` are rows of ``repeated_ids.CANDIDATES``: of an id all, or none if it comes once. Arrivals are of the
+    log hours that are ``ingested``, and have a unique ``row_id``. Stored ones are of other log hours, accepted or not:
+    they have ``first_hour``, the log hour of the accepted arrival, which is its own hour for an accepted one. Those
+    before the ingested ones stay as they are. Ids are never null.
 
     Returns ``row_id`` and ``first_hour`` of each duplicate, else null; and, with ``row_id`` null, one row for each
-    ``event_id`` and ``hour_number`` of ``stored`` whose ``first_hour`` is another now: of the arrivals in that hour,
+    ``event_id`` and ``hour_number`` of stored ones whose ``first_hour`` is another now: of the arrivals in that hour,
     ``file`` and ``line`` are the first's.
     """
-    everything = arrivals.unionByName(stored, allowMissingColumns=True)
-    candidates = everything.withColumn("id_hash", F.xxhash64("event_id")).join(
-        F.broadcast(_hashes_that_matter(everything, ingested)), "id_hash", "left_semi"
-    )
     decided = _decide(candidates, ingested.start, lateness_hours)
     duplicates = (
         candidates.where("row_id IS NOT NULL")
@@ -50,22 +46,6 @@ def decide_duplicates(arrivals: DataFrame, stored: DataFrame, ingested: range, l
     changes = decided.where(~F.col("is_new") & (F.col("hour_number") >= ingested.start) & is_changed)
     changed = changes.select(*_ID_AND_HOUR, "first.file", "first.line", F.col("now").alias("first_hour"))
     return duplicates.unionByName(changed, allowMissingColumns=True)
-
-
-def _hashes_that_matter(everything: DataFrame, ingested: range) -> DataFrame:
-    """Few ids come twice: found by their 8-byte hash, so that whole ids are looked at for them alone.
-
-    What an ingest of the log hours has dropped may have been the first: said by the stored duplicates of it, not by
-    what is in ``clicks``, for an ingest that was killed may have replaced that.
-    """
-    is_duplicate_of_ingested = F.col("first_hour").between(ingested.start, ingested.stop - 1)
-    counted = everything.groupBy(F.xxhash64("event_id").alias("id_hash")).agg(
-        F.count("row_id").alias("arrivals"),
-        F.count("first_hour").alias("stored"),
-        F.count_if(is_duplicate_of_ingested).alias("duplicates_of_ingested"),
-    )
-    matters = "arrivals > 1 OR (arrivals > 0 AND stored > 0) OR duplicates_of_ingested > 0"
-    return counted.where(matters).select("id_hash")
 
 
 def _decide(candidates: DataFrame, fixed_before: int, lateness_hours: int) -> DataFrame:

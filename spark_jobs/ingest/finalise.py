@@ -74,7 +74,7 @@ def open_log_hours(lake: Lake, *choices: pc.Expression) -> dict[str, set[Hour]]:
     found: dict[str, set[Hour]] = {name: set() for name in streamed}
     for file in files:
         if file.partition["source"] in found:
-            found[file.partition["source"]].add(log_hour_of(file.partition))
+            found[file.partition["source"]].add(file.log_hour)
     return {name: hours - _accounted_at(lake, name).keys() for name, hours in found.items()}
 
 
@@ -96,7 +96,7 @@ def _streamed(lake: Lake, source: str) -> dict[Hour, dict[str, Any]]:
 def _accounted_at(lake: Lake, source: str) -> dict[Hour, datetime]:
     """By log hour that is accounted for, when: of the log, as a year of hours is as many files."""
     files = lake.data_files(INGEST_ACCOUNTING, has_source(source))
-    return {log_hour_of(file.partition): file.written_at for file in files}
+    return {file.log_hour: file.written_at for file in files}
 
 
 def _grown(lake: Lake, source: str) -> list[Hour]:

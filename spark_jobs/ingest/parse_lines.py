@@ -146,7 +146,7 @@ def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
         f"WITH taken AS MATERIALIZED ({table}),"
         f" parts AS (SELECT {is_formed} AS is_formed, {parts} FROM taken)"
         f" SELECT *, {clicked_at('time', source)} AS clicked_at FROM parts",
-        pa.table({"text": texts}),
+        lines=pa.table({"text": texts}),
     )
     fields = {name: as_array(found[name]) for name in found.column_names}
     fields["is_formed"] = fields["is_formed"].fill_null(False)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -25,8 +26,9 @@ from spark_jobs.engine.steps import at_once, step
 from spark_jobs.ingest.account import HourAccount, accounts_of, recounted
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.clicks import quarantine
-from spark_jobs.ingest.decided_clicks import DecidedClicks, stored_arrivals, stored_as_decided
-from spark_jobs.ingest.duplicates import DECIDED, decide_duplicates, log_hour_number
+from spark_jobs.ingest.decided_clicks import DecidedClicks, stored_as_decided
+from spark_jobs.ingest.duplicates import DECIDED, decide_duplicates
+from spark_jobs.ingest.repeated_ids import IdFile, find_candidates
 from spark_jobs.ingest.sampled_lines import LOG_HOUR, line_shapes
 from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
 from spark_jobs.lake.data_files import has_log_hours
@@ -78,7 +80,7 @@ class SourceIngest:
         """
         known = self._accounts(hours)
         landed = self._landed(hours, known)
-        with self._staged(landed) as staged, self._decided(staged.arrivals, hours) as (decided, changed):
+        with self._staged(landed) as staged, self._decided(staged.files, hours) as (decided, changed):
             unfinished = self._unfinished(hours)
             left_open = {Hour.parse(hour) for row in unfinished.values() for hour in row["changed_later"]}
             later = self._accounts(sorted(left_open.union(changed).difference(hours)))
@@ -185,32 +187,48 @@ class SourceIngest:
             yield staged
 
     @contextmanager
-    def _decided(self, arrivals: DataFrame, hours: Sequence[Hour]) -> Iterator[tuple[DataFrame, list[Hour]]]:
+    def _decided(self, arrivals: Sequence[Path], hours: Sequence[Hour]) -> Iterator[tuple[DataFrame, list[Hour]]]:
         """The rows of ``decide_duplicates``, staged; and the later log hours of which stored clicks change.
 
         An arrival changes what is at most the lateness window later. That may change what is later still: looked at
         in windows that double, until nothing changes at the end.
         """
-        if not self.source.has_event_id:
-            yield self.lake.spark.createDataFrame([], DECIDED), []
-            return
         lateness = self.source.lateness_hours
         last = hours[-1].plus(lateness)
         while True:
             others = set(HourRange(hours[0].plus(-lateness), last.plus(1))) - set(hours)
-            with self.lake.staged(self._decision(arrivals, hours, others), "duplicates") as decided:
+            with self._decision(arrivals, hours, others) as decided:
                 changed = self._changed(decided, [hour for hour in others if hour > hours[0]])
                 if not changed or changed[-1].plus(lateness) <= last:
                     yield decided, changed
                     return
             last = last.plus(last.number - hours[0].number + 1)
 
-    def _decision(self, arrivals: DataFrame, hours: Sequence[Hour], others: Collection[Hour]) -> DataFrame:
-        accepted = arrivals.where("reason IS NULL")
-        with_id = accepted.select("event_id", log_hour_number().alias("hour_number"), "file", "line", "row_id")
-        stored = stored_arrivals(self.lake, self.source.name, others)
-        ingested = range(hours[0].number, hours[-1].number + 1)
-        return decide_duplicates(with_id, stored, ingested, self.source.lateness_hours)
+    @contextmanager
+    def _decision(
+        self, arrivals: Sequence[Path], hours: Sequence[Hour], others: Collection[Hour]
+    ) -> Iterator[DataFrame]:
+        ingested, spark = range(hours[0].number, hours[-1].number + 1), self.lake.spark
+        with self.lake.scratch_folder("repeated ids") as folder:
+            candidates = None
+            if self.source.has_event_id:
+                with step(spark, "find repeated ids"):
+                    candidates = find_candidates(spark, self._id_files(arrivals, others), ingested, folder)
+            if candidates is None:
+                yield spark.createDataFrame([], DECIDED)
+                return
+            decided = decide_duplicates(candidates, ingested, self.source.lateness_hours)
+            with self.lake.staged(decided, "duplicates") as staged:
+                yield staged
+
+    def _id_files(self, arrivals: Sequence[Path], others: Collection[Hour]) -> list[IdFile]:
+        of_others = has_log_hours(self.source.name, others)
+        stored = [
+            IdFile.stored(file, table)
+            for table in (CLICKS, DUPLICATE_CLICKS)
+            for file in self.lake.data_files(table, of_others)
+        ]
+        return [*map(IdFile.staged, arrivals), *stored]
 
     def _changed(self, decided: DataFrame, later: Collection[Hour]) -> list[Hour]:
         """Those of these later log hours of which stored clicks change, in order."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.log_hours import Hour
+from spark_jobs.engine.worker_tasks import run_tasks, share_files
 from spark_jobs.ingest.arrivals import (
     ARRIVALS,
     LineParser,
@@ -27,8 +29,8 @@ from spark_jobs.ingest.read_lines import LINES, LandedFile, ReadFile
 
 #: ``ARRIVALS`` as Spark has it.
 ARRIVALS_OF_SPARK = from_arrow_schema(ARRIVALS)
-#: A task reads files of so many bytes together, or one that is larger; opening one counts as a few more.
-_TASK_BYTES, _OPEN_BYTES = 16 << 20, 1 << 18
+#: A task reads landed files of so many bytes, as they are stored.
+_TASK_BYTES = 16 << 20
 #: What a task says of each file that it has staged: where its arrivals are, and what was read of it.
 _STAGED = pa.schema(
     [
@@ -46,9 +48,13 @@ _RAISED = re.compile(r"[A-Z]\w*(?:Error|Exception): .*\Z")
 
 @dataclass(frozen=True)
 class StagedArrivals:
-    """The arrivals of landed files, kept for several passes; ``read`` says what was read of each, in their order."""
+    """The arrivals of landed files, kept for several passes in these Parquet ``files``.
+
+    ``read`` says what was read of each landed file, in their order.
+    """
 
     arrivals: DataFrame
+    files: list[Path]
     read: list[ReadFile]
 
 
@@ -63,32 +69,27 @@ def stage_arrivals(
         PySparkException: if a file cannot be read.
     """
     if not files:
-        return StagedArrivals(spark.createDataFrame([], ARRIVALS_OF_SPARK), [])
+        return StagedArrivals(spark.createDataFrame([], ARRIVALS_OF_SPARK), [], [])
     landed = [LandedFile(path, hour, number) for number, (path, hour) in enumerate(files)]
-    tasks = _tasks(landed)
+    shares = share_files(landed, lambda file: file.path.stat().st_size, _TASK_BYTES)
 
-    def stage(numbers: Batches) -> Batches:
-        mine = [file for batch in numbers for number in batch["id"].to_pylist() for file in tasks[number]]
+    def stage(mine: list[LandedFile]) -> Iterator[dict[str, Any]]:
         done: list[ReadFile] = []
-        # A task that is run again writes another file. Those that count are named by the tasks that count.
         staged = folder / f"{uuid4()}.parquet"
         with staged.open("wb") as stream, ParquetWriter(stream, ARRIVALS, compression="lz4") as writer:
             for table in read_files(mine, parser, unique_ids, done):
                 writer.write_table(table)
-        place = str(staged)
-        rows = [
-            {"staged": place, "number": r.file.number, "lines": r.lines, "bytes": r.bytes, "damage": r.damage}
-            for r in done
-        ]
-        yield pa.RecordBatch.from_pylist(rows, _STAGED)
+        for read in done:
+            of_file = {"number": read.file.number, "lines": read.lines, "bytes": read.bytes, "damage": read.damage}
+            yield of_file | {"staged": str(staged)}
 
-    found = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(stage, from_arrow_schema(_STAGED)).collect()
+    found = run_tasks(spark, shares, stage, _STAGED)
     read = [
         ReadFile(landed[row["number"]], row["lines"], row["bytes"], row["damage"])
         for row in sorted(found, key=lambda row: row["number"])
     ]
     staged = sorted({row["staged"] for row in found})
-    return StagedArrivals(spark.read.schema(ARRIVALS_OF_SPARK).parquet(*staged), read)
+    return StagedArrivals(spark.read.schema(ARRIVALS_OF_SPARK).parquet(*staged), list(map(Path, staged)), read)
 
 
 def arrivals_of_listed_files(listed: DataFrame, parser: LineParser) -> DataFrame:
@@ -122,20 +123,6 @@ def _listed(batches: Batches) -> list[LandedFile]:
 
 def _batches(tables: Iterable[pa.Table]) -> Batches:
     return (batch for table in tables for batch in table.to_batches())
-
-
-def _tasks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
-    """The files by task: neighbours together."""
-    tasks: list[list[LandedFile]] = []
-    size = _TASK_BYTES
-    for file in files:
-        bytes_ = file.path.stat().st_size + _OPEN_BYTES
-        if size + bytes_ > _TASK_BYTES:
-            tasks.append([])
-            size = 0
-        tasks[-1].append(file)
-        size += bytes_
-    return tasks
 
 
 def reason_of(error: Exception) -> str:

@@ -43,6 +43,11 @@ class DataFile:
         return Hour.of(self.partition["click_date"], self.partition["click_hour"])
 
     @property
+    def log_hour(self) -> Hour:
+        """The log hour of its rows, if the table is partitioned by it."""
+        return Hour.of(self.partition["log_date"], self.partition["log_hour"])
+
+    @property
     def is_whole(self) -> bool:
         """Whether the file is there, in the size that the log says."""
         try:

@@ -84,7 +84,7 @@ def words_of(operator: Operator, aliases: Mapping[str, str]) -> str | None:
 
 
 _WORDS = {
-    **dict.fromkeys(PYTHON, "read and parse in Python, a table at a time"),
+    **dict.fromkeys(PYTHON, "in Python, a table at a time"),
     "Generate": "explode",
     "TakeOrderedAndProject": "top rows",
     "CollectLimit": "limit",

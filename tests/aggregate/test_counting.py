@@ -74,12 +74,10 @@ def _decided(
     columns = "event_id STRING, hour_number INT, file STRING, line BIGINT"
     arrivals = [(*arrival, row_id) for row_id, arrival in enumerate(arrived)]
     of_lake = [(*arrival, was.first_hour) for arrival, was in others.items()]
-    rows = decide_duplicates(
-        spark.createDataFrame(arrivals, f"{columns}, row_id BIGINT").repartition(3),
-        spark.createDataFrame(of_lake, f"{columns}, first_hour INT").repartition(2),
-        ingested,
-        lateness,
-    ).collect()
+    arrivals_frame = spark.createDataFrame(arrivals, f"{columns}, row_id BIGINT").repartition(3)
+    stored_frame = spark.createDataFrame(of_lake, f"{columns}, first_hour INT").repartition(2)
+    candidates = arrivals_frame.unionByName(stored_frame, allowMissingColumns=True)
+    rows = decide_duplicates(candidates, ingested, lateness).collect()
     duplicates = {arrived[row["row_id"]]: row["first_hour"] for row in rows if row["row_id"] is not None}
     changes = {(row["event_id"], row["hour_number"]): row for row in rows if row["row_id"] is None}
     assert len(rows) == len(duplicates) + len(changes)

@@ -1,0 +1,53 @@
+"""Work on files in Spark's Python workers: each task is given its share, and says in a few rows what it has done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+Share = TypeVar("Share")
+Item = TypeVar("Item")
+
+#: To open a file counts as so many bytes more.
+_OPEN_BYTES = 1 << 18
+
+
+def run_tasks(
+    spark: SparkSession,
+    shares: Sequence[Share],
+    work: Callable[[Share], Iterable[Mapping[str, Any]]],
+    schema: pa.Schema,
+) -> list[Row]:
+    """Do the work on each share, a task each; the rows that the tasks that count have given, in no order.
+
+    A task may be run twice, and then only one of them counts: a file that it writes needs a name of its own.
+
+    Raises:
+        PySparkException: if the work raises something.
+    """
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch["id"].to_pylist():
+                yield pa.RecordBatch.from_pylist(list(work(shares[number])), schema)
+
+    count = len(shares)
+    return spark.range(0, count, 1, count).mapInArrow(run, from_arrow_schema(schema)).collect() if count else []
+
+
+def share_files(files: Iterable[Item], size_bytes: Callable[[Item], int], task_bytes: int) -> list[list[Item]]:
+    """The files by task, neighbours together: of so many bytes, or one that is larger."""
+    shares: list[list[Item]] = []
+    size = task_bytes
+    for file in files:
+        bytes_ = size_bytes(file) + _OPEN_BYTES
+        if size + bytes_ > task_bytes:
+            shares.append([])
+            size = 0
+        shares[-1].append(file)
+        size += bytes_
+    return shares

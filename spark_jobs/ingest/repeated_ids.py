@@ -1,0 +1,229 @@
+"""Which arrivals an ingest has to decide on: those whose event id comes again, and they are few.
+
+Found by the ids' 64-bit hashes, in Arrow, by Spark's Python workers: each reads the ids of some files and keeps their
+hashes, in order; then each compares a range of all hashes; then each gives the rows whose hash is one of those that
+were found. No id is shuffled, and none that comes once is ever handed to Spark. Two ids of the same hash do no harm:
+whoever decides on the rows compares the ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from pyarrow.parquet import ParquetFile, ParquetWriter
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from include.tables import DUPLICATE_CLICKS, Table
+from spark_jobs.engine.worker_tasks import run_tasks, share_files
+from spark_jobs.ingest.columns import as_numpy
+from spark_jobs.ingest.duckdb_sql import run_sql
+from spark_jobs.lake.data_files import DataFile
+
+#: What ``decide_duplicates`` takes: ``row_id`` is of arrivals, ``first_hour`` of stored ones.
+CANDIDATES = pa.schema(
+    [
+        ("event_id", pa.string()),
+        ("hour_number", pa.int32()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+        ("row_id", pa.int64()),
+        ("first_hour", pa.int32()),
+    ]
+)
+
+#: What a task says of each file that it has written: ``what`` it has.
+_WRITTEN = pa.schema([("what", pa.string()), ("path", pa.string())])
+#: Kinds of hashes: of arrivals, of stored ones, and of stored duplicates of what is being ingested again.
+_ARRIVED, _STORED, _OF_INGESTED = "arrived", "stored", "duplicates of ingested"
+_FOUND, _ROWS = "found", "rows"
+#: A task reads the ids of files of so many bytes, of which they are a third or less.
+_TASK_BYTES = 64 << 20
+#: A task compares about so many hashes of arrivals: 8 bytes each.
+_RANGE_HASHES = 1 << 20
+_BATCH_ROWS = 1 << 17
+_NONE = np.empty(0, np.uint64)
+_HASH = "hash(event_id)"
+
+
+_EPOCH = "DATE '1970-01-01'"
+
+
+@dataclass(frozen=True)
+class IdFile:
+    """A Parquet file with arrivals: staged ones, or those that are stored of this log hour."""
+
+    path: Path
+    size_bytes: int
+    hour_number: int | None = None
+    #: Of stored ones: whether they are duplicates, which say what of.
+    are_duplicates: bool = False
+
+    @classmethod
+    def staged(cls, path: Path) -> IdFile:
+        """A file of ``ARRIVALS``."""
+        return cls(path, path.stat().st_size)
+
+    @classmethod
+    def stored(cls, file: DataFile, table: Table) -> IdFile:
+        """A data file of ``clicks`` or of ``duplicate_clicks``."""
+        return cls(file.path, file.size, file.log_hour.number, table == DUPLICATE_CLICKS)
+
+    def ids(self) -> Iterator[pa.Table]:
+        """``hash`` and ``first_hour`` of those of its rows that have an id and no reason for quarantine."""
+        hashed = {"hash": _HASH, "first_hour": self._values()["first_hour"]}
+        yield from self._query(hashed, ["event_id", *self._more_columns()])
+
+    def candidates(self, hashes: np.ndarray[Any, Any]) -> Iterator[pa.Table]:
+        """The same rows, those of these hashes, as ``CANDIDATES``."""
+        columns = ["event_id", "file", "line", *self._more_columns()]
+        if self.hour_number is None:
+            columns += ["log_date", "log_hour", "row_id"]
+        where, found = f"{_HASH} IN (SELECT hash FROM hashes)", pa.table({"hash": hashes})
+        for rows in self._query(self._values(), columns, where, hashes=found):
+            yield rows.cast(CANDIDATES)
+
+    def _values(self) -> dict[str, str]:
+        """The expression of each column of ``CANDIDATES``."""
+        values = {name: name for name in CANDIDATES.names}
+        if self.hour_number is None:
+            return values | {"hour_number": f"(log_date - {_EPOCH}) * 24 + log_hour", "first_hour": "NULL"}
+        first_hour = f"(first_log_date - {_EPOCH}) * 24 + first_log_hour" if self.are_duplicates else self.hour_number
+        return values | {"hour_number": str(self.hour_number), "row_id": "NULL", "first_hour": str(first_hour)}
+
+    def _more_columns(self) -> list[str]:
+        """What is looked at of each row beside its id."""
+        if self.hour_number is None:
+            return ["reason"]
+        return ["first_log_date", "first_log_hour"] if self.are_duplicates else []
+
+    def _query(
+        self, values: Mapping[str, str], columns: Sequence[str], where: str = "true", **tables: pa.Table
+    ) -> Iterator[pa.Table]:
+        selected = ", ".join(f"{value} AS {name}" for name, value in values.items())
+        is_click = "event_id IS NOT NULL" + (" AND reason IS NULL" if self.hour_number is None else "")
+        sql = f"SELECT {selected} FROM batch WHERE {is_click} AND {where}"
+        with ParquetFile(self.path) as stored:
+            for batch in stored.iter_batches(_BATCH_ROWS, columns=columns):
+                yield run_sql(sql, batch=pa.Table.from_batches([batch]), **tables)
+
+
+def find_candidates(spark: SparkSession, files: Iterable[IdFile], ingested: range, folder: Path) -> DataFrame | None:
+    """The rows of ``CANDIDATES`` whose id comes again, or may have; None if there are none.
+
+    These are the ids of which two have arrived, or one that is stored too; and those of stored duplicates of what the
+    log hours that are ``ingested`` had: what an ingest of them has dropped may have been the first. Duplicates say so,
+    not ``clicks``, for an ingest that was killed may have replaced these. ``folder`` is for files that Spark's workers
+    write and all of them can read; the rows are there.
+
+    Raises:
+        PySparkException: if a file cannot be read.
+    """
+    search = _Search(folder, ingested)
+    shares = share_files(files, lambda file: file.size_bytes, _TASK_BYTES)
+    if len(shares) == 1:  # most hours: three tasks, one after the other, would take longer than what they do
+        written = run_tasks(spark, shares, search.whole, _WRITTEN)
+    else:
+        hashes = _paths(run_tasks(spark, shares, search.hash_ids, _WRITTEN))
+        found = _paths(run_tasks(spark, search.ranges(hashes), search.compare, _WRITTEN))[_FOUND]
+        written = run_tasks(spark, [(share, found) for share in shares] if found else [], search.select, _WRITTEN)
+    rows = [row["path"] for row in written if row["what"] == _ROWS]
+    return spark.read.schema(from_arrow_schema(CANDIDATES)).parquet(*rows) if rows else None
+
+
+#: Files of hashes, each in order, by what they are of.
+_Hashes = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Hashes from one to below another; to the last one where that is None."""
+
+    hashes: _Hashes
+    start: int = 0
+    end: int | None = None
+
+    def parts(self, what: str) -> list[np.ndarray[Any, Any]]:
+        return [self._part(np.load(path, mmap_mode="r")) for path in self.hashes[what]]
+
+    def _part(self, hashes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        end = len(hashes) if self.end is None else int(np.searchsorted(hashes, np.uint64(self.end)))
+        return np.asarray(hashes[int(np.searchsorted(hashes, np.uint64(self.start))) : end])
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What the tasks do, each on its share; sent to Spark's workers as it is. They give rows of ``_WRITTEN``."""
+
+    folder: Path
+    ingested: range
+
+    def hash_ids(self, files: Iterable[IdFile]) -> list[dict[str, Any]]:
+        """Keep the hashes of the ids of these files."""
+        found: dict[str, list[np.ndarray[Any, Any]]] = {_ARRIVED: [], _STORED: [], _OF_INGESTED: []}
+        for file in files:
+            for ids in file.ids():
+                hashes = as_numpy(ids["hash"])
+                found[_ARRIVED if file.hour_number is None else _STORED].append(hashes)
+                if file.are_duplicates:
+                    first = as_numpy(ids["first_hour"])
+                    is_of_ingested = (first >= self.ingested.start) & (first < self.ingested.stop)
+                    found[_OF_INGESTED].append(hashes[is_of_ingested])
+        return [self._keep(what, np.sort(np.concatenate(parts))) for what, parts in found.items() if parts]
+
+    def ranges(self, hashes: _Hashes) -> list[_Range]:
+        """The shares of ``compare``: as many as there are hashes of arrivals for."""
+        arrived = sum(len(np.load(path, mmap_mode="r")) for path in hashes[_ARRIVED])
+        count = 1 + arrived // _RANGE_HASHES
+        bounds = [(number << 64) // count for number in range(count)]
+        return [_Range(hashes, *bound) for bound in zip(bounds, [*bounds[1:], None], strict=True)]
+
+    def compare(self, of: _Range) -> list[dict[str, Any]]:
+        """Keep those hashes that come again."""
+        arrived = np.sort(np.concatenate([_NONE, *of.parts(_ARRIVED)]))
+        again = arrived[1:][arrived[1:] == arrived[:-1]]
+        stored = (part[_is_in(part, arrived)] for part in of.parts(_STORED))
+        found = np.unique(np.concatenate([again, *stored, *of.parts(_OF_INGESTED)]))
+        return [self._keep(_FOUND, found)] if len(found) else []
+
+    def select(self, share: tuple[Iterable[IdFile], Iterable[str]]) -> list[dict[str, Any]]:
+        """Keep the rows of these files whose hash is in these files of hashes."""
+        files, hashes = share[0], np.concatenate([np.load(path) for path in share[1]])
+        path = self.folder / f"{uuid4()}.parquet"
+        with ParquetWriter(path, CANDIDATES, compression="lz4") as writer:
+            for file in files:
+                for rows in file.candidates(hashes):
+                    writer.write_table(rows)
+        return [{"what": _ROWS, "path": str(path)}]
+
+    def whole(self, files: Sequence[IdFile]) -> list[dict[str, Any]]:
+        """All of this, one after the other."""
+        found = [row["path"] for row in self.compare(_Range(_paths(self.hash_ids(files))))]
+        return self.select((files, found)) if found else []
+
+    def _keep(self, what: str, hashes: np.ndarray[Any, Any]) -> dict[str, Any]:
+        path = self.folder / f"{uuid4()}.npy"
+        np.save(path, hashes)
+        return {"what": what, "path": str(path)}
+
+
+def _paths(written: Iterable[Any]) -> dict[str, list[str]]:
+    """The files that tasks have written, by what they have."""
+    found: dict[str, list[str]] = {_ARRIVED: [], _STORED: [], _OF_INGESTED: [], _FOUND: []}
+    for row in written:
+        found[row["what"]].append(row["path"])
+    return found
+
+
+def _is_in(hashes: np.ndarray[Any, Any], others: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Which of the hashes are among the others; both are in order."""
+    if not len(others):
+        return np.zeros(len(hashes), bool)
+    place = np.minimum(np.searchsorted(others, hashes), len(others) - 1)
+    return np.asarray(others[place] == hashes)
