@@ -23,7 +23,7 @@ from spark_jobs.ingest.arrivals import (
 from spark_jobs.ingest.lookups import Lookups
 from spark_jobs.ingest.read_lines import LandedFile, ReadFile
 from tests.ingest.lines import HOUR, TRACKING, arrivals, lines_table
-from tests.ingest.test_parse_lines import WEB
+from tests.ingest.parsing import WEB
 
 PARSER = LineParser(WEB, TRACKING, Lookups(needs_clients=False))
 

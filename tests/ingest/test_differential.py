@@ -20,7 +20,7 @@ from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS
 from spark_jobs.ingest.parse_lines import parse_lines
 from tests.ingest.lines import HOUR, TRACKING, lines_table
 from tests.ingest.oracle import Outcome, moment_micros, outcome_of
-from tests.ingest.test_parse_lines import FIELDS
+from tests.ingest.parsing import FIELDS
 
 pytestmark = pytest.mark.faults
 

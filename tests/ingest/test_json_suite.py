@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ingest.test_parse_lines import WEB, line, parse, with_value
+from tests.ingest.parsing import WEB, line, parse, with_value
 
 SUITE = {
     name: text.encode("latin-1")

@@ -19,7 +19,7 @@ from include.tables import UNKNOWN_COUNTRY
 from spark_jobs.ingest.lookups import MAX_AGENT_CHARACTERS, Lookups, country_reader, is_crawler, visitor_id
 from spark_jobs.ingest.parse_lines import parse_lines
 from tests.ingest.lines import lines_table
-from tests.ingest.test_parse_lines import ISO, WEB, line
+from tests.ingest.parsing import ISO, WEB, line
 from tests.support.temporary_lake import make_settings
 
 DAY = date(2026, 3, 1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from include.tables import QUARANTINE_REASONS
 from tests.ingest.lines import arrivals_frame, lines_table
-from tests.ingest.test_parse_lines import WEB
+from tests.ingest.parsing import WEB
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

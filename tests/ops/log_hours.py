@@ -1,0 +1,9 @@
+"""Log hours by their numbers."""
+
+from __future__ import annotations
+
+from include.log_hours import Hour
+
+
+def hour(number: int) -> Hour:
+    return Hour.parse("2026-03-01T00").plus(number)

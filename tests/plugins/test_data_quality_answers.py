@@ -1,0 +1,280 @@
+"""The pages on data quality: what they answer, and where Airflow leads to them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from sqlalchemy.orm import Session
+from starlette.testclient import TestClient
+
+from include.log_hours import Hour
+from include.pages.render import write_page
+from include.settings import Settings
+from include.stored_rows import ARROW_TYPES
+from include.tables import BACKFILLS
+from plugins.data_quality_plugin import PREFIX, DataQualityPlugin
+from tests.plugins.quality_pages import EVIL, HOUR, dag_run
+from tests.support.quality_rows import Row, append, event, validated_hours
+
+# --- what they answer -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["", f"hours/{HOUR}", "metric?suite=clicks&check=no_event_id_twice&series=web"])
+def test_pages_need_nothing_from_elsewhere_and_allow_nothing_else(
+    client: TestClient, settings: Settings, path: str
+) -> None:
+    append(settings.lake, [Row(outcome="fail"), Row(hour="2026-03-01T04", partition="web 2026-03-01T04")])
+    answer = client.get(path)
+    assert answer.status_code == 200
+    policy = answer.headers["content-security-policy"]
+    assert re.fullmatch(
+        r"default-src 'none'; style-src 'sha256-\S+'; script-src 'sha256-\S+'; base-uri 'none'; "
+        r"form-action 'self'; frame-ancestors 'self'",
+        policy,
+    )
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-store"
+    addresses = re.findall(r"(?:href|src|action)=\"([^\"]*)\"", answer.text)
+    assert addresses
+    assert all(address.startswith(("/", "#")) and not address.startswith("//") for address in addresses), addresses
+    assert not re.search(r"https?://|@import|url\(|style=|\son[a-z]+=", answer.text)
+
+
+def test_an_empty_lake_says_what_to_do(client: TestClient) -> None:
+    answer = client.get("")
+    assert answer.status_code == 200
+    assert "Nothing has been validated yet" in answer.text
+
+
+def test_the_overview_lists_what_is_held_before_the_grid(client: TestClient, settings: Settings) -> None:
+    append(settings.lake, [*validated_hours(Hour.parse("2026-03-01T00"), 5, seed=3)[0]])
+    append(
+        settings.lake,
+        [Row(outcome="fail", observed="duplicate_event_ids = 7"), event(HOUR, "held", "ids are there twice")],
+    )
+    text = client.get("").text
+    assert text.index("1 click hour held") < text.index("ids are there twice") < text.index('id="hours"')
+    assert "required_actions?response_received=false" in text
+    assert re.search(r'<td role="cell" class="fail"><a href="[^"]*/hours/2026-03-01T05#suite-clicks"', text)
+    # Between the first and the last hour that is known there is nothing about these.
+    assert "2026-03-01T01 to 2026-03-01T04" in text
+
+
+def test_every_bad_hour_is_listed_once_held_before_failing_before_warning(
+    client: TestClient, settings: Settings
+) -> None:
+    hours = [f"2026-03-01T{number:02d}" for number in range(24)]
+    for number, hour in enumerate(hours):
+        severity = "warning" if number >= 22 else "critical"
+        failed = Row(hour=hour, partition=f"web {hour}", outcome="fail", severity=severity)
+        append(settings.lake, [failed, event(hour, "held" if number < 15 else "published", "why")])
+    text = client.get("").text
+    assert "15 click hours held" in text
+    assert "7 hours with critical failures" in text
+    assert "2 hours with warnings only" in text
+    listed = re.findall(r'class="concern (\w+)">\s*<h3><a href="[^"]*/hours/([^"]*)"', text)
+    # At most twelve of a kind, newest first.
+    assert listed == [("held", hour) for hour in hours[14:2:-1]] + [("fail", hour) for hour in hours[21:14:-1]]
+    assert "and 3 earlier held hours" in text
+
+
+def test_filters_keep_their_choice_and_change_the_grid(client: TestClient, settings: Settings) -> None:
+    append(
+        settings.lake, [Row(outcome="fail"), Row(source="shop", partition=f"shop {HOUR}", suite="volume", check_id="v")]
+    )
+    of_shop = client.get("", params={"source": "shop", "first": "2026-03-01", "last": "2026-03-01"}).text
+    assert "<option selected>shop</option>" in of_shop
+    assert 'class="fail"' not in of_shop
+    assert 'class="fail"' in client.get("", params={"source": "web"}).text
+    assert "No hour of these days was validated" in client.get("", params={"first": "2027-01-01"}).text
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"first": "yesterday"}, "expected a day such as 2026-03-01"),
+        ({"first": "2026-03-02", "last": "2026-03-01"}, "is after last day"),
+        ({"last": "0001-01-01"}, "expected a day"),
+    ],
+)
+def test_a_wrong_day_is_a_sentence(client: TestClient, settings: Settings, query: dict[str, str], said: str) -> None:
+    append(settings.lake, [Row()])
+    answer = client.get("", params=query)
+    assert answer.status_code == 400
+    assert said in answer.text
+
+
+def test_an_hour_shows_found_and_expected_the_decision_and_where_to_go_on(
+    client: TestClient, settings: Settings, session: Session
+) -> None:
+    dag_run(session, "scheduled__1", HOUR)
+    dag_run(session, "other_hour", "2026-03-01T06")
+    append(
+        settings.lake,
+        [
+            Row(outcome="fail", observed="duplicate_event_ids = 7", observed_value=7, examples=["id-1", "id-2"]),
+            Row(hour="2026-03-01T04", partition="web 2026-03-01T04"),
+            event(HOUR, "held", "ids are there twice"),
+            event(HOUR, "published_anyway", "known fault", "ada", validated_at=datetime(2026, 3, 2, tzinfo=UTC)),
+        ],
+    )
+    text = client.get(f"hours/{HOUR}").text
+    for shown in (
+        "Published anyway",
+        "by <strong>ada</strong>: known fault",
+        "ids are there twice",
+        "duplicate_event_ids = 7",
+        "exactly 0",
+        "id-2",
+        'href="/dags/clicks_hourly/runs/scheduled__1" data-airflow',
+        "/dags/clicks_hourly/runs?partition_key_pattern=2026-03-01T05",
+        "/data-quality/docs/run-1/log_hours.html",
+        "over the last 7 days",
+        "/data-quality/metric?suite=clicks&amp;check=no_event_id_twice&amp;series=web",
+    ):
+        assert shown in text, shown
+    assert "other_hour" not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("hours/2026-03-01T09", 404, "no run has validated it yet"),
+        ("hours/now", 400, "expected UTC such as 2026-03-01T05"),
+        ("metric?suite=clicks&check=none", 404, "There is no result of the check none"),
+        ("nowhere", 404, "There is no such page"),
+        ("run?dag_id=clicks_hourly&run_id=none", 404, "Airflow has no run none"),
+    ],
+)
+def test_what_is_not_there_is_a_sentence(
+    client: TestClient, settings: Settings, path: str, status: int, said: str
+) -> None:
+    append(settings.lake, [Row()])
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert said in answer.text
+    assert "<h1>" in answer.text
+
+
+def test_a_metric_shows_values_with_the_bounds_of_their_time(client: TestClient, settings: Settings) -> None:
+    for number in range(4):
+        hour = f"2026-03-01T0{number}"
+        append(
+            settings.lake,
+            [
+                Row(
+                    hour=hour,
+                    partition=f"web {hour}",
+                    observed_value=100 + number,
+                    lowest=number,
+                    highest=200 + number,
+                    outcome="fail" if number == 2 else "pass",
+                )
+            ],
+        )
+    text = client.get("metric", params={"suite": "clicks", "check": "no_event_id_twice", "series": "web"}).text
+    rows = re.findall(r"T0(\d)</a></th><td>.*?</td><td[^>]*>(\d+)</td><td[^>]*>(\d+)</td><td[^>]*>(\d+)</td>", text)
+    assert rows == [(str(n), str(100 + n), str(n), str(200 + n)) for n in (3, 2, 1, 0)]
+    assert text.count("<circle") == 2  # the one that failed, in the wide and in the narrow chart
+
+
+def test_backfills_say_who_decided_what_to_do_next_and_show_the_comparison(
+    client: TestClient, settings: Settings
+) -> None:
+    assert "There has been no backfill" in client.get("backfills").text
+    same = dict.fromkeys(BACKFILLS.column_names) | {
+        "backfill_id": "20260302T000000-ab12", "source": "web", "first_log_hour": "2026-03-01T00",
+        "end_log_hour": "2026-03-02T00", "chunk_hours": 5, "is_staged": True, "because": EVIL,
+    }  # fmt: skip
+
+    def say(event: str, minute: int, **values: Any) -> None:
+        row = same | {"event": event, "at": datetime(2026, 3, 2, 0, minute, tzinfo=UTC)} | values
+        schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in BACKFILLS.columns])
+        write_deltalake(settings.lake / BACKFILLS.name, pa.Table.from_pylist([row], schema), mode="append")
+
+    say("begun", 0)
+    say("compared", 1, counts="c1")
+    page = client.get("backfills").text
+    assert "waits for a decision" in page
+    assert "spark_jobs.decide_backfill 20260302T000000-ab12" in page
+    assert "<script>alert" not in page
+    assert client.get("backfills/20260302T000000-ab12").status_code == 404
+    write_page("old against new", settings.reports / "backfills" / "20260302T000000-ab12.html")
+    comparison = client.get("backfills/20260302T000000-ab12")
+    assert comparison.text == "old against new"
+    assert "script-src" not in comparison.headers["content-security-policy"]
+    assert comparison.headers["content-security-policy"].startswith("default-src 'none'")
+    for nowhere in ("backfills/..%2Freport", "backfills/none"):
+        assert client.get(nowhere).status_code == 404
+    say("approved", 2, actor="Ada", because="agrees")
+    say("publishing", 3, versions=[], click_hours=["2026-03-01T00"])
+    say("swapping", 4, tables=["published_clicks_by_url_hourly"])
+    assert "Tables that have it: published_clicks_by_url_hourly." in client.get("backfills").text
+    say("swapped", 5)
+    page = client.get("backfills").text
+    assert "Approved by Ada, 2026-03-02 00:02 UTC" in page
+    assert "Possible until 2026-04-01 00:03 UTC at least" in page
+
+
+def test_the_index_that_cannot_be_read_is_a_sentence(client: TestClient, settings: Settings) -> None:
+    append(settings.lake, [Row()])
+    settings.quality_index.mkdir(parents=True)
+    answer = client.get("")
+    assert answer.status_code == 503
+    assert "remove that file" in answer.text
+
+
+# --- the tab of a run -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("partition_key", "conf", "leads_to"),
+    [
+        (HOUR, {}, f"/data-quality/hours/{HOUR}"),
+        (None, {"hour": HOUR}, f"/data-quality/hours/{HOUR}"),
+        (None, {"from": "2026-03-01T05:00:00Z", "to": "2026-03-01T06:00:00Z"}, f"/data-quality/hours/{HOUR}"),
+        (
+            None,
+            {"from": "2026-03-01T05:00:00Z", "to": "2026-03-03T00:00:00Z"},
+            "/data-quality/?first=2026-03-01&last=2026-03-02#hours",
+        ),
+    ],
+)
+def test_the_tab_of_a_run_leads_to_its_hours(
+    client: TestClient, session: Session, partition_key: str | None, conf: dict[str, str], leads_to: str
+) -> None:
+    dag_run(session, "manual__2026-03-01T05:00:00+00:00", partition_key, conf=conf)
+    answer = client.get(
+        "run",
+        params={"dag_id": "clicks_hourly", "run_id": "manual__2026-03-01T05:00:00+00:00"},
+        follow_redirects=False,
+    )
+    assert (answer.status_code, answer.headers["location"]) == (303, leads_to)
+
+
+@pytest.mark.parametrize(
+    ("key", "conf"),
+    [(None, {}), ("customer-7", {}), ("//evil.example", {}), (None, {"hour": 5}), (None, {"from": [1]})],
+)
+def test_a_run_without_an_hour_says_so(
+    client: TestClient, session: Session, key: str | None, conf: dict[str, Any]
+) -> None:
+    dag_run(session, "run", key, dag_id="other", conf=conf)
+    answer = client.get("run", params={"dag_id": "other", "run_id": "run"}, follow_redirects=False)
+    assert answer.status_code == 200
+    assert "has no partition that Clickmill knows" in answer.text
+
+
+# --- the plugin -----------------------------------------------------------------------------------
+
+
+def test_the_plugin_offers_an_entry_and_a_tab() -> None:
+    nav, tab = DataQualityPlugin.external_views
+    assert (nav["name"], nav["destination"], nav["nav_top_level"]) == ("Data quality", "nav", True)
+    assert (tab["destination"], tab["href"]) == ("dag_run", "data-quality/run?dag_id={DAG_ID}&run_id={RUN_ID}")
+    assert DataQualityPlugin.fastapi_apps[0]["url_prefix"] == PREFIX
