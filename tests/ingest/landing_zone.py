@@ -19,11 +19,11 @@ NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 ACCESS = Source(name="access", format="combined", base_url="http://shop.test")
 
 
-def _line(minute: str, path: str, day: str = "01/Mar/2026") -> bytes:
+def log_line(minute: str, path: str, day: str = "01/Mar/2026") -> bytes:
     return f'10.0.0.1 - - [{day}:{minute}:00 +0000] "GET /{path} HTTP/1.1" 200 1 "-" "curl"\n'.encode()
 
 
-def _landed(landing: Path, source: str = "access") -> dict[Hour, Counter[bytes]]:
+def landed_lines(landing: Path, source: str = "access") -> dict[Hour, Counter[bytes]]:
     """The lines of each log hour that has any; each hour is closed, and nothing unfinished is left."""
     hours = {}
     for folder in (landing / source).glob("log_date=*/log_hour=*"):
@@ -37,7 +37,7 @@ def _landed(landing: Path, source: str = "access") -> dict[Hour, Counter[bytes]]
     return {hour: lines for hour, lines in hours.items() if lines}
 
 
-def _write(file: Path, *lines: bytes) -> Path:
+def write_log(file: Path, *lines: bytes) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     content = b"".join(lines)
     compress = {".gz": gzip.compress, ".zst": zstd.compress}.get(file.suffix, bytes)
@@ -45,7 +45,7 @@ def _write(file: Path, *lines: bytes) -> Path:
     return file
 
 
-def _land(landing: Path, file: Path, *lines: bytes, source: Source = ACCESS) -> Landed:
-    landed = land(source, _write(file, *lines), landing, NOW)
+def land_log(landing: Path, file: Path, *lines: bytes, source: Source = ACCESS) -> Landed:
+    landed = land(source, write_log(file, *lines), landing, NOW)
     assert landed is not None
     return landed

@@ -20,7 +20,7 @@ from include.settings import REPOSITORY, Settings
 from include.sources import Source, load_sources
 from spark_jobs.ingest.landed_logs import landed_logs
 from spark_jobs.land_logs import files_of, land
-from tests.ingest.landing_zone import ACCESS, FIRST, NOW, SECOND, THIRD, _land, _landed, _line, _write
+from tests.ingest.landing_zone import ACCESS, FIRST, NOW, SECOND, THIRD, land_log, landed_lines, log_line, write_log
 
 GIB = 1 << 30
 
@@ -54,13 +54,13 @@ def _killed_at(event: int, landing: Path, logs: Path, source: Source) -> bool:
 
 def _kills(tmp_path: Path) -> Iterator[tuple[Path, bytes]]:
     """Landing zones in which a log that moves lines, empties an hour and adds one was killed at each of its steps."""
-    before = _line("05:00", "a") + _line("06:00", "b" * 300)
-    after = before + _line("05:30", "c") + _line("07:00", "d")
+    before = log_line("05:00", "a") + log_line("06:00", "b" * 300)
+    after = before + log_line("05:30", "c") + log_line("07:00", "d")
     shorter = ACCESS.model_copy(update={"max_line_bytes": 256})
-    grown = _write(tmp_path / "access.log.1", after)
+    grown = write_log(tmp_path / "access.log.1", after)
     for event in range(1, 1000):
         landing = tmp_path / f"landing{event}"
-        _land(landing, tmp_path / "access.log", before)
+        land_log(landing, tmp_path / "access.log", before)
         if not _killed_at(event, landing, grown, shorter):
             assert event > 30
             return
@@ -74,28 +74,28 @@ def test_killed_anywhere_and_landed_again_it_is_as_if_it_had_not_been_killed(tmp
     shorter = ACCESS.model_copy(update={"max_line_bytes": 256})
     for landing, after in _kills(tmp_path):
         marks = {file: file.stat().st_mtime_ns for file in landing.rglob("_SUCCESS")}
-        _land(landing, tmp_path / "access.log", after, source=shorter)
+        land_log(landing, tmp_path / "access.log", after, source=shorter)
         a, b, c, d = after.splitlines(keepends=True)
-        assert _landed(landing) == {FIRST: Counter([a, b, c]), THIRD: Counter([d])}
+        assert landed_lines(landing) == {FIRST: Counter([a, b, c]), THIRD: Counter([d])}
         assert not [file for file, moment in marks.items() if file.stat().st_mtime_ns == moment]
 
 
 def test_killed_anywhere_a_log_is_landed_all_or_nothing_when_another_one_is(tmp_path: Path) -> None:
-    other = _line("06:30", "other")
+    other = log_line("06:30", "other")
     found = set()
     for landing, after in _kills(tmp_path):
-        _land(landing, tmp_path / "other.log", other)
+        land_log(landing, tmp_path / "other.log", other)
         a, b, c, d = after.splitlines(keepends=True)
         old = {FIRST: Counter([a]), SECOND: Counter([b, other])}
         new = {FIRST: Counter([a, b, c]), SECOND: Counter([other]), THIRD: Counter([d])}
-        landed = _landed(landing)
+        landed = landed_lines(landing)
         assert landed in (old, new)
         found.add(landed == new)
     assert found == {False, True}
 
 
 def test_two_logs_of_a_source_are_landed_one_after_the_other(settings: Settings, tmp_path: Path) -> None:
-    logs = _write(tmp_path / "access.log", _line("05:00", "a"))
+    logs = write_log(tmp_path / "access.log", log_line("05:00", "a"))
     command = [sys.executable, "-m", "spark_jobs.land_logs", "--source", "access", "--logs", str(logs)]
     with landed_logs(settings.landing, "access"):
         other = subprocess.Popen(command, cwd=REPOSITORY, env=os.environ | {"CLICKMILL_HOME": str(settings.home)})
@@ -103,12 +103,12 @@ def test_two_logs_of_a_source_are_landed_one_after_the_other(settings: Settings,
             other.wait(3)
         assert not list(settings.landing.rglob("*.gz"))
     assert other.wait(60) == 0
-    assert _landed(settings.landing) == {FIRST: Counter([_line("05:00", "a")])}
+    assert landed_lines(settings.landing) == {FIRST: Counter([log_line("05:00", "a")])}
 
 
 def test_logs_for_a_source_that_is_a_topic_are_refused(settings: Settings, tmp_path: Path) -> None:
     """Nobody would read them in the landing zone; of a source with sockets or [files] the landing zone is read."""
-    logs = _write(tmp_path / "access.log", _line("05:00", "a"))
+    logs = write_log(tmp_path / "access.log", log_line("05:00", "a"))
     declared = settings.sources_file.read_text(encoding="utf-8")
     environment = {"CLICKMILL_HOME": str(settings.home), "CLICKMILL_SOURCES": str(settings.sources_file)}
 
@@ -129,19 +129,23 @@ def test_logs_for_a_source_that_is_a_topic_are_refused(settings: Settings, tmp_p
     assert not settings.landing.exists()
     for table in ("sockets]", "files]"):
         assert run(table).returncode == 0
-    assert _landed(settings.landing) == {FIRST: Counter([_line("05:00", "a")])}
+    assert landed_lines(settings.landing) == {FIRST: Counter([log_line("05:00", "a")])}
 
 
 def test_nothing_lands_of_a_file_that_breaks_off_or_fits_no_source(
     settings: Settings, source: Source, tmp_path: Path
 ) -> None:
-    broken = _write(tmp_path / "broken.log.gz", *(_line("05:10", f"page{n}") for n in range(1000)))
+    broken = write_log(tmp_path / "broken.log.gz", *(log_line("05:10", f"page{n}") for n in range(1000)))
     broken.write_bytes(broken.read_bytes()[:-20])
     with pytest.raises(ClickmillError, match=r"broken\.log\.gz cannot be read to its end"):
         land(source, broken, settings.landing, NOW)
-    for other in (b'{"ts": 1}\n', _line("05:00", "a", day="01/Mar/1970"), _line("05:00", "a", day="01/Mar/2027")):
+    for other in (
+        b'{"ts": 1}\n',
+        log_line("05:00", "a", day="01/Mar/1970"),
+        log_line("05:00", "a", day="01/Mar/2027"),
+    ):
         with pytest.raises(ClickmillError, match="in the format of source access"):
-            _land(settings.landing, tmp_path / "other.log", other, source=source)
+            land_log(settings.landing, tmp_path / "other.log", other, source=source)
     with pytest.raises(UsageError, match="no file"):
         land(source, tmp_path / "absent.log", settings.landing, NOW)
     assert not list(settings.landing.rglob("*.gz"))
@@ -166,7 +170,7 @@ print(land(source, Path(sys.argv[1]), Path(sys.argv[2]), datetime(2026, 3, 1, 9,
 @pytest.mark.parametrize("is_first", [False, True])
 def test_a_line_of_any_length_lands_whole_in_bounded_memory(tmp_path: Path, is_first: bool) -> None:
     mebibyte = b"[01/Mar/2026:06:00:00 +0000]".rjust(1 << 20, b"x")  # the line's last part has a time, too
-    good = [_line("05:00", "a"), _line("05:01", "b")]
+    good = [log_line("05:00", "a"), log_line("05:01", "b")]
     compress = zlib.compressobj(1, zlib.DEFLATED, 31)
     with (tmp_path / "access.log.gz").open("wb") as file:
         file.write(compress.compress(b"" if is_first else good[0]))
@@ -198,7 +202,7 @@ def test_a_line_of_any_length_lands_whole_in_bounded_memory(tmp_path: Path, is_f
 
 def test_a_folder_is_all_logs_in_it(tmp_path: Path) -> None:
     for name in ("b/access.log", "a/access.log", "access.log.1", ".hidden.log", ".git/config", "_temporary/a.log"):
-        _write(tmp_path / "logs" / name, b"x\n")
+        write_log(tmp_path / "logs" / name, b"x\n")
     (tmp_path / "empty").mkdir()
     named = [tmp_path / "logs" / name for name in ("a/access.log", "access.log.1", "b/access.log")]
     assert files_of([tmp_path / "logs", named[0]]) == [*named, named[0]]
@@ -207,21 +211,21 @@ def test_a_folder_is_all_logs_in_it(tmp_path: Path) -> None:
 
 
 def test_logs_given_together_land_each_once_and_say_what_is_next(settings: Settings, tmp_path: Path) -> None:
-    line = _line("05:00", "a")
+    line = log_line("05:00", "a")
     logs = tmp_path / "logs"
-    _write(logs / "access.log", line, _line("08:00", "b"))
-    _write(logs / "access.log.gz", line, _line("08:00", "b"))
-    _write(logs / "copy.log", line)
-    _write(logs / "access.log.1.gz")  # as rotation leaves it on a quiet day
-    _write(logs / "other.log", line, _line("05:00", "c", day="01/Mar/2025"))
+    write_log(logs / "access.log", line, log_line("08:00", "b"))
+    write_log(logs / "access.log.gz", line, log_line("08:00", "b"))
+    write_log(logs / "copy.log", line)
+    write_log(logs / "access.log.1.gz")  # as rotation leaves it on a quiet day
+    write_log(logs / "other.log", line, log_line("05:00", "c", day="01/Mar/2025"))
     done = subprocess.run(
         [sys.executable, "-m", "spark_jobs.land_logs", "--source=access", "--logs", str(logs), str(logs / "copy.log")],
         cwd=REPOSITORY, env=os.environ | {"CLICKMILL_HOME": str(settings.home)}, capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    landed = _landed(settings.landing)
+    landed = landed_lines(settings.landing)
     assert sum(landed.values(), Counter()) == Counter(
-        {line: 2, _line("08:00", "b"): 1, _line("05:00", "c", day="01/Mar/2025"): 1}
+        {line: 2, log_line("08:00", "b"): 1, log_line("05:00", "c", day="01/Mar/2025"): 1}
     )
     assert done.stdout.count(f"{logs / 'copy.log'} is the beginning of a log that has been landed") == 2
     assert done.stdout.count("begins with the same 1 lines") == 1

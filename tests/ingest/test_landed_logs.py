@@ -21,16 +21,22 @@ from spark_jobs.ingest.landed_logs import Landed
 from spark_jobs.ingest.lookups import Lookups
 from spark_jobs.ingest.read_lines import LandedFile, ReadFile
 from spark_jobs.land_logs import land
-from tests.ingest.landing_zone import ACCESS, FIRST, NOW, SECOND, THIRD, _land, _landed, _line, _write
+from tests.ingest.landing_zone import ACCESS, FIRST, NOW, SECOND, THIRD, land_log, landed_lines, log_line, write_log
 
 # --- which line goes where ------------------------------------------------------------------------
 
 
 def test_lines_go_to_the_hour_of_their_click_and_one_without_time_goes_along(tmp_path: Path) -> None:
-    lines = [b"early nonsense\n", _line("05:59", "a"), b"nonsense\n", _line("06:00", "b"), b"no end of line"]
-    landed = _land(tmp_path, tmp_path / "access.log", *lines)
+    lines = [
+        b"early nonsense\n",
+        log_line("05:59", "a"),
+        b"nonsense\n",
+        log_line("06:00", "b"),
+        b"no end of line",
+    ]
+    landed = land_log(tmp_path, tmp_path / "access.log", *lines)
     assert landed.lines == {FIRST: 3, SECOND: 2}
-    assert _landed(tmp_path) == {FIRST: Counter(lines[:3]), SECOND: Counter([lines[3], b"no end of line\n"])}
+    assert landed_lines(tmp_path) == {FIRST: Counter(lines[:3]), SECOND: Counter([lines[3], b"no end of line\n"])}
 
 
 STRAY = {
@@ -49,7 +55,7 @@ def _with_time(source: Source, time: str, name: str) -> bytes:
         return b'{"ts":"%s","url":"http://shop.test/%s"}\n' % (time.encode(), name.encode())
     moment = datetime.fromisoformat(time)
     written = f"{moment.day:02d}/{moment:%b}/{moment.year:04d}:{moment:%H:%M:%S %z}"
-    return _line("05:00", name).replace(b"01/Mar/2026:05:00:00 +0000", written.encode())
+    return log_line("05:00", name).replace(b"01/Mar/2026:05:00:00 +0000", written.encode())
 
 
 @pytest.mark.parametrize("time", STRAY.values(), ids=STRAY)
@@ -61,11 +67,11 @@ def test_a_stray_time_harms_its_own_line_only(tmp_path: Path, source: Source, ti
     stray = _with_time(source, time, "stray")
     good = [_with_time(source, f"2026-03-01T0{hour}:10:00Z", f"{hour}") for hour in (5, 6, 9)]
     lines = [stray, *good] if is_first else [*good[:2], stray, good[2]]
-    landed = _land(tmp_path, tmp_path / "clicks.log", *lines, source=source)
+    landed = land_log(tmp_path, tmp_path / "clicks.log", *lines, source=source)
     beside = FIRST if is_first else SECOND
     expected = {hour: Counter([line]) for hour, line in zip((FIRST, SECOND, FIRST.plus(4)), good, strict=True)}
     expected[beside][stray] += 1
-    assert _landed(tmp_path, source.name) == expected
+    assert landed_lines(tmp_path, source.name) == expected
     assert landed.lines == {hour: lines.total() for hour, lines in expected.items()}
     # The ingest quarantines that line, and no other.
     parser = LineParser(source, (), Lookups(needs_clients=False))
@@ -89,58 +95,58 @@ def test_a_stray_time_harms_its_own_line_only(tmp_path: Path, source: Source, ti
 
 
 def test_a_rotated_log_and_the_next_one_of_the_same_name_share_an_hour(tmp_path: Path) -> None:
-    before = [_line("05:10", "a"), _line("06:10", "b")]
-    after = [_line("06:11", "c"), _line("06:12", "d")]
-    _land(tmp_path, tmp_path / "access.log", *before)
-    _land(tmp_path, tmp_path / "access.log", *after)
-    assert _landed(tmp_path)[SECOND] == Counter([before[1], *after])
+    before = [log_line("05:10", "a"), log_line("06:10", "b")]
+    after = [log_line("06:11", "c"), log_line("06:12", "d")]
+    land_log(tmp_path, tmp_path / "access.log", *before)
+    land_log(tmp_path, tmp_path / "access.log", *after)
+    assert landed_lines(tmp_path)[SECOND] == Counter([before[1], *after])
 
 
 def test_a_log_landed_again_grown_renamed_and_compressed_replaces_what_it_landed(tmp_path: Path) -> None:
-    lines = [_line("05:10", "a"), _line("06:10", "b"), _line("06:10", "b")]
-    first = _land(tmp_path, tmp_path / "access.log", *lines[:2])
-    again = _land(tmp_path, tmp_path / "access.log.1.gz", *lines)
-    assert _landed(tmp_path) == {FIRST: Counter(lines[:1]), SECOND: Counter(lines[1:])}
+    lines = [log_line("05:10", "a"), log_line("06:10", "b"), log_line("06:10", "b")]
+    first = land_log(tmp_path, tmp_path / "access.log", *lines[:2])
+    again = land_log(tmp_path, tmp_path / "access.log.1.gz", *lines)
+    assert landed_lines(tmp_path) == {FIRST: Counter(lines[:1]), SECOND: Counter(lines[1:])}
     assert again.name == first.name
 
 
 def test_logs_of_two_servers_that_begin_alike_stand_beside_each_other(tmp_path: Path) -> None:
-    check = _line("05:00", "health")
-    a = [check, *(_line("05:01", f"a{n}") for n in range(5))]
-    b = [check, *(_line("05:01", f"b{n}") for n in range(2))]
-    first = _land(tmp_path, tmp_path / "a" / "access.log", *a)
-    landed = _land(tmp_path, tmp_path / "b" / "access.log", *b)
-    assert _landed(tmp_path) == {FIRST: Counter(a + b)}
+    check = log_line("05:00", "health")
+    a = [check, *(log_line("05:01", f"a{n}") for n in range(5))]
+    b = [check, *(log_line("05:01", f"b{n}") for n in range(2))]
+    first = land_log(tmp_path, tmp_path / "a" / "access.log", *a)
+    landed = land_log(tmp_path, tmp_path / "b" / "access.log", *b)
+    assert landed_lines(tmp_path) == {FIRST: Counter(a + b)}
     assert (first.begins_as, landed.begins_as) == ({}, {first.name: 1})
 
 
 def test_a_log_that_is_the_beginning_of_another_is_landed_once_it_differs(tmp_path: Path) -> None:
-    check = _line("05:00", "health")
-    a, b = [check, _line("05:01", "a")], [check, _line("05:02", "b")]
-    longer = _land(tmp_path, tmp_path / "a.log", *a)
-    assert _land(tmp_path, tmp_path / "b.log", check) == Landed(longer.name, {})
-    assert _landed(tmp_path) == {FIRST: Counter(a)}
-    _land(tmp_path, tmp_path / "b.log", *b)
-    assert _landed(tmp_path) == {FIRST: Counter(a + b)}
+    check = log_line("05:00", "health")
+    a, b = [check, log_line("05:01", "a")], [check, log_line("05:02", "b")]
+    longer = land_log(tmp_path, tmp_path / "a.log", *a)
+    assert land_log(tmp_path, tmp_path / "b.log", check) == Landed(longer.name, {})
+    assert landed_lines(tmp_path) == {FIRST: Counter(a)}
+    land_log(tmp_path, tmp_path / "b.log", *b)
+    assert landed_lines(tmp_path) == {FIRST: Counter(a + b)}
 
 
 def test_a_log_whose_landed_files_were_removed_is_landed_again(tmp_path: Path) -> None:
-    lines = [_line("05:00", "a"), _line("05:01", "b")]
-    _land(tmp_path, tmp_path / "access.log", *lines)
+    lines = [log_line("05:00", "a"), log_line("05:01", "b")]
+    land_log(tmp_path, tmp_path / "access.log", *lines)
     for file in tmp_path.glob("access/log_date=*/log_hour=*/*.gz"):
         file.unlink()
-    _land(tmp_path, tmp_path / "access.log", lines[0])
-    assert _landed(tmp_path) == {FIRST: Counter(lines[:1])}
+    land_log(tmp_path, tmp_path / "access.log", lines[0])
+    assert landed_lines(tmp_path) == {FIRST: Counter(lines[:1])}
 
 
 def test_what_is_landed_elsewhere_now_is_gone_from_where_it_was(tmp_path: Path) -> None:
     """Lines move to another hour when the source's settings have changed, or a time that was in the future is past."""
-    lines = [_line("05:00", "a"), _line("06:00", "b" * 300), _line("07:00", "c")]
-    _land(tmp_path, tmp_path / "access.log", *lines)
+    lines = [log_line("05:00", "a"), log_line("06:00", "b" * 300), log_line("07:00", "c")]
+    land_log(tmp_path, tmp_path / "access.log", *lines)
     shorter = ACCESS.model_copy(update={"max_line_bytes": 256})
-    landed = _land(tmp_path, tmp_path / "access.log", *lines, source=shorter)
+    landed = land_log(tmp_path, tmp_path / "access.log", *lines, source=shorter)
     assert landed.lines == {FIRST: 2, SECOND: 0, THIRD: 1}
-    assert _landed(tmp_path) == {FIRST: Counter(lines[:2]), THIRD: Counter(lines[2:])}
+    assert landed_lines(tmp_path) == {FIRST: Counter(lines[:2]), THIRD: Counter(lines[2:])}
 
 
 def _hours_of(content: bytes) -> dict[Hour, Counter[bytes]]:
@@ -167,16 +173,16 @@ def _sum(logs: Sequence[bytes]) -> dict[Hour, Counter[bytes]]:
 
 #: Few lines, so that logs often begin alike; some begin others, and some have no plausible time.
 _LINES = [
-    _line("05:00", "health"),
-    _line("05:00", "a"),
-    _line("06:00", "health"),
-    _line("06:00", "a").replace(b"\n", b"\r\n"),
-    _line("07:00", "a"),
+    log_line("05:00", "health"),
+    log_line("05:00", "a"),
+    log_line("06:00", "health"),
+    log_line("06:00", "a").replace(b"\n", b"\r\n"),
+    log_line("07:00", "a"),
     b"nonsense\n",
     b"nonsense and more\n",
     b"\n",
-    _line("05:00", "a", day="01/Jan/0001"),
-    _line("05:00", "a", day="31/Dec/2026"),
+    log_line("05:00", "a", day="01/Jan/0001"),
+    log_line("05:00", "a", day="31/Dec/2026"),
 ]
 _SERVERS = st.lists(
     st.lists(st.sampled_from(_LINES[:2]), max_size=2).flatmap(
@@ -217,16 +223,16 @@ def test_each_log_counts_once_however_it_grows_and_is_named(
     for number, until, name in landings:
         content = _part(servers[number % len(servers)], until)
         if not content:
-            assert land(ACCESS, _write(folder / "given" / name), folder, NOW) is None
+            assert land(ACCESS, write_log(folder / "given" / name), folder, NOW) is None
             continue
         if not _hours_of(content):
             with pytest.raises(ClickmillError, match="no line of"):
-                _land(folder, folder / "given" / name, content)
+                land_log(folder, folder / "given" / name, content)
             continue
         if not any(log.startswith(content) for log in distinct):
             distinct = [log for log in distinct if not content.startswith(log)] + [content]
-        _land(folder, folder / "given" / name, content)
-        assert _landed(folder) == _sum(distinct)
+        land_log(folder, folder / "given" / name, content)
+        assert landed_lines(folder) == _sum(distinct)
         files = {file.name.removesuffix(".gz") for file in folder.glob("access/log_date=*/log_hour=*/*.gz")}
         assert files == {file.name for file in (folder / "access" / ".logs").iterdir()}
         assert len(files) == len(distinct)

@@ -16,13 +16,6 @@ from ops.bootstrap import REPOSITORY
 from ops.home import Home, find_home, first_start, load_secrets
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    made = Home(tmp_path / "home")
-    made.make()
-    return made
-
-
 @pytest.fixture(params=[0o000, 0o022, 0o077])
 def umask(request: pytest.FixtureRequest) -> Iterator[None]:
     before = os.umask(request.param)

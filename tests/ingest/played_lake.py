@@ -1,0 +1,101 @@
+"""Lakes whose histories are compared with a model: small hours of a day, and copies as a killed process leaves them."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from include.errors import QualityError
+from include.log_hours import Hour
+from include.settings import Settings
+from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
+from tests.support.lake_model import Files, LakeModel, landed, stored_counts
+from tests.support.temporary_lake import TemporaryLake
+
+DAY = Hour.parse("2026-03-01T00")
+LATENESS, OLDEST = 2, 3
+JOBS = ("ingest", "aggregate", "validate", "publish")
+#: The pieces of work that an ingest does at the same time.
+PIECES = 4
+
+#: Clicks by click hour and URL.
+Counts = Counter[tuple[int, str]]
+
+
+def hour_name(number: int) -> str:
+    return str(DAY.plus(number))
+
+
+def with_short_reach(lake: TemporaryLake) -> TemporaryLake:
+    """As everywhere, with a small lateness, so that clicks are duplicates of duplicates, and a small reach."""
+    sources = lake.settings.sources_file
+    declared = sources.read_text(encoding="utf-8")
+    for format_ in ('format = "json"', 'format = "combined"'):
+        declared = declared.replace(format_, f"{format_}\nlateness_hours = {LATENESS}\noldest_hours = {OLDEST}", 1)
+    sources.write_text(declared, encoding="utf-8")
+    return lake
+
+
+def copied(lake: TemporaryLake, home: Path) -> TemporaryLake:
+    """What a process that is killed now leaves behind."""
+    of = lake.settings
+    shutil.copytree(of.home, home)
+    moved = (home / file.relative_to(of.home) for file in (of.sources_file, of.pipeline_file))
+    return replace(lake, settings=Settings(home, *moved))
+
+
+def land(lake: TemporaryLake, hour: int, files: Files) -> None:
+    lake.land(hour_name(hour), landed(files))
+
+
+def run_jobs(lake: TemporaryLake, hour: int, *jobs: str, end: int | None = None, **options: Any) -> None:
+    """Run these jobs; that a critical check fails is no error here."""
+    for job in jobs:
+        try:
+            lake.run(job, hour_name(hour), hour_name(end or hour + 1), **options)
+        except QualityError:
+            assert job == "validate"
+
+
+@dataclass
+class Homes:
+    """Folders for lakes of one test."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self._numbers = count()
+
+    def copy(self, lake: TemporaryLake) -> TemporaryLake:
+        return copied(lake, self.folder / str(next(self._numbers)))
+
+
+def model_of(hours: Mapping[int, Files]) -> LakeModel:
+    return LakeModel(LATENESS, {DAY.number + hour: files for hour, files in hours.items()})
+
+
+def with_files(model: LakeModel, hours: Mapping[int, Files]) -> LakeModel:
+    return LakeModel(LATENESS, model.ingested | model_of(hours).ingested)
+
+
+def published_counts(lake: TemporaryLake) -> Counts:
+    return stored_counts(lake, PUBLISHED_CLICKS_BY_URL_HOURLY)
+
+
+def unlike_all(found: Counts, *allowed: Counts) -> list[str]:
+    """The click hours whose counts are those of none of these."""
+
+    def of_hour(counts: Counts, hour: int) -> dict[str, int]:
+        return {url: clicks for (of, url), clicks in counts.items() if of == hour}
+
+    hours = sorted({hour for counts in (found, *allowed) for hour, _ in counts})
+    return [
+        f"published of {Hour.of_number(hour)}: {of_hour(found, hour)}"
+        for hour in hours
+        if of_hour(found, hour) not in [of_hour(counts, hour) for counts in allowed]
+    ]
