@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow.compute as pc
@@ -19,7 +19,7 @@ from include.sources import Source, load_sources
 from include.streams.position import position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.ingest.account import HourAccount, with_reopened
-from spark_jobs.ingest.stream_batches import account_of, log_hour_of, write_as_few
+from spark_jobs.ingest.stream_batches import account_of, in_order_of_time, log_hour_of, write_as_few
 from spark_jobs.lake.data_files import has_source, may_have_click_hours
 from spark_jobs.lake.lake import Lake, log_hours_predicate
 
@@ -33,8 +33,9 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
     The run of these hours is to count the clicks of the others too: ``reopened_log_hours`` names them. Hold the lake's
     lock.
     """
-    again = [hour for hour in _grown(lake, source.name) if hour not in hours]
-    batches = _batches(lake, source.name, [*hours, *again])
+    with in_order_of_time(lake) as now:
+        again = [hour for hour in _grown(lake, source.name) if hour not in hours]
+        batches = _batches(lake, source.name, [*hours, *again])
     known = _known(lake, source.name, [*hours, *again])
     accounts = {hour: _account(batches.get(hour, []), known.get(hour)) for hour in [*hours, *again]}
     finalised = {hour: account for hour, account in accounts.items() if account is not None}
@@ -44,7 +45,7 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
     names_again = (of_run or hours)[-1]
     if of_run:
         finalised[names_again].reopened_log_hours |= set(map(str, again))
-    now, position = datetime.now(UTC), position_of(lake.settings, source)
+    position = position_of(lake.settings, source)
     read = position.read_hours(list(finalised), now)
     landed = {hour: replace(position.landed(hour, batches.get(hour, [])), is_closed=hour in read) for hour in finalised}
     rows = [finalised[hour].as_row(source.name, of_hour, now) for hour, of_hour in landed.items()]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from include.landing import hour_folder
@@ -24,6 +25,16 @@ _PLACE = ("stream_id", "topic", "partition", "log_date", "log_hour", "file", "da
 def log_hour_of(row: Mapping[str, Any]) -> Hour:
     """The log hour of a row."""
     return Hour.of(row["log_date"], row["log_hour"])
+
+
+@contextmanager
+def in_order_of_time(lake: Lake) -> Iterator[datetime]:
+    """Now, and until the end nobody else adds rows or accounts for hours: what is read here later says a later time.
+
+    Only the time tells what is new of an hour that had been ingested before its source was streamed.
+    """
+    with lake.locked("stream-accounts"):
+        yield datetime.now(UTC)
 
 
 def account_of(rows: Iterable[Mapping[str, Any]]) -> HourAccount:

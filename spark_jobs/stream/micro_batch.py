@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 
 from pyspark.sql import DataFrame, Row
@@ -23,6 +23,7 @@ from spark_jobs.engine.steps import at_once, step
 from spark_jobs.ingest.account import HourAccount, sampled_columns
 from spark_jobs.ingest.clicks import build_clicks, quarantine
 from spark_jobs.ingest.sampled_lines import line_shapes
+from spark_jobs.ingest.stream_batches import in_order_of_time
 from spark_jobs.lake.lake import Lake, StreamTransaction
 from spark_jobs.stream.batch_counts import PLACE, count_batch
 
@@ -66,10 +67,13 @@ class StreamIngest:
         with lake.staged(rows, "micro-batch") as staged:
             parts = MicroBatch(lake, self.source, transaction, staged).write()
         if parts:
-            lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id), transaction)
+            with in_order_of_time(lake) as now:
+                lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id, now), transaction)
 
-    def _account(self, parts: dict[tuple[str, Hour], PartOfBatch], batch_id: int) -> list[tuple[object, ...]]:
-        now, stream = datetime.now(UTC), stream_of(self.source)
+    def _account(
+        self, parts: dict[tuple[str, Hour], PartOfBatch], batch_id: int, now: datetime
+    ) -> list[tuple[object, ...]]:
+        stream = stream_of(self.source)
         return [
             (
                 self.source.name,

@@ -12,6 +12,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -325,3 +327,34 @@ def test_streamed_hours_are_counted_as_plain_python_adds_them_up(
         for step in history:
             played.play(step)
         played.end()
+
+
+def test_a_micro_batch_that_commits_while_its_hour_is_finalised_is_accounted_for(
+    template: Path, tmp_path: Path
+) -> None:
+    """Of an hour that the batch has ingested; and once, by this run or by the next."""
+    played = History(LakeWithoutSpark(None, copied(template, tmp_path / "home")))  # type: ignore[arg-type]
+    newest = len(HOURS) - 1
+    played.ingest(Lines(newest, clicks=3, late=1, duplicates=1, quarantined=1))
+    run = Run(newest, 1, is_killed=False, adds_up=False)
+    is_begun, batches = threading.Event(), 5
+
+    def stream() -> None:
+        for number in range(batches):
+            with stream_batches.in_order_of_time(played.lake) as now:
+                rows = [played._row(Lines(newest, 2, 0, 0, 0), 0, "web-0", now)]
+                is_begun.set()
+                time.sleep(0.3)
+                played.lake.append_rows(STREAM_BATCHES, rows, StreamTransaction("web-0", number))
+            played.batch_id += 1
+
+    streaming = threading.Thread(target=stream)
+    streaming.start()
+    is_begun.wait()
+    source = load_sources(played.lake.settings)["web"]
+    while streaming.is_alive():
+        finalise(played.lake, source, list(hours_of(run)))
+    streaming.join()
+    finalise(played.lake, source, list(hours_of(run)))
+    (account,) = played.lake.read_rows(INGEST_ACCOUNTING, ["lines", "accepted"], [])
+    assert account == {"lines": 6 + 2 * batches, "accepted": 4 + 2 * batches}
