@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from include.log_hours import Hour
@@ -20,8 +19,8 @@ from include.streams.position import position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.ingest.account import HourAccount, with_reopened
 from spark_jobs.ingest.stream_batches import account_of, in_order_of_time, log_hour_of, write_as_few
-from spark_jobs.lake.data_files import has_source, may_have_click_hours
-from spark_jobs.lake.lake import Lake, log_hours_predicate
+from spark_jobs.lake.data_files import DataFile, has_source, may_have_click_hours
+from spark_jobs.lake.lake import Lake, click_hours_predicate, log_hours_predicate
 
 #: Longer than between the time that a row says and its commit.
 _MOMENT = timedelta(minutes=15)
@@ -60,18 +59,16 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
 
 def final_clicks(lake: Lake, hours: Sequence[Hour]) -> DataFrame:
     """The rows of ``clicks`` of these click hours but for those of open log hours, as the table is now."""
-    clicks = lake.read_click_hours(CLICKS, hours)
-    return less_open(clicks, open_log_hours(lake, may_have_click_hours(CLICKS, hours)))
+    clicks, files = lake.read_with_files(CLICKS, may_have_click_hours(CLICKS, hours))
+    return less_open(clicks.where(click_hours_predicate(hours)), open_log_hours(lake, files))
 
 
-def open_log_hours(lake: Lake, *choices: pc.Expression) -> dict[str, set[Hour]]:
-    """The log hours of each streamed source that are not finalised, of the files of ``clicks`` that one choice takes.
+def open_log_hours(lake: Lake, files: Iterable[DataFile]) -> dict[str, set[Hour]]:
+    """The log hours of each streamed source that are not finalised, of these files of ``clicks``.
 
-    As these files say them: of a micro-batch that was killed, or that runs, nothing else may. Ask after the clicks were
-    read, so that they have no others.
+    As the files say them: of a micro-batch that was killed, or that runs, nothing else may.
     """
     streamed = [name for name, source in load_sources(lake.settings).items() if source.stream is not None]
-    files = lake.data_files(CLICKS, *choices) if streamed else []
     found: dict[str, set[Hour]] = {name: set() for name in streamed}
     for file in files:
         if file.partition["source"] in found:

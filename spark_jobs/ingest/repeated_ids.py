@@ -78,7 +78,7 @@ class IdFile:
     def ids(self) -> Iterator[pa.Table]:
         """``hash`` and ``first_hour`` of those of its rows that have an id and no reason for quarantine."""
         hashed = {"hash": _HASH, "first_hour": self._values()["first_hour"]}
-        yield from self._query(hashed, ["event_id", *self._more_columns()])
+        return self._query(hashed, ["event_id", *self._more_columns()])
 
     def candidates(self, hashes: np.ndarray[Any, Any]) -> Iterator[pa.Table]:
         """The same rows, those of these hashes, as ``CANDIDATES``."""
@@ -127,7 +127,7 @@ def find_candidates(spark: SparkSession, files: Iterable[IdFile], ingested: rang
     """
     search = _Search(folder, ingested)
     shares = share_files(files, lambda file: file.size_bytes, _TASK_BYTES)
-    if len(shares) == 1:  # most hours: three tasks, one after the other, would take longer than what they do
+    if len(shares) <= 1:  # most hours: three tasks, one after the other, would take longer than what they do
         written = run_tasks(spark, shares, search.whole, _WRITTEN)
     else:
         hashes = _paths(run_tasks(spark, shares, search.hash_ids, _WRITTEN))

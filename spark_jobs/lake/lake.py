@@ -219,11 +219,17 @@ class Lake:
         Without the Spark jobs by which Delta chooses files, one to three for each table of a query: see
         docs/performance.md. A file that is lost or cut short is an error, or left out.
         """
+        return self.read_with_files(table, *choices, leave_out_lost=leave_out_lost)[0]
+
+    def read_with_files(
+        self, table: Table, *choices: pc.Expression, leave_out_lost: bool = False
+    ) -> tuple[DataFrame, list[DataFile]]:
+        """As ``read_files``; and which files they are."""
         if not self.exists(table):
-            return self.read(table)
+            return self.read(table), []
         version = TableVersion.newest(self.path(table), table)
         files = [file for file in version.chosen(*choices) if file.is_whole or not leave_out_lost]
-        return with_declared(version.read(self.spark, files), table)
+        return with_declared(version.read(self.spark, files), table), files
 
     def columns_of_other_types(self, table: Table) -> dict[str, str]:
         """The columns that are stored with another type than the declared one, and that type."""

@@ -57,7 +57,8 @@ def measure(
     """The facts for ``expectations.frames``, of these log hours and the click hours they own. Hold the lake's lock."""
     click_hours = touched.own
     published = published_at(lake, click_hours)
-    clicks, is_open = _clicks(lake, sources, arguments.log_hours, click_hours)
+    clicks, files = _clicks(lake, sources, arguments.log_hours, click_hours)
+    is_open = open_log_hours(lake, files)
     with measuring(lake.spark), step(lake.spark, "measure quality"):
         frames = _frames(lake, sources, arguments, click_hours, layouts, published, clicks, is_open)
         duplicate_ids = frames.pop("duplicate_ids")
@@ -84,11 +85,11 @@ def measure(
 
 def _clicks(
     lake: Lake, sources: Sequence[Source], log_hours: HourRange, click_hours: Sequence[Hour]
-) -> tuple[DataFrame, dict[str, set[Hour]]]:
-    """Clicks of these hours and of the log hours that may have duplicates of them; and which log hours are open."""
+) -> tuple[DataFrame, list[DataFile]]:
+    """Clicks of these hours, and of the log hours that may have duplicates of them; and their files, but lost ones."""
     choices = [has_log_hours(source.name, _with_earlier(sources, log_hours)) for source in sources]
     choices.append(may_have_click_hours(CLICKS, click_hours))
-    return _whole_files(lake, CLICKS, *choices), open_log_hours(lake, *choices)
+    return lake.read_with_files(CLICKS, *choices, leave_out_lost=True)
 
 
 def _with_earlier(sources: Iterable[Source], log_hours: HourRange) -> HourRange:

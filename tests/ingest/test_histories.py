@@ -8,7 +8,6 @@ in ``test_killed_jobs.py``.
 
 from __future__ import annotations
 
-import os
 import random
 import re
 from collections import Counter
@@ -22,7 +21,6 @@ import pytest
 from include.errors import ClickmillError
 from tests.ingest.played_lake import (
     DAY,
-    JOBS,
     LATENESS,
     PIECES,
     Homes,
@@ -34,17 +32,14 @@ from tests.ingest.played_lake import (
     with_files,
     with_short_reach,
 )
+from tests.support.fault_rounds import ROUNDS, SEED
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.lake_model import Files, LakeModel, Line, differences, unfinished
-from tests.support.temporary_lake import TemporaryLake
+from tests.support.temporary_lake import JOBS, TemporaryLake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.faults]
 
-ARE_MANY = "CLICKMILL_FAULT_ROUNDS" in os.environ
-#: How many schedules at least, each of so many steps and ids.
-ROUNDS = int(os.environ.get("CLICKMILL_FAULT_ROUNDS") or 1)
-#: The same ones each time, until asked for more: what is rare is looked for by make test-faults.
-SEED = int(os.environ.get("CLICKMILL_FAULT_SEED") or (random.randrange(1 << 32) if ARE_MANY else 0))
+#: ``ROUNDS`` schedules at least, each of so many steps and ids.
 STEPS, IDS = 10, 400
 #: So many different ones for each; most have more.
 HISTORIES = 200

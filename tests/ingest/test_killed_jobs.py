@@ -6,7 +6,6 @@ Each job is cut off after each of its commits, another run goes beside it, then 
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
@@ -22,7 +21,6 @@ from include.tables import CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_COUNTRY_HOU
 from spark_jobs import decide_held
 from tests.ingest.played_lake import (
     DAY,
-    JOBS,
     PIECES,
     Homes,
     hour_name,
@@ -34,13 +32,13 @@ from tests.ingest.played_lake import (
     with_files,
     with_short_reach,
 )
+from tests.support.fault_rounds import ARE_MANY
 from tests.support.killed_runs import Killed, after_each_commit
 from tests.support.lake_model import Files, LakeModel, Line, differences, stored_counts
-from tests.support.temporary_lake import TemporaryLake
+from tests.support.temporary_lake import JOBS, TemporaryLake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.faults]
 
-ARE_MANY = "CLICKMILL_FAULT_ROUNDS" in os.environ
 #: What is published at the same time.
 COUNTED = (PUBLISHED_CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)
 #: The log hour of which the ingest is killed, and those that are ingested beside it.

@@ -9,8 +9,6 @@ many are tried, and Hypothesis shortens what fails. Streaming itself is tested i
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
 import threading
 import time
@@ -41,11 +39,12 @@ from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake, StreamTransaction, log_hours_predicate
 from tests.stream.streamed_source import streamed_source
-from tests.support.temporary_lake import make_settings
+from tests.support.fault_rounds import ARE_MANY, ROUNDS
+from tests.support.temporary_lake import copied_home, make_settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
-HISTORIES = 25 * int(os.environ.get("CLICKMILL_FAULT_ROUNDS") or 1)
+HISTORIES = 25 * ROUNDS
 #: Log hours next to each other, and some of weeks before.
 NEAR = Hour.parse("2026-03-20T08")
 HOURS = [NEAR.plus(-500), NEAR.plus(-499), *(NEAR.plus(shift) for shift in range(5))]
@@ -236,7 +235,8 @@ class History:
     def _count(self, hours: HourRange) -> None:
         source = load_sources(self.lake.settings)["web"]
         own = touched_click_hours(self.lake, [source], hours).own
-        is_open = open_log_hours(self.lake, may_have_click_hours(CLICKS, own))["web"]
+        files = self.lake.data_files(CLICKS, may_have_click_hours(CLICKS, own))
+        is_open = open_log_hours(self.lake, files)["web"]
         for click_hour in own:
             self.published[click_hour] = self._in_clicks(click_hour, self.clicks.keys() - is_open)
 
@@ -291,7 +291,7 @@ def hours_of(run: Run) -> HourRange:
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A home with the tables, made without Spark."""
     settings = make_settings(tmp_path_factory.mktemp("histories") / "home")
     settings.sources_file.write_text(streamed_source("files", {}), encoding="utf-8")
@@ -299,29 +299,24 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         schema = pa.schema([(one.name, ARROW_TYPES[one.type], not one.required) for one in table.columns])
         DeltaTable.create(str(settings.lake / table.name), schema, partition_by=list(table.partitioned_by))
     DeltaTable.create(str(settings.lake / CLICKS.name), CLICKS_SCHEMA, partition_by=list(CLICKS.partitioned_by))
-    return settings.home
-
-
-def copied(template: Path, folder: Path) -> Settings:
-    shutil.copytree(template, folder)
-    return Settings(folder, folder / "config" / "sources.toml", folder / "config" / "pipeline.toml")
+    return settings
 
 
 @hypothesis_settings(
     max_examples=HISTORIES,
     # The same ones each time, until asked for more: what is rare is looked for by make test-faults.
-    derandomize="CLICKMILL_FAULT_ROUNDS" not in os.environ,
+    derandomize=not ARE_MANY,
     deadline=None,
     database=None,
-    print_blob="CLICKMILL_FAULT_ROUNDS" in os.environ,
+    print_blob=ARE_MANY,
     suppress_health_check=list(HealthCheck),
 )
 @given(ingested=st.lists(lines, max_size=2, unique_by=lambda part: part.log_hour), history=steps)
 def test_streamed_hours_are_counted_as_plain_python_adds_them_up(
-    template: Path, ingested: list[Lines], history: list[Step]
+    template: Settings, ingested: list[Lines], history: list[Step]
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="cm-history-") as folder:
-        played = History(LakeWithoutSpark(None, copied(template, Path(folder) / "home")))  # type: ignore[arg-type]
+        played = History(LakeWithoutSpark(None, copied_home(template, Path(folder) / "home")))  # type: ignore[arg-type]
         for part in ingested:
             played.ingest(part)
         for step in history:
@@ -330,13 +325,12 @@ def test_streamed_hours_are_counted_as_plain_python_adds_them_up(
 
 
 def test_a_micro_batch_that_commits_while_its_hour_is_finalised_is_accounted_for(
-    template: Path, tmp_path: Path
+    template: Settings, tmp_path: Path
 ) -> None:
     """Of an hour that the batch has ingested; and once, by this run or by the next."""
-    played = History(LakeWithoutSpark(None, copied(template, tmp_path / "home")))  # type: ignore[arg-type]
+    played = History(LakeWithoutSpark(None, copied_home(template, tmp_path / "home")))  # type: ignore[arg-type]
     newest = len(HOURS) - 1
     played.ingest(Lines(newest, clicks=3, late=1, duplicates=1, quarantined=1))
-    run = Run(newest, 1, is_killed=False, adds_up=False)
     is_begun, batches = threading.Event(), 5
 
     def stream() -> None:
@@ -353,8 +347,8 @@ def test_a_micro_batch_that_commits_while_its_hour_is_finalised_is_accounted_for
     is_begun.wait()
     source = load_sources(played.lake.settings)["web"]
     while streaming.is_alive():
-        finalise(played.lake, source, list(hours_of(run)))
+        finalise(played.lake, source, [HOURS[newest]])
     streaming.join()
-    finalise(played.lake, source, list(hours_of(run)))
+    finalise(played.lake, source, [HOURS[newest]])
     (account,) = played.lake.read_rows(INGEST_ACCOUNTING, ["lines", "accepted"], [])
     assert account == {"lines": 6 + 2 * batches, "accepted": 4 + 2 * batches}

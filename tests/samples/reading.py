@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import re
@@ -16,11 +15,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pycountry
-from backports import zstd
 from crawleruseragents import is_crawler
 
 from include.log_hours import Hour
 from samples.sample_spec import SampleSpec
+from tests.support.log_files import content_of
 
 SMALL = SampleSpec(start=Hour.parse("2026-03-01T10"), hours=2, clicks_per_hour=1500)
 # Over midnight, with all of the lateness, and with more files than some hours have lines to fill evenly.
@@ -41,11 +40,7 @@ class Reading:
 
 
 def lines_of(file: Path) -> list[bytes]:
-    data = file.read_bytes()
-    if file.suffix == ".gz":
-        data = gzip.decompress(data)
-    elif file.suffix == ".zst":
-        data = zstd.decompress(data)
+    data = content_of(file)
     assert data == b"" or data.endswith(b"\n")
     return data.split(b"\n")[:-1]
 

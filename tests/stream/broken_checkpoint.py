@@ -1,8 +1,15 @@
-"""A checkpoint as a crash leaves it."""
+"""A checkpoint, and its tables, as a crash leaves them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from deltalake import DeltaTable
+
+from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
+
+#: In the order in which a micro-batch commits them.
+TABLES = (CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES)
 
 
 def forget_end_of_batch(checkpoint: Path, batch: int) -> None:
@@ -12,3 +19,9 @@ def forget_end_of_batch(checkpoint: Path, batch: int) -> None:
             if int(file.name) >= first:
                 file.unlink()
                 file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
+def forget_last_commit(table: Path) -> None:
+    """Let the table be as it was before its last commit."""
+    for file in (table / "_delta_log").glob(f"*{DeltaTable(table).version():020d}*"):
+        file.unlink()

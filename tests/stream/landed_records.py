@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from backports import zstd
-
 from include.landing import look_at
 from include.log_hours import Hour
 from tests.stream.kafka_broker import Record
+from tests.support.log_files import content_of
 
 _EVENT_ID = re.compile(rb'"event_id"\s*:\s*"([^"]*)"')
 
@@ -34,9 +32,4 @@ def landed_records(landing: Path, source: str, hours: list[Hour], partitions: in
 
 def lines_of(file: Path) -> list[bytes]:
     """The lines of a plain, gzip or zstd file, without their ends."""
-    content = file.read_bytes()
-    if file.suffix == ".gz":
-        content = gzip.decompress(content)
-    elif file.suffix == ".zst":
-        content = zstd.decompress(content)
-    return content.removesuffix(b"\n").split(b"\n")
+    return content_of(file).removesuffix(b"\n").split(b"\n")

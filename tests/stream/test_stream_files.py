@@ -16,16 +16,15 @@ from deltalake import DeltaTable
 from include.errors import ClickmillError
 from include.landing import hour_folder
 from include.log_hours import Hour
-from include.settings import Settings
 from include.sources import Source, load_sources
 from include.streams.position import can_be_finalised, has_passed
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, STREAM_PROGRESS
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
-from tests.stream.broken_checkpoint import forget_end_of_batch
+from tests.stream.broken_checkpoint import TABLES, forget_end_of_batch, forget_last_commit
 from tests.stream.files_lake import FilesLake, in_order_of_names
 from tests.support.spark_server import UsedSpark
-from tests.support.temporary_lake import SOURCES, TemporaryLake, click, make_settings
+from tests.support.temporary_lake import SOURCES, TemporaryLake, click, copied_home, make_settings
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ HOUR = Hour.parse("2026-03-01T08")
 NOON = "2026-03-01T08:10:00Z"
 #: What only the batch measures: fields of sampled lines, and of which hour a duplicate's first arrival was.
 OF_BATCH = {"sampled_lines", "sampled_fields", "duplicates_of"}
-TABLES = (CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES)
 
 
 @pytest.fixture
@@ -198,10 +196,7 @@ def read(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Files
 
 
 def copied(read: FilesLake, folder: Path) -> FilesLake:
-    """The same home elsewhere: Spark, which has the tables in mind, is not to know of what a test takes away."""
-    shutil.copytree(read.settings.home, folder)
-    config = folder / "config"
-    return FilesLake(read.spark, Settings(folder, config / "sources.toml", config / "pipeline.toml"))
+    return FilesLake(read.spark, copied_home(read.settings, folder))
 
 
 @pytest.mark.parametrize("written", [0, 1, 2, 3], ids=["before all", "clicks", "quarantined too", "all tables"])
@@ -214,9 +209,7 @@ def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once
     (lake.checkpoint / "landing_zone").write_text(f"{lake.settings.landing}\n")
     forget_end_of_batch(lake.checkpoint, 2)
     for table in TABLES[written:]:
-        path = lake.settings.lake / table.name
-        for file in (path / "_delta_log").glob(f"*{DeltaTable(path).version():020d}*"):
-            file.unlink()
+        forget_last_commit(lake.settings.lake / table.name)
         assert len(lake.rows(table)) < len(read.rows(table))
 
     lake.read_all()

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from deltalake import DeltaTable
 
 from include.errors import ClickmillError
 from include.log_hours import Hour
-from include.settings import Settings
-from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES, Table
-from tests.stream.broken_checkpoint import forget_end_of_batch
+from include.tables import CLICKS, STREAM_BATCHES
+from tests.stream.broken_checkpoint import TABLES, forget_end_of_batch, forget_last_commit
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome, multiset
-from tests.support.temporary_lake import click
+from tests.support.temporary_lake import click, copied_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +25,6 @@ pytestmark = pytest.mark.spark
 MILLISECONDS = int(Hour.parse("2026-03-01T08").start.timestamp() * 1000)
 LAST_BATCH = 2
 WRITTEN_AT = frozenset({"written_at"})
-TABLES = (CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES)
 
 
 def records_of(*numbers: int, partition: int = 0) -> list[Record]:
@@ -49,11 +46,8 @@ class Read:
     rows: dict[str, list[dict[str, Any]]]
 
     def copied(self, folder: Path) -> StreamedHome:
-        """The same home elsewhere: Spark, which has the tables in mind, is not to know of what a test takes away."""
-        shutil.copytree(self.home.settings.home, folder)
-        config = folder / "config"
-        settings = Settings(folder, config / "sources.toml", config / "pipeline.toml")
-        return StreamedHome(settings, self.home.broker, self.home.topic)
+        """The same home elsewhere."""
+        return replace(self.home, settings=copied_home(self.home.settings, folder))
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +60,6 @@ def read(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, broker: 
     return Read(home, rows)
 
 
-def forget_last_commit(home: StreamedHome, table: Table) -> None:
-    """Let the table be as it was before its last commit."""
-    path = home.settings.lake / table.name
-    last = DeltaTable(path).version()
-    for file in (path / "_delta_log").glob(f"*{last:020d}*"):
-        file.unlink()
-
-
 @pytest.mark.parametrize("written", [0, 1, 2, 3], ids=["before all", "clicks", "quarantined too", "all tables"])
 def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once(
     tmp_path: Path, spark: SparkSession, read: Read, written: int
@@ -81,7 +67,7 @@ def test_a_batch_that_was_killed_after_some_of_its_commits_is_in_each_table_once
     home = read.copied(tmp_path / "home")
     forget_end_of_batch(home.checkpoint, LAST_BATCH)
     for table in TABLES[written:]:
-        forget_last_commit(home, table)
+        forget_last_commit(home.settings.lake / table.name)
         assert len(home.rows(table)) < len(read.rows[table.name])
 
     home.read_all_in(spark)
@@ -118,7 +104,7 @@ def test_a_checkpoint_that_was_lost_in_the_middle_of_a_batch_is_told_before_anyt
     tmp_path: Path, spark: SparkSession, read: Read
 ) -> None:
     home = read.copied(tmp_path / "home")
-    forget_last_commit(home, STREAM_BATCHES)
+    forget_last_commit(home.settings.lake / STREAM_BATCHES.name)
     shutil.rmtree(home.checkpoint)
     with pytest.raises(ClickmillError, match=r"clicks has rows of batch 2 of stream web-.* had not ended when its"):
         home.read_all_in(spark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 from rich.console import Console
 
+from include.errors import QualityError
 from include.job_arguments import JobArguments
 from include.landing import SUCCESS, hour_folder
 from include.log_hours import Hour
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 #: When a row was written is no part of what it says.
 WRITTEN_AT = frozenset({"ingested_at", "counted_at", "validated_at", "written_at"})
+
+JOBS = ("ingest", "aggregate", "validate", "publish")
 
 SOURCES = """
 [sources.web]
@@ -65,6 +69,13 @@ def make_settings(home: Path) -> Settings:
     return settings
 
 
+def copied_home(settings: Settings, home: Path) -> Settings:
+    """The same home elsewhere: Spark, which has tables in mind, is not to know of what a test takes away."""
+    shutil.copytree(settings.home, home)
+    moved = (home / file.relative_to(settings.home) for file in (settings.sources_file, settings.pipeline_file))
+    return Settings(home, *moved)
+
+
 def click(event_id: str, ts: str, url: str = "http://shop.test/", **fields: Any) -> bytes:
     """A line of the source web; the country is DE unless told, in place of ``geo`` as a whole."""
     record = {"event_id": event_id, "ts": ts, "url": url, "geo": {"country": "DE"}, "visitor_id": "v"} | fields
@@ -101,8 +112,16 @@ class TemporaryLake:
 
     def run_all(self, start: str, end: str | None = None, *, source: str = "web") -> None:
         """Ingest, aggregate, validate and publish."""
-        for job in ("ingest", "aggregate", "validate", "publish"):
+        for job in JOBS:
             self.run(job, start, end, source=source)
+
+    def run_jobs(self, start: str, end: str, *jobs: str, **options: Any) -> None:
+        """Run these jobs; that a critical check fails is no error here."""
+        for job in jobs:
+            try:
+                self.run(job, start, end, **options)
+            except QualityError:
+                assert job == "validate"
 
     def backfill(self, request: Request) -> None:
         """Run ``spark_jobs.backfill_clicks`` to its end."""
