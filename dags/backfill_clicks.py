@@ -30,7 +30,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param, TriggerRule, task
 
 from dags.tasks import backfill
-from dags.tasks.defaults import FULL_HOUR, TASK_DEFAULTS
+from dags.tasks.defaults import TASK_DEFAULTS, log_hours_form
 from dags.tasks.trigger import ask_about_hours, trigger_each
 from include.settings import Settings
 from include.sources import load_sources
@@ -77,20 +77,7 @@ with DAG(
     default_args=TASK_DEFAULTS,
     params={
         "source": Param(SOURCES[0], enum=SOURCES, description="One source."),
-        "from": Param(
-            type="string",
-            format="date-time",
-            pattern=FULL_HOUR,
-            title="from (log hour, UTC)",
-            description="First log hour, on the full hour.",
-        ),
-        "to": Param(
-            type="string",
-            format="date-time",
-            pattern=FULL_HOUR,
-            title="to (log hour, UTC, not included)",
-            description="The log hour after the last one.",
-        ),
+        **log_hours_form("First log hour, on the full hour.", "The log hour after the last one."),
         "chunk": Param(168, type="integer", minimum=1, description="Log hours of a chunk: each is a task."),
         "staged": Param(True, type="boolean", description="Publish nothing before a person has approved it."),
         "reason": Param("", type="string", description="Why; kept on record."),

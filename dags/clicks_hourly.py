@@ -30,7 +30,7 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.sdk import DAG, CronPartitionTimetable, Param, PokeReturnValue, TriggerRule, chain, task
 
 from dags.tasks import launch
-from dags.tasks.defaults import FULL_HOUR, TASK_DEFAULTS
+from dags.tasks.defaults import TASK_DEFAULTS, log_hours_form
 from dags.tasks.log_hours import CHOOSING_TASK, chosen, landed
 from dags.tasks.trigger import ask_about_hours
 from include.settings import Settings
@@ -72,21 +72,11 @@ with DAG(
     default_args=TASK_DEFAULTS,
     params={
         "source": Param("all", enum=SOURCES, description="A source, or all: every source with scheduled = true."),
-        "from": Param(
-            None,
+        **log_hours_form(
+            "First log hour, on the full hour. Empty: the partition, or the newest not yet published.",
+            "The log hour after the last one; goes with from.",
+            default=None,
             type=["null", "string"],
-            format="date-time",
-            pattern=FULL_HOUR,
-            title="from (log hour, UTC)",
-            description="First log hour, on the full hour. Empty: the partition, or the newest not yet published.",
-        ),
-        "to": Param(
-            None,
-            type=["null", "string"],
-            format="date-time",
-            pattern=FULL_HOUR,
-            title="to (log hour, UTC, not included)",
-            description="The log hour after the last one; goes with from.",
         ),
     },
 ) as dag:

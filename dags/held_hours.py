@@ -14,7 +14,7 @@ An answer is for the counts that were asked about. If they are others by now, no
 another run, about those that there are.
 
 To lift a hold by fixing: land the log hour again, and run it again in `clicks_hourly` (*Clear*, or *Backfill*). When
-the checks pass it is published, and whoever answers here is told that there is nothing left to decide.
+the checks pass it is published, and whoever answers here reads that there is nothing left to decide.
 
 **Backfill:** none; there is a run for each hold.
 """
@@ -33,7 +33,7 @@ from dags.tasks.defaults import TASK_DEFAULTS
 from dags.tasks.notifications import held_notifiers
 from dags.tasks.trigger import ask_about_hours
 
-#: More questions at once would be more than a person answers, and the scheduler looks at each every time.
+#: More open questions would be more than a person answers, and the scheduler looks at each every time.
 MOST_OPEN_QUESTIONS = 128
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from expectations.checks import Check, counted_rows
 from include.buckets import Layout
-from include.check_settings import QUARANTINED_SHARES, ConfiguredCheck
+from include.check_settings import QUARANTINED_SHARES
 from include.counting import COMBINE
 from include.days import Day
 from include.log_hours import Hour
@@ -29,8 +30,6 @@ Facts = Mapping[str, Sequence[Mapping[str, Any]]]
 _HOUR_MICROS, _MINUTE_MICROS = 3_600_000_000, 60_000_000
 #: So many names are given of those that are wrong.
 _MOST_NAMES = 5
-#: Rows of ``clicks`` that are not as they should be, by rules of ``spark_jobs.quality.row_rules``.
-_ROWS = ("null_keys", "invalid_country_codes", "malformed_urls", "ids_that_are_none")
 #: In place of that of a log hour that was never ingested, or not to the end.
 _NO_ACCOUNT: Mapping[str, Any] = {
     **dict.fromkeys(("lines", "accepted", "duplicates", "out_of_order", "files", "bytes"), 0),
@@ -48,10 +47,8 @@ def facts_by_subject(rows: Iterable[tuple[str, str]]) -> dict[str, list[Mapping[
     return facts
 
 
-def log_hour_frame(
-    source: Source, hours: Iterable[Hour], facts: Facts, configured: Sequence[ConfiguredCheck] = ()
-) -> pd.DataFrame:
-    """One row per log hour of the source; ``partition`` names it, such as ``web 2026-03-01T05``.
+def log_hour_frame(source: Source, hours: Iterable[Hour], facts: Facts, checks: Sequence[Check]) -> pd.DataFrame:
+    """One row per log hour of the source, for these checks; ``partition`` names it, such as ``web 2026-03-01T05``.
 
     Of an hour that is not in the accounting all is null but whether it is missing.
     """
@@ -72,7 +69,8 @@ def log_hour_frame(
             # The state of a stream drops duplicates; they are in no table.
             | {"stored_duplicates": account["duplicates"] if source.stream else duplicates[key].sum("duplicates")}
             | _times(hour, clicks[key])
-            | _shares(account, clicks[key], quarantined[key], configured)
+            | _shares(account, clicks[key], quarantined[key])
+            | _counted(checks, CLICKS, clicks[key])
             | {"duplicate_event_ids": ids_twice.get((source.name, hour.number), 0)}
             | _types(facts["other_types"])
             | _files(files.get((CLICKS.name, *key)), "clicks")
@@ -115,7 +113,6 @@ def _lines(account: Mapping[str, Any], clicks: _Group, quarantined: _Group) -> d
         "stored_clicks": clicks.sum("clicks"),
         "files": account["files"],
         "bytes": account["bytes"],
-        **{name: clicks.sum(name) for name in _ROWS},
     }
 
 
@@ -144,24 +141,23 @@ def _is_of_other_times(fact: Mapping[str, Any]) -> bool:
     return bool(fact["first_clicked_micros"] < start or fact["last_clicked_micros"] >= start + _HOUR_MICROS)
 
 
-def _shares(
-    account: Mapping[str, Any], clicks: _Group, quarantined: _Group, configured: Iterable[ConfiguredCheck]
-) -> dict[str, Any]:
+def _counted(checks: Iterable[Check], table: Table, rows: _Group) -> dict[str, Any]:
+    """The rows that the checks have counted, or their share."""
+    return {
+        rule.name: _share(rows.sum(rule.name), rows.sum("clicks")) if rule.as_share else rows.sum(rule.name)
+        for rule in counted_rows(checks, table.name)
+    }
+
+
+def _shares(account: Mapping[str, Any], clicks: _Group, quarantined: _Group) -> dict[str, Any]:
     lines, stored = account["lines"], clicks.sum("clicks")
     by_reason = {fact["reason"]: fact["quarantined_lines"] for fact in quarantined.facts}
-    of_clicks = {
-        "unknown_country_share": "unknown_country",
-        "bot_share": "bots",
-        "invalid_status_share": "invalid_statuses",
-        **{check.measured: check.measured for check in configured if check.column},
-    }
     return {
         "duplicate_share": _share(account["duplicates"], lines),
         "quarantined_share": _share(quarantined.sum("quarantined_lines"), lines),
         **{metric: _share(by_reason.get(reason, 0), lines) for metric, reason in QUARANTINED_SHARES.items()},
         "late_share": _share(sum(fact["clicks"] for fact in clicks.facts if _is_late(fact)), stored),
         "out_of_order_share": _share(account["out_of_order"], account["accepted"]),
-        **{metric: _share(clicks.sum(name), stored) for metric, name in of_clicks.items()},
     }
 
 
@@ -179,8 +175,13 @@ def _files(fact: Mapping[str, Any] | None, what: str) -> dict[str, Any]:
     }
 
 
-def click_hour_frame(hours: Iterable[Hour], facts: Facts, layouts: Mapping[str, tuple[Table, Layout]]) -> pd.DataFrame:
-    """One row per click hour; ``partition`` names it. ``layouts`` has the tables of counts by what they are per."""
+def click_hour_frame(
+    hours: Iterable[Hour], facts: Facts, layouts: Mapping[str, tuple[Table, Layout]], checks: Sequence[Check]
+) -> pd.DataFrame:
+    """One row per click hour, for these checks; ``partition`` names it.
+
+    ``layouts`` has the tables of counts by what they are per.
+    """
     clicks = _grouped(facts["clicks"], _click_hour)
     counts = {key: _grouped(facts[f"by_{key}"], _click_hour) for key in layouts}
     published = {key: _grouped(facts[f"published_by_{key}"], _click_hour) for key in layouts}
@@ -192,6 +193,7 @@ def click_hour_frame(hours: Iterable[Hour], facts: Facts, layouts: Mapping[str, 
         row: dict[str, Any] = {"partition": hour, "source": None, "hour": hour, "clicks": clicks[hour].sum("clicks")}
         for key, (table, layout) in layouts.items():
             row |= _counts(key, counts[key][hour], layout)
+            row |= _counted(checks, table, counts[key][hour])
             row |= _files(files.get((table.name, hour)), key)
             row |= _published(key, counts[key][hour], published[key][hour], published_micros.get(hour))
             row |= _days(key, counts[key][hour], days[key].get(hour, ()))
@@ -206,11 +208,8 @@ def _counts(key: str, count: _Group, layout: Layout) -> dict[str, Any]:
         f"smallest_{key}_count": min(count.values("smallest_count"), default=None),
         f"{key}_rows": count.sum("rows"),
         f"{key}_keys": count.sum("keys"),
-        f"misplaced_{key}_rows": count.sum("misplaced"),
-        f"bots_above_{key}_clicks": count.sum("bots_above_clicks"),
-        f"visitors_above_{key}_clicks": count.sum("visitors_above_clicks"),
-        f"{key}_buckets": layout.buckets,
-        f"{key}_partitioner": layout.partitioner,
+        f"{key}_fewest_buckets": layout.fewest,
+        f"{key}_most_buckets": layout.most,
         f"{key}_key_type": layout.key_type,
         f"top_{key}_share": _share(count.sum("largest_count"), count.sum("clicks")),
     }

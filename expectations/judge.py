@@ -81,7 +81,7 @@ def judge(page_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_fol
 
 @cache
 def _page_view() -> DefaultJinjaPageView:
-    """One for all pages: each compiles its templates anew, 17 a page."""
+    """One for all pages: each compiles its templates again, 17 a page."""
     return DefaultJinjaPageView()
 
 
@@ -142,7 +142,7 @@ def _validate(page_name: str, frame: pd.DataFrame, checks: Sequence[Check]) -> E
         check.expectation.meta = {"check": number}
         check.expectation.severity = FailureSeverity(check.severity)
         check.expectation.notes = check.reason
-    # All at once: added one by one, of two that expect the same the second would be left out without a word.
+    # All together: added one by one, of two that expect the same the second would be left out without a word.
     suite = gx.ExpectationSuite(page_name, expectations=[check.expectation for check in checks])
     batch = (
         context.data_sources.add_pandas("metrics")

@@ -178,7 +178,7 @@ def staging_of(backfills: Iterable[Backfill], log_hours: Iterable[str]) -> Backf
 
 
 @dataclass
-class _Told:
+class _Recorded:
     """What the events say so far."""
 
     state: str = "running"
@@ -202,23 +202,23 @@ _STATE_AFTER = {
 
 
 def _backfill(events: list[Mapping[str, Any]]) -> Backfill:
-    begun, told = events[0], _Told()
+    begun, recorded = events[0], _Recorded()
     for row in events:
-        told.state = _STATE_AFTER.get(row["event"], told.state)
+        recorded.state = _STATE_AFTER.get(row["event"], recorded.state)
         if row["event"] == CHUNK_DONE:
             measured = Measured(row["log_hours"], row["bytes"], row["seconds"], row["at"])
-            told.done[Hour.parse(row["chunk"])] = measured
+            recorded.done[Hour.parse(row["chunk"])] = measured
         elif row["event"] == PUBLISHING:
             versions = dict(row["versions"] or ())
             for hour in map(Hour.parse, row["click_hours"]):
-                first = told.published.get(hour, Publication(row["at"], row["at"], versions))
-                told.published[hour] = Publication(first.first_at, row["at"], first.versions)
+                first = recorded.published.get(hour, Publication(row["at"], row["at"], versions))
+                recorded.published[hour] = Publication(first.first_at, row["at"], first.versions)
         elif row["event"] == COMPARED:
-            told.counts = row["counts"]
+            recorded.counts = row["counts"]
         elif row["event"] == SWAPPING:
-            told.tables = tuple(sorted({*told.tables, *row["tables"]}))
+            recorded.tables = tuple(sorted({*recorded.tables, *row["tables"]}))
         if row["event"] in (APPROVED, DROPPED, UNDOING):
-            told.decisions.append(Decision(row["event"], row["at"], row["actor"], row["because"]))
+            recorded.decisions.append(Decision(row["event"], row["at"], row["actor"], row["because"]))
     return Backfill(
         id=begun["backfill_id"],
         source=begun["source"],
@@ -227,10 +227,10 @@ def _backfill(events: list[Mapping[str, Any]]) -> Backfill:
         is_staged=begun["is_staged"],
         because=begun["because"] or "",
         begun_at=begun["at"],
-        state=told.state,
-        done=told.done,
-        counts=told.counts,
-        swapped_tables=told.tables,
-        published=told.published,
-        decisions=tuple(told.decisions),
+        state=recorded.state,
+        done=recorded.done,
+        counts=recorded.counts,
+        swapped_tables=recorded.tables,
+        published=recorded.published,
+        decisions=tuple(recorded.decisions),
     )

@@ -22,12 +22,6 @@ from include.errors import UsageError
 SEED = 42
 MAX_BUCKETS = 4096
 
-#: What co-partitioned tables carry as their partitioner: how a key becomes a number, before it is taken modulo N.
-PARTITIONER = f"murmur3_32 seed {SEED}"
-
-#: In place of a property that a table does not have.
-NOT_STATED = "not stated"
-
 KeyType = Literal["STRING", "INT", "BIGINT"]
 
 _32_BITS = 0xFFFFFFFF
@@ -35,17 +29,29 @@ _32_BITS = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class Layout:
-    """What a stored table says about where its rows are: two of its properties, and the type of its key's column."""
+    """What the rows of a stored table say about where they are, and the type of its key's column.
 
-    stated_buckets: str
-    partitioner: str
+    ``fewest`` and ``most`` are the smallest and the largest number of buckets of a row; None if there are rows without.
+    """
+
+    fewest: int | None
+    most: int | None
     key_type: str
 
     @property
     def buckets(self) -> int | None:
-        """The number of buckets; None if the table states none that can be used."""
-        stated = self.stated_buckets
-        return int(stated) if stated.isascii() and stated.isdecimal() and 1 <= int(stated) <= MAX_BUCKETS else None
+        """The number of buckets of all rows; None if they differ in it, or some have none."""
+        return self.most if self.fewest == self.most else None
+
+    def __str__(self) -> str:
+        if self.fewest is None or self.most is None:
+            return "not stated"
+        return str(self.most) if self.fewest == self.most else f"{self.fewest} to {self.most}"
+
+
+def is_misplaced(key: str) -> str:
+    """True, in Spark's SQL, of a row whose ``bucket`` is another than its key's for its number of ``buckets``."""
+    return f"NOT bucket <=> pmod(hash({key}), buckets)"
 
 
 def bucket_of(key: str | int | None, buckets: int, key_type: KeyType | None = None) -> int:

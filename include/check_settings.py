@@ -147,7 +147,7 @@ def checked_names(checks: tuple[ConfiguredCheck, ...]) -> tuple[ConfiguredCheck,
     names = [check.name for check in checks]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"the check {twice[0]!r} is there twice; expected a name of its own for each")
+        raise ValueError(f"the check {twice[0]!r} is there twice; expected a different name for each")
     return checks
 
 

@@ -187,8 +187,8 @@ class ClickHourState:
     @property
     def is_newly_held(self) -> bool:
         """Whether it is held, and its newest event does not say so, or says other reasons or numbers."""
-        told = (self.event.because, self.event.examples) if self.event and self.event.outcome == HELD else None
-        return self.is_held and told != (self.reasons, self.said)
+        said_then = (self.event.because, self.event.examples) if self.event and self.event.outcome == HELD else None
+        return self.is_held and said_then != (self.reasons, self.said)
 
     @property
     def counts(self) -> str:
@@ -196,7 +196,7 @@ class ClickHourState:
         return self.changed_at.isoformat()
 
     @property
-    def is_told(self) -> bool:
+    def is_recorded(self) -> bool:
         """Whether its newest event is a hold, of these very counts."""
         return self.event is not None and self.event.outcome == HELD and self.event.at > self.changed_at
 
@@ -270,30 +270,23 @@ def event_row(
     *,
     examples: Iterable[str] = (),
     actor: str | None = None,
-) -> tuple[object, ...]:
-    """A row of ``quality_results`` that says what became of a click hour, in its columns' order."""
-    return (
-        run_id,
-        at,
-        SUITE,
-        str(hour),
-        None,
-        str(hour),
-        PUBLISHED_CLICKS_BY_URL_HOURLY.name,
-        outcome,
-        MEANING[outcome],
-        "info",
-        outcome,
-        because,
-        None,
-        None,
-        None,
-        None,
-        list(examples)[:MAX_EXAMPLES],
-        actor,
-        None,
-        None,
-    )
+) -> dict[str, Any]:
+    """A row of ``quality_results`` that says what became of a click hour."""
+    return {
+        "run_id": run_id,
+        "validated_at": at,
+        "suite": SUITE,
+        "partition": str(hour),
+        "hour": str(hour),
+        "checked_table": PUBLISHED_CLICKS_BY_URL_HOURLY.name,
+        "check_id": outcome,
+        "expectation": MEANING[outcome],
+        "severity": "info",
+        "outcome": outcome,
+        "observed": because,
+        "examples": list(examples)[:MAX_EXAMPLES],
+        "actor": actor,
+    }
 
 
 def approval_run_id(hour: Hour, event: Event) -> str:

@@ -5,7 +5,17 @@ Standard library only: the services read it before they read any settings.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+#: The page of the published counts, in the folder of reports.
+REPORT_FILE = "report.html"
+
+
+def home_path(environment: Mapping[str, str]) -> Path:
+    """CLICKMILL_HOME, by default ``var`` beside the code; nothing is made yet."""
+    return Path(environment.get("CLICKMILL_HOME") or REPOSITORY / "var").expanduser().resolve()
 
 
 class HomeFolders:
@@ -30,6 +40,11 @@ class HomeFolders:
     def reports(self) -> Path:
         """The HTML report, Data Docs and exports."""
         return self.root / "reports"
+
+    @property
+    def report(self) -> Path:
+        """The page of the published counts."""
+        return self.reports / REPORT_FILE
 
     @property
     def quality_index(self) -> Path:

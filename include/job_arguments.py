@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from include.errors import ClickmillError, UsageError
+from include.command import OneLineParser, described_parser
+from include.errors import UsageError
 from include.log_hours import Hour, HourRange
 
 LOG_HOURS_EPILOG = """hours are UTC; --from and --to are half-open: --to itself is not included.
@@ -36,22 +36,9 @@ class JobArguments:
         raise UsageError("no hours given: expected either --hour, or both --from and --to, such as 2026-03-01T05")
 
 
-class OneLineParser(argparse.ArgumentParser):
-    """Says in one line what is wrong with the arguments, and exits with 2."""
-
-    def error(self, message: str) -> None:  # type: ignore[override]
-        """Print the one line and exit."""
-        self.exit(2, f"{self.prog}: {message}; see --help\n")
-
-
 def job_parser(module: str, description: str | None) -> OneLineParser:
     """A parser with the arguments that all jobs over log hours share."""
-    parser = OneLineParser(
-        prog=f"python -m {module}",
-        description=description,
-        epilog=LOG_HOURS_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = described_parser(module, description, LOG_HOURS_EPILOG)
     parser.add_argument("--source", default="all", help="a source of config/sources.toml; default: all scheduled ones")
     parser.add_argument("--from", dest="start", metavar="HOUR", help="first log hour, such as 2026-03-01T05")
     parser.add_argument("--to", dest="end", metavar="HOUR", help="the log hour after the last one")
@@ -74,15 +61,6 @@ def require_signed(by: str, because: str) -> None:
     for name, text in (("by", by), ("because", because)):
         if not text.strip():
             raise UsageError(f"no {name} given: expected who decides and why, as it is kept on record")
-
-
-def exit_with(main: Callable[[], None]) -> None:
-    """Run a job's main; an error that a person can act on is one line, not a stack trace."""
-    try:
-        main()
-    except ClickmillError as error:
-        print(f"{'wrong arguments' if isinstance(error, UsageError) else 'failed'}: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
 
 
 def arguments_of_run(params: Mapping[str, Any], partition_key: str | None) -> JobArguments:

@@ -18,13 +18,10 @@ from include.check_settings import THRESHOLDS, ConfiguredCheck, Threshold, check
 from include.counting import CountKey, CountSettings, counts_by_key
 from include.days import TimeZone
 from include.errors import UsageError
-from include.home import HomeFolders
+from include.home import REPOSITORY, HomeFolders, home_path
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 
 Model = TypeVar("Model", bound=BaseModel)
-REPOSITORY = Path(__file__).resolve().parent.parent
-#: The page of the published counts, in the folder of reports.
-REPORT_FILE = "report.html"
 
 
 class LiveSettings(BaseModel):
@@ -121,7 +118,7 @@ class Settings(HomeFolders):
         """
         config = REPOSITORY / "config"
         start = environment.get("CLICKMILL_SCHEDULE_START")
-        home = Path(environment.get("CLICKMILL_HOME") or REPOSITORY / "var").resolve()
+        home = home_path(environment)
         # Spark takes such a path for a pattern, and finds other files or none.
         if set(_OF_PATTERNS) & set(str(home)):
             raise UsageError(f"CLICKMILL_HOME {home} cannot be used: expected a path without {_OF_PATTERNS}")
@@ -157,7 +154,7 @@ class Settings(HomeFolders):
         """The pipeline's settings.
 
         Raises:
-            UsageError: naming every wrong setting at once.
+            UsageError: naming every wrong setting.
         """
         return read_toml(self.pipeline_file, PipelineSettings)
 

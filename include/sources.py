@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
@@ -60,9 +60,9 @@ class StreamSettings(BaseModel):
     state_partitions: int = Field(2, ge=1, le=1024)
     run: Literal["catch_up", "supervised"] = "catch_up"
 
-    def partition_of(self, file: str) -> tuple[str | None, int | None]:
-        """Topic and partition of lines whose ``file`` this is; nulls where there are none."""
-        return None, None
+    def partition_of(self, file: str) -> dict[str, Any]:
+        """``topic`` and ``partition`` of lines whose ``file`` this is; empty where there are none."""
+        return {}
 
 
 class KafkaTopic(StreamSettings):
@@ -80,15 +80,15 @@ class KafkaTopic(StreamSettings):
     @field_validator("options", "librdkafka_options")
     @classmethod
     def options_are_the_clients_own(cls, given: dict[str, str]) -> dict[str, str]:
-        """Not those that have a setting of their own."""
+        """Not those that have their own setting."""
         taken = sorted({"bootstrap.servers", "group.id"} & given.keys())
         if taken:
-            raise ValueError(f"{', '.join(taken)}: expected options of Kafka's client without a setting of their own")
+            raise ValueError(f"{', '.join(taken)}: expected options of Kafka's client that have no setting here")
         return given
 
-    def partition_of(self, file: str) -> tuple[str | None, int | None]:
+    def partition_of(self, file: str) -> dict[str, Any]:
         """The lines' ``file`` is topic and partition, such as ``clicks/3``."""
-        return self.topic, int(file.rpartition("/")[2])
+        return {"topic": self.topic, "partition": int(file.rpartition("/")[2])}
 
 
 class LandedFiles(StreamSettings):
@@ -187,7 +187,7 @@ class Source(BaseModel):
 
     @property
     def has_event_id(self) -> bool:
-        """Whether duplicates can be told."""
+        """Whether duplicates can be found."""
         return self.fields is not None and self.fields.event_id is not None
 
 
@@ -221,7 +221,7 @@ def load_sources(settings: Settings) -> dict[str, Source]:
     """All declared sources by name.
 
     Raises:
-        UsageError: naming every wrong setting at once.
+        UsageError: naming every wrong setting.
     """
     declared = read_toml(settings.sources_file, Sources).sources
     return {name: source.model_copy(update={"name": name}) for name, source in declared.items()}

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from include.command import OneLineParser, exit_with
 from include.errors import ClickmillError
-from include.job_arguments import OneLineParser, exit_with
+from include.home import REPOSITORY
 from include.published_contract import contract, renewed
-from include.settings import REPOSITORY
-from include.tables import BUCKETS_PROPERTY, QUARANTINE_REASONS, TABLES, Column, Table
+from include.tables import QUARANTINE_REASONS, TABLES, Column, Table
 
 REFERENCE = REPOSITORY / "docs" / "reference"
 TABLES_PAGE = REFERENCE / "tables.md"
@@ -27,12 +27,12 @@ MADE_FROM = "<!-- Made from include/tables/ by: .venv/bin/python -m include.tabl
 def list_tables(tables: Iterable[Table]) -> str:
     """A Markdown table with one row per table; each name links to its section of the page."""
     rows = [(f"[`{table.name}`](#{table.name})", table.grain, _names(table.partitioned_by)) for table in tables]
-    return _markdown(("table", "one row is", "partitioned by"), rows)
+    return markdown_table(("table", "one row is", "partitioned by"), rows)
 
 
 def list_reasons(reasons: Mapping[str, str]) -> str:
     """A Markdown table with one row per quarantine reason, in the order in which they are looked for."""
-    return _markdown(("reason", "meaning"), [(f"`{name}`", meaning) for name, meaning in reasons.items()])
+    return markdown_table(("reason", "meaning"), [(f"`{name}`", meaning) for name, meaning in reasons.items()])
 
 
 def describe_table(table: Table) -> str:
@@ -41,8 +41,8 @@ def describe_table(table: Table) -> str:
     if table.partitioned_by:
         facts.append(f"Partitioned by {_names(table.partitioned_by)}.")
     if table.bucket_key:
-        facts.append(f"Co-partitioned by `{table.bucket_key}`; table property `{BUCKETS_PROPERTY}`.")
-    columns = _markdown(("column", "type", "null", "what it is"), [_column_row(c) for c in table.columns])
+        facts.append(f"Co-partitioned by `{table.bucket_key}`.")
+    columns = markdown_table(("column", "type", "null", "what it is"), [_column_row(c) for c in table.columns])
     return f"## {table.name}\n\n{' '.join(facts)}\n\n{columns}"
 
 
@@ -102,7 +102,8 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The rows as a table of Markdown; a bar in a cell stays one."""
     lines = [heading, ["---"] * len(heading), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 

@@ -1,4 +1,4 @@
-"""How uneven a load of parallel instances is, and what to do about it in a sentence."""
+"""The skew of parallel instances, and what to do about it in a sentence."""
 
 from __future__ import annotations
 

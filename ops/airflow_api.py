@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
+
+import httpx
 
 from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour, HourRange
@@ -66,27 +64,25 @@ class AirflowApi:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._token = ""
-        # No proxy: the shell's http_proxy is for the world outside.
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-    def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        data = json.dumps(body).encode() if body is not None else None
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self._services.airflow_port}{path}", data, headers, method=method
+        self._client = httpx.Client(
+            base_url=f"http://127.0.0.1:{services.airflow_port}",
+            timeout=60,
+            # No proxy: the shell's http_proxy is for the world outside.
+            trust_env=False,
+            # Airflow may close an idle connection just when it is used again, and nobody knows what became of a POST.
+            limits=httpx.Limits(max_keepalive_connections=0),
         )
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, **query: Any) -> Any:
+        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        answer = self._client.request(method, path, json=body, params=query, headers=headers)
+        if answer.is_success:
+            return answer.json()
         try:
-            with self._opener.open(request, timeout=60) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            text = error.read().decode("utf-8", "replace")
-            try:
-                detail = json.loads(text)["detail"]
-            except (ValueError, KeyError, TypeError):
-                detail = text
-            raise ApiError(f"{method} {path}", error.code, str(detail)[:500]) from None
+            detail = answer.json()["detail"]
+        except (ValueError, KeyError, TypeError):
+            detail = answer.text
+        raise ApiError(f"{method} {answer.url.raw_path.decode()}", answer.status_code, str(detail)[:500])
 
     def _log_in(self) -> None:
         self._token = ""
@@ -101,20 +97,19 @@ class AirflowApi:
             ClickmillError: Airflow cannot be reached.
         """
         asked = {name: value for name, value in query.items() if value is not None}
-        path = f"{path}?{urllib.parse.urlencode(asked, doseq=True)}" if asked else path
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
                 if not self._token:
                     self._log_in()
-                return self._send(method, path, body)
+                return self._send(method, path, body, **asked)
             except ApiError as error:
                 if error.status == 401 and self._token:
                     self._token = ""  # it has expired
                 # 503: another writer holds SQLite's lock; the request was not carried out.
                 elif error.status != 503 or time.monotonic() > deadline:
                     raise
-            except (OSError, ValueError, http.client.HTTPException) as error:
+            except (httpx.HTTPError, ValueError) as error:
                 if time.monotonic() > deadline:
                     raise ClickmillError(
                         f"Airflow does not answer at {self._services.airflow_url} ({error}); look at: make status"
@@ -214,7 +209,7 @@ class AirflowApi:
 
     def tasks(self, dag_id: str, run_id: str, state: str | None = None) -> list[TaskTry]:
         """Return a run's tasks, of one state or all, in the order they started."""
-        path = f"/api/v2/dags/{dag_id}/dagRuns/{urllib.parse.quote(run_id, safe='')}/taskInstances"
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id, safe='')}/taskInstances"
         return [
             TaskTry(run_id, task["task_id"], task["state"] or "waiting", task["try_number"], task["map_index"])
             for task in self._pages(path, "task_instances", order_by="start_date", state=state)
@@ -237,7 +232,7 @@ class AirflowApi:
 
     def result(self, dag_id: str, run_id: str, task_id: str) -> Any:
         """Return what a task of the run returned; None if nothing, or if it has not ended."""
-        run = urllib.parse.quote(run_id, safe="")
+        run = quote(run_id, safe="")
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run}/taskInstances/{task_id}/xcomEntries/return_value"
         try:
             return self.call("GET", path)["value"]
@@ -251,13 +246,13 @@ class AirflowApi:
         questions = {}
         path = f"/api/v2/dags/{HELD_HOURS}/dagRuns"
         for run in self._pages(path, "dag_runs", order_by="id", state=["queued", "running"]):
-            page = f"/dags/{HELD_HOURS}/runs/{urllib.parse.quote(run['dag_run_id'])}/tasks/ask/required_actions"
+            page = f"/dags/{HELD_HOURS}/runs/{quote(run['dag_run_id'])}/tasks/ask/required_actions"
             questions[str((run["conf"] or {}).get("hour"))] = self._services.airflow_url + page
         return questions
 
     def log(self, dag_id: str, task: TaskTry) -> list[dict[str, Any] | str]:
         """Return the structured log of a task's last try."""
-        run = urllib.parse.quote(task.run_id, safe="")
+        run = quote(task.run_id, safe="")
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run}/taskInstances/{task.task_id}/logs/{task.try_number}"
         return list(self.call("GET", path, map_index=task.map_index, full_content="true")["content"])
 

@@ -178,7 +178,7 @@ def _failures(api: AirflowApi, dag_id: str, runs: Iterable[HourRun]) -> list[Fai
 
 
 def _what_goes_on(
-    api: AirflowApi, dag_id: str, runs: Iterable[HourRun], display: Display, told: set[tuple[str, str, int]]
+    api: AirflowApi, dag_id: str, runs: Iterable[HourRun], display: Display, shown: set[tuple[str, str, int]]
 ) -> str:
     """Name what runs at the moment; say once for each failed try that it will be tried again."""
     active: list[str] = []
@@ -190,8 +190,8 @@ def _what_goes_on(
             if task.state == "running":
                 active.append(name)
             failed_try = (run.run_id, task.task_id, task.try_number)
-            if task.state == "up_for_retry" and failed_try not in told:
-                told.add(failed_try)
+            if task.state == "up_for_retry" and failed_try not in shown:
+                shown.add(failed_try)
                 said = error_message(api.log(dag_id, task)) or "its log says no more"
                 display.note(f"{name} failed and will be tried again: {said}")
     return ", ".join(active)
@@ -263,7 +263,7 @@ def _run(
     already_done = len(asked) - len(missing) - len(_hours_of(watched, asked))
     ranges = as_ranges(missing)
     total = len(asked) - already_done
-    told: set[tuple[str, str, int]] = set()
+    shown: set[tuple[str, str, int]] = set()
     ended: dict[str, HourRun] = {}
     if not total:
         return Outcome(already_done, 0, [], [])
@@ -279,7 +279,7 @@ def _run(
             ids = {run.run_id for run in watched}
             current = [run for run in api.runs(dag_id, asked) if run.run_id in ids] if ids else []
             ended = {run.run_id: run for run in current if run.is_done}
-            what_goes_on = _what_goes_on(api, dag_id, current, display, told)
+            what_goes_on = _what_goes_on(api, dag_id, current, display, shown)
             display.show(len(_hours_of(ended.values(), asked)), total, what_goes_on)
             if len(ended) == len(ids) and not ranges:
                 break

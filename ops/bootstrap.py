@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from include.errors import ClickmillError
+from include.command import exit_with
+from include.home import REPOSITORY
 from ops.setup.jars import BROKER_JARS_LOCK, install_jars
 from ops.setup.messages import say
 from ops.setup.packages import LOCKS, install_packages, remove_archives
 from ops.setup.prerequisites import check_python, find_java
-
-REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 @contextmanager
@@ -46,26 +44,17 @@ def set_up(root: Path = REPOSITORY, groups: Sequence[str] = ("runtime",)) -> boo
     return packages or jars or broker
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> None:
     """Run set-up from the command line."""
     parser = argparse.ArgumentParser(prog="ops.bootstrap", description=str(__doc__).partition("\n")[0])
     parser.add_argument("--dev", action="store_true", help="also install what the tests need")
     parser.add_argument("--broker", action="store_true", help="also install the embedded Kafka broker; so does --dev")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     began = time.monotonic()
-    try:
-        wanted = {"runtime": True, "dev": options.dev, "broker": options.broker or options.dev}
-        done = set_up(groups=[group for group, is_wanted in wanted.items() if is_wanted])
-    except ClickmillError as error:
-        print(f"set-up: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("set-up: interrupted; run it again, it goes on where it was", file=sys.stderr)
-        return 130
-    if done:
+    wanted = {"runtime": True, "dev": options.dev, "broker": options.broker or options.dev}
+    if set_up(groups=[group for group, is_wanted in wanted.items() if is_wanted]):
         say(f"done in {time.monotonic() - began:.0f} s")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main, "set-up", interrupted="run it again, it goes on where it was")

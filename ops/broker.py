@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
+from typing import NoReturn
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from include.command import exit_with
 from include.errors import ClickmillError, UsageError
-from ops.bootstrap import REPOSITORY
+from include.home import REPOSITORY
 from ops.home import find_home
 from ops.services.beside import runs_beside, start_beside, stop_beside
 from ops.services.ports import PortChooser
@@ -127,21 +128,17 @@ def stop_broker(home: Path | str | None = None) -> None:
     place.broker_file.unlink(missing_ok=True)
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Become the broker of the home in CLICKMILL_HOME."""
-    try:
-        home = find_home()
-        with PortChooser(os.environ) as chooser:
-            port = chooser.choose("CLICKMILL_KAFKA_PORT", 9092, "Kafka")
-            controller_port = chooser.choose("CLICKMILL_KAFKA_CONTROLLER_PORT", 9093, "Kafka's controller")
-            settings = prepare(home.kafka_topics, port, controller_port)
-            home.broker_file.write_text(f"127.0.0.1:{port}\n", encoding="utf-8")
-            command = server_command(settings)
-    except ClickmillError as error:
-        print(f"broker: {error}", file=sys.stderr)
-        return error.exit_code
+    home = find_home()
+    with PortChooser(os.environ) as chooser:
+        port = chooser.choose("CLICKMILL_KAFKA_PORT", 9092, "Kafka")
+        controller_port = chooser.choose("CLICKMILL_KAFKA_CONTROLLER_PORT", 9093, "Kafka's controller")
+        settings = prepare(home.kafka_topics, port, controller_port)
+        home.broker_file.write_text(f"127.0.0.1:{port}\n", encoding="utf-8")
+        command = server_command(settings)
     os.execv(command[0], command)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main, "broker")

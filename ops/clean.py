@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import sys
 
+from include.command import exit_with
 from include.errors import ClickmillError, UsageError
 from ops.home import find_home
 from ops.services.stop import stop
@@ -46,18 +46,13 @@ def clean() -> str:
     return f"removed {home.path}"
 
 
-def main() -> int:
+def main() -> None:
     """Run from the command line."""
     try:
         print(clean())
-    except ClickmillError as error:
-        print(f"clean: {error}", file=sys.stderr)
-        return error.exit_code
     except OSError as error:
-        print(f"clean: cannot remove {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
-    return 0
+        raise ClickmillError(f"cannot remove {error.filename}: {error.strerror}") from None
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main, "clean")

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from include.errors import ClickmillError, UsageError
-from include.home import HomeFolders
-from ops.bootstrap import REPOSITORY
+from include.home import HomeFolders, home_path
 
 # Each of them means something to Airflow's configuration, a database URL, a JVM option, or a pattern of paths.
 UNUSABLE = frozenset("%?#,$\"'\\{}[]*")
@@ -75,8 +74,7 @@ def _close_to_everyone(folder: Path) -> None:
 def find_home(path: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Home:
     """Return the home at `path`, else at CLICKMILL_HOME, else <repository>/var; nothing is made yet."""
     environment = os.environ if environment is None else environment
-    chosen = path or environment.get("CLICKMILL_HOME") or REPOSITORY / "var"
-    return Home(Path(chosen).expanduser().resolve())
+    return Home(home_path({"CLICKMILL_HOME": str(path)} if path else environment))
 
 
 def _private_text(path: Path, text: str) -> None:

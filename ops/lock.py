@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import sys
-from collections.abc import Sequence
 
-from ops.bootstrap import REPOSITORY
+from include.command import exit_with
+from include.errors import ClickmillError
+from include.home import REPOSITORY
 from ops.setup.packages import BUILD_BY_HASH, BUILD_LOCK
 from ops.setup.prerequisites import OLDEST_PYTHON
 
@@ -32,27 +32,21 @@ def compile_command(name: str, upgrade: bool) -> list[str]:
     ]  # fmt: skip
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="ops.lock", description=str(__doc__).partition("\n")[0])
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions that fit")
-    upgrade = parser.parse_args(arguments).upgrade
+    upgrade = parser.parse_args().upgrade
     # Wheels that only this machine has would give hashes that no other can check.
     environment = {name: value for name, value in os.environ.items() if name != "UV_FIND_LINKS"}
     for name in NAMES:
         code = subprocess.run(compile_command(name, upgrade), cwd=REPOSITORY, env=environment).returncode
         if code != 0:
-            print(f"lock: {name}.in has no solution; uv's lines above say why", file=sys.stderr)
-            return 1
+            raise ClickmillError(f"{name}.in has no solution; uv's lines above say why")
         if "://" in (REPOSITORY / f"{name}.txt").read_text(encoding="utf-8"):
-            print(
-                f"lock: {name}.txt names an address: expected none; look for '://' in it and in {name}.in",
-                file=sys.stderr,
-            )
-            return 1
+            raise ClickmillError(f"{name}.txt names an address: expected none; look for '://' in it and in {name}.in")
         print(f"lock: {name}.txt")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main, "lock")

@@ -13,12 +13,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
 from filelock import FileLock, Timeout
 
+from include.command import exit_with
 from include.errors import ClickmillError, UsageError
 from include.settings import Settings
 from include.sources import Source, load_sources
@@ -92,29 +92,24 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
             ) from error
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="ops.receive", description=str(__doc__).partition("\n")[0])
     parser.add_argument("action", nargs="?", default="run", choices=("run", "start", "stop"))
     parser.add_argument("--source", default="all", help="a source with [sockets]; default: all of them")
-    given = parser.parse_args(arguments)
-    try:
-        if given.action == "stop":
-            stop_beside(find_home(), RECEIVER)
-            return 0
-        settings = Settings.from_environment()
-        sources = sources_with_sockets(settings, given.source)
-        if given.action == "start":
-            start_beside(find_home(), RECEIVER, START_SECONDS)
-            names = ", ".join(source.name for source in sources_with_sockets(settings, "all"))
-            print(f"receiving {names}; to end it: python -m ops.receive stop")
-            return 0
+    given = parser.parse_args()
+    if given.action == "stop":
+        stop_beside(find_home(), RECEIVER)
+        return
+    settings = Settings.from_environment()
+    sources = sources_with_sockets(settings, given.source)
+    if given.action == "start":
+        start_beside(find_home(), RECEIVER, START_SECONDS)
+        names = ", ".join(source.name for source in sources_with_sockets(settings, "all"))
+        print(f"receiving {names}; to end it: python -m ops.receive stop")
+    else:
         asyncio.run(receive(settings, sources))
-    except ClickmillError as error:
-        print(f"receive: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main, "receive")

@@ -17,14 +17,15 @@ from pathlib import Path
 
 from rich.console import Console
 
+from include.command import exit_with
 from include.errors import ClickmillError, UsageError
+from include.home import REPOSITORY
 from include.landing import SUCCESS, closed_hours, hour_folder
 from include.log_hours import Hour, HourRange, contiguous
-from include.settings import REPORT_FILE, Settings
+from include.settings import Settings
 from include.sources import load_sources
 from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi
 from ops.backfill import Failure, Outcome, choose_display, run_hours, run_ranges
-from ops.bootstrap import REPOSITORY
 from ops.home import Home, find_home
 from ops.services.running import Services
 from ops.services.start import start
@@ -39,10 +40,10 @@ SAMPLE_SEED = 7
 # which holds the hour. So that a new user sees what reviewing looks like.
 SAMPLE_BROKEN = {Hour.parse("2026-03-01T05"): 0.1, Hour.parse("2026-03-01T08"): 0.7}
 SAMPLE_HELD = frozenset({f"{SAMPLE_SOURCE} 2026-03-01T08"})
-# So many hours of the sample are runs of their own, as the schedule would make them; those before are one run.
+# So many hours of the sample are separate runs, as the schedule would make them; those before are one run.
 SAMPLE_HOURLY = 2
 MOST_HOURS = 24 * 31
-# Spark's one server works for all of them; more at once only wait for each other on a small machine.
+# Spark's one server works for all of them; more in parallel only wait for each other on a small machine.
 HOURS_AT_ONCE = 2
 FORMATS = ("json", "combined", "common")
 MOST_FAILURES_SHOWN = 3
@@ -213,7 +214,7 @@ def print_held(
 
 def print_addresses(services: Services, home: Home, console: Console) -> None:
     """Show where everything is, and how to go on by hand."""
-    report = home.reports / REPORT_FILE
+    report = home.report
     rows = [
         (
             "Airflow",
@@ -308,18 +309,9 @@ def run(arguments: RunArguments, console: Console) -> int:
     return 1 if failures else code or exit_code_of_held(held, arguments.is_sample)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run from the command line."""
-    console = Console()
-    try:
-        return run(parse_arguments(arguments, os.environ), console)
-    except ClickmillError as error:
-        print(f"run: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("run: interrupted; hours under way go on in Airflow, make stop ends everything", file=sys.stderr)
-        return 130
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(
+        lambda: run(parse_arguments(None, os.environ), Console()),
+        "run",
+        interrupted="hours under way go on in Airflow, make stop ends everything",
+    )

@@ -15,29 +15,30 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from rich.console import Console
 from rich.live import Live
 
+from include.command import exit_with
 from include.errors import ClickmillError, UsageError
+from include.home import REPOSITORY
 from include.settings import Settings
 from include.sources import ClickSockets, KafkaTopic, Source, choose_sources, stream_of
 from include.streams.kafka import topic_of
-from ops.bootstrap import REPOSITORY
 from ops.broker import start_broker, stop_broker
-from ops.home import Home, find_home
+from ops.home import find_home
 from ops.receive import is_received
 from ops.services.logs import last_lines
 from ops.services.start import start
 from ops.services.stop import status, stop
+from ops.services.supervisor import end_marked
 from ops.stream_state import stream_state
 from ops.stream_view import render
 
@@ -46,7 +47,7 @@ DEFAULT_RATE = 200
 #: Carried by the processes of a home's stream, so that stream-stop finds them.
 MARK = "CLICKMILL_STREAM_OF"
 REFRESH_SECONDS = 1.0
-#: A stream that is told to end may have a micro-batch to finish.
+#: A stream that is asked to end may have a micro-batch to finish.
 PATIENCE_SECONDS = 60.0
 
 
@@ -69,7 +70,7 @@ def make_topic(bootstrap_servers: str, topic: KafkaTopic) -> None:
 
 @contextmanager
 def running(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process until the end of the block, then told to end and waited for."""
+    """A process until the end of the block, then asked to end and waited for."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", *command], env=dict(environment), cwd=REPOSITORY, stdin=subprocess.DEVNULL,
@@ -78,29 +79,12 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path) -
     try:
         yield process
     finally:
-        end([psutil.Process(process.pid)] if process.poll() is None else [])
-        process.wait()
-
-
-def end(processes: Sequence[psutil.Process]) -> None:
-    """Tell processes to end, and kill those that do not within a minute."""
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.send_signal(signal.SIGTERM)
-    _, left = psutil.wait_procs(processes, timeout=PATIENCE_SECONDS)
-    for process in left:
-        with suppress(psutil.NoSuchProcess):
+        process.terminate()
+        try:
+            process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
             process.kill()
-
-
-def left_behind(home: Home) -> list[psutil.Process]:
-    """The live processes of this home's streams."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if process.pid != os.getpid() and process.environ().get(MARK) == str(home.path):
-                found.append(process)
-    return found
+            process.wait()
 
 
 class Part(NamedTuple):
@@ -205,22 +189,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # SIGINT too, which a shell has its background processes ignore; and a terminal that is closed ends it as well.
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
-    try:
-        if given.action == "stop":
-            processes = left_behind(find_home())
-            end(processes)
-            stop_broker()
-            print(f"ended {len(processes)} processes of streams" if processes else "no stream ran")
-            return 0
-        (source,) = choose_sources(Settings.from_environment(), given.source)
-        return run(source, _rate(given.rate), Console())
-    except ClickmillError as error:
-        print(f"stream: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("stream: interrupted; what was started has been ended", file=sys.stderr)
-        return 130
+    if given.action == "stop":
+        ended = end_marked(find_home(), PATIENCE_SECONDS, MARK)
+        stop_broker()
+        print(f"ended {ended} processes of streams" if ended else "no stream ran")
+        return 0
+    (source,) = choose_sources(Settings.from_environment(), given.source)
+    return run(source, _rate(given.rate), Console())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main, "stream", interrupted="what was started has been ended")

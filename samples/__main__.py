@@ -18,8 +18,8 @@ from typing import get_args
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from include.command import described_parser, exit_with
 from include.errors import ClickmillError, UsageError
-from include.job_arguments import OneLineParser, exit_with
 from include.log_hours import Hour
 from samples import sample_logs
 from samples.sample_logs import make_sample
@@ -77,12 +77,7 @@ def _parse(argv: Sequence[str] | None) -> SampleArguments:
 
 def _parser() -> argparse.ArgumentParser:
     defaults = SampleSpec(Hour.parse("2026-03-01T00"))
-    parser = OneLineParser(
-        prog="python -m samples",
-        description=__doc__,
-        epilog="hours are UTC. exit codes: 0 done, 1 failed, 2 wrong arguments",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = described_parser("samples", __doc__, "hours are UTC. exit codes: 0 done, 1 failed, 2 wrong arguments")
     parser.add_argument("--landing", type=Path, required=True, help="the landing zone's folder; made when absent")
     parser.add_argument("--source", required=True, help="a name such as web")
     parser.add_argument("--from", dest="start", metavar="HOUR", required=True, help="first log hour: 2026-03-01T00")

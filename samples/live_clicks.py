@@ -1,13 +1,12 @@
 """Sample clicks that happen now, for a topic or for the ports of a receiver.
 
 `python -m samples.live_clicks --bootstrap-servers … --topic … --rate N`, or `--ports host:port,… --rate N`. Like the
-clicks of a landed sample: crawlers and people, duplicates, late and malformed ones. Goes on until it is told to end.
+clicks of a landed sample: crawlers and people, duplicates, late and malformed ones. Goes on until Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from types import FrameType
 from typing import NoReturn
@@ -15,7 +14,8 @@ from typing import NoReturn
 import numpy as np
 from confluent_kafka import KafkaException
 
-from include.job_arguments import OneLineParser
+from include.command import OneLineParser, exit_with
+from include.errors import ClickmillError
 from samples.draw_clicks import ClickFormat, ClickSource
 from samples.malformed_lines import DAMAGES
 from samples.sample_logs import DUPLICATE_SHARE, LATE_SHARE, MALFORMED_SHARE, PEOPLE_PER_HOURLY_CLICK
@@ -70,7 +70,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def main() -> int:
+def main() -> None:
     """Run from the command line."""
     parser = OneLineParser(prog="python -m samples.live_clicks", description=__doc__)
     to = parser.add_mutually_exclusive_group(required=True)
@@ -87,11 +87,10 @@ def main() -> int:
         destination = ToPorts(given.ports.split(",")) if given.ports else ToTopic(given.bootstrap_servers, given.topic)
         send(destination, given.rate, given.seed)
     except KeyboardInterrupt:
-        return 0
+        return
     except (KafkaException, BufferError, OSError) as error:
-        print(f"live clicks: {given.ports or given.bootstrap_servers} takes no clicks: {error}", file=sys.stderr)
-        return 1
+        raise ClickmillError(f"{given.ports or given.bootstrap_servers} takes no clicks: {error}") from None
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main, "live clicks")

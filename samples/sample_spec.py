@@ -24,7 +24,7 @@ class SampleSpec:
     and so are all late ones: such a log hour has clicks of its own click hour only.
 
     Raises:
-        UsageError: naming every wrong value at once.
+        UsageError: naming every wrong value.
     """
 
     start: Hour

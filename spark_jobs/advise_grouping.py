@@ -32,9 +32,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from rich.console import Console
 
+from include.command import exit_with
 from include.counting import CountKey, CountSettings
 from include.errors import ClickmillError, UsageError
-from include.job_arguments import JobArguments, exit_with, job_parser
+from include.job_arguments import JobArguments, job_parser
 from include.log_hours import Hour
 from include.pages.render import write_page
 from include.settings import Settings

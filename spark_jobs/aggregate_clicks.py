@@ -14,8 +14,9 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.command import exit_with
 from include.counting import CountKey, count_table
-from include.job_arguments import JobArguments, exit_with
+from include.job_arguments import JobArguments
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import GROUPING_METRICS
@@ -78,7 +79,8 @@ def _as_stored(parts: DataFrame, key: CountKey, grouping: Grouping, stored: Fiel
     counts = complete_counts(parts, key, grouping)
     if not (grouping.combines or grouping == stored):
         counts = stored.repartition(counts)
-    return counts.withColumns({"bucket": stored.bucket(), "counted_at": F.lit(datetime.now(UTC))})
+    buckets = F.lit(stored.instances)
+    return counts.withColumns({"bucket": stored.bucket(), "buckets": buckets, "counted_at": F.lit(datetime.now(UTC))})
 
 
 if __name__ == "__main__":

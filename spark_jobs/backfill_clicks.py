@@ -8,7 +8,6 @@ published can be undone with spark_jobs.undo_backfill.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,9 +17,10 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from include.backfills import Backfill, read_backfills
+from include.command import described_parser, exit_with
 from include.errors import ClickmillError, QualityError
 from include.holds import ClickHourState
-from include.job_arguments import LOG_HOURS_EPILOG, JobArguments, OneLineParser, exit_with
+from include.job_arguments import LOG_HOURS_EPILOG, JobArguments
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.backfill.chunks import end_chunks, require_done, run_chunk
@@ -133,12 +133,7 @@ class _Given:
 
 
 def _parse(argv: Sequence[str] | None = None) -> _Given:
-    parser = OneLineParser(
-        prog="python -m spark_jobs.backfill_clicks",
-        description=__doc__,
-        epilog=LOG_HOURS_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = described_parser("spark_jobs.backfill_clicks", __doc__, LOG_HOURS_EPILOG)
     parser.add_argument("--source", required=True, help="a source of config/sources.toml")
     parser.add_argument("--from", dest="start", required=True, metavar="HOUR", help="first log hour: 2026-03-01T00")
     parser.add_argument("--to", dest="end", required=True, metavar="HOUR", help="the log hour after the last one")

@@ -1,6 +1,6 @@
 """Check that the aggregate tables are co-partitioned, on what is stored; say what differs and how to fix it.
 
-They are if their number of buckets, partitioner and key types agree, every stored bucket is what its key says, and no
+They are if their number of buckets and key types agree, every stored bucket is what its key says, and no
 key of a click hour has two.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
+from include.command import OneLineParser, exit_with
 from include.errors import QualityError, UsageError
-from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
 from include.tables import Table
 from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, differences

@@ -7,21 +7,20 @@ published before stays, until the hours are counted again. Who decided, when and
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
-from include.job_arguments import OneLineParser, add_signature, exit_with
+from include.command import described_parser, exit_with
+from include.job_arguments import add_signature
 from include.settings import Settings
 from spark_jobs.backfill.decide import APPROVE, DROP, BackfillDecision, decide
 from spark_jobs.engine.session import spark_session
 
 
 def _parse(argv: Sequence[str] | None = None) -> BackfillDecision:
-    parser = OneLineParser(
-        prog="python -m spark_jobs.decide_backfill",
-        description=__doc__,
-        epilog="exit codes: 0 done, 1 failed, or there is nothing to decide, 2 wrong arguments",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = described_parser(
+        "spark_jobs.decide_backfill",
+        __doc__,
+        "exit codes: 0 done, 1 failed, or there is nothing to decide, 2 wrong arguments",
     )
     parser.add_argument("id", help="the backfill, as backfill_clicks prints it")
     parser.add_argument("--decision", required=True, choices=[APPROVE, DROP], help="publish what it staged, or not")

@@ -7,15 +7,15 @@ decided, when and why is kept in quality_results.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
+from include.command import described_parser, exit_with
 from include.errors import ClickmillError, NotHeldError, UsageError
 from include.holds import DECISIONS, HELD, ClickHourState, OtherCountsError, event_row
-from include.job_arguments import OneLineParser, add_signature, exit_with, require_signed
+from include.job_arguments import add_signature, require_signed
 from include.log_hours import Hour
 from include.settings import Settings
 from spark_jobs.engine.session import spark_session
@@ -79,8 +79,8 @@ def run(spark: SparkSession, settings: Settings, decision: Decision) -> list[str
             _require_held(state)
             now = datetime.now(UTC)
             if decision.counts not in (None, state.counts):
-                told = state if state.is_told else say_held(lake, new_run_id(now), [state])[hour]
-                raise OtherCountsError(told)
+                recorded = state if state.is_recorded else say_held(lake, new_run_id(now), [state])[hour]
+                raise OtherCountsError(recorded)
             # First what is said, then what is done: see publish_clicks.
             append_results(
                 lake,
@@ -125,11 +125,10 @@ def _became(state: ClickHourState) -> str:
 
 
 def _parse(argv: list[str] | None = None) -> Decision:
-    parser = OneLineParser(
-        prog="python -m spark_jobs.decide_held",
-        description=__doc__,
-        epilog="hours are UTC. exit codes: 0 done, 1 failed, or the hour is not held, 2 wrong arguments",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = described_parser(
+        "spark_jobs.decide_held",
+        __doc__,
+        "hours are UTC. exit codes: 0 done, 1 failed, or the hour is not held, 2 wrong arguments",
     )
     parser.add_argument("--hour", required=True, metavar="HOUR", help="the click hour, such as 2026-03-01T05")
     parser.add_argument(

@@ -16,8 +16,9 @@ from uuid import uuid4
 import orjson
 from pyspark.sql import SparkSession
 
+from include.command import exit_with
 from include.errors import ClickmillError
-from include.job_arguments import JobArguments, exit_with, job_parser
+from include.job_arguments import JobArguments, job_parser
 from include.pages.render import write_page
 from include.settings import Settings
 from include.sources import choose_sources

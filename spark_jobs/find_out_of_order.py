@@ -11,14 +11,16 @@ from typing import get_args
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from include.command import OneLineParser, exit_with
 from include.counting import CountKey
-from include.job_arguments import JobArguments, OneLineParser, exit_with
+from include.job_arguments import JobArguments
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS, OUT_OF_ORDER_KEYS
+from include.texts import as_literal
 from spark_jobs.engine.command import run_from_shell
 from spark_jobs.ingest.out_of_order import find_out_of_order
-from spark_jobs.lake.lake import Lake, log_hours_predicate, quoted
+from spark_jobs.lake.lake import Lake, log_hours_predicate
 
 _LISTED = 10
 
@@ -29,7 +31,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, key
     report = []
     for source in choose_sources(settings, arguments.source):
         hours = list(arguments.log_hours)
-        predicate = f"{log_hours_predicate(source.name, hours)} AND key_name = {quoted(key)}"
+        predicate = f"{log_hours_predicate(source.name, hours)} AND key_name = {as_literal(key)}"
         with lake.locked():
             clicks = lake.read_log_hours(CLICKS, source.name, hours)
             lake.replace(OUT_OF_ORDER_KEYS, find_out_of_order(clicks, key), predicate)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from include.job_arguments import JobArguments, OneLineParser, exit_with
+from include.command import OneLineParser, exit_with
+from include.job_arguments import JobArguments
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from spark_jobs.engine.command import run_from_shell

@@ -17,8 +17,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, cast
 
+from include.command import OneLineParser, exit_with
 from include.errors import ClickmillError, UsageError
-from include.job_arguments import OneLineParser, exit_with
 from include.log_hours import MOST_HOURS_BETWEEN, Hour, contiguous
 from include.settings import Settings
 from include.sources import Source, load_sources

@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
+from include.command import exit_with
 from include.errors import QualityError
 from include.holds import PUBLISHED, ClickHourState, event_row
-from include.job_arguments import JobArguments, exit_with
+from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import choose_sources

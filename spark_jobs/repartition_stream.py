@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from include.command import OneLineParser, exit_with
 from include.errors import ClickmillError, UsageError
-from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
 from include.sources import Source, choose_sources, stream_of
 from spark_jobs.stream.checkpoint import StreamCheckpoint

@@ -1,6 +1,6 @@
 """Give all co-partitioned tables a new number of buckets, together.
 
-Each table changes in one commit, its rows and its property at once. If this is killed in between, some tables have the
+Each table changes in one commit. If this is killed in between, some tables have the
 new number and some the old one: the jobs that need them equal say so and refuse, and running this again finishes.
 Counts stay as they are; older versions of the tables can be read as before.
 """
@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from include.buckets import MAX_BUCKETS, PARTITIONER, Layout
-from include.job_arguments import OneLineParser, exit_with
+from include.buckets import MAX_BUCKETS, Layout
+from include.command import OneLineParser, exit_with
 from include.settings import Settings
-from include.tables import BUCKETS_PROPERTY, PARTITIONER_PROPERTY, Table
+from include.tables import Table
 from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, layout_differences, row_differences
 from spark_jobs.aggregate.groupings import FieldsGrouping
 from spark_jobs.engine.session import spark_session
@@ -39,7 +40,7 @@ def run(spark: SparkSession, settings: Settings, buckets: int) -> list[str]:
                 said.append(f"{table.name}: has {buckets} buckets already")
                 continue
             _repartition(lake, table, buckets)
-            said.append(f"{table.name}: {buckets} buckets, {before.stated_buckets} before")
+            said.append(f"{table.name}: {buckets} buckets, {before} before")
     if settings.pipeline.buckets != buckets:
         said.append(
             f"{settings.pipeline_file} says buckets = {settings.pipeline.buckets}: "
@@ -49,14 +50,14 @@ def run(spark: SparkSession, settings: Settings, buckets: int) -> list[str]:
 
 
 def _is_partitioned(lake: Lake, table: Table, layout: Layout, buckets: int) -> bool:
-    return not layout_differences({table: layout}, buckets) and not row_differences(lake, {table: layout})
+    return not layout_differences({table: layout}, buckets) and not row_differences(lake, [table], buckets)
 
 
 def _repartition(lake: Lake, table: Table, buckets: int) -> None:
     assert table.bucket_key is not None
     grouping = FieldsGrouping(buckets, (table.bucket_key,))
-    rows = grouping.repartition(lake.read(table)).withColumn("bucket", grouping.bucket())
-    lake.replace_all(table, rows, {BUCKETS_PROPERTY: str(buckets), PARTITIONER_PROPERTY: PARTITIONER})
+    rows = grouping.repartition(lake.read(table)).withColumns({"bucket": grouping.bucket(), "buckets": F.lit(buckets)})
+    lake.replace_all(table, rows)
 
 
 def _number_of_buckets(text: str) -> int:

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.job_arguments import OneLineParser, exit_with
+from include.command import OneLineParser, exit_with
 from include.settings import Settings
 from include.tables import CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
 from include.texts import as_printable

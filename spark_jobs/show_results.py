@@ -7,13 +7,11 @@ Visitors of a period are united from its days: who comes again is one visitor.
 
 from __future__ import annotations
 
-import argparse
-
 from rich.console import Console
 
+from include.command import described_parser, exit_with
 from include.days import GRAINS
 from include.errors import UsageError
-from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
 from spark_jobs.engine.session import spark_session
 from spark_jobs.lake.lake import Lake
@@ -29,11 +27,7 @@ def main() -> None:
     Raises:
         UsageError: if days of the time zone are not counted, or it is given without a grain.
     """
-    parser = OneLineParser(
-        prog="python -m spark_jobs.show_results",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = described_parser("spark_jobs.show_results", __doc__)
     parser.add_argument("--grain", choices=GRAINS, help="show clicks by such periods")
     parser.add_argument(
         "--time-zone", metavar="ZONE", help="whose days: one of time_zones in config/pipeline.toml; default: the first"
@@ -48,7 +42,7 @@ def main() -> None:
         if given.grain:
             print_periods(Console(), read_periods(lake, given.grain, time_zone))
         else:
-            print_results(Console(), read_report_data(lake, settings), settings.reports / "report.html")
+            print_results(Console(), read_report_data(lake, settings), settings.report)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Stream sources into clicks, quarantined_clicks and stream_batches, each record or line of a file exactly once.
 
 Goes on where it was, whatever ended it. With --available-now it ends when all that was there at its start is read;
-without, it goes on until it is told to end (Ctrl-C, or SIGTERM). Several sources are streams of their own, each with
-its checkpoint, into the same tables: one that fails is told at once and ends alone, and the exit code is 1 in the end.
+without, it goes on until Ctrl-C or SIGTERM. Several sources are separate streams, each with its own
+checkpoint, into the same tables: one that fails is reported immediately and ends alone, and in the end the exit code
+is 1.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from include.command import OneLineParser, exit_with
 from include.counting import CountKey
 from include.errors import ClickmillError, UsageError
-from include.job_arguments import OneLineParser, exit_with
 from include.settings import Settings
 from include.sources import Source, choose_streamed
 from spark_jobs.engine.session import spark_session
@@ -83,7 +84,7 @@ class SourceStream:
             self.logs.append(ProgressLog(self.source.name, key, self._started(key)))
 
         keys = list(self.lake.settings.pipeline.counts)
-        # Each waits for a Python worker of its own, and Spark waits 10 s for it: too many delay each other.
+        # Each waits for its own Python worker, and Spark waits 10 s for it: too many delay each other.
         for first in range(0, len(keys), STARTED_AT_ONCE):
             at_once(self.lake.spark, *(partial(start, key) for key in keys[first : first + STARTED_AT_ONCE]))
 
@@ -109,16 +110,16 @@ class SourceStream:
                 self._take_back(log)
         return self.failure is None and (bool(cut_off) or len(ended) < len(self.logs))
 
-    def _fail_of(self, log: ProgressLog, told: str) -> None:
-        """End its queries, because of what Spark tells of this one."""
-        said = failure_of(told, input_of(self.lake.spark, self.lake.settings, self.source).explained)
-        if is_of_other_state(told):
+    def _fail_of(self, log: ProgressLog, message: str) -> None:
+        """End its queries, because of what Spark says of this one."""
+        said = failure_of(message, input_of(self.lake.spark, self.lake.settings, self.source).explained)
+        if is_of_other_state(message):
             self.fail(UsageError(self.made_for[log.query].keep_refusal(said)))
         else:
             self.fail(ClickmillError(f"the stream of {log.source} ({log.query}) failed: {said}"))
 
     def _take_back(self, log: ProgressLog) -> None:
-        """Start a query again that has ended before its end, and not by a fault of its own.
+        """Start a query again that has ended before its end, and not by its own fault.
 
         What a process that was killed while it started a query has asked for, Spark does all the same, however late,
         and ends the query that it finds on the checkpoint: this one, if it was started since. Or that one has written
@@ -131,7 +132,7 @@ class SourceStream:
             self.fail(ClickmillError(f"{what} more than {MOST_TAKEN_BACK} times; {others}"))
             return
         print(f"{what}, such as one of a killed process, and is started again", file=sys.stderr, flush=True)
-        # It counts as ended once Spark has been told to end it. Until it has, its name is taken in this session.
+        # It counts as ended once Spark has been asked to end it. Until it has, its name is taken in this session.
         log.handle.stop()
         try:
             log.handle = self._started(log.query)
@@ -164,7 +165,7 @@ def run(
     available_now: bool,
     live: bool = True,
 ) -> None:
-    """Stream until all that is there is read, or until told to end.
+    """Stream until all that is there is read, or until asked to end.
 
     ``live`` says whether the clicks are counted live as well.
 
@@ -213,7 +214,7 @@ def _follow(streams: Sequence[SourceStream], seconds: float) -> None:
 
 
 def _tell_failures(streams: Sequence[SourceStream], going_on: Sequence[SourceStream]) -> None:
-    """Say at once what streams have failed of where others go on; else it is the end, and said there."""
+    """Say immediately what streams have failed of where others go on; else it is the end, and said there."""
     for stream in streams:
         if stream.failure is not None and going_on:
             print(f"{stream.failure}; the other streams go on", file=sys.stderr, flush=True)
@@ -251,7 +252,7 @@ def main() -> None:
         try:
             run(spark, settings, sources, available_now=given.available_now, live=not given.no_live)
         except KeyboardInterrupt:
-            print(f"the stream of {', '.join(source.name for source in sources)} has been told to end")
+            print(f"the stream of {', '.join(source.name for source in sources)} was asked to end")
 
 
 if __name__ == "__main__":

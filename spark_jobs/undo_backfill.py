@@ -8,9 +8,8 @@ others have published since, with other counts, refuse it, unless --force.
 
 from __future__ import annotations
 
-import argparse
-
-from include.job_arguments import OneLineParser, add_signature, exit_with, require_signed
+from include.command import described_parser, exit_with
+from include.job_arguments import add_signature, require_signed
 from include.settings import Settings
 from spark_jobs.backfill.undo import undo
 from spark_jobs.engine.session import spark_session
@@ -18,11 +17,8 @@ from spark_jobs.engine.session import spark_session
 
 def main() -> None:
     """The job from a shell."""
-    parser = OneLineParser(
-        prog="python -m spark_jobs.undo_backfill",
-        description=__doc__,
-        epilog="exit codes: 0 done, 1 failed, and nothing undone, 2 wrong arguments",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = described_parser(
+        "spark_jobs.undo_backfill", __doc__, "exit codes: 0 done, 1 failed, and nothing undone, 2 wrong arguments"
     )
     parser.add_argument("id", help="the backfill, as backfill_clicks prints it")
     add_signature(parser)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import orjson
 from pyspark.sql import SparkSession
@@ -25,9 +26,10 @@ from expectations.judge import Outcome, judge
 from expectations.live import judge_live
 from expectations.suites import click_hour_checks, grouping_checks, log_hour_checks
 from include.buckets import Layout
+from include.command import exit_with
 from include.counting import counted_tables
 from include.errors import QualityError
-from include.job_arguments import JobArguments, exit_with, job_parser
+from include.job_arguments import JobArguments, job_parser
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.tables import Table
@@ -102,40 +104,41 @@ def _judge(
     pipeline = settings.pipeline
     outcomes: list[Outcome] = []
     for source in sources:
-        frame = log_hour_frame(source, arguments.log_hours, facts, source.all_checks(pipeline))
-        outcomes += judge(f"log_hours_{source.name}", frame, log_hour_checks(pipeline, source), data_docs)
-    frame = click_hour_frame(touched.own, facts, layouts)
-    outcomes += judge("click_hours", frame, click_hour_checks(pipeline), data_docs)
+        checks = log_hour_checks(pipeline, source)
+        frame = log_hour_frame(source, arguments.log_hours, facts, checks)
+        outcomes += judge(f"log_hours_{source.name}", frame, checks, data_docs)
+    checks = click_hour_checks(pipeline)
+    frame = click_hour_frame(touched.own, facts, layouts, checks)
+    outcomes += judge("click_hours", frame, checks, data_docs)
     outcomes += judge("groupings", grouping_frame(facts), grouping_checks(pipeline), data_docs)
     outcomes += judge_live(touched.own, facts, pipeline.counts, data_docs)
     return outcomes + judge_history(sources, arguments.log_hours, touched.own, facts, pipeline, data_docs)
 
 
-def _as_row(validation: Validation, outcome: Outcome) -> tuple[object, ...]:
-    """A row of ``quality_results``, in its columns' order."""
+def _as_row(validation: Validation, outcome: Outcome) -> dict[str, Any]:
+    """A row of ``quality_results``."""
     check = outcome.check
-    return (
-        validation.run_id,
-        validation.validated_at,
-        check.suite,
-        outcome.partition,
-        outcome.source,
-        outcome.hour,
-        check.table,
-        check.name,
-        check.holds,
-        check.severity,
-        outcome.outcome,
-        outcome.observed,
-        outcome.observed_value,
-        outcome.lowest,
-        outcome.highest,
-        check.reason,
-        validation.examples_of(outcome),
-        None,
-        validation.seconds,
-        f"data_docs/{validation.run_id}/{outcome.page}",
-    )
+    return {
+        "run_id": validation.run_id,
+        "validated_at": validation.validated_at,
+        "suite": check.suite,
+        "partition": outcome.partition,
+        "source": outcome.source,
+        "hour": outcome.hour,
+        "checked_table": check.table,
+        "check_id": check.name,
+        "expectation": check.holds,
+        "severity": check.severity,
+        "outcome": outcome.outcome,
+        "observed": outcome.observed,
+        "observed_value": outcome.observed_value,
+        "lowest": outcome.lowest,
+        "highest": outcome.highest,
+        "advice": check.reason,
+        "examples": validation.examples_of(outcome),
+        "duration_seconds": validation.seconds,
+        "link": f"data_docs/{validation.run_id}/{outcome.page}",
+    }
 
 
 def _summary(validation: Validation) -> list[str]:

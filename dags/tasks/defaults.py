@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 #: A form's date and time: Airflow refuses another before it makes a run of it.
-FULL_HOUR = r"T\d{2}:00(:00(\.0+)?)?(Z|[+-]\d{2}:\d{2})?$"
+_FULL_HOUR = r"T\d{2}:00(:00(\.0+)?)?(Z|[+-]\d{2}:\d{2})?$"
 
 TASK_DEFAULTS = {
     "owner": "clickmill",
@@ -14,3 +15,14 @@ TASK_DEFAULTS = {
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=10),
 }
+
+
+def log_hours_form(first: str, end: str, **of_both: Any) -> dict[str, Any]:
+    """The fields ``from`` and ``to`` of a form, so described; ``of_both`` takes the place of what is here."""
+    from airflow.sdk import Param
+
+    hour = {"type": "string", "format": "date-time", "pattern": _FULL_HOUR, **of_both}
+    return {
+        "from": Param(title="from (log hour, UTC)", description=first, **hour),
+        "to": Param(title="to (log hour, UTC, not included)", description=end, **hour),
+    }

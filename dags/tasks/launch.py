@@ -155,7 +155,7 @@ def log_lines(lines: list[str], settings: Settings) -> None:
     """Say what a job did, and where the report is."""
     for line in lines:
         log.info(line)
-    log.info("report: %s", (settings.reports / "report.html").as_uri())
+    log.info("report: %s", settings.report.as_uri())
 
 
 @contextmanager

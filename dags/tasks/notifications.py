@@ -1,4 +1,4 @@
-"""Who is told of a new hold: Airflow's notifiers, by name, as ``config/notifications.toml`` lists them."""
+"""Who is notified of a new hold: Airflow's notifiers, by name, as ``config/notifications.toml`` lists them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from include.errors import UsageError
-from include.settings import REPOSITORY, read_toml
+from include.home import REPOSITORY
+from include.settings import read_toml
 
 log = logging.getLogger("clickmill")
 
@@ -41,7 +42,7 @@ class Tolerant:
         try:
             self.notifier(context)
         except Exception:
-            log.exception("nobody was told by %s", type(self.notifier).__name__)
+            log.exception("%s notified nobody", type(self.notifier).__name__)
 
 
 def held_notifiers(environment: Mapping[str, str] = os.environ) -> list[Any]:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from expectations.checks import CRITICAL, WARNING, Check, at_most, below, between, percent, zero
+from collections.abc import Iterable
+
+from expectations.checks import CRITICAL, WARNING, Check, RowRule, at_most, below, between, percent, row_check, zero
 from include.check_settings import QUARANTINED_SHARES, ConfiguredCheck
+from include.countries import COUNTRY_CODES
 from include.settings import PipelineSettings
 from include.sources import Source
-from include.tables import CLICKS, QUARANTINE_REASONS, QUARANTINED_CLICKS
+from include.tables import CLICKS, QUARANTINE_REASONS, QUARANTINED_CLICKS, UNKNOWN_COUNTRY
+from include.texts import as_literal
 
 _SUITE, _CLICKS, _QUARANTINED = "clicks", CLICKS.name, QUARANTINED_CLICKS.name
+#: What trackers send in place of an id when they have none.
+NO_IDS = (
+    "undefined", "null", "None", "nil", "NaN", "0", "-1", "{}", "[]", "true", "false", "-", "unknown",
+    "[object Object]",
+)  # fmt: skip
+#: No full parse: what ingest makes of a URL has none of these.
+MALFORMED_URL = (
+    "NOT (startswith(url, 'https://') OR startswith(url, 'http://')) OR url IN ('https://', 'http://') "
+    "OR startswith(url, 'https:///') OR startswith(url, 'http:///') OR contains(url, ' ') OR contains(url, '#')"
+)
 
 
 def log_hour_checks(settings: PipelineSettings, source: Source) -> list[Check]:
@@ -20,96 +34,99 @@ def log_hour_checks(settings: PipelineSettings, source: Source) -> list[Check]:
 def _rows(source: Source) -> list[Check]:
     return [
         Check(
-            _SUITE,
-            "column_types",
-            _CLICKS,
-            zero("columns_of_other_types"),
-            CRITICAL,
-            "every column of clicks has its declared type",
-            "Values of another type are compared and counted in another way. Move the table away and ingest all "
+            suite=_SUITE,
+            name="column_types",
+            table=_CLICKS,
+            expectation=zero("columns_of_other_types"),
+            severity=CRITICAL,
+            holds="every column of clicks has its declared type",
+            reason="Values of another type are compared and counted in another way. Move the table away and ingest all "
             "hours again.",
             finding="other_types",
         ),
-        Check(
-            _SUITE,
-            "no_null_keys",
-            _CLICKS,
-            zero("null_keys"),
-            CRITICAL,
-            "no required column of clicks is null",
-            "Rows without time, URL or country fall out of the counts. See the source's field mapping.",
-            rows="null_keys",
+        row_check(
+            suite=_SUITE,
+            name="no_null_keys",
+            table=_CLICKS,
+            counted_as="null_keys",
+            broken=" OR ".join(f"{column} IS NULL" for column in CLICKS.required_columns),
+            severity=CRITICAL,
+            holds="no required column of clicks is null",
+            reason="Rows without time, URL or country fall out of the counts. See the source's field mapping.",
         ),
         Check(
-            _SUITE,
-            "no_event_id_twice",
-            _CLICKS,
-            zero("duplicate_event_ids"),
-            CRITICAL,
-            "no event id is accepted twice within the lateness window",
-            "A click would be counted twice. Ingest the log hours again, the earlier one first.",
-            rows="duplicate_event_ids",
+            suite=_SUITE,
+            name="no_event_id_twice",
+            table=_CLICKS,
+            expectation=zero("duplicate_event_ids"),
+            severity=CRITICAL,
+            holds="no event id is accepted twice within the lateness window",
+            reason="A click would be counted twice. Ingest the log hours again, the earlier one first.",
+            rows=RowRule("duplicate_event_ids", same=("source", "event_id")),
         ),
-        Check(
-            _SUITE,
-            "event_ids_are_ids",
-            _CLICKS,
-            zero("ids_that_are_none"),
-            WARNING,
-            "no event id is a word that stands for none, such as 'undefined' or 0",
-            "All clicks of such an id but the first are dropped as duplicates. Fix the tracker; until "
+        row_check(
+            suite=_SUITE,
+            name="event_ids_are_ids",
+            table=_CLICKS,
+            counted_as="ids_that_are_none",
+            broken=f"trim(event_id) IN ({_listed(NO_IDS)})",
+            severity=WARNING,
+            holds="no event id is a word that stands for none, such as 'undefined' or 0",
+            reason="All clicks of such an id but the first are dropped as duplicates. Fix the tracker; until "
             "then take event_id out of the source's fields.",
-            rows="ids_that_are_none",
         ),
         Check(
-            _SUITE,
-            "click_hour_is_of_its_time",
-            _CLICKS,
-            zero("click_hours_not_of_their_times"),
-            CRITICAL,
-            "click_date and click_hour are those of clicked_at",
-            "The click would be counted in an hour in which it did not happen. Ingest the log hour again.",
-            rows="click_hours_not_of_their_times",
+            suite=_SUITE,
+            name="click_hour_is_of_its_time",
+            table=_CLICKS,
+            expectation=zero("click_hours_not_of_their_times"),
+            severity=CRITICAL,
+            holds="click_date and click_hour are those of clicked_at",
+            reason="The click would be counted in an hour in which it did not happen. Ingest the log hour again.",
+            rows=RowRule(
+                "click_hours_not_of_their_times",
+                shown="click_date <> to_date(clicked_at) OR click_hour <> hour(clicked_at)",
+            ),
         ),
         Check(
-            _SUITE,
-            "not_too_old",
-            _CLICKS,
-            between("oldest_click_hours_before", None, source.oldest_hours),
-            CRITICAL,
-            f"no click is more than {source.oldest_hours} hours older than its log hour",
-            "It would change an hour long past. oldest_hours of the source may be less than when the hour was "
+            suite=_SUITE,
+            name="not_too_old",
+            table=_CLICKS,
+            expectation=between("oldest_click_hours_before", None, source.oldest_hours),
+            severity=CRITICAL,
+            holds=f"no click is more than {source.oldest_hours} hours older than its log hour",
+            reason="It would change an hour long past. oldest_hours of the source may be less than when the hour was "
             "ingested: ingest the log hour again.",
         ),
         Check(
-            _SUITE,
-            "not_too_new",
-            _CLICKS,
-            below("newest_click_minutes_after", source.newest_minutes),
-            CRITICAL,
-            f"no click is {source.newest_minutes} minutes or more newer than its log hour",
-            "It did not happen yet. newest_minutes of the source may be less than when the hour was ingested: "
+            suite=_SUITE,
+            name="not_too_new",
+            table=_CLICKS,
+            expectation=below("newest_click_minutes_after", source.newest_minutes),
+            severity=CRITICAL,
+            holds=f"no click is {source.newest_minutes} minutes or more newer than its log hour",
+            reason="It did not happen yet. newest_minutes of the source may be less than when the hour was ingested: "
             "ingest the log hour again.",
         ),
-        Check(
-            _SUITE,
-            "known_countries",
-            _CLICKS,
-            zero("invalid_country_codes"),
-            CRITICAL,
-            "every country code is ISO 3166-1 alpha-2 or 'unknown'",
-            "Counts per country would have rows that no country has. Ingest the log hour again.",
-            rows="invalid_country_codes",
+        row_check(
+            suite=_SUITE,
+            name="known_countries",
+            table=_CLICKS,
+            counted_as="invalid_country_codes",
+            broken=f"country_code NOT IN ({_listed([*sorted(COUNTRY_CODES), UNKNOWN_COUNTRY])})",
+            severity=CRITICAL,
+            holds="every country code is ISO 3166-1 alpha-2 or 'unknown'",
+            reason="Counts per country would have rows that no country has. Ingest the log hour again.",
         ),
-        Check(
-            _SUITE,
-            "urls_have_a_shape",
-            _CLICKS,
-            zero("malformed_urls"),
-            CRITICAL,
-            "every URL starts with http:// or https://, has a host, and has neither blank nor fragment",
-            "One page would be counted under several keys. Ingest the log hour again.",
-            rows="malformed_urls",
+        row_check(
+            suite=_SUITE,
+            name="urls_have_a_shape",
+            table=_CLICKS,
+            counted_as="malformed_urls",
+            broken=MALFORMED_URL,
+            severity=CRITICAL,
+            holds="every URL starts with http:// or https://, has a host, and has neither blank nor fragment",
+            reason="One page would be counted under several keys. Ingest the log hour again.",
         ),
     ]
 
@@ -118,13 +135,13 @@ def _shares(settings: PipelineSettings, source: Source) -> list[Check]:
     def share(metric: str, table: str, of_what: str, reason: str) -> list[Check]:
         return at_most(
             source.threshold(metric, settings),
-            _SUITE,
-            metric,
-            table,
-            metric,
-            lambda bound: f"at most {percent(bound)} of {of_what}",
-            reason,
-            _ROWS_OF[metric],
+            suite=_SUITE,
+            name=metric,
+            table=table,
+            column=metric,
+            holds=lambda bound: f"at most {percent(bound)} of {of_what}",
+            reason=reason,
+            rows=_ROWS_OF[metric],
         )
 
     checks = [
@@ -169,14 +186,20 @@ def _shares(settings: PipelineSettings, source: Source) -> list[Check]:
     return checks
 
 
-#: The rule that rows counted by a metric break.
+def _share(name: str, counted: str) -> RowRule:
+    return RowRule(name, counted=counted, shown=counted, as_share=True)
+
+
+#: The rows that a share is of, by its name; those of the quarantine, and late ones, are counted by hours.
 _ROWS_OF = {
-    "quarantined_share": "quarantined",
-    **{metric: f"quarantined_{reason}" for metric, reason in QUARANTINED_SHARES.items()},
-    "late_share": "late",
-    "unknown_country_share": "unknown_country",
-    "bot_share": "bots",
-    "invalid_status_share": "invalid_statuses",
+    "unknown_country_share": _share("unknown_country_share", f"country_code = {as_literal(UNKNOWN_COUNTRY)}"),
+    "bot_share": _share("bot_share", "is_bot"),
+    "invalid_status_share": _share("invalid_status_share", "status NOT BETWEEN 100 AND 599"),
+    "late_share": RowRule(
+        "late_share", shown="unix_date(click_date) * 24 + click_hour < unix_date(log_date) * 24 + log_hour"
+    ),
+    "quarantined_share": RowRule("quarantined_share", shown="true"),
+    **{share: RowRule(share, shown=f"reason = {as_literal(reason)}") for share, reason in QUARANTINED_SHARES.items()},
 }
 
 
@@ -187,19 +210,27 @@ def _configured(check: ConfiguredCheck) -> Check:
         if bound is not None
     ]
     return Check(
-        _SUITE,
-        f"configured_{check.name}",
-        _QUARANTINED if check.metric.startswith("quarantined") else _CLICKS,
-        between(check.measured, check.lowest, check.highest),
-        check.severity,
-        f"{check.measured} is {' and '.join(bounds)}",
-        check.reason,
-        _rows_of(check),
+        suite=_SUITE,
+        name=f"configured_{check.name}",
+        table=_QUARANTINED if check.metric.startswith("quarantined") else _CLICKS,
+        expectation=between(check.measured, check.lowest, check.highest),
+        severity=check.severity,
+        holds=f"{check.measured} is {' and '.join(bounds)}",
+        reason=check.reason,
+        rows=_rows_of(check),
     )
 
 
-def _rows_of(check: ConfiguredCheck) -> str | None:
-    """The rows to blame where one bound is to be broken: those that are counted, or those that are not."""
-    if check.lowest is None:
-        return check.measured if check.column else _ROWS_OF.get(check.metric)
-    return f"not {check.measured}" if check.column and check.highest is None else None
+def _rows_of(check: ConfiguredCheck) -> RowRule | None:
+    """Where one bound is to be broken, the rows to blame are those that are counted, or those that are not."""
+    if check.column is None:
+        return _ROWS_OF.get(check.metric) if check.lowest is None else None
+    counted = f"{check.column} IS NULL"
+    if check.pattern is not None:
+        counted = f"CAST({check.column} AS STRING) RLIKE {as_literal(check.pattern)}"
+    others = f"NOT coalesce({counted}, false)" if check.highest is None else None
+    return RowRule(check.measured, counted=counted, shown=counted if check.lowest is None else others, as_share=True)
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(map(as_literal, texts))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from expectations.checks import CRITICAL, WARNING, Check, at_most, equal, one_of, zero
-from include.buckets import NOT_STATED, PARTITIONER
+from expectations.checks import CRITICAL, Check, at_most, equal, one_of, row_check, zero
+from include.buckets import is_misplaced
 from include.counting import counted_tables
 from include.settings import PipelineSettings
 from include.tables import CLICKS, CLICKS_BY_URL_HOURLY, QUARANTINED_CLICKS, Table
@@ -29,13 +29,13 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
     checks = [check for key, table in tables.items() for check in _of_table(settings, key, table)]
     return checks + [
         Check(
-            _SUITE,
-            f"{key}_same_buckets",
-            table.name,
-            equal("url_buckets", f"{key}_buckets"),
-            CRITICAL,
-            f"the tables per url and per {key} have the same number of buckets",
-            f"Co-partitioned tables share it. {_REPARTITION}",
+            suite=_SUITE,
+            name=f"{key}_same_buckets",
+            table=table.name,
+            expectation=equal("url_fewest_buckets", f"{key}_fewest_buckets"),
+            severity=CRITICAL,
+            holds=f"the tables per url and per {key} have the same number of buckets",
+            reason=f"Co-partitioned tables share it. {_REPARTITION}",
         )
         for key, table in tables.items()
         if table != CLICKS_BY_URL_HOURLY
@@ -44,42 +44,33 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
 
 def _of_table(settings: PipelineSettings, key: str, table: Table) -> list[Check]:
     return [
-        Check(
-            _SUITE,
-            f"{key}_buckets_are_hashes",
-            table.name,
-            zero(f"misplaced_{key}_rows"),
-            CRITICAL,
-            f"every bucket is what the {key}'s hash says for the table's number of buckets",
-            "Joins that rely on co-partitioning would miss rows. Aggregate the hour again.",
-            rows="misplaced",
+        row_check(
+            suite=_SUITE,
+            name=f"{key}_buckets_are_hashes",
+            table=table.name,
+            counted_as=f"misplaced_{key}_rows",
+            broken=is_misplaced(str(table.bucket_key)),
+            severity=CRITICAL,
+            holds=f"every bucket is what the {key}'s hash says for the row's number of buckets",
+            reason="Joins that rely on co-partitioning would miss rows. Aggregate the hour again.",
         ),
         Check(
-            _SUITE,
-            f"{key}_partitioner",
-            table.name,
-            one_of(f"{key}_partitioner", PARTITIONER, NOT_STATED),
-            CRITICAL,
-            f"the buckets per {key} are of partitioner {PARTITIONER}",
-            f"Keys hashed another way are in other buckets. {_REPARTITION}",
+            suite=_SUITE,
+            name=f"{key}_one_number_of_buckets",
+            table=table.name,
+            expectation=equal(f"{key}_fewest_buckets", f"{key}_most_buckets"),
+            severity=CRITICAL,
+            holds=f"all rows of the table per {key} have the same number of buckets",
+            reason=f"A key would be in several buckets, by the hour. {_REPARTITION}",
         ),
         Check(
-            _SUITE,
-            f"{key}_partitioner_stated",
-            table.name,
-            one_of(f"{key}_partitioner", PARTITIONER),
-            WARNING,
-            f"the table per {key} states its partitioner",
-            f"Without it nobody knows how a bucket follows from a key. {_REPARTITION}",
-        ),
-        Check(
-            _SUITE,
-            f"{key}_type",
-            table.name,
-            one_of(f"{key}_key_type", str(table.key_type)),
-            CRITICAL,
-            f"the {key} is stored as {table.key_type}",
-            "A key of another type has another hash. Move the table away and aggregate all hours again.",
+            suite=_SUITE,
+            name=f"{key}_type",
+            table=table.name,
+            expectation=one_of(f"{key}_key_type", str(table.key_type)),
+            severity=CRITICAL,
+            holds=f"the {key} is stored as {table.key_type}",
+            reason="A key of another type has another hash. Move the table away and aggregate all hours again.",
         ),
         _files_there(table, key, "Aggregate the hour again."),
         *_few_files(settings, table, key, "click hour", "There is one for each instance that counts: have fewer."),
@@ -88,13 +79,13 @@ def _of_table(settings: PipelineSettings, key: str, table: Table) -> list[Check]
 
 def _files_there(table: Table, what: str, fix: str) -> Check:
     return Check(
-        _SUITE,
-        f"{what}_files_are_there",
-        table.name,
-        zero(f"lost_{what}_files"),
-        CRITICAL,
-        f"every file of {table.name} is there, as long as it was written",
-        f"Its rows are lost, and whoever reads the hour fails. {fix}",
+        suite=_SUITE,
+        name=f"{what}_files_are_there",
+        table=table.name,
+        expectation=zero(f"lost_{what}_files"),
+        severity=CRITICAL,
+        holds=f"every file of {table.name} is there, as long as it was written",
+        reason=f"Its rows are lost, and whoever reads the hour fails. {fix}",
         finding=f"lost_{what}_file_names",
     )
 
@@ -102,10 +93,10 @@ def _files_there(table: Table, what: str, fix: str) -> Check:
 def _few_files(settings: PipelineSettings, table: Table, what: str, partition: str, fix: str) -> list[Check]:
     return at_most(
         settings.thresholds["files_per_partition"],
-        _SUITE,
-        f"{what}_files",
-        table.name,
-        f"{what}_files",
-        lambda bound: f"a {partition} has at most {bound:g} files of {table.name}",
-        f"Many small files are slow to read. {fix}",
+        suite=_SUITE,
+        name=f"{what}_files",
+        table=table.name,
+        column=f"{what}_files",
+        holds=lambda bound: f"a {partition} has at most {bound:g} files of {table.name}",
+        reason=f"Many small files are slow to read. {fix}",
     )

@@ -22,16 +22,16 @@ def click_hour_checks(counts: Mapping[CountKey, CountSettings]) -> list[Check]:
     """Of each click hour of which streamed clicks are counted live, one for each key."""
     return [
         Check(
-            "reconciliation",
-            _name(key),
-            live_count_table(key).name,
-            zero(_name(key)),
-            WARNING,
-            f"once the watermark has passed the hour, no source has more live clicks per {key_label(key)} than clicks, "
-            "and no more are missing than came too late for live",
-            "The hour's own counts come from clicks and are not touched: what is wrong is what was shown live. After "
-            "a crash of the stream too few may be known to have come too late; else the live table was changed. To "
-            "count live again from clicks, stop the stream, remove streams/<source>-live-<key> and start it.",
+            suite="reconciliation",
+            name=_name(key),
+            table=live_count_table(key).name,
+            expectation=zero(_name(key)),
+            severity=WARNING,
+            holds=f"once the watermark has passed the hour, no source has more live clicks per {key_label(key)} than "
+            "clicks, and no more are missing than came too late for live",
+            reason="The hour's own counts come from clicks and are not touched: what is wrong is what was shown live. "
+            "After a crash of the stream too few may be known to have come too late; else the live table was changed. "
+            "To count live again from clicks, stop the stream, remove streams/<source>-live-<key> and start it.",
             when_null=NOT_FINAL,
         )
         for key in counts
@@ -58,8 +58,8 @@ def live_findings(
             if found:
                 judged = [unexplained for unexplained, _ in found if unexplained is not None]
                 total = sum(judged) if judged else None
-                told = "; ".join(words for _, words in found)
-                findings[Partition(hour), _name(key)] = Finding(total, told, total, 0, 0)
+                text = "; ".join(words for _, words in found)
+                findings[Partition(hour), _name(key)] = Finding(total, text, total, 0, 0)
     return findings
 
 

@@ -11,11 +11,11 @@ def grouping_checks(settings: PipelineSettings) -> list[Check]:
     """Of each counting operator."""
     return at_most(
         settings.thresholds["skew"],
-        "load",
-        "skew",
-        GROUPING_METRICS.name,
-        "skew",
-        lambda bound: f"the busiest instance has at most {bound:g} times the mean load",
-        "The others wait for it, and more cores do not help. See python -m spark_jobs.advise_grouping --help.",
+        suite="load",
+        name="skew",
+        table=GROUPING_METRICS.name,
+        column="skew",
+        holds=lambda bound: f"the busiest instance has at most {bound:g} times the mean load",
+        reason="The others wait for it, and more cores do not help. See python -m spark_jobs.advise_grouping --help.",
         finding="uneven_load",
     )

@@ -14,63 +14,63 @@ def log_hour_checks() -> list[Check]:
     """Of each log hour."""
     return [
         Check(
-            _SUITE,
-            "hour_is_there",
-            INGEST_ACCOUNTING.name,
-            zero("is_missing"),
-            WARNING,
-            "the log hour was ingested, and had files or at least _SUCCESS",
-            "An hour that is closed without lines is empty; this one is missing. When it lands, ingest it.",
+            suite=_SUITE,
+            name="hour_is_there",
+            table=INGEST_ACCOUNTING.name,
+            expectation=zero("is_missing"),
+            severity=WARNING,
+            holds="the log hour was ingested, and had files or at least _SUCCESS",
+            reason="An hour that is closed without lines is empty; this one is missing. When it lands, ingest it.",
             finding="presence",
         ),
         Check(
-            _SUITE,
-            "hour_is_complete",
-            INGEST_ACCOUNTING.name,
-            zero("files_not_closed_or_damaged"),
-            WARNING,
-            "the log hour was closed by _SUCCESS, and no file breaks off",
-            "Lines may be missing. When the files are there, ingest the log hour again.",
+            suite=_SUITE,
+            name="hour_is_complete",
+            table=INGEST_ACCOUNTING.name,
+            expectation=zero("files_not_closed_or_damaged"),
+            severity=WARNING,
+            holds="the log hour was closed by _SUCCESS, and no file breaks off",
+            reason="Lines may be missing. When the files are there, ingest the log hour again.",
             finding="damage",
         ),
         Check(
-            _SUITE,
-            "files_are_read",
-            INGEST_ACCOUNTING.name,
-            zero("files_not_read"),
-            WARNING,
-            "every file of the landing partition was read",
-            "Its lines are in no table. Move away what is no file, and give files names in UTF-8; then ingest the log "
-            "hour again. A file that the stream has yet to read is counted once it is read.",
+            suite=_SUITE,
+            name="files_are_read",
+            table=INGEST_ACCOUNTING.name,
+            expectation=zero("files_not_read"),
+            severity=WARNING,
+            holds="every file of the landing partition was read",
+            reason="Its lines are in no table. Move away what is no file, and give files names in UTF-8; then ingest "
+            "the log hour again. A file that the stream has yet to read is counted once it is read.",
             finding="unread",
         ),
         Check(
-            _SUITE,
-            "lines_add_up",
-            CLICKS.name,
-            equal("lines", "accounted_lines"),
-            CRITICAL,
-            "lines = clicks stored + duplicates + lines in quarantine",
-            "No line vanishes and none is counted twice. Ingest the log hour again.",
+            suite=_SUITE,
+            name="lines_add_up",
+            table=CLICKS.name,
+            expectation=equal("lines", "accounted_lines"),
+            severity=CRITICAL,
+            holds="lines = clicks stored + duplicates + lines in quarantine",
+            reason="No line vanishes and none is counted twice. Ingest the log hour again.",
         ),
         Check(
-            _SUITE,
-            "accepted_are_stored",
-            CLICKS.name,
-            equal("accepted", "stored_clicks"),
-            CRITICAL,
-            "accepted lines = rows in clicks",
-            "The accounting and the table were written by different runs. Ingest the log hour again.",
+            suite=_SUITE,
+            name="accepted_are_stored",
+            table=CLICKS.name,
+            expectation=equal("accepted", "stored_clicks"),
+            severity=CRITICAL,
+            holds="accepted lines = rows in clicks",
+            reason="The accounting and the table were written by different runs. Ingest the log hour again.",
         ),
         Check(
-            _SUITE,
-            "duplicates_are_stored",
-            DUPLICATE_CLICKS.name,
-            equal("duplicates", "stored_duplicates"),
-            WARNING,
-            "dropped duplicates = rows in duplicate_clicks",
-            "When the first click with an id goes, the duplicate takes its place: it must be there. Ingest the log "
-            "hour again. Of a streamed source there is nothing to compare.",
+            suite=_SUITE,
+            name="duplicates_are_stored",
+            table=DUPLICATE_CLICKS.name,
+            expectation=equal("duplicates", "stored_duplicates"),
+            severity=WARNING,
+            holds="dropped duplicates = rows in duplicate_clicks",
+            reason="When the first click with an id goes, the duplicate takes its place: it must be there. Ingest the "
+            "log hour again. Of a streamed source there is nothing to compare.",
         ),
     ]
 
@@ -80,50 +80,50 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
     tables = counted_tables(settings.counts)
     checks = [
         Check(
-            _SUITE,
-            f"clicks_equal_{_plural(key).lower()}",
-            table.name,
-            equal("clicks", f"clicks_by_{key}"),
-            CRITICAL,
-            f"rows in clicks = clicks summed over {_plural(key)}",
-            "The counts are older than the clicks, or miss some. Aggregate the hour again.",
+            suite=_SUITE,
+            name=f"clicks_equal_{_plural(key).lower()}",
+            table=table.name,
+            expectation=equal("clicks", f"clicks_by_{key}"),
+            severity=CRITICAL,
+            holds=f"rows in clicks = clicks summed over {_plural(key)}",
+            reason="The counts are older than the clicks, or miss some. Aggregate the hour again.",
         )
         for key, table in tables.items()
     ]
     checks.append(
         Check(
-            _SUITE,
-            "urls_equal_countries",
-            CLICKS_BY_URL_HOURLY.name,
-            equal("clicks_by_url", "clicks_by_country"),
-            CRITICAL,
-            "clicks summed over URLs = clicks summed over countries",
-            "Each click has one URL and one country, unknown included. Aggregate the hour again.",
+            suite=_SUITE,
+            name="urls_equal_countries",
+            table=CLICKS_BY_URL_HOURLY.name,
+            expectation=equal("clicks_by_url", "clicks_by_country"),
+            severity=CRITICAL,
+            holds="clicks summed over URLs = clicks summed over countries",
+            reason="Each click has one URL and one country, unknown included. Aggregate the hour again.",
         )
     )
     checks += [
         Check(
-            _SUITE,
-            f"{key}_days_equal_hours",
-            daily_table(table).name,
-            zero(f"{key}_days_that_differ"),
-            CRITICAL,
-            f"the days of the click hour, per {key}, are the sums of their hours",
-            "The days are older than the counts of their hours, or one of the tables was changed since. Aggregate the "
-            "hour again: that computes its days too.",
+            suite=_SUITE,
+            name=f"{key}_days_equal_hours",
+            table=daily_table(table).name,
+            expectation=zero(f"{key}_days_that_differ"),
+            severity=CRITICAL,
+            holds=f"the days of the click hour, per {key}, are the sums of their hours",
+            reason="The days are older than the counts of their hours, or one of the tables was changed since. "
+            "Aggregate the hour again: that computes its days too.",
             finding=f"{key}_days",
         )
         for key, table in tables.items()
     ]
     return checks + [
         Check(
-            _SUITE,
-            f"published_{key}_equals_computed",
-            AGGREGATES[table].name,
-            zero(f"published_{key}_differs"),
-            CRITICAL,
-            f"the published rows per {key} are the computed ones",
-            "The hour was published since it was last counted, so they must be the same; one of the tables was "
+            suite=_SUITE,
+            name=f"published_{key}_equals_computed",
+            table=AGGREGATES[table].name,
+            expectation=zero(f"published_{key}_differs"),
+            severity=CRITICAL,
+            holds=f"the published rows per {key} are the computed ones",
+            reason="The hour was published since it was last counted, so they must be the same; one of the tables was "
             "changed since. Aggregate, validate and publish the hour again.",
             finding=f"published_{key}",
         )

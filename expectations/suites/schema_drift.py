@@ -25,7 +25,7 @@ from include.usual_range import SchemaDriftSettings, hours_looked_at
 #: A field is gone when it is in none of the lines, and by its usual share would be in so many: in none of them by
 #: chance once in e^10 times, if lines have it independently of each other.
 MISSED_LINES = 10
-MAX_TOLD, MAX_EXAMPLES = 5, 20
+MAX_LISTED, MAX_EXAMPLES = 5, 20
 
 NEW, GONE, CHANGED = "no_new_fields", "no_fields_gone", "no_types_changed"
 
@@ -83,7 +83,16 @@ def log_hour_checks(settings: SchemaDriftSettings) -> list[Check]:
 
 def _check(name: str, holds: str, reason: str) -> Check:
     found_in = INGEST_ACCOUNTING.name
-    return Check("schema_drift", name, found_in, zero(name), WARNING, holds, reason, when_null=NOT_ENOUGH_HISTORY)
+    return Check(
+        suite="schema_drift",
+        name=name,
+        table=found_in,
+        expectation=zero(name),
+        severity=WARNING,
+        holds=holds,
+        reason=reason,
+        when_null=NOT_ENOUGH_HISTORY,
+    )
 
 
 def schema_drift_findings(
@@ -163,5 +172,5 @@ def _finding(drifted: Sequence[str], now: HourFields, earlier_hours: int, settin
     if earlier_hours < settings.min_hours:
         return Finding(None, f"{looked_at} of the {settings.min_hours} needed")
     fields = f"{len(drifted)} field{'s' if len(drifted) > 1 else ''}"
-    told = "; ".join((fields, *drifted[:MAX_TOLD])) if drifted else "none"
-    return Finding(len(drifted), f"{told}; of {looked_at}", len(drifted), 0, 0, tuple(drifted[:MAX_EXAMPLES]))
+    text = "; ".join((fields, *drifted[:MAX_LISTED])) if drifted else "none"
+    return Finding(len(drifted), f"{text}; of {looked_at}", len(drifted), 0, 0, tuple(drifted[:MAX_EXAMPLES]))

@@ -39,7 +39,7 @@ CLICKS = Metric(
 VISITORS = Metric(
     "visitors",
     CLICKS_BY_COUNTRY_HOURLY,
-    "Beside the usual clicks: what visitors are told by, the source's field or client address and user agent, may have "
+    "Beside the usual clicks: what identifies visitors, the source's field or client address and user agent, may have "
     "changed.",
 )
 LINES = Metric(
@@ -96,14 +96,15 @@ def volume_findings(
 def _checks(metrics: Iterable[Metric], settings: VolumeSettings) -> list[Check]:
     return [
         Check(
-            "volume",
-            name,
-            metric.table.name,
-            between(name, None if metric.is_share else -deviations, deviations),
-            severity,
-            f"{metric.name.replace('_', ' ')} {'at most' if metric.is_share else 'within'} {deviations:g} deviations "
-            f"{'above' if metric.is_share else 'of'} the median of the same hour of the last {settings.days} days",
-            metric.reason,
+            suite="volume",
+            name=name,
+            table=metric.table.name,
+            expectation=between(name, None if metric.is_share else -deviations, deviations),
+            severity=severity,
+            holds=f"{metric.name.replace('_', ' ')} {'at most' if metric.is_share else 'within'} {deviations:g} "
+            f"deviations {'above' if metric.is_share else 'of'} the median of the same hour of the last "
+            f"{settings.days} days",
+            reason=metric.reason,
             when_null=NOT_ENOUGH_HISTORY,
         )
         for metric in metrics
@@ -152,8 +153,8 @@ def _finding(number: _Number, deviations: float, settings: VolumeSettings) -> Fi
     history = ", ".join(f"{hour.start:%-d %b} {_said(metric, number.by_hour[hour])}" for hour in days)
     now = f"{metric.name} = {_said(metric, value)}"
     if len(days) < settings.min_points:
-        told = f"{now}; {len(days)} of the {settings.min_points} days that a median needs"
-        return Finding(None, f"{told}; {history}" if days else told, value)
+        text = f"{now}; {len(days)} of the {settings.min_points} days that a median needs"
+        return Finding(None, f"{text}; {history}" if days else text, value)
     if metric.is_share:
         # So many lines are as good as none, as a share of few lines too.
         least = max(settings.smallest_share_deviation, settings.smallest_count_deviation / number.of)

@@ -83,7 +83,7 @@ def catch_up(settings: Settings) -> None:
 
 
 def _newest_commit(table: Path) -> str | None:
-    """What tells a table's newest commit from all others; None when there is no table."""
+    """What identifies a table's newest commit; None when there is no table."""
     try:
         with os.scandir(table / "_delta_log") as entries:
             newest = max((name for entry in entries if _COMMIT.fullmatch(name := entry.name)), default=None)

@@ -1,1 +1,1 @@
-"""Where a stream reads and how far it has got, told without Spark."""
+"""Where a stream reads and how far it has got, found without Spark."""

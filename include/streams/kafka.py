@@ -45,7 +45,7 @@ def bootstrap_servers(topic: KafkaTopic, settings: Settings) -> str:
 
 
 def spark_options(topic: KafkaTopic, settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """What the stream tells Kafka's Java client, secrets filled in from the environment: not to be printed.
+    """What Kafka's Java client is configured with, secrets filled in from the environment: not to be printed.
 
     Raises:
         UsageError: naming every variable that an option asks for and that is not set.
@@ -54,7 +54,7 @@ def spark_options(topic: KafkaTopic, settings: Settings, environment: Mapping[st
 
 
 def librdkafka_options(topic: KafkaTopic, settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """What is told to librdkafka, which knows other names than the Java client: as ``spark_options``.
+    """What librdkafka is configured with, which knows other names than the Java client: as ``spark_options``.
 
     Raises:
         UsageError: as above.

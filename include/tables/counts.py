@@ -11,11 +11,6 @@ UNKNOWN_COUNTRY = "unknown"
 SKETCH_LG_K = 12
 VISITOR_COUNT_STANDARD_ERROR = 1.04 / 2 ** (SKETCH_LG_K / 2)
 
-#: Table property that holds the number of buckets of a co-partitioned table.
-BUCKETS_PROPERTY = "clickmill.buckets"
-#: And the one that says how a key becomes a bucket: see include/buckets.py.
-PARTITIONER_PROPERTY = "clickmill.partitioner"
-
 #: The contract of the published tables: raised when a column, its type or its meaning changes. See
 #: docs/reference/published.json.
 PUBLISHED_VERSION = 1
@@ -44,14 +39,15 @@ def hourly_table(name: str, key: Column, what: str) -> Table:
             *CLICK_HOUR,
             key,
             *_counts(what),
-            Column("bucket", "INT", f"pmod(hash({key.name}), N), N being the table property {BUCKETS_PROPERTY}."),
+            Column("bucket", "INT", f"pmod(hash({key.name}), buckets), by Spark's hash: MurmurHash3 with seed 42."),
+            Column("buckets", "INT", "Number of buckets: the same in all rows of co-partitioned tables."),
             Column(
                 "counted_at", "TIMESTAMP", "When the click hour was counted; it is published only when validated since."
             ),
         ),
         key=(*BY_CLICK_HOUR, key.name),
         partitioned_by=BY_CLICK_HOUR,
-        statistics=("bucket",),
+        statistics=("bucket", "buckets"),
         bucket_key=key.name,
     )
 
@@ -89,7 +85,7 @@ _PRESENCE = (
 
 def daily_table(hourly: Table) -> Table:
     """The table of counts per time zone, day and key that follows from a table of counts per click hour and key."""
-    stated = ("click_date", "click_hour", "bucket", "counted_at")
+    stated = ("click_date", "click_hour", "bucket", "buckets", "counted_at")
     counts = [column for column in hourly.columns if column.name not in stated]
     computed = Column("counted_at", "TIMESTAMP", "When it was computed from the counts of its hours.")
     return Table(

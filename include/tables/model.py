@@ -20,7 +20,8 @@ class Table:
     """One Delta table under ``lake/<name>``.
 
     ``statistics`` are the columns whose smallest and largest value Delta keeps per file: few, because they cost
-    a fifth of a write; ``bucket_key`` is the column whose hash gives ``bucket``.
+    a fifth of a write; ``bucket_key`` is the column whose hash gives ``bucket``: with it the
+    table has a column ``buckets`` too.
     """
 
     name: str

@@ -37,13 +37,13 @@ PATIENCE_SECONDS = 5.0
 SPARE_BYTES = 16
 
 
-class NotStored(Exception):
-    """The receiver ends before the disk has taken the lines."""
+class NotStoredError(Exception):
+    """The receiver ends before the disk has taken the lines. A signal inside the receiver: no person sees it."""
 
 
 @dataclass
 class PortReader:
-    """One port: its clients, and the one thread that stores their lines, all that have come meanwhile at once."""
+    """One port: its clients, and the one thread that stores their lines, all that have come meanwhile in one go."""
 
     spool: Spool
     longest: int
@@ -75,7 +75,7 @@ class PortReader:
             await self._talk(reader, writer, task)
         except TimeoutError:
             _tell(writer, f"dropped: no line, or an answer not read, for {self.idle_seconds:g} s (idle_seconds)")
-        except (OSError, NotStored, asyncio.CancelledError):
+        except (OSError, NotStoredError, asyncio.CancelledError):
             pass  # the client, or the receiver, is gone: what was not answered is sent again
         finally:
             self._clients.discard(task)
@@ -118,7 +118,7 @@ class PortReader:
         """Wait until the lines are durable; returns the sequence id of the last one.
 
         Raises:
-            NotStored: if the receiver ends before.
+            NotStoredError: if the receiver ends before.
         """
         stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._pending.append((lines, stored))
@@ -146,7 +146,7 @@ class PortReader:
             if self._is_ending:
                 for _, stored in group:
                     if not stored.done():
-                        stored.set_exception(NotStored())
+                        stored.set_exception(NotStoredError())
                 return
             await asyncio.sleep(RETRY_SECONDS)
         last_id = self.spool.next_id - 1 - len(lines)
@@ -227,7 +227,7 @@ class Receiver:
             close_hour(landing, name, hour)
 
     async def run(self, told_to_end: asyncio.Event) -> None:
-        """Receive until told to end.
+        """Receive until asked to end.
 
         Raises:
             UsageError: if a port is taken.

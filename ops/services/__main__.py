@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 import time
 from collections.abc import Sequence
 
-from include.errors import ClickmillError
+from include.command import exit_with
 from ops.home import find_home
 from ops.services.foreground import run
 from ops.services.health import unwell
@@ -38,40 +37,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("action", choices=("start", "stop", "status", "env", "run", "health"))
     parser.add_argument("--home", help="CLICKMILL_HOME; default: the variable, else var/ in the repository")
     options = parser.parse_args(arguments)
-    try:
-        if options.action == "start":
-            began = time.monotonic()
-            services = start(options.home)
-            print(f"services are up after {time.monotonic() - began:.1f} s")
-            _print_addresses(services)
-        elif options.action == "run":
-            run(options.home)
-        elif options.action == "health":
-            missing = unwell(options.home)
-            for name, what in missing.items():
-                print(f"{name} {what}")
-            return 1 if missing else 0
-        elif options.action == "stop":
-            print("services stopped" if stop(options.home) else "no services ran")
-        elif options.action == "env":
-            for name, value in running_services(options.home).environment().items():
-                print(f"export {name}={shlex.quote(value)}")
-        else:
-            states = status(options.home)
-            for found in states:
-                print(f"{found.name:24} {found.state:10} {found.pid or ''}")
-            if not states:
-                print(f"no services run for {find_home(options.home).path}")
-                return 1
-            _print_addresses(running_services(options.home))
-    except ClickmillError as error:
-        print(f"services: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("services: interrupted; what was started has been ended", file=sys.stderr)
-        return 130
+    if options.action == "start":
+        began = time.monotonic()
+        services = start(options.home)
+        print(f"services are up after {time.monotonic() - began:.1f} s")
+        _print_addresses(services)
+    elif options.action == "run":
+        run(options.home)
+    elif options.action == "health":
+        missing = unwell(options.home)
+        for name, what in missing.items():
+            print(f"{name} {what}")
+        return 1 if missing else 0
+    elif options.action == "stop":
+        print("services stopped" if stop(options.home) else "no services ran")
+    elif options.action == "env":
+        for name, value in running_services(options.home).environment().items():
+            print(f"export {name}={shlex.quote(value)}")
+    else:
+        states = status(options.home)
+        for found in states:
+            print(f"{found.name:24} {found.state:10} {found.pid or ''}")
+        if not states:
+            print(f"no services run for {find_home(options.home).path}")
+            return 1
+        _print_addresses(running_services(options.home))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main, "services", interrupted="what was started has been ended")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from include.errors import UsageError
-from ops.bootstrap import REPOSITORY
+from include.home import REPOSITORY
 from ops.home import Home, Secrets, first_start
 from ops.services.running import Ports
 from ops.services.supervisor import MARK, socket_path
@@ -185,7 +185,7 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
         "SPARK_HOME": str(spark_home),
         # log4j2.properties; --properties-file keeps its spark-defaults.conf from being read unrendered.
         "SPARK_CONF_DIR": str(REPOSITORY / "config"),
-        "SPARK_LOCAL_DIRS": str(home.run / "spark"),
+        "SPARK_LOCAL_DIRS": str(home.scratch),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_CONNECT_AUTHENTICATE_TOKEN": keys.spark_token,

@@ -8,8 +8,9 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from importlib.metadata import version
+from pathlib import Path
 
-from ops.bootstrap import REPOSITORY
+from include.home import REPOSITORY
 from ops.home import Home
 from ops.services.logs import failure
 from ops.services.programs import MIGRATION
@@ -21,12 +22,20 @@ def migration_stamp(home: Home, environment: Mapping[str, str]) -> str:
     return hashlib.sha256(f"{version('apache-airflow-core')} {database}".encode()).hexdigest()
 
 
+def _stamp_file(home: Home) -> Path:
+    return home.airflow / "migrated"
+
+
+def _own_database(home: Home) -> Path:
+    return home.airflow / "airflow.db"
+
+
 def begin_migration(home: Home, environment: Mapping[str, str]) -> subprocess.Popen[bytes] | None:
     """Start `airflow db migrate` unless this version has done it for this database."""
-    stamp = home.airflow / "migrated"
+    stamp = _stamp_file(home)
     own = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" not in environment
     # Only the home's own database is as old as its stamp: a server's may have been emptied meanwhile.
-    if not own or not (home.airflow / "airflow.db").exists():
+    if not own or not _own_database(home).exists():
         stamp.unlink(missing_ok=True)
     if stamp.exists() and stamp.read_text(encoding="utf-8") == migration_stamp(home, environment):
         return None
@@ -48,10 +57,10 @@ def end_migration(
         raise failure(home, MIGRATION, "took too long") from None
     if code != 0:
         raise failure(home, MIGRATION, f"ended with exit code {code}")
-    database = home.airflow / "airflow.db"
+    database = _own_database(home)
     if "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" not in environment and database.exists():
         # Readers and the one writer no longer wait for each other; SQLite keeps the mode in the file.
         connection = sqlite3.connect(database)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.close()
-    (home.airflow / "migrated").write_text(migration_stamp(home, environment), encoding="utf-8")
+    _stamp_file(home).write_text(migration_stamp(home, environment), encoding="utf-8")

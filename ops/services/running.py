@@ -50,7 +50,7 @@ class Services:
             "SPARK_REMOTE": self.spark_remote,
             "CLICKMILL_SPARK_UI_URL": self.spark_ui_url,
             "CLICKMILL_AIRFLOW_URL": self.airflow_url,
-            "AIRFLOW_HOME": str(self.home / "airflow"),
+            "AIRFLOW_HOME": str(Home(self.home).airflow),
             "GX_ANALYTICS_ENABLED": "false",
         }
 

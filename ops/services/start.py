@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from include.errors import ClickmillError, UsageError
-from ops.bootstrap import REPOSITORY
+from include.home import REPOSITORY
 from ops.home import Home, find_home, load_secrets
 from ops.services.environment import render_settings, service_environment
 from ops.services.health import airflow_health, is_answered, wait_until_healthy
@@ -132,9 +132,8 @@ def _start_all(
     home: Home, ports: Ports, programs: Sequence[str], environment: Mapping[str, str], deadline: float
 ) -> None:
     """Do the steps of a start."""
-    scratch = home.run / "spark"  # settings.scratch of the jobs
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
+    shutil.rmtree(home.scratch, ignore_errors=True)
+    home.scratch.mkdir()
     for name in programs:
         for log in log_files(home, name):
             # Each start begins its own, so that "the last lines" are this start's.

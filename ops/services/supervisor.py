@@ -93,29 +93,31 @@ class Supervisor:
         self._call("shutdown")
 
 
-def marked_processes(home: Home) -> list[psutil.Process]:
-    """Return the live processes of this home's services, and no others."""
+def marked_processes(home: Home, mark: str = MARK) -> list[psutil.Process]:
+    """Return the live processes of this home that carry the mark, its services', and no others."""
     mine = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     found = []
     for process in psutil.process_iter():
         if process.pid in mine:
             continue
         with suppress(psutil.Error, OSError):
-            if process.environ().get(MARK) == str(home.path) and process.status() != psutil.STATUS_ZOMBIE:
+            if process.environ().get(mark) == str(home.path) and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
 
 
-def end_marked(home: Home, patience: float) -> None:
-    """End what carries the home's mark: first asked, then killed."""
+def end_marked(home: Home, patience: float, mark: str = MARK) -> int:
+    """End what carries the home's mark, first asked, then killed; return how many processes that were."""
+    count = len(marked_processes(home, mark))
     for signal_name in ("terminate", "kill"):
-        processes = marked_processes(home)
+        processes = marked_processes(home, mark)
         for process in processes:
             with suppress(psutil.Error):
                 getattr(process, signal_name)()
         deadline = time.monotonic() + patience
-        while marked_processes(home) and time.monotonic() < deadline:
+        while marked_processes(home, mark) and time.monotonic() < deadline:
             time.sleep(0.1)
+    return count
 
 
 @contextmanager

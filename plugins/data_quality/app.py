@@ -167,7 +167,7 @@ def data_docs(request: Request, path: str) -> Response:
 
 @router.api_route("/{path:path}", methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def nothing(path: str) -> Response:
-    """All else is not there, which only those who are let in are told."""
+    """All else is not there, which only those who are let in learn."""
     raise HTTPException(404, "There is no such page.")
 
 

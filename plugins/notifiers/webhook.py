@@ -49,6 +49,6 @@ class WebhookNotifier(BaseNotifier):
             # Without the address, which may be a secret.
             elsewhere = f", a redirect to {answer.next_request.url.host}" if answer.next_request else ""
             raise OSError(
-                f"connection {self.connection}: nobody was told, its host answered {answer.status_code}{elsewhere}; "
+                f"connection {self.connection} notified nobody: its host answered {answer.status_code}{elsewhere}; "
                 "expected 2xx: redirects are not followed, set the host to the address that takes the POST itself"
             )

@@ -1,7 +1,7 @@
 """Whether tables are co-partitioned, checked on what is stored, and what differs.
 
-Co-partitioned are tables with the same number of buckets N, the same partitioner and, where they have the same key,
-the same key type, in which every stored ``bucket`` is what the key says, and no key of a click hour has two.
+Co-partitioned are tables whose rows have the same number of buckets N and, where they have the same key, the same key
+type, in which every stored ``bucket`` is what the key says, and no key of a click hour has two.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from include.buckets import NOT_STATED, PARTITIONER, Layout
+from include.buckets import Layout, is_misplaced
 from include.counting import count_table
 from include.errors import QualityError
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import Table
-from spark_jobs.aggregate.groupings import is_misplaced
 from spark_jobs.engine.column_functions import named_click_hour
 from spark_jobs.engine.fact_frames import together
 from spark_jobs.engine.steps import step
@@ -51,41 +50,33 @@ def co_partitioned_tables(settings: Settings) -> list[Table]:
 def differences(lake: Lake, tables: Sequence[Table]) -> list[Difference]:
     """In what the tables are not co-partitioned, rows included; none for tables that have not been made.
 
-    The first table that says a number of buckets leads: it is the first to get a new one.
+    The first table that has one number of buckets leads: it is the first to get a new one.
     """
     layouts = _layouts(lake, tables)
-    return layout_differences(layouts, _expected_buckets(lake, layouts)) + row_differences(lake, layouts)
+    buckets = _expected_buckets(lake, layouts)
+    return layout_differences(layouts, buckets) + row_differences(lake, list(layouts), buckets)
 
 
 def require_co_partitioned(lake: Lake, tables: Sequence[Table]) -> None:
-    """Refuse to work on tables that say of themselves that they are not co-partitioned; rows are not looked at.
-
-    A table from before there was a partitioner property goes: its rows say whether it is right.
+    """Refuse to work on tables that are not co-partitioned by the statistics of their files; no row is read.
 
     Raises:
         QualityError: naming what differs and the command that fixes it.
     """
     layouts = _layouts(lake, tables)
-    wrong = [
-        difference
-        for difference in layout_differences(layouts, _expected_buckets(lake, layouts))
-        if (difference.what, difference.found) != ("partitioner", NOT_STATED)
-    ]
-    if wrong:
+    if wrong := layout_differences(layouts, _expected_buckets(lake, layouts)):
         raise QualityError(f"the tables are not co-partitioned: {'; '.join(map(str, wrong))}")
 
 
 def layout_differences(layouts: Mapping[Table, Layout], buckets: int) -> list[Difference]:
-    """In what the tables' properties and key types differ from each other, and from ``buckets``."""
+    """In what the tables' numbers of buckets and key types differ from each other, and from ``buckets``."""
     repartition = REPARTITION.format(buckets=buckets)
     key_types: dict[str | None, str | None] = {}
     found = []
     for table, layout in layouts.items():
         key_type = key_types.setdefault(table.bucket_key, table.key_type)
         if layout.buckets != buckets:
-            found.append(Difference(table.name, "number of buckets", layout.stated_buckets, str(buckets), repartition))
-        if layout.partitioner != PARTITIONER:
-            found.append(Difference(table.name, "partitioner", layout.partitioner, PARTITIONER, repartition))
+            found.append(Difference(table.name, "number of buckets", str(layout), str(buckets), repartition))
         if layout.key_type != key_type:
             again = "move the table's folder away, and run aggregate_clicks for all log hours"
             what = f"type of {table.bucket_key}"
@@ -93,27 +84,23 @@ def layout_differences(layouts: Mapping[Table, Layout], buckets: int) -> list[Di
     return found
 
 
-def row_differences(lake: Lake, layouts: Mapping[Table, Layout]) -> list[Difference]:
-    """In what the stored rows differ from what their own table says; one pass over all tables.
-
-    Rows of a table that says no number of buckets are not looked at.
-    """
-    measured = {table.name: (table, layout.buckets) for table, layout in layouts.items() if layout.buckets}
-    if not measured:
+def row_differences(lake: Lake, tables: Sequence[Table], buckets: int) -> list[Difference]:
+    """In what the stored rows differ from what they say; one pass over all tables. ``buckets`` is what to give them."""
+    if not tables:
         return []
-    frames = {name: placement_facts(lake.read(table), table, buckets) for name, (table, buckets) in measured.items()}
+    frames = {table.name: placement_facts(lake.read(table), table) for table in tables}
     with step(lake.spark, "measure buckets"):
         facts = {row["subject"]: json.loads(row["facts"]) for row in together(**frames).collect()}
     found = []
-    for name, (table, buckets) in measured.items():
-        fact = facts[name]
+    for table in tables:
+        fact = facts[table.name]
         if fact["misplaced_rows"]:
             found.append(
                 Difference(
-                    name,
+                    table.name,
                     "bucket",
                     f"{fact['misplaced_rows']:,} of {fact['rows']:,} rows with another{_hours(fact)}",
-                    f"pmod(hash({table.bucket_key}), {buckets})",
+                    f"pmod(hash({table.bucket_key}), buckets)",
                     REPARTITION.format(buckets=buckets),
                 )
             )
@@ -121,7 +108,7 @@ def row_differences(lake: Lake, layouts: Mapping[Table, Layout]) -> list[Differe
             end = Hour.parse(fact["last_hour"]).plus(1)
             found.append(
                 Difference(
-                    name,
+                    table.name,
                     "buckets of a key",
                     f"{fact['keys_with_two_buckets']:,} keys with two in a click hour{_hours(fact)}",
                     f"one per {table.bucket_key} and click hour",
@@ -141,11 +128,11 @@ def _layouts(lake: Lake, tables: Sequence[Table]) -> dict[Table, Layout]:
 
 
 def _expected_buckets(lake: Lake, layouts: Mapping[Table, Layout]) -> int:
-    stated = (layout.buckets for layout in layouts.values() if layout.buckets)
-    return next(stated, lake.settings.pipeline.buckets)
+    known = (layout.buckets for layout in layouts.values() if layout.buckets)
+    return next(known, lake.settings.pipeline.buckets)
 
 
-def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
+def placement_facts(counts: DataFrame, table: Table) -> DataFrame:
     """One row for a whole aggregate table: in how far its rows' buckets are those of their keys.
 
     A key with two buckets is counted once for each click hour. ``first_hour`` and ``last_hour`` are the click hours,
@@ -156,7 +143,7 @@ def placement_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
     bucket = F.coalesce("bucket", F.lit(-1))
     by_key = counts.groupBy(*_CLICK_HOUR, table.bucket_key).agg(
         F.count(F.lit(1)).alias("rows"),
-        F.count_if(is_misplaced(table.bucket_key, buckets)).alias("misplaced_rows"),
+        F.count_if(F.expr(is_misplaced(table.bucket_key))).alias("misplaced_rows"),
         (F.min(bucket) != F.max(bucket)).alias("has_two_buckets"),
     )
     # Two different buckets cannot both be the key's.

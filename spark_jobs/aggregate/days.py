@@ -84,10 +84,10 @@ def hours_frame(lake: Lake, days: Mapping[Day, Mapping[str, Any]], said: Mapping
     said = said or {}
     types = {"click_date": "DATE", "click_hour": "INT", "time_zone": "STRING", "day": "DATE", **said}
     rows = [
-        (hour.day, hour.hour, day.time_zone, day.date, *(of_day[name] for name in said))
+        {"click_date": hour.day, "click_hour": hour.hour, "time_zone": day.time_zone, "day": day.date}
+        | {name: of_day[name] for name in said}
         for day, of_day in days.items()
         for hour in day.hours
     ]
-    columns = zip(types.items(), zip(*rows, strict=True), strict=True)
-    arrays = {name: pa.array(values, ARROW_TYPES[type_]) for (name, type_), values in columns}
-    return lake.spark.createDataFrame(pa.table(arrays))
+    schema = pa.schema([(name, ARROW_TYPES[type_]) for name, type_ in types.items()])
+    return lake.spark.createDataFrame(pa.Table.from_pylist(rows, schema))

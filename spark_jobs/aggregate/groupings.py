@@ -315,8 +315,3 @@ def grouping_of(settings: CountSettings, key: str, buckets: int) -> Grouping:
             return SaltedFieldsGrouping(instances, (key,), settings.salts, settings.hot_keys)
         case "global":
             return GlobalGrouping()
-
-
-def is_misplaced(key: str, buckets: int) -> Column:
-    """Whether a row's bucket is another than its key's."""
-    return ~F.col("bucket").eqNullSafe(FieldsGrouping(buckets, (key,)).bucket())

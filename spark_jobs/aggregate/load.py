@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -54,7 +55,7 @@ class GroupingMetrics:
         self._operators.append(_Operator(operator, grouping, instances, observation))
         return counts.observe(observation, *load_per_instance(key, grouping, instances))
 
-    def rows(self) -> list[tuple[object, ...]]:
+    def rows(self) -> list[dict[str, Any]]:
         """Rows of ``grouping_metrics``, one per operator and instance; after the counts have been computed."""
         status = SparkStatus.of(self._spark)
         counted = {self._mark(operator.name): operator.rows for operator in self._operators if any(operator.rows)}
@@ -68,26 +69,26 @@ class GroupingMetrics:
     def _mark(self, operator: str) -> str:
         return f"{operator}-{self._run_id}"
 
-    def _rows_of(self, operator: _Operator, seconds: Sequence[float | None]) -> list[tuple[object, ...]]:
+    def _rows_of(self, operator: _Operator, seconds: Sequence[float | None]) -> list[dict[str, Any]]:
         load = operator.observation.get
         return [
-            (
-                self._run_id,
-                self._measured_at,
-                self._job,
-                operator.name,
-                self._arguments.source,
-                str(self._arguments.log_hours),
-                operator.grouping.described(),
-                operator.instances,
-                instance,
-                clicks,
-                load[f"keys_{instance}"],
-                took,
-                clicks / took if took else None,
-                load[f"busiest_{instance}"],
-                (load[f"busiest_rows_{instance}"] or 0) / clicks if clicks else 0.0,
-            )
+            {
+                "run_id": self._run_id,
+                "measured_at": self._measured_at,
+                "job": self._job,
+                "operator": operator.name,
+                "source": self._arguments.source,
+                "log_hours": str(self._arguments.log_hours),
+                "grouping": operator.grouping.described(),
+                "instances": operator.instances,
+                "instance_id": instance,
+                "rows": clicks,
+                "keys": load[f"keys_{instance}"],
+                "seconds": took,
+                "rows_per_second": clicks / took if took else None,
+                "busiest_key": load[f"busiest_{instance}"],
+                "busiest_key_share": (load[f"busiest_rows_{instance}"] or 0) / clicks if clicks else 0.0,
+            }
             for instance, (clicks, took) in enumerate(zip(operator.rows, seconds, strict=True))
         ]
 

@@ -126,7 +126,7 @@ def make_plan(lake: Lake, settings: Settings, request: Request) -> Plan:
 
 
 def expected_seconds(backfills: Mapping[str, Backfill], chunks: Iterable[Chunk]) -> float | None:
-    """How long these chunks take, as far as those of the backfills tell; None if none has been done."""
+    """How long these chunks take, judged by those of the backfills; None if none has been done."""
     measured = [one for backfill in backfills.values() for one in backfill.done.values()]
     return estimated_seconds(measured, [(len(chunk.landed), chunk.size_bytes) for chunk in chunks])
 

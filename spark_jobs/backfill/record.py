@@ -54,21 +54,19 @@ def begin(
         lake.compact(BACKFILLS, above_files=MOST_FILES)
         now = datetime.now(UTC)
         backfill_id = f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:4]}"
-        _append(
-            lake,
-            {
-                "backfill_id": backfill_id,
-                "at": now,
-                "event": BEGUN,
-                "source": source,
-                "first_log_hour": str(log_hours.start),
-                "end_log_hour": str(log_hours.end),
-                "chunk_hours": chunk_hours,
-                "is_staged": is_staged,
-                "actor": actor,
-                "because": because.strip() or None,
-            },
-        )
+        event = {
+            "backfill_id": backfill_id,
+            "at": now,
+            "event": BEGUN,
+            "source": source,
+            "first_log_hour": str(log_hours.start),
+            "end_log_hour": str(log_hours.end),
+            "chunk_hours": chunk_hours,
+            "is_staged": is_staged,
+            "actor": actor,
+            "because": because.strip() or None,
+        }
+        lake.append_rows(BACKFILLS, [event])
         return find_backfill(lake, backfill_id)
 
 
@@ -84,20 +82,17 @@ def blocked_by(other: Backfill) -> str:
 
 def say(lake: Lake, backfill: Backfill, event: str, **values: Any) -> Backfill:
     """Put an event on record; returns the backfill as it is then."""
-    _append(
-        lake,
-        {
-            "backfill_id": backfill.id,
-            "at": datetime.now(UTC),
-            "event": event,
-            "source": backfill.source,
-            "first_log_hour": str(backfill.log_hours.start),
-            "end_log_hour": str(backfill.log_hours.end),
-            "chunk_hours": backfill.chunk_hours,
-            "is_staged": backfill.is_staged,
-            **values,
-        },
-    )
+    said = {
+        "backfill_id": backfill.id,
+        "at": datetime.now(UTC),
+        "event": event,
+        "source": backfill.source,
+        "first_log_hour": str(backfill.log_hours.start),
+        "end_log_hour": str(backfill.log_hours.end),
+        "chunk_hours": backfill.chunk_hours,
+        "is_staged": backfill.is_staged,
+    }
+    lake.append_rows(BACKFILLS, [said | values])
     return find_backfill(lake, backfill.id)
 
 
@@ -106,7 +101,3 @@ def say_publishing(lake: Lake, backfill: Backfill, hours: list[Hour]) -> None:
     versions = {table.name: lake.version(table) for table in AGGREGATES.values()}
     known = [(name, number) for name, number in versions.items() if number is not None]
     say(lake, backfill, PUBLISHING, versions=known, click_hours=[str(hour) for hour in hours])
-
-
-def _append(lake: Lake, values: dict[str, Any]) -> None:
-    lake.append_rows(BACKFILLS, [tuple(values.get(name) for name in BACKFILLS.column_names)])

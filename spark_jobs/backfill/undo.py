@@ -1,4 +1,4 @@
-"""Undo a backfill: the published tables have again, for the click hours that it published, the rows of before."""
+"""Undo a backfill: the click hours that it published have again, in the published tables, their earlier rows."""
 
 from __future__ import annotations
 

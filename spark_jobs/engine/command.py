@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from include.job_arguments import JobArguments, OneLineParser, job_parser
+from include.command import OneLineParser
+from include.job_arguments import JobArguments, job_parser
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.engine.session import spark_session

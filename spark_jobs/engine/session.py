@@ -89,7 +89,7 @@ def _remote_of(settings: Settings) -> str:
 
 
 def core_count(spark: SparkSession) -> int:
-    """How many tasks this Spark runs at once, unless told otherwise: into so many parts it cuts rows of its own."""
+    """How many tasks this Spark runs in parallel, by default: it cuts its own rows into so many partitions."""
     from pyspark.sql import functions as F
 
     return spark.range(4096).select(F.spark_partition_id()).distinct().count()

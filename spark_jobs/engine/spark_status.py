@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 10.0
 #: How often a list is asked for that is not found.
 _TRIES = 3
 _PAUSE_SECONDS = 0.03
-#: The API gives 20 of a list unless told.
+#: The API gives 20 of a list by default.
 _ALL = 1_000_000
 
 
@@ -109,7 +109,8 @@ class SparkStatus:
         self.spark, self.address, self.application = spark, address, application
         self.session_id: str | None = getattr(spark, "session_id", None)
         self.problem: str | None = None
-        # No proxy: the shell's http_proxy is for the world outside.
+        # No proxy: the shell's http_proxy is for the world outside. Not httpx, whose import takes 0.1 s: pyspark has
+        # imported urllib already.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     @classmethod
@@ -143,7 +144,7 @@ class SparkStatus:
     def catch_up(self) -> bool:
         """Wait until the API knows all that this session has run so far; whether it does.
 
-        Spark tells its API of jobs in the order in which they run, a little later: when a job of our own that is run
+        Spark reports jobs to its API in the order in which they run, a little later: when a job of our own that is run
         now has ended there, all before it have.
         """
         mark = f"catch_up {uuid4().hex}"

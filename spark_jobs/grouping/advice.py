@@ -115,7 +115,7 @@ class GroupingLoad:
 
     @property
     def speed_up(self) -> float:
-        """How many times as fast as one instance, if each has a core of its own: total over largest."""
+        """How many times as fast as one instance, if each has its own core: total over largest."""
         return sum(self.rows) / self.largest if self.largest else 1.0
 
 
@@ -155,8 +155,8 @@ class Measurement:
 class Advice:
     """All that is shown. ``loads`` are in the order of the instance counts, then of ``GROUPINGS``.
 
-    ``cores`` is how many instances this Spark runs at once. ``here`` is the recommendation for no more instances than
-    that, where it is another. ``drawn_hours`` is how many of the log hours were looked at; None: all.
+    ``cores`` is how many instances this Spark runs in parallel. ``here`` is the recommendation for no more instances
+    than that, where it is another. ``drawn_hours`` is how many of the log hours were looked at; None: all.
     """
 
     distribution: KeyDistribution
@@ -297,7 +297,7 @@ def _reason(distribution: KeyDistribution, best: GroupingLoad, fields: GroupingL
             f"{distribution.share(split):.0%}, "
             f"by {best.salting.salts}"
         )
-    uneven = (
+    others = (
         f"fields grouping has skew {fields.skew:.1f}" if fields is not None else "fields grouping was not asked for"
     )
     why = (
@@ -306,7 +306,7 @@ def _reason(distribution: KeyDistribution, best: GroupingLoad, fields: GroupingL
         else f"no {name} has more than an even part of {best.instances} instances (the busiest has {busiest})"
     )
     merged = "" if best.grouping in ("fields", "range", "global") else f"; its parts of a {name} must be merged"
-    return f"{why}, and {uneven}: {best.grouping} has {best.skew:.1f}{merged}"
+    return f"{why}, and {others}: {best.grouping} has {best.skew:.1f}{merged}"
 
 
 def with_measurements(advice: Advice, measurements: Sequence[Measurement]) -> Advice:

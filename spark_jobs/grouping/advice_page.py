@@ -37,7 +37,7 @@ def render_advice(advice: Advice) -> str:
             (what, recommended(recommendation), recommendation.reason)
             for what, recommendation in (
                 ("Recommended", advice.recommendation),
-                (f"For this Spark, which runs {advice.cores} instances at once", advice.here),
+                (f"For this Spark, which runs {advice.cores} instances in parallel", advice.here),
             )
             if recommendation is not None
         ],

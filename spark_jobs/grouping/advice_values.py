@@ -12,7 +12,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
     """The advice as plain values, under names that stay.
 
     - ``key``, ``source``, ``log_hours``: what was asked; ``drawn_hours``: how many of them were looked at (null: all);
-      ``clicks``, ``keys``: how many; ``cores``: instances that this Spark runs at once.
+      ``clicks``, ``keys``: how many; ``cores``: instances that this Spark runs in parallel.
     - ``hot_keys``: list of ``key`` (null: clicks without one), ``clicks``, ``share`` (0 to 1), ``fields_limit`` (up
       to how many instances fields grouping can help).
     - ``groupings``: list of ``grouping``, ``described``, ``instances``, ``salts`` and ``salted_keys`` (null unless

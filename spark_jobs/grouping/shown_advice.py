@@ -53,7 +53,7 @@ def print_advice(console: Console, advice: Advice, page: Path | None = None) -> 
     print_line(console, "")
     _print_recommendation(console, "Recommended", advice.recommendation)
     if advice.here:
-        _print_recommendation(console, f"For this Spark, which runs {advice.cores} instances at once", advice.here)
+        _print_recommendation(console, f"For this Spark, which runs {advice.cores} instances in parallel", advice.here)
     print_line(console, "In config/pipeline.toml:")
     for line in as_settings(distribution.key, advice.recommendation).splitlines():
         print_line(console, f"  {line}")
@@ -145,7 +145,7 @@ def _measurement_table(advice: Advice) -> Table:
 
 
 def rates_of(measured: Measurement) -> str:
-    """Each instance's rate in thousand rows per second; ``-`` where it had too few to tell."""
+    """Each instance's rate in thousand rows per second; ``-`` where it had too few to measure."""
     return " ".join("-" if rate is None else f"{rate / 1000:,.0f}" for rate in measured.rates)
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from include.job_arguments import JobArguments
-from include.tables import GROUPING_METRICS
 from spark_jobs.aggregate.count import complete_counts, count_per_instance
 from spark_jobs.aggregate.groupings import Grouping
 from spark_jobs.aggregate.load import GroupingMetrics
@@ -67,9 +66,4 @@ def _count(clicks: DataFrame, key: str, grouping: Grouping, arguments: JobArgume
         parts = metrics.observe(count_per_instance(clicks, key, grouping), operator, key, grouping)
         complete_counts(parts, key, grouping).write.format("noop").mode("overwrite").save()
     seconds = time.perf_counter() - start
-    rate = GROUPING_METRICS.column_names.index("rows_per_second")
-    return _Run(seconds, tuple(_as_rate(row[rate]) for row in metrics.rows()))
-
-
-def _as_rate(value: object) -> float | None:
-    return value if isinstance(value, float) else None
+    return _Run(seconds, tuple(row["rows_per_second"] for row in metrics.rows()))

@@ -13,7 +13,6 @@ from pyspark.sql import Row
 from include.landing import LandedHour
 from include.log_hours import Hour
 from include.sources import Source
-from include.tables import INGEST_ACCOUNTING
 from spark_jobs.ingest.json_fields import SampledFields, sampled_fields
 from spark_jobs.ingest.read_lines import ReadFile
 
@@ -93,73 +92,66 @@ class HourAccount:
         addresses = [source.fields.client_address] if source.fields.client_address else []
         self.sampled = sampled.less(left_out=source.unwatched_fields, without_example=addresses)
 
-    def as_row(self, source: str, landed: LandedHour, now: datetime) -> tuple[object, ...]:
-        """A row of ``ingest_accounting``, in its columns' order."""
-        return (
-            source,
-            landed.hour.day,
-            landed.hour.hour,
-            self.lines,
-            self.accepted,
-            self.duplicates_of.total(),
-            dict(self.duplicates_of),
-            self.quarantined.total(),
-            dict(self.quarantined),
-            self.late,
-            self.out_of_order,
-            self.first_clicked_at,
-            self.last_clicked_at,
-            len(landed.files),
-            landed.size_bytes,
-            sorted(self.damaged_files),
-            landed.unread(self.files),
-            landed.is_closed,
-            sorted(self.click_hours),
-            sorted(self.reopened_log_hours),
-            *sampled_columns(self.sampled),
-            now,
-        )
+    def of_lines(self) -> dict[str, Any]:
+        """What both ``ingest_accounting`` and ``stream_batches`` say of the lines, by column."""
+        return {
+            "lines": self.lines,
+            "quarantined_by_reason": dict(self.quarantined),
+            **self.of_clicks(),
+            "sampled_lines": self.sampled.lines if self.sampled else None,
+            "sampled_fields": self.sampled.as_rows() if self.sampled else None,
+        }
+
+    def of_clicks(self) -> dict[str, Any]:
+        """Of that, what changes if other clicks are duplicates."""
+        return {
+            "accepted": self.accepted,
+            "late": self.late,
+            "out_of_order": self.out_of_order,
+            "first_clicked_at": self.first_clicked_at,
+            "last_clicked_at": self.last_clicked_at,
+            "click_hours": sorted(self.click_hours),
+        }
+
+    def as_row(self, source: str, landed: LandedHour, now: datetime) -> dict[str, Any]:
+        """A row of ``ingest_accounting``."""
+        return {
+            "source": source,
+            "log_date": landed.hour.day,
+            "log_hour": landed.hour.hour,
+            **self.of_lines(),
+            "duplicates": self.duplicates_of.total(),
+            "duplicates_of": dict(self.duplicates_of),
+            "quarantined": self.quarantined.total(),
+            "files": len(landed.files),
+            "bytes": landed.size_bytes,
+            "damaged_files": sorted(self.damaged_files),
+            "unread_files": landed.unread(self.files),
+            "is_closed": landed.is_closed,
+            "reopened_log_hours": sorted(self.reopened_log_hours),
+            "ingested_at": now,
+        }
 
 
-def recounted(row: Mapping[str, Any], account: HourAccount, now: datetime) -> tuple[object, ...]:
+def recounted(row: Mapping[str, Any], account: HourAccount, now: datetime) -> dict[str, Any]:
     """A row of ``ingest_accounting`` of a log hour whose clicks are others now, and whose lines are the same."""
-    changes = {
-        "accepted": account.accepted,
+    return {
+        **row,
+        **account.of_clicks(),
         "duplicates": account.duplicates_of.total(),
         "duplicates_of": dict(account.duplicates_of),
-        "late": account.late,
-        "out_of_order": account.out_of_order,
-        "first_clicked_at": account.first_clicked_at,
-        "last_clicked_at": account.last_clicked_at,
-        "click_hours": sorted(account.click_hours),
         "ingested_at": now,
     }
-    return _changed(row, changes)
 
 
-def with_reopened(row: Mapping[str, Any], log_hours: Iterable[Hour]) -> tuple[object, ...]:
+def with_reopened(row: Mapping[str, Any], log_hours: Iterable[Hour]) -> dict[str, Any]:
     """A row of ``ingest_accounting`` that stays, but that these log hours were accounted for again with it."""
-    return _changed(row, {"reopened_log_hours": sorted({*row["reopened_log_hours"], *map(str, log_hours)})})
-
-
-def _changed(row: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[object, ...]:
-    """The row as it was read, with these changes, as it is written."""
-    as_written = {
-        "duplicates_of": dict(row["duplicates_of"]),
-        "quarantined_by_reason": dict(row["quarantined_by_reason"]),
-        "sampled_fields": sampled_columns(_sampled(row))[1],
-    }
-    return tuple({**row, **as_written, **changes}[name] for name in INGEST_ACCOUNTING.column_names)
+    return {**row, "reopened_log_hours": sorted({*row["reopened_log_hours"], *map(str, log_hours)})}
 
 
 def _sampled(row: Mapping[str, Any]) -> SampledFields | None:
     # Null where none was sampled.
     return SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"]) if row["sampled_lines"] else None
-
-
-def sampled_columns(sampled: SampledFields | None) -> tuple[object, object]:
-    """``sampled_lines`` and ``sampled_fields``, as ``ingest_accounting`` and ``stream_batches`` have them."""
-    return (None, None) if sampled is None else (sampled.lines, sampled.as_rows())
 
 
 def accounts_of(hours: Iterable[Hour], read: Iterable[ReadFile], outcomes: Iterable[Row]) -> dict[Hour, HourAccount]:

@@ -14,7 +14,7 @@ from isal import igzip_lib, isal_zlib
 
 _READ_BYTES = 1 << 18
 _PIECE_BYTES = 1 << 20
-#: So much of a damaged gzip file is inflated at once: at most a piece comes of it.
+#: So much of a damaged gzip file is inflated in one step: at most a piece comes of it.
 _EXACT_BYTES = 1 << 10
 
 

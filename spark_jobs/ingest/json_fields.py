@@ -1,4 +1,4 @@
-"""Which fields the lines of a JSON source have, and of which types: what schema drift is told from.
+"""Which fields the lines of a JSON source have, and of which types: what schema drift is found by.
 
 A few lines are looked at (``spark_jobs/ingest/sampled_lines.py``), in shapes: lines with the same fields of the same
 types are of one shape, and one of them stands for all.
@@ -63,14 +63,17 @@ class SampledFields:
             },
         )
 
-    def as_rows(self) -> list[tuple[Any, ...]]:
-        """Path, type, lines and example of each, in order of the path."""
+    def as_rows(self) -> list[dict[str, Any]]:
+        """As ``sampled_fields`` of a table has them, in order of the path."""
         most = sorted(self.fields.items(), key=lambda item: (-item[1].lines, item[0]))[:MAX_FIELDS]
-        return [(*key, seen.lines, seen.example) for key, seen in sorted(most, key=lambda item: item[0])]
+        return [
+            {"path": path, "type": type_, "lines": seen.lines, "example": seen.example}
+            for (path, type_), seen in sorted(most, key=lambda item: item[0])
+        ]
 
     @classmethod
     def of_rows(cls, lines: int, rows: Iterable[Mapping[str, Any]]) -> SampledFields:
-        """Those of ``as_rows``, as a table has them."""
+        """Those of ``as_rows``."""
         return cls(lines, {(row["path"], row["type"]): SampledField(row["lines"], row["example"]) for row in rows})
 
     def __add__(self, other: SampledFields) -> SampledFields:

@@ -98,7 +98,7 @@ class LandedLogs:
             raise ClickmillError(
                 f"{self._source} is streamed from its landing zone, and a stream reads a file once: the log that was "
                 f"landed as {before.name} has grown from {before.lines} to {log.lines} lines, and the new ones would "
-                f"not be read; land these alone, as a file of their own, such as by tail -n +{before.lines + 1}"
+                f"not be read; land these alone, as a separate file, such as by tail -n +{before.lines + 1}"
             )
         name = before.name if before else f"{name}-{log.digest(log.lines).hex()[:12]}"
         earlier = (hour_of_folder(file.parent) for file in before.files()) if before else ()

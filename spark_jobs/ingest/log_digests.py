@@ -1,4 +1,4 @@
-"""Whether one log is the beginning of another, told by a digest a line: eight bytes, not the line.
+"""Whether one log is the beginning of another, by a digest a line: eight bytes, not the line.
 
 A log is known by what is in it, not by its name, which rotation changes.
 """

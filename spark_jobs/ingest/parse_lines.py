@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from include.countries import country_code
 from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
 from spark_jobs.ingest import access_log_lines, json_lines
 from spark_jobs.ingest.columns import as_array, as_numpy, is_null, map_distinct, table_of
-from spark_jobs.ingest.countries import country_code
 from spark_jobs.ingest.duckdb_sql import run_sql
 from spark_jobs.ingest.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from spark_jobs.ingest.times import HOUR_MICROS, clicked_at

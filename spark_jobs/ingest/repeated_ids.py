@@ -1,9 +1,9 @@
-"""Which arrivals an ingest has to decide on: those whose event id comes again, and they are few.
+"""What an ingest decides on, and how it is shared over tasks: the arrivals whose event id comes again, and few do.
 
 Found by the ids' 64-bit hashes, in Arrow, by Spark's Python workers: each reads the ids of some files and keeps their
-hashes, in order; then each compares a range of all hashes; then each gives the rows whose hash is one of those that
-were found. No id is shuffled, and none that comes once is ever handed to Spark. Two ids of the same hash do no harm:
-whoever decides on the rows compares the ids.
+hashes, in order; then each compares a range of all hashes; then each keeps the rows whose hash is one of those that
+were found; then each decides on the rows of a range of hashes. No id that comes once is ever handed to Spark. Two ids
+of the same hash do no harm: whoever decides compares the ids.
 """
 
 from __future__ import annotations
@@ -16,42 +16,30 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-from pyarrow.parquet import ParquetFile, ParquetWriter
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyarrow.dataset import dataset
+from pyarrow.fs import LocalFileSystem
+from pyarrow.parquet import ParquetFile, ParquetWriter, read_metadata, read_table
+from pyspark.sql import SparkSession
 
 from include.tables import DUPLICATE_CLICKS, Table
 from spark_jobs.engine.worker_tasks import run_tasks, share_files
 from spark_jobs.ingest.columns import as_numpy
 from spark_jobs.ingest.duckdb_sql import run_sql
+from spark_jobs.ingest.duplicates import CANDIDATES, DECIDED, decide_duplicates
 from spark_jobs.lake.data_files import DataFile
-
-#: What ``decide_duplicates`` takes: ``row_id`` is of arrivals, ``first_hour`` of stored ones.
-CANDIDATES = pa.schema(
-    [
-        ("event_id", pa.string()),
-        ("hour_number", pa.int32()),
-        ("file", pa.string()),
-        ("line", pa.int64()),
-        ("row_id", pa.int64()),
-        ("first_hour", pa.int32()),
-    ]
-)
 
 #: What a task says of each file that it has written: ``what`` it has.
 _WRITTEN = pa.schema([("what", pa.string()), ("path", pa.string())])
 #: Kinds of hashes: of arrivals, of stored ones, and of stored duplicates of what is being ingested again.
 _ARRIVED, _STORED, _OF_INGESTED = "arrived", "stored", "duplicates of ingested"
-_FOUND, _ROWS = "found", "rows"
+_FOUND, _ROWS, _DECIDED = "found", "rows", "decided"
 #: A task reads the ids of files of so many bytes, of which they are a third or less.
 _TASK_BYTES = 64 << 20
-#: A task compares about so many hashes of arrivals: 8 bytes each.
+#: A task compares about so many hashes of arrivals, 8 bytes each; or decides on so many rows.
 _RANGE_HASHES = 1 << 20
 _BATCH_ROWS = 1 << 17
 _NONE = np.empty(0, np.uint64)
 _HASH = "hash(event_id)"
-
-
 _EPOCH = "DATE '1970-01-01'"
 
 
@@ -114,27 +102,35 @@ class IdFile:
                 yield run_sql(sql, batch=pa.Table.from_batches([batch]), **tables)
 
 
-def find_candidates(spark: SparkSession, files: Iterable[IdFile], ingested: range, folder: Path) -> DataFrame | None:
-    """The rows of ``CANDIDATES`` whose id comes again, or may have; None if there are none.
+def find_duplicates(
+    spark: SparkSession, files: Iterable[IdFile], ingested: range, lateness_hours: int, folder: Path
+) -> list[Path]:
+    """What ``decide_duplicates`` gives of the arrivals in these files, in Parquet files; none of no rows.
 
-    These are the ids of which two have arrived, or one that is stored too; and those of stored duplicates of what the
-    log hours that are ``ingested`` had: what an ingest of them has dropped may have been the first. Duplicates say so,
-    not ``clicks``, for an ingest that was killed may have replaced these. ``folder`` is for files that Spark's workers
-    write and all of them can read; the rows are there.
+    Decided on are the ids of which two have arrived, or one that is stored too; and those of stored duplicates of what
+    the log hours that are ``ingested`` had: what an ingest of them has dropped may have been the first. Duplicates say
+    so, not ``clicks``, for an ingest that was killed may have replaced these. ``folder`` is for files that Spark's
+    workers write and all of them can read; the result is there.
 
     Raises:
         PySparkException: if a file cannot be read.
     """
-    search = _Search(folder, ingested)
+    search = _Search(folder, ingested, lateness_hours)
     shares = share_files(files, lambda file: file.size_bytes, _TASK_BYTES)
-    if len(shares) <= 1:  # most hours: three tasks, one after the other, would take longer than what they do
-        written = run_tasks(spark, shares, search.whole, _WRITTEN)
-    else:
-        hashes = _paths(run_tasks(spark, shares, search.hash_ids, _WRITTEN))
-        found = _paths(run_tasks(spark, search.ranges(hashes), search.compare, _WRITTEN))[_FOUND]
-        written = run_tasks(spark, [(share, found) for share in shares] if found else [], search.select, _WRITTEN)
-    rows = [row["path"] for row in written if row["what"] == _ROWS]
-    return spark.read.schema(from_arrow_schema(CANDIDATES)).parquet(*rows) if rows else None
+    if len(shares) <= 1:  # most hours: four tasks, one after the other, would take longer than what they do
+        return [Path(row["path"]) for row in run_tasks(spark, shares, search.whole, _WRITTEN)]
+    hashes = _paths(run_tasks(spark, shares, search.hash_ids, _WRITTEN))
+    found = _paths(run_tasks(spark, search.compared(hashes), search.compare, _WRITTEN))[_FOUND]
+    if not found:
+        return []
+    rows = _paths(run_tasks(spark, [(share, found) for share in shares], search.select, _WRITTEN))[_ROWS]
+    return list(map(Path, _paths(run_tasks(spark, search.decided(rows), search.decide, _WRITTEN))[_DECIDED]))
+
+
+def changed_hours(decided: Sequence[Path]) -> list[int]:
+    """The log hours of which stored arrivals change by files of ``find_duplicates``, in order."""
+    hours = {hour for path in decided for hour in read_table(path, columns=["hour_number"])[0].unique().to_pylist()}
+    return sorted(hour for hour in hours if hour is not None)
 
 
 #: Files of hashes, each in order, by what they are of.
@@ -145,14 +141,24 @@ _Hashes = Mapping[str, Sequence[str]]
 class _Range:
     """Hashes from one to below another; to the last one where that is None."""
 
-    hashes: _Hashes
     start: int = 0
     end: int | None = None
 
-    def parts(self, what: str) -> list[np.ndarray[Any, Any]]:
-        return [self._part(np.load(path, mmap_mode="r")) for path in self.hashes[what]]
+    @classmethod
+    def all_in(cls, count: int) -> list[_Range]:
+        """All hashes, in so many ranges."""
+        bounds = [(number << 64) // count for number in range(count)]
+        return [cls(*bound) for bound in zip(bounds, [*bounds[1:], None], strict=True)]
 
-    def _part(self, hashes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    @property
+    def condition(self) -> str:
+        """In SQL, whether an id's hash is one of these."""
+        below = "" if self.end is None else f" AND {_HASH} < {self.end}::UBIGINT"
+        return f"{_HASH} >= {self.start}::UBIGINT{below}"
+
+    def of_file(self, path: str) -> np.ndarray[Any, Any]:
+        """Those hashes of a file."""
+        hashes = np.load(path, mmap_mode="r")
         end = len(hashes) if self.end is None else int(np.searchsorted(hashes, np.uint64(self.end)))
         return np.asarray(hashes[int(np.searchsorted(hashes, np.uint64(self.start))) : end])
 
@@ -163,6 +169,7 @@ class _Search:
 
     folder: Path
     ingested: range
+    lateness_hours: int
 
     def hash_ids(self, files: Iterable[IdFile]) -> list[dict[str, Any]]:
         """Keep the hashes of the ids of these files."""
@@ -177,45 +184,58 @@ class _Search:
                     found[_OF_INGESTED].append(hashes[is_of_ingested])
         return [self._keep(what, np.sort(np.concatenate(parts))) for what, parts in found.items() if parts]
 
-    def ranges(self, hashes: _Hashes) -> list[_Range]:
+    def compared(self, hashes: _Hashes) -> list[tuple[_Range, _Hashes]]:
         """The shares of ``compare``: as many as there are hashes of arrivals for."""
         arrived = sum(len(np.load(path, mmap_mode="r")) for path in hashes[_ARRIVED])
-        count = 1 + arrived // _RANGE_HASHES
-        bounds = [(number << 64) // count for number in range(count)]
-        return [_Range(hashes, *bound) for bound in zip(bounds, [*bounds[1:], None], strict=True)]
+        return [(part, hashes) for part in _Range.all_in(1 + arrived // _RANGE_HASHES)]
 
-    def compare(self, of: _Range) -> list[dict[str, Any]]:
-        """Keep those hashes that come again."""
-        arrived = np.sort(np.concatenate([_NONE, *of.parts(_ARRIVED)]))
+    def compare(self, share: tuple[_Range, _Hashes]) -> list[dict[str, Any]]:
+        """Keep those hashes of a range that come again."""
+        part, hashes = share
+        arrived = np.sort(np.concatenate([_NONE, *map(part.of_file, hashes[_ARRIVED])]))
         again = arrived[1:][arrived[1:] == arrived[:-1]]
-        stored = (part[_is_in(part, arrived)] for part in of.parts(_STORED))
-        found = np.unique(np.concatenate([again, *stored, *of.parts(_OF_INGESTED)]))
+        stored = (among[_is_in(among, arrived)] for among in map(part.of_file, hashes[_STORED]))
+        found = np.unique(np.concatenate([again, *stored, *map(part.of_file, hashes[_OF_INGESTED])]))
         return [self._keep(_FOUND, found)] if len(found) else []
 
     def select(self, share: tuple[Iterable[IdFile], Iterable[str]]) -> list[dict[str, Any]]:
         """Keep the rows of these files whose hash is in these files of hashes."""
         files, hashes = share[0], np.concatenate([np.load(path) for path in share[1]])
-        path = self.folder / f"{uuid4()}.parquet"
-        with ParquetWriter(path, CANDIDATES, compression="lz4") as writer:
-            for file in files:
-                for rows in file.candidates(hashes):
-                    writer.write_table(rows)
-        return [{"what": _ROWS, "path": str(path)}]
+        return self._keep_rows(_ROWS, CANDIDATES, (rows for file in files for rows in file.candidates(hashes)))
+
+    def decided(self, rows: Sequence[str]) -> list[tuple[_Range, Sequence[str]]]:
+        """The shares of ``decide``: as many as there are rows for."""
+        count = sum(read_metadata(path).num_rows for path in rows)
+        return [(part, rows) for part in _Range.all_in(1 + count // _RANGE_HASHES)]
+
+    def decide(self, share: tuple[_Range, Sequence[str]]) -> list[dict[str, Any]]:
+        """Decide on the rows of a range, of these files of rows."""
+        part, paths = share
+        candidates = dataset(paths, CANDIDATES, format="parquet", filesystem=LocalFileSystem())
+        decided = decide_duplicates(candidates, self.ingested, self.lateness_hours, part.condition)
+        return self._keep_rows(_DECIDED, DECIDED, [decided]) if len(decided) else []
 
     def whole(self, files: Sequence[IdFile]) -> list[dict[str, Any]]:
         """All of this, one after the other."""
-        found = [row["path"] for row in self.compare(_Range(_paths(self.hash_ids(files))))]
-        return self.select((files, found)) if found else []
+        found = _paths(self.compare((_Range(), _paths(self.hash_ids(files)))))[_FOUND]
+        return self.decide((_Range(), _paths(self.select((files, found)))[_ROWS])) if found else []
 
     def _keep(self, what: str, hashes: np.ndarray[Any, Any]) -> dict[str, Any]:
         path = self.folder / f"{uuid4()}.npy"
         np.save(path, hashes)
         return {"what": what, "path": str(path)}
 
+    def _keep_rows(self, what: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> list[dict[str, Any]]:
+        path = self.folder / f"{uuid4()}.parquet"
+        with ParquetWriter(path, schema, compression="lz4") as writer:
+            for table in tables:
+                writer.write_table(table)
+        return [{"what": what, "path": str(path)}]
+
 
 def _paths(written: Iterable[Any]) -> dict[str, list[str]]:
     """The files that tasks have written, by what they have."""
-    found: dict[str, list[str]] = {_ARRIVED: [], _STORED: [], _OF_INGESTED: [], _FOUND: []}
+    found: dict[str, list[str]] = {what: [] for what in (_ARRIVED, _STORED, _OF_INGESTED, _FOUND, _ROWS, _DECIDED)}
     for row in written:
         found[row["what"]].append(row["path"])
     return found

@@ -1,4 +1,4 @@
-"""A few of a JSON source's lines, and of what shapes they are: enough to tell new, gone and changed fields."""
+"""A few of a JSON source's lines, and of what shapes they are: enough to find new, gone and changed fields."""
 
 from __future__ import annotations
 

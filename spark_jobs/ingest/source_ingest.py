@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.errors import ClickmillError, MissingLandingError
 from include.landing import LandedHour, look_at
@@ -27,8 +28,8 @@ from spark_jobs.ingest.account import HourAccount, accounts_of, recounted
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.clicks import quarantine
 from spark_jobs.ingest.decided_clicks import DecidedClicks, stored_as_decided
-from spark_jobs.ingest.duplicates import DECIDED, decide_duplicates
-from spark_jobs.ingest.repeated_ids import IdFile, find_candidates
+from spark_jobs.ingest.duplicates import DECIDED
+from spark_jobs.ingest.repeated_ids import IdFile, changed_hours, find_duplicates
 from spark_jobs.ingest.sampled_lines import LOG_HOUR, line_shapes
 from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
 from spark_jobs.lake.data_files import has_log_hours
@@ -119,12 +120,19 @@ class SourceIngest:
     def _begin(self, plan: _Plan) -> None:
         later, now = list(map(str, plan.later)), datetime.now(UTC)
         rows = [
-            (self.source.name, hour.day, hour.hour, sorted(plan.accounts[hour].click_hours), later, now)
+            {
+                "source": self.source.name,
+                "log_date": hour.day,
+                "log_hour": hour.hour,
+                "click_hours": sorted(plan.accounts[hour].click_hours),
+                "changed_later": later,
+                "began_at": now,
+            }
             for hour in plan.ingested
         ]
         self._replace_unfinished(plan, rows)
 
-    def _replace_unfinished(self, plan: _Plan, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _replace_unfinished(self, plan: _Plan, rows: Sequence[Account]) -> None:
         self.lake.replace_rows(UNFINISHED_INGESTS, rows, log_hours_predicate(self.source.name, plan.ingested))
 
     def _replace_duplicates(self, plan: _Plan) -> None:
@@ -188,38 +196,32 @@ class SourceIngest:
 
     @contextmanager
     def _decided(self, arrivals: Sequence[Path], hours: Sequence[Hour]) -> Iterator[tuple[DataFrame, list[Hour]]]:
-        """The rows of ``decide_duplicates``, staged; and the later log hours of which stored clicks change.
+        """The rows of ``decide_duplicates``; and the later log hours of which stored clicks change.
 
         An arrival changes what is at most the lateness window later. That may change what is later still: looked at
         in windows that double, until nothing changes at the end.
         """
-        lateness = self.source.lateness_hours
+        lateness, spark = self.source.lateness_hours, self.lake.spark
+        ingested = range(hours[0].number, hours[-1].number + 1)
         last = hours[-1].plus(lateness)
-        while True:
-            others = set(HourRange(hours[0].plus(-lateness), last.plus(1))) - set(hours)
-            with self._decision(arrivals, hours, others) as decided:
-                changed = self._changed(decided, [hour for hour in others if hour > hours[0]])
+        with self.lake.scratch_folder("duplicates") as folder:
+            decided: list[Path] = []
+            changed: list[Hour] = []
+            while self.source.has_event_id:
+                others = set(HourRange(hours[0].plus(-lateness), last.plus(1))) - set(hours)
+                with step(spark, "find duplicates"):
+                    decided = find_duplicates(spark, self._id_files(arrivals, others), ingested, lateness, folder)
+                changed = list(map(Hour.of_number, changed_hours(decided)))
                 if not changed or changed[-1].plus(lateness) <= last:
-                    yield decided, changed
-                    return
-            last = last.plus(last.number - hours[0].number + 1)
+                    break
+                last = last.plus(last.number - hours[0].number + 1)
+            yield self._rows_of(decided), changed
 
-    @contextmanager
-    def _decision(
-        self, arrivals: Sequence[Path], hours: Sequence[Hour], others: Collection[Hour]
-    ) -> Iterator[DataFrame]:
-        ingested, spark = range(hours[0].number, hours[-1].number + 1), self.lake.spark
-        with self.lake.scratch_folder("repeated ids") as folder:
-            candidates = None
-            if self.source.has_event_id:
-                with step(spark, "find repeated ids"):
-                    candidates = find_candidates(spark, self._id_files(arrivals, others), ingested, folder)
-            if candidates is None:
-                yield spark.createDataFrame([], DECIDED)
-                return
-            decided = decide_duplicates(candidates, ingested, self.source.lateness_hours)
-            with self.lake.staged(decided, "duplicates") as staged:
-                yield staged
+    def _rows_of(self, decided: Sequence[Path]) -> DataFrame:
+        schema = from_arrow_schema(DECIDED)
+        if not decided:
+            return self.lake.spark.createDataFrame([], schema)
+        return self.lake.spark.read.schema(schema).parquet(*map(str, decided))
 
     def _id_files(self, arrivals: Sequence[Path], others: Collection[Hour]) -> list[IdFile]:
         of_others = has_log_hours(self.source.name, others)
@@ -229,14 +231,6 @@ class SourceIngest:
             for file in self.lake.data_files(table, of_others)
         ]
         return [*map(IdFile.staged, arrivals), *stored]
-
-    def _changed(self, decided: DataFrame, later: Collection[Hour]) -> list[Hour]:
-        """Those of these later log hours of which stored clicks change, in order."""
-        if not any(self._has_files(table, later) for table in (CLICKS, DUPLICATE_CLICKS)):
-            return []
-        with step(self.lake.spark, "find changed log hours"):
-            rows = decided.where("row_id IS NULL").select("hour_number").distinct().collect()
-        return sorted(Hour.of_number(row[0]) for row in rows)
 
     @contextmanager
     def _stored(self, decided: DataFrame, later: Sequence[Hour]) -> Iterator[DataFrame | None]:

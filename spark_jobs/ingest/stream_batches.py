@@ -11,12 +11,12 @@ from typing import Any
 from include.landing import hour_folder
 from include.log_hours import Hour
 from include.tables import STREAM_BATCHES
-from spark_jobs.ingest.account import HourAccount, sampled_columns
+from spark_jobs.ingest.account import HourAccount
 from spark_jobs.lake.lake import Lake, log_hours_predicate
 
 #: With more files than this, the table is written as few.
 MOST_FILES = 200
-#: For how many days a micro-batch has rows of its own.
+#: For how many days a micro-batch has its own rows.
 KEPT_DAYS = 7
 
 _PLACE = ("stream_id", "topic", "partition", "log_date", "log_hour", "file", "damage")
@@ -31,7 +31,7 @@ def log_hour_of(row: Mapping[str, Any]) -> Hour:
 def in_order_of_time(lake: Lake) -> Iterator[datetime]:
     """Now, and until the end nobody else adds rows or accounts for hours: what is read here later says a later time.
 
-    Only the time tells what is new of an hour that had been ingested before its source was streamed.
+    Only the time says what is new of an hour that had been ingested before its source was streamed.
     """
     with lake.locked("stream-accounts"):
         yield datetime.now(UTC)
@@ -77,11 +77,8 @@ def _sum_up(lake: Lake, source: str, before: datetime) -> None:
         if log_hour_of(row) in hours:
             together.setdefault(_place(row, landed), []).append(row)
     sums = [_sum(rows, file) for (*_, file), rows in together.items()]
-    lake.replace_rows(
-        STREAM_BATCHES,
-        [tuple(row[name] for name in STREAM_BATCHES.column_names) for row in sums],
-        f"{log_hours_predicate(source, hours)} AND written_at < '{before.isoformat()}'",
-    )
+    predicate = f"{log_hours_predicate(source, hours)} AND written_at < '{before.isoformat()}'"
+    lake.replace_rows(STREAM_BATCHES, sums, predicate)
 
 
 def _place(row: Mapping[str, Any], landed: Collection[Hour]) -> tuple[Any, ...]:
@@ -93,24 +90,14 @@ def _place(row: Mapping[str, Any], landed: Collection[Hour]) -> tuple[Any, ...]:
 
 def _sum(rows: Sequence[Mapping[str, Any]], file: str | None) -> dict[str, Any]:
     """One row for all of the same place; of several files there are no first and last line."""
-    account = account_of(rows)
-    sampled_lines, sampled_fields = sampled_columns(account.sampled)
     is_one_place = file is not None or rows[0]["topic"] is not None
-    return dict(rows[0]) | {
+    return {
+        **rows[0],
+        **account_of(rows).of_lines(),
         "batch_id": max(row["batch_id"] for row in rows),
         "file": file,
         "first_offset": min(row["first_offset"] for row in rows) if is_one_place else None,
         "last_offset": max(row["last_offset"] for row in rows) if is_one_place else None,
-        "lines": account.lines,
         "bytes": sum(row["bytes"] for row in rows),
-        "accepted": account.accepted,
-        "quarantined_by_reason": dict(account.quarantined),
-        "late": account.late,
-        "out_of_order": account.out_of_order,
-        "first_clicked_at": account.first_clicked_at,
-        "last_clicked_at": account.last_clicked_at,
-        "click_hours": sorted(account.click_hours),
-        "sampled_lines": sampled_lines,
-        "sampled_fields": sampled_fields,
         "written_at": max(row["written_at"] for row in rows),
     }

@@ -66,7 +66,6 @@ class TableVersion:
 
     folder: Path
     schema: StructType
-    properties: Mapping[str, str]
     files: pa.Table
 
     @classmethod
@@ -96,7 +95,7 @@ class TableVersion:
             if name not in files.column_names:
                 files = files.append_column(name, pa.nulls(files.num_rows))
         schema = StructType.fromJson(orjson.loads(stored.schema().to_json()))
-        return cls(folder, schema, stored.metadata().configuration, files)
+        return cls(folder, schema, files)
 
     def chosen(self, *choices: pc.Expression) -> list[DataFile]:
         """The files that one of the choices takes."""

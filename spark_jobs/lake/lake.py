@@ -18,15 +18,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.buckets import NOT_STATED, PARTITIONER, Layout
+from include.buckets import Layout
 from include.errors import ClickmillError
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
 from include.stored_rows import ARROW_TYPES, Filters, read_rows, read_table
-from include.tables import AGGREGATES, BUCKETS_PROPERTY, PARTITIONER_PROPERTY, Table
+from include.tables import AGGREGATES, Table
+from include.texts import as_literal
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
-from spark_jobs.lake.one_commit import drafted
 
 _PARTS_OF_FILES = ("spark.sql.files.openCostInBytes", "spark.sql.files.maxPartitionBytes")
 
@@ -105,14 +105,11 @@ class Lake:
                 .save(str(self.path(table)))
             )
 
-    def replace_all(self, table: Table, rows: DataFrame, properties: Mapping[str, str]) -> None:
-        """Replace all rows, which may come from the table itself, and set table properties, in one commit.
-
-        Columns, comments, constraints, partitions and the other properties stay as they are. Hold the lake's lock.
-        """
-        with step(self.spark, f"replace {table.name}"), drafted(self.path(table)) as draft:
-            self.spark.sql(f"ALTER TABLE delta.`{draft}` SET TBLPROPERTIES ({_listed(properties)})")
-            _as_declared(rows, table).write.format("delta").mode("overwrite").save(str(draft))
+    def replace_all(self, table: Table, rows: DataFrame) -> None:
+        """Replace all rows, which may come from the table itself, in one commit."""
+        self._make(table)
+        with step(self.spark, f"replace {table.name}"):
+            _as_declared(rows, table).write.format("delta").mode("overwrite").save(str(self.path(table)))
 
     def append(self, table: Table, rows: DataFrame, transaction: StreamTransaction) -> None:
         """Add rows in one commit, unless the table has those of this transaction already."""
@@ -147,9 +144,11 @@ class Lake:
             ).collect()
 
     def append_rows(
-        self, table: Table, rows: Sequence[tuple[Any, ...]], transaction: StreamTransaction | None = None
+        self, table: Table, rows: Sequence[Mapping[str, Any]], transaction: StreamTransaction | None = None
     ) -> None:
         """Add a few rows, made outside Spark, in one commit, unless the table has those of the transaction already.
+
+        A column that a row leaves out is null. Raises ValueError if it is required, or a name is no column.
 
         By delta-rs: in milliseconds, where Spark takes most of a second. Its commits and Spark's do not know of each
         other on a local disk, so the tables written here are written nowhere else.
@@ -173,7 +172,7 @@ class Lake:
                 commit_properties=properties,
             )
 
-    def replace_rows(self, table: Table, rows: Sequence[tuple[Any, ...]] | pa.Table, predicate: str) -> None:
+    def replace_rows(self, table: Table, rows: Sequence[Mapping[str, Any]] | pa.Table, predicate: str) -> None:
         """As ``replace``, by rows made outside Spark or fetched from it; by delta-rs, as in ``append_rows``."""
         self._make(table)
         arrow = rows if isinstance(rows, pa.Table) else _as_arrow(table, rows)
@@ -258,37 +257,41 @@ class Lake:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def rows(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
-        """Rows made outside Spark as a frame with the table's columns."""
-        return self.spark.createDataFrame(list(rows), ", ".join(f"{c.name} {c.type}" for c in table.columns))
-
     def buckets(self, table: Table) -> int:
-        """The number of buckets of a co-partitioned table.
+        """The number of buckets of a co-partitioned table's rows; without any that of other tables, or the setting.
 
-        It is the table's property. A table that is yet to be made gets that of those made before, or the setting.
+        Raises:
+            ClickmillError: if rows differ in it, or have none.
         """
-        if not self.exists(table):
-            made = next((other for other in AGGREGATES if self.exists(other)), None)
-            return self.buckets(made) if made else self.settings.pipeline.buckets
         layout = self.layout(table)
         if layout.buckets is None:
             raise ClickmillError(
-                f"table {table.name} has {BUCKETS_PROPERTY} = {layout.stated_buckets!r}; expected a whole number "
-                "above 0; set it with: python -m spark_jobs.repartition_tables --buckets N"
+                f"table {table.name}: number of buckets: {layout}; expected one number in all rows; "
+                "give them one with: python -m spark_jobs.repartition_tables --buckets N"
             )
         return layout.buckets
 
     def layout(self, table: Table) -> Layout:
-        """What a co-partitioned table says about where its rows are, or will say when it is made."""
-        assert table.bucket_key is not None
+        """What the rows of a co-partitioned table say about where they are, or will say when there are any."""
+        if stored := self._stored_layout(table):
+            return stored
+        others = (self._stored_layout(other) for other in AGGREGATES)
+        buckets = next((other.buckets for other in others if other and other.buckets), self.settings.pipeline.buckets)
+        return Layout(buckets, buckets, str(table.key_type))
+
+    def _stored_layout(self, table: Table) -> Layout | None:
+        """By the statistics of its files, so no row is read; None without rows."""
         if not self.exists(table):
-            return Layout(str(self.buckets(table)), PARTITIONER, str(table.key_type))
+            return None
         stored = TableVersion.newest(self.path(table), table)
-        return Layout(
-            stored.properties.get(BUCKETS_PROPERTY, NOT_STATED),
-            stored.properties.get(PARTITIONER_PROPERTY, NOT_STATED),
-            stored.schema[table.bucket_key].dataType.simpleString().upper(),
-        )
+        if not stored.files.num_rows:
+            return None
+        assert table.bucket_key is not None
+        key_type = stored.schema[table.bucket_key].dataType.simpleString().upper()
+        fewest, most = stored.files["min.buckets"], stored.files["max.buckets"]
+        if fewest.null_count:
+            return Layout(None, None, key_type)
+        return Layout(pc.min(fewest).as_py(), pc.max(most).as_py(), key_type)
 
     @contextmanager
     def locked(self, name: str = "lake") -> Iterator[None]:
@@ -323,25 +326,19 @@ class Lake:
             if former.name not in required and not former.nullable:
                 self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` ALTER COLUMN `{former.name}` DROP NOT NULL")
         if absent:
-            added = ", ".join(f"{column.name} {column.type} COMMENT {quoted(column.comment)}" for column in absent)
+            added = ", ".join(f"{column.name} {column.type} COMMENT {as_literal(column.comment)}" for column in absent)
             self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` ADD COLUMNS ({added})")
+            self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` SET TBLPROPERTIES ({_properties(table)})")
 
     def _create_statement(self, table: Table) -> str:
         columns = ",\n  ".join(
-            f"{column.name} {column.type}{' NOT NULL' if column.required else ''} COMMENT {quoted(column.comment)}"
+            f"{column.name} {column.type}{' NOT NULL' if column.required else ''} COMMENT {as_literal(column.comment)}"
             for column in table.columns
         )
-        properties = (
-            {"delta.dataSkippingStatsColumns": ",".join(table.statistics)}
-            if table.statistics
-            else {"delta.dataSkippingNumIndexedCols": "0"}
-        )
-        if table.bucket_key:
-            properties |= {BUCKETS_PROPERTY: str(self.buckets(table)), PARTITIONER_PROPERTY: PARTITIONER}
         partitioned = f"\nPARTITIONED BY ({', '.join(table.partitioned_by)})" if table.partitioned_by else ""
         return (
-            f"CREATE TABLE IF NOT EXISTS delta.`{self.path(table)}` (\n  {columns}\n) USING delta"
-            f"{partitioned}\nCOMMENT {quoted('One row: ' + table.grain)}\nTBLPROPERTIES ({_listed(properties)})"
+            f"CREATE TABLE IF NOT EXISTS delta.`{self.path(table)}` (\n  {columns}\n) USING delta{partitioned}\n"
+            f"COMMENT {as_literal('One row: ' + table.grain)}\nTBLPROPERTIES ({_properties(table)})"
         )
 
 
@@ -363,7 +360,7 @@ def files_kept_whole(spark: SparkSession) -> Iterator[None]:
 
 def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
     """A constant predicate for a source's log hours, on partition columns only."""
-    return f"source = {quoted(source)} AND ({hours_predicate(hours, 'log_date', 'log_hour')})"
+    return f"source = {as_literal(source)} AND ({hours_predicate(hours, 'log_date', 'log_hour')})"
 
 
 def click_hours_predicate(hours: Iterable[Hour]) -> str:
@@ -371,11 +368,15 @@ def click_hours_predicate(hours: Iterable[Hour]) -> str:
     return hours_predicate(hours, "click_date", "click_hour")
 
 
-def _as_arrow(table: Table, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+def _as_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    known, required = set(table.column_names), set(table.required_columns)
+    for row in rows:
+        if unknown := sorted(row.keys() - known):
+            raise ValueError(f"a row of {table.name} has no column {', '.join(unknown)}: see include/tables")
+        if missing := sorted(required - row.keys()):
+            raise ValueError(f"a row of {table.name} lacks {', '.join(missing)}: required by include/tables")
     schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in table.columns])
-    columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return pa.Table.from_pylist(rows, schema)
 
 
 def with_declared(rows: DataFrame, table: Table) -> DataFrame:
@@ -389,10 +390,7 @@ def _as_declared(rows: DataFrame, table: Table) -> DataFrame:
     return rows.select(*(F.col(column.name).cast(column.type) for column in table.columns))
 
 
-def _listed(properties: Mapping[str, str]) -> str:
-    return ", ".join(f"{quoted(name)} = {quoted(value)}" for name, value in properties.items())
-
-
-def quoted(text: str) -> str:
-    """A text as a literal of Spark's SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _properties(table: Table) -> str:
+    if table.statistics:
+        return f"'delta.dataSkippingStatsColumns' = {as_literal(','.join(table.statistics))}"
+    return "'delta.dataSkippingNumIndexedCols' = '0'"

@@ -39,7 +39,7 @@ def export_hours(table: pa.Table, folder: Path, name: str, hours: Iterable[Hour]
     two of an hour one after the other.
 
     The Parquet file leaves ``click_date`` and ``click_hour`` to its path, as Hive does: with both, Arrow and
-    pandas refuse several files at once. The CSV file holds all columns.
+    pandas refuse several files together. The CSV file holds all columns.
 
     Raises:
         ValueError: if the table has not the columns of a published table.

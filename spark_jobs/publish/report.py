@@ -19,10 +19,10 @@ import pygal
 from markupsafe import Markup
 
 from include.days import Grain, first_day, name_of
+from include.home import REPORT_FILE
 from include.log_hours import Hour, HourRange
 from include.pages.charts import CHART_OPTIONS, as_svg
 from include.pages.render import render_page, write_page
-from include.settings import REPORT_FILE
 from include.tables import QUARANTINE_REASONS, VISITOR_COUNT_STANDARD_ERROR
 from include.texts import MAX_TEXT_CHARACTERS, as_count, as_printable, crop_middle
 

@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from expectations.checks import counted_rows
 from expectations.frames import Facts, facts_by_subject, grouping_facts
+from expectations.suites import click_hour_checks, log_hour_checks
 from include.buckets import Layout
 from include.days import days_of, hours_of
 from include.job_arguments import JobArguments
@@ -39,7 +41,7 @@ from spark_jobs.quality.live_position import live_positions, live_tables
 from spark_jobs.quality.results import published_at
 
 #: For queries that measure. Adaptive execution would run a Spark job for each of its shuffles, and there is
-#: nothing to adapt to: their results are small. A file that is lost or cut short is told by the checks, in words.
+#: nothing to adapt to: their results are small. The checks report a file that is lost or cut short, in words.
 _MEASURING = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.files.ignoreMissingFiles": "true",
@@ -107,6 +109,8 @@ def _frames(
     clicks: DataFrame,
     is_open: Mapping[str, Collection[Hour]],
 ) -> dict[str, DataFrame]:
+    pipeline = lake.settings.pipeline
+    checks = [check for source in sources for check in log_hour_checks(pipeline, source)] + click_hour_checks(pipeline)
     log_hours = list(arguments.log_hours)
     lateness = max(source.lateness_hours for source in sources)
     of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
@@ -115,9 +119,8 @@ def _frames(
     finalised = less_open(clicks, is_open)
     # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
     measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
-    configured = [check for source in sources for check in source.all_checks(lake.settings.pipeline)]
     frames = {
-        "clicks": measures.click_facts(measured, configured),
+        "clicks": measures.click_facts(measured, counted_rows(checks, CLICKS.name)),
         "quarantined": measures.quarantine_facts(
             _whole_files(lake, QUARANTINED_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
         ),
@@ -129,11 +132,9 @@ def _frames(
         "duplicate_ids": _ids_again(finalised.where(with_earlier), lateness, log_hours[0], by_hash=False),
         "click_history": click_history(lake, click_hours),
     }
-    for key, (table, layout) in layouts.items():
-        buckets = layout.buckets or lake.buckets(table)
-        frames[f"by_{key}"] = measures.count_facts(
-            _whole_files(lake, table, may_have_click_hours(table, click_hours)), table, buckets
-        )
+    for key, (table, _) in layouts.items():
+        counts = _whole_files(lake, table, may_have_click_hours(table, click_hours))
+        frames[f"by_{key}"] = measures.count_facts(counts, str(table.bucket_key), counted_rows(checks, table.name))
         if table in AGGREGATES and published:
             rows = _whole_files(lake, AGGREGATES[table], may_have_click_hours(AGGREGATES[table], published))
             frames[f"published_by_{key}"] = measures.published_facts(rows, str(table.bucket_key))
@@ -170,7 +171,7 @@ def _ids_again(clicks: DataFrame, lateness: int, since: Hour, *, by_hash: bool) 
 
 
 def _whole_files(lake: Lake, table: Table, *choices: pc.Expression) -> DataFrame:
-    """The rows of the files chosen, but for lost ones: ``_file_facts`` tells of these, in words."""
+    """The rows of the files chosen, but for lost ones: ``_file_facts`` reports these, in words."""
     return lake.read_files(table, *choices, leave_out_lost=True)
 
 

@@ -26,7 +26,7 @@ def live_positions(lake: Lake, click_hours: Collection[Hour]) -> list[Mapping[st
 
     ``state`` is null when the hour's live counts are final, and the words for what is still to come when they are not:
     the watermark has not passed the hour, or clicks of it have come that the live counts have not read. ``too_late``
-    are the clicks that came after the watermark had passed; of micro-batches that do not tell the hour, all.
+    are the clicks that came after the watermark had passed; of micro-batches that do not say the hour, all.
     """
     streamed = [name for name, source in load_sources(lake.settings).items() if source.stream is not None]
     if not click_hours or not lake.exists(STREAM_PROGRESS):

@@ -11,28 +11,20 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from include.check_settings import ConfiguredCheck
-from include.tables import Table
+from expectations.checks import RowRule
 from spark_jobs.aggregate.day_counts import with_days
 from spark_jobs.engine.column_functions import named_click_hour
 from spark_jobs.ingest.duplicates import log_hour_number
-from spark_jobs.quality.row_rules import click_rules, configured_rules, count_rules
 
 _LOG_HOUR = ("source", "log_date", "log_hour")
 _CLICK_HOUR = ("click_date", "click_hour")
 
 
-def click_facts(clicks: DataFrame, configured: Iterable[ConfiguredCheck] = ()) -> DataFrame:
-    """One row per source, log hour and click hour of the clicks; times in microseconds since 1970.
-
-    Of ``configured`` checks, those of a column have a count each, under the name of what they measure.
-    """
-    asked = list(configured)
-    of_columns = configured_rules(asked)
-    rules = click_rules() | {check.measured: of_columns[check.measured] for check in asked if check.column}
+def click_facts(clicks: DataFrame, rules: Iterable[RowRule]) -> DataFrame:
+    """One row per source, log hour and click hour of the clicks, with what the rules count; times in microseconds."""
     return clicks.groupBy(*_LOG_HOUR, *_CLICK_HOUR).agg(
         F.count(F.lit(1)).alias("clicks"),
-        *(F.count_if(rule).alias(name) for name, rule in rules.items()),
+        *_counted(rules),
         F.unix_micros(F.min("clicked_at")).alias("first_clicked_micros"),
         F.unix_micros(F.max("clicked_at")).alias("last_clicked_micros"),
     )
@@ -65,18 +57,20 @@ def duplicate_facts(duplicates: DataFrame) -> DataFrame:
     return duplicates.groupBy(*_LOG_HOUR).agg(F.count(F.lit(1)).alias("duplicates"))
 
 
-def count_facts(counts: DataFrame, table: Table, buckets: int) -> DataFrame:
-    """One row per click hour of an aggregate table; times in microseconds since 1970."""
-    assert table.bucket_key is not None
-    key = table.bucket_key
+def count_facts(counts: DataFrame, key: str, rules: Iterable[RowRule]) -> DataFrame:
+    """One row per click hour of a table of counts, with what the rules count; times in microseconds since 1970."""
     return counts.groupBy(*_CLICK_HOUR).agg(
         *_contents(key),
         F.count_distinct(F.struct(key)).alias("keys"),
         F.min("click_count").alias("smallest_count"),
         F.max("click_count").alias("largest_count"),
-        *(F.count_if(rule).alias(name) for name, rule in count_rules(table, buckets).items()),
+        *_counted(rules),
         F.unix_micros(F.max("counted_at")).alias("counted_micros"),
     )
+
+
+def _counted(rules: Iterable[RowRule]) -> list[Column]:
+    return [F.count_if(F.expr(rule.counted)).alias(rule.name) for rule in rules if rule.counted is not None]
 
 
 def published_facts(published: DataFrame, key: str) -> DataFrame:

@@ -6,7 +6,7 @@ import logging
 import re
 import shutil
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,8 @@ MOST_FILES = 100
 _RUN_ID = re.compile(r"^(\d{8}T\d{6})-[0-9a-f]{8}$")
 
 
-def append_results(lake: Lake, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Add rows, each with its values in the table's order of columns, in one commit; and bring the index up to it."""
+def append_results(lake: Lake, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add rows in one commit, as ``Lake.append_rows``; and bring the index up to it."""
     lake.append_rows(QUALITY_RESULTS, rows)
     _catch_up(lake)
 

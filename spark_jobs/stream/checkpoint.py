@@ -76,7 +76,7 @@ class StreamCheckpoint:
         keep_with_checkpoint(self.folder / "metadata", json.dumps({"id": str(uuid4())}))
 
     def has_begun(self) -> bool:
-        """Whether it tells from which offsets to go on."""
+        """Whether it says from which offsets to go on."""
         return has_begun(self.folder)
 
     def is_whole(self) -> bool:

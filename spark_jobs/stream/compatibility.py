@@ -82,7 +82,7 @@ class Dependence:
         return f"{self} cannot go on with its checkpoint: {said}; {self._ways_out(fixed)}"
 
     def _made_for(self) -> dict[str, Any] | None:
-        """What the checkpoint was made for; one that does not tell yet where to go on may be begun for anything."""
+        """What the checkpoint was made for; one that does not say yet where to go on may be begun for anything."""
         return _read(self.folder / MADE_FOR) if has_begun(self.folder) else None
 
     def _ways_out(self, first: str) -> str:
@@ -104,7 +104,7 @@ def checkpoint_folder(settings: Settings, source: str, live_key: str | None = No
 
 
 def has_begun(folder: Path) -> bool:
-    """Whether the checkpoint in this folder tells where to go on."""
+    """Whether the checkpoint in this folder says where to go on."""
     return any(folder.glob("offsets/[0-9]*"))
 
 

@@ -1,4 +1,4 @@
-"""Why a stream failed, in one line: Spark tells it over hundreds, the reason somewhere among them."""
+"""Why a stream failed, in one line: Spark says it in hundreds, the reason somewhere among them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _SQL_STATE = re.compile(r"\s*SQLSTATE: \w+")
 _ANOTHER_START = ("[CONCURRENT_STREAM_LOG_UPDATE]", OVERTAKEN)
 
 
-def is_of_another_start(told: str) -> bool:
+def is_of_another_start(message: str) -> bool:
     """Whether the query failed because another start of it works on its checkpoint, or did."""
-    reason = _reason_of(told)
+    reason = _reason_of(message)
     return any(sign in reason for sign in _ANOTHER_START)
 
 
-def is_of_other_state(told: str) -> bool:
+def is_of_other_state(message: str) -> bool:
     """Whether Spark refuses the checkpoint for what is in it: the same again would fail again."""
-    return _OTHER_STATE.search(_reason_of(told)) is not None
+    return _OTHER_STATE.search(_reason_of(message)) is not None
 
 
-def failure_of(told: str, explained: Callable[[str], str | None]) -> str:
-    """The reason in what a failed query's exception tells; ``explained`` is its input's, see ``StreamInput``.
+def failure_of(message: str, explained: Callable[[str], str | None]) -> str:
+    """The reason in a failed query's exception; ``explained`` is its input's, see ``StreamInput``.
 
     An error of the batch's Python comes inside another one, and has the JVM's causes at its own end.
     """
-    reason = _reason_of(told)
+    reason = _reason_of(message)
     if explanation := explained(reason):
         return explanation
     raised, causes = _RAISED.findall(reason), _CAUSE.findall(reason)
@@ -52,6 +52,6 @@ def failure_of(told: str, explained: Callable[[str], str | None]) -> str:
     return what
 
 
-def _reason_of(told: str) -> str:
-    """What is told before the query itself, its plan and all, is."""
-    return told.partition("=== Streaming Query ===")[0]
+def _reason_of(message: str) -> str:
+    """What comes before the query itself, with its plan."""
+    return message.partition("=== Streaming Query ===")[0]

@@ -40,7 +40,7 @@ class FilesInput:
         A file that breaks off gives the lines before the damage.
 
         Raises:
-            ClickmillError: if the lake does not tell what has been read.
+            ClickmillError: if the lake does not say what has been read.
         """
         files = self.source.files
         assert files is not None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame, Row
 
@@ -20,7 +21,7 @@ from include.sources import Source, stream_of
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.engine.session import configure
 from spark_jobs.engine.steps import at_once, step
-from spark_jobs.ingest.account import HourAccount, sampled_columns
+from spark_jobs.ingest.account import HourAccount
 from spark_jobs.ingest.clicks import build_clicks, quarantine
 from spark_jobs.ingest.sampled_lines import line_shapes
 from spark_jobs.ingest.stream_batches import in_order_of_time
@@ -72,32 +73,24 @@ class StreamIngest:
 
     def _account(
         self, parts: dict[tuple[str, Hour], PartOfBatch], batch_id: int, now: datetime
-    ) -> list[tuple[object, ...]]:
+    ) -> list[dict[str, Any]]:
         stream = stream_of(self.source)
         return [
-            (
-                self.source.name,
-                self.stream_id,
-                batch_id,
-                file,
-                *stream.partition_of(file),
-                log_hour.day,
-                log_hour.hour,
-                part.first_offset,
-                part.last_offset,
-                part.account.lines,
-                part.bytes,
-                part.damage,
-                part.account.accepted,
-                dict(part.account.quarantined),
-                part.account.late,
-                part.account.out_of_order,
-                part.account.first_clicked_at,
-                part.account.last_clicked_at,
-                sorted(part.account.click_hours),
-                *sampled_columns(part.account.sampled),
-                now,
-            )
+            {
+                "source": self.source.name,
+                "stream_id": self.stream_id,
+                "batch_id": batch_id,
+                "file": file,
+                **stream.partition_of(file),
+                "log_date": log_hour.day,
+                "log_hour": log_hour.hour,
+                "first_offset": part.first_offset,
+                "last_offset": part.last_offset,
+                "bytes": part.bytes,
+                "damage": part.damage,
+                **part.account.of_lines(),
+                "written_at": now,
+            }
             for (file, log_hour), part in sorted(parts.items())
         ]
 

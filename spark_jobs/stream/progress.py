@@ -41,8 +41,8 @@ class ProgressLog:
     #: How often the query was started again, because another start of it had ended it.
     taken_back: int = 0
 
-    def new_rows(self) -> list[tuple[Any, ...]]:
-        """Rows of the micro-batches that have ended since the last call, in the columns' order."""
+    def new_rows(self) -> list[dict[str, Any]]:
+        """Rows of the micro-batches that have ended since the last call."""
         rows = []
         self.found_no_more = False
         for progress in self.handle.recentProgress:
@@ -53,7 +53,7 @@ class ProgressLog:
                 found = progress_rows(self.source, self.query, said)
                 lags = [row["lag"] for row in found if "lag" in row]
                 self.lag = sum(lags) if lags else None
-                rows += [tuple(row.get(name) for name in STREAM_PROGRESS.column_names) for row in found]
+                rows += found
         return rows
 
 
@@ -116,7 +116,7 @@ def _counts(histogram: str | None) -> Counter[int]:
     return counts
 
 
-def keep(lake: Lake, rows: list[tuple[Any, ...]]) -> None:
+def keep(lake: Lake, rows: list[dict[str, Any]]) -> None:
     """Append the rows, and now and then write the table as few files."""
     lake.append_rows(STREAM_PROGRESS, rows)
     lake.compact(STREAM_PROGRESS, above_files=MOST_FILES)

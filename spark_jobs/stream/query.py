@@ -23,7 +23,7 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
     server: Spark stops it here (spark.sql.streaming.stopActiveRunOnRestart), and the new one goes on.
 
     Raises:
-        ClickmillError: if the broker is not known, or the lake does not tell where to go on.
+        ClickmillError: if the broker is not known, or the lake does not say where to go on.
     """
     stream = stream_of(source)
     checkpoint = StreamCheckpoint.of(settings, source.name)

@@ -1,4 +1,4 @@
-"""Where a stream begins: what its checkpoint does not tell, the batches in its lake do."""
+"""Where a stream begins: what its checkpoint does not say, the batches in its lake do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StreamStart:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether the checkpoint tells what has been read by this stream."""
+        """Whether the checkpoint says what has been read by this stream."""
         return self.checkpoint.has_begun()
 
     def earlier_batches(self, of_input: Callable[[Mapping[str, Any]], bool]) -> list[dict[str, Any]]:

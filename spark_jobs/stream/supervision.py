@@ -16,7 +16,8 @@ import psutil
 from filelock import FileLock, Timeout
 
 from include.errors import ClickmillError
-from include.settings import REPOSITORY, Settings
+from include.home import REPOSITORY
+from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.stream.compatibility import require_fit
 

@@ -25,9 +25,9 @@ from spark_jobs.stream.resume import StreamStart
 #: Spark's word for the first record of a partition that is still there.
 EARLIEST = -2
 BROKER_TIMEOUT = 30.0
-#: What the consumers in Spark's tasks are told, unless the source's options say otherwise.
+#: What the consumers in Spark's tasks are configured with, unless the source's options say otherwise.
 CONSUMER_OPTIONS = {
-    # A consumer that has come to the topic's end asks for more, and before it can be told to read elsewhere the broker
+    # A consumer that has come to the topic's end asks for more, and before it can be sent to read elsewhere the broker
     # must have answered: by default it waits half a second for records to come. A task asks only while it runs, so an
     # idle stream asks no more often.
     "fetch.max.wait.ms": "10",
@@ -53,7 +53,7 @@ class TopicInput:
         """The topic's records as arrivals; without a checkpoint, those after the batches in the lake.
 
         Raises:
-            ClickmillError: if the broker is not known or does not name the partitions, or the lake does not tell where
+            ClickmillError: if the broker is not known or does not name the partitions, or the lake does not say where
                 to go on.
         """
         topic = topic_of(self.source)

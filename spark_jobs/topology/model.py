@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from include.texts import as_size
 from spark_jobs.topology.task_assignment import Assignment, TaskId, assign, moves, worker_names
 
 SHUFFLE, BROADCAST = "shuffle", "broadcast"
@@ -98,25 +99,21 @@ class JobTopology:
         return sum(len(query.shuffles) for query in self.queries)
 
 
-def describe(topology: JobTopology, *, with_figures: bool = True, workers: int = 0, cores: int = 1) -> str:
-    """The job's topology as text; with workers, how its tasks fall on these.
-
-    Without figures what depends on the data or the machine is left out (tasks, rows, bytes, Spark's default number of
-    partitions, what adaptive execution made of it), so that it can be compared.
-    """
+def describe(topology: JobTopology, *, workers: int = 0, cores: int = 1) -> str:
+    """The job's topology as text; with workers, how its tasks fall on these."""
     count, shuffles = len(topology.queries), topology.shuffle_count
     lines = [f"Topology of {topology.job}: {_plural(count, 'query', 'queries')}, {_plural(shuffles, 'shuffle')}"]
     for query in topology.queries:
-        lines += ["", *describe_query(query, with_figures=with_figures)]
+        lines += ["", *describe_query(query)]
         lines += described_assignment(query, workers, cores) if workers else []
     return "\n".join(lines) + "\n"
 
 
-def describe_query(query: QueryTopology, *, with_figures: bool = True) -> list[str]:
+def describe_query(query: QueryTopology) -> list[str]:
     """The query's sub-topologies and what crosses between them, a line each."""
     lines = [f"Query: {query.name}"]
     for part in query.sub_topologies:
-        tasks = f" ({_span(part.tasks)})" if with_figures and part.partitions else ""
+        tasks = f" ({_span(part.tasks)})" if part.partitions else ""
         lines.append(f"  Sub-topology: {part.number}{tasks}")
         lines += [f"    Source: {source}" for source in part.sources]
         lines += [f"      --> {operator}" for operator in part.operators]
@@ -124,13 +121,13 @@ def describe_query(query: QueryTopology, *, with_figures: bool = True) -> list[s
         for cut in query.cuts:
             if cut.writer == part.number:
                 to = ", ".join(map(str, cut.readers))
-                lines.append(f"      --> sub-topology {to}: {'; '.join(described_cut(cut, with_figures=with_figures))}")
+                lines.append(f"      --> sub-topology {to}: {'; '.join(described_cut(cut))}")
     lines += [f"  Planned, then left out by adaptive execution: {shuffle}" for shuffle in query.left_out]
     lines += [f"  Needless: {sentence}" for sentence in query.needless]
     return lines
 
 
-def described_cut(cut: Cut, *, with_figures: bool = True) -> list[str]:
+def described_cut(cut: Cut) -> list[str]:
     """What a cut does and why, how its partitions are read, and what crossed it, each as some words."""
     if cut.kind == BROADCAST:
         how = "all rows to every task"
@@ -138,14 +135,11 @@ def described_cut(cut: Cut, *, with_figures: bool = True) -> list[str]:
         how = "all rows to one task"
     else:
         of = f" of {', '.join(cut.keys)}" if cut.keys else ""
-        into = f" into {cut.count}" if cut.is_asked_for else f" into {cut.count} by default" if with_figures else ""
-        how = f"{cut.partitioner}{of}{into}"
-    said = [f"{cut.cause}: {how}"]
+        how = f"{cut.partitioner}{of} into {cut.count}" + ("" if cut.is_asked_for else " by default")
+    said = [f"{cut.cause}: {how}", *(f"read {read}" for read in cut.reads)]
     in_memory = " in memory" if cut.kind == BROADCAST else ""
-    if with_figures:
-        said += [f"read {read}" for read in cut.reads]
-        if cut.rows is not None:
-            said.append(_plural(cut.rows, "row") + ("" if cut.size is None else f", {as_size(cut.size)}{in_memory}"))
+    if cut.rows is not None:
+        said.append(_plural(cut.rows, "row") + ("" if cut.size is None else f", {as_size(cut.size)}{in_memory}"))
     return said
 
 
@@ -219,12 +213,3 @@ def _span(tasks: Sequence[TaskId]) -> str:
 
 def _plural(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def as_size(number: float) -> str:
-    """Bytes in decimal units: ``1.5 MB``."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:,.1f} TB"

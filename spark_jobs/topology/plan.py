@@ -53,7 +53,7 @@ class Operator:
 
 
 def read_plan(text: str, nodes: Sequence[tuple[str, Mapping[str, str]]] = (), *, initial: bool = False) -> Operator:
-    """The plan's tree; of an adaptive plan the final one, or the initial one when told.
+    """The plan's tree; of an adaptive plan the final one, or the initial one if asked for.
 
     ``nodes`` are the names and metrics of the status API, in its order. It lists the same operators in the same order,
     without those that only wrap others, so they are matched by it.
@@ -76,7 +76,7 @@ def read_plan(text: str, nodes: Sequence[tuple[str, Mapping[str, str]]] = (), *,
             metrics[block.a + offset] = nodes[block.b + offset][1]
     root, end = _subtree(lines, 0, details, metrics)
     if end < len(lines):
-        raise ClickmillError(f"the plan has no single root: line {end + 1} of {len(lines)} stands beside the first")
+        raise ClickmillError(f"the plan has no single root: line {end + 1} of {len(lines)} is a second one")
     return root
 
 

@@ -9,17 +9,14 @@ from datetime import date
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
-from include.buckets import PARTITIONER, bucket_of
+from include.buckets import Layout, bucket_of
 from include.errors import QualityError
 from include.tables import (
     AGGREGATES,
-    BUCKETS_PROPERTY,
     CLICKS_BY_COUNTRY_HOURLY,
     CLICKS_BY_URL_HOURLY,
-    PARTITIONER_PROPERTY,
-    QUALITY_RESULTS,
     Table,
 )
 from tests.support.temporary_lake import TemporaryLake, click
@@ -58,13 +55,13 @@ def _stored(lake: TemporaryLake, table: Table, version: int | None = None) -> De
 
 def _rows(stored: DeltaTable) -> dict[tuple[Any, ...], dict[str, Any]]:
     """Rows, counted_at included, by click hour and key; without buckets."""
-    rows = stored.to_pyarrow_table().drop_columns(["bucket"]).to_pylist()
+    rows = stored.to_pyarrow_table().drop_columns(["bucket", "buckets"]).to_pylist()
     return {(row["click_date"], row["click_hour"], row.get("url", row.get("country_code"))): row for row in rows}
 
 
 def _assert_buckets(stored: DeltaTable, key: str, buckets: int) -> None:
-    rows = stored.to_pyarrow_table(columns=[key, "bucket"]).to_pylist()
-    assert rows
+    rows = stored.to_pyarrow_table(columns=[key, "bucket", "buckets"]).to_pylist()
+    assert {row["buckets"] for row in rows} == {buckets}
     assert [row["bucket"] for row in rows] == [bucket_of(row[key], buckets) for row in rows]
 
 
@@ -99,8 +96,7 @@ def test_new_number_of_buckets_changes_nothing_else_and_takes_one_commit(lake: T
         assert table.bucket_key is not None
         _assert_buckets(new, table.bucket_key, 6)
         _assert_as_declared(new, table)
-        expected = old.metadata().configuration | {BUCKETS_PROPERTY: "6"}
-        assert new.metadata().configuration == expected
+        assert new.metadata() == old.metadata()
         # Time travel: the version before is whole, with its own number of buckets.
         _assert_buckets(_stored(lake, table, old.version()), table.bucket_key, 4)
         travelled = lake.spark.read.format("delta").option("versionAsOf", old.version())
@@ -109,7 +105,6 @@ def test_new_number_of_buckets_changes_nothing_else_and_takes_one_commit(lake: T
     # A table is made with the number that the others have, whatever the setting says.
     shutil.rmtree(lake.settings.lake / CLICKS_BY_COUNTRY_HOURLY.name)
     lake.run("aggregate", START, END)
-    assert {_stored(lake, table).metadata().configuration[BUCKETS_PROPERTY] for table in TABLES} == {"6"}
     _assert_buckets(_stored(lake, CLICKS_BY_COUNTRY_HOURLY), "country_code", 6)
 
 
@@ -121,7 +116,6 @@ def _assert_as_declared(stored: DeltaTable, table: Table) -> None:
     assert stored.metadata().description == f"One row: {table.grain}"
     properties = stored.metadata().configuration
     assert properties["delta.dataSkippingStatsColumns"] == ",".join(table.statistics)
-    assert properties[PARTITIONER_PROPERTY] == PARTITIONER
 
 
 def test_stopped_between_the_tables_jobs_refuse_and_running_it_again_finishes(
@@ -167,17 +161,18 @@ def test_stopped_between_the_tables_jobs_refuse_and_running_it_again_finishes(
     lake.run("aggregate", START, END)
 
 
-def test_what_differs_in_properties_and_rows_is_found(lake: TemporaryLake) -> None:
+def test_what_differs_in_rows_is_found(lake: TemporaryLake) -> None:
     url, country = CLICKS_BY_URL_HOURLY, CLICKS_BY_COUNTRY_HOURLY
     assert _differences(lake) == []
     _alter(lake, url, "UPDATE {table} SET bucket = (bucket + 1) % 4 WHERE click_hour = 6 AND url LIKE '%/1_'")
     # France has its row twice in an hour, in two buckets.
-    again = "SELECT * EXCEPT (bucket, counted_at), (bucket + 1) % 4 AS bucket, counted_at FROM {table}"
+    again = "SELECT * EXCEPT (bucket, buckets, counted_at), (bucket + 1) % 4, buckets, counted_at FROM {table}"
     france = "click_hour = 5 AND country_code = 'FR'"
     _alter(lake, country, f"INSERT INTO {{table}} {again} WHERE {france}")
-    _alter(lake, country, f"ALTER TABLE {{table}} SET TBLPROPERTIES ('{PARTITIONER_PROPERTY}' = 'md5')")
+    germany = "UPDATE {table} SET buckets = 7, bucket = pmod(hash(country_code), 7) WHERE country_code = 'DE'"
+    _alter(lake, country, germany)
     assert _differences(lake) == [
-        (country.name, "partitioner", "md5"),
+        (country.name, "number of buckets", "4 to 7"),
         (url.name, "bucket", "10 of 60 rows with another, in click hours 2026-03-01T06 to 2026-03-01T06"),
         (country.name, "bucket", "1 of 7 rows with another, in click hours 2026-03-01T05 to 2026-03-01T05"),
         (
@@ -186,9 +181,9 @@ def test_what_differs_in_properties_and_rows_is_found(lake: TemporaryLake) -> No
             "1 keys with two in a click hour, in click hours 2026-03-01T05 to 2026-03-01T05",
         ),
     ]
-    with pytest.raises(QualityError, match=f"{country.name}: partitioner: found md5; expected {PARTITIONER}"):
+    with pytest.raises(QualityError, match=f"{country.name}: number of buckets: found 4 to 7; expected 4"):
         lake.run("aggregate", START, END)
-    with pytest.raises(QualityError, match="expected the buckets per country are of partitioner"):
+    with pytest.raises(QualityError, match="expected all rows of the table per country have the same number"):
         lake.run("validate", START, END)
     # As many buckets as before: what is wrong is fixed all the same, but for the second row.
     _repartition(lake, 4)
@@ -196,24 +191,29 @@ def test_what_differs_in_properties_and_rows_is_found(lake: TemporaryLake) -> No
     assert _differences(lake) == []
 
 
-def test_a_table_of_an_earlier_version_is_said_to_be_so_and_can_be_used(lake: TemporaryLake) -> None:
-    for table in TABLES:
-        _alter(lake, table, f"ALTER TABLE {{table}} UNSET TBLPROPERTIES ('{PARTITIONER_PROPERTY}')")
-    assert _differences(lake) == [(table.name, "partitioner", "not stated") for table in TABLES]
+def test_a_table_without_the_column_is_refused_and_gets_it(lake: TemporaryLake) -> None:
+    country = CLICKS_BY_COUNTRY_HOURLY
+    stored = _stored(lake, country)
+    before, rows = _rows(stored), stored.to_pyarrow_table().drop_columns(["buckets"])
+    shutil.rmtree(lake.settings.lake / country.name)
+    statistics = {"delta.dataSkippingStatsColumns": "bucket"}
+    write_deltalake(
+        str(lake.settings.lake / country.name),
+        rows,
+        partition_by=list(country.partitioned_by),
+        configuration=statistics,
+    )
+    assert (country.name, "number of buckets", "not stated") in _differences(lake)
+    with pytest.raises(QualityError, match="found not stated; expected 4; to fix it: python -m"):
+        lake.run("aggregate", START, END)
+    assert _repartition(lake, 4)[1] == f"{country.name}: 4 buckets, not stated before"
+    assert _differences(lake) == []
+    assert _rows(_stored(lake, country)) == before
     lake.run("aggregate", START, END)
-    lake.run("validate", START, END)
-    failed = {
-        row["expectation"]: row["severity"]
-        for row in lake.rows(QUALITY_RESULTS)
-        if row["suite"] == "layout" and row["outcome"] == "fail"
-    }
-    assert failed == {f"the table per {key} states its partitioner": "warning" for key in ("url", "country")}
-    _repartition(lake, 4)
     assert _differences(lake) == []
 
 
-def test_properties_are_compared_and_key_types_where_tables_have_the_same_key() -> None:
-    from include.buckets import Layout
+def test_numbers_of_buckets_are_compared_and_key_types_where_tables_have_the_same_key() -> None:
     from include.tables import Column, hourly_table
     from spark_jobs.aggregate.co_partitioning import layout_differences
 
@@ -223,11 +223,11 @@ def test_properties_are_compared_and_key_types_where_tables_have_the_same_key() 
             ("clicks", "user", "STRING"), ("orders", "user", "BIGINT"), ("others", "status", "INT"),
         )
     )  # fmt: skip
-    layouts = {table: Layout("4", PARTITIONER, str(table.key_type)) for table in (clicks, orders, others)}
+    layouts = {table: Layout(4, 4, str(table.key_type)) for table in (clicks, orders, others)}
     found = layout_differences(layouts, 4)
     assert [(one.table, one.what, one.found, one.expected) for one in found] == [
         ("orders", "type of user", "BIGINT", "STRING")
     ]
     assert layout_differences({clicks: layouts[clicks], others: layouts[others]}, 4) == []
-    unreadable = layout_differences({clicks: Layout("many", PARTITIONER, "STRING")}, 4)
-    assert [(one.what, one.found, one.expected) for one in unreadable] == [("number of buckets", "many", "4")]
+    mixed = layout_differences({clicks: Layout(2, 4, "STRING")}, 4)
+    assert [(one.what, one.found, one.expected) for one in mixed] == [("number of buckets", "2 to 4", "4")]

@@ -12,10 +12,8 @@ import platform
 import shutil
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +33,9 @@ from ops.services.stop import stop
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from tests.benchmarks import duckdb_pipeline
+from tests.benchmarks.figures import record
 from tests.benchmarks.ranges import advice, empty_hours, one_range, own_log
+from tests.benchmarks.spark_watch import SparkWatch
 from tests.end_to_end.silent_display import Silent
 
 START = Hour.parse("2026-03-01T10")
@@ -60,54 +60,6 @@ def make_landing(folder: Path, hours: int, clicks: int, start: Hour = START) -> 
     return sum(hour.lines for hour in truth.log_hours.values())
 
 
-class SparkWatch:
-    """The Spark server of a home and its Python workers, while they work: processor seconds, largest memory.
-
-    Memory is proportional (PSS): what forked workers share is counted once.
-    """
-
-    def __init__(self, services: Services) -> None:
-        self._server = _spark_server(services)
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self.peak_mebibytes = 0.0
-        self._thread.start()
-
-    def processor_seconds(self) -> float:
-        """So far, of those that run, and of those that have ended and were waited for."""
-        total = 0.0
-        for process in self._processes():
-            with suppress(psutil.Error):
-                times = process.cpu_times()
-                total += times.user + times.system + times.children_user + times.children_system
-        return total
-
-    def stop(self) -> float:
-        """The largest memory of all together, in MiB."""
-        self._end.set()
-        self._thread.join()
-        return self.peak_mebibytes
-
-    def _watch(self) -> None:
-        while not self._end.wait(0.5):
-            used = 0
-            for process in self._processes():
-                with suppress(psutil.Error):
-                    used += process.memory_full_info().pss
-            self.peak_mebibytes = max(self.peak_mebibytes, used / 2**20)
-
-    def _processes(self) -> list[psutil.Process]:
-        return [self._server, *self._server.children(recursive=True)]
-
-
-def _spark_server(services: Services) -> psutil.Process:
-    for process in psutil.process_iter(["cmdline"]):
-        command = " ".join(process.info["cmdline"] or ())
-        if "org.apache.spark.deploy.SparkSubmit" in command and str(services.home) in command:
-            return process
-    raise LookupError("no Spark server of this home")
-
-
 def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> None:
     """Ingest and aggregate, side by side with DuckDB."""
     from pyspark.sql import SparkSession
@@ -123,7 +75,7 @@ def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> 
     processor: dict[str, list[float]] = {}
     watch = SparkWatch(services)
 
-    def record(name: str, work: Callable[[], object], counted: bool) -> None:
+    def measure(name: str, work: Callable[[], object], counted: bool) -> None:
         before = watch.processor_seconds()
         took = seconds(work)
         if counted:
@@ -132,16 +84,22 @@ def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> 
 
     for turn in range(rounds + 1):  # the first turn warms both up
         shutil.rmtree(settings.lake, ignore_errors=True)
-        record("Clickmill: ingest", lambda: ingest_clicks.run(spark, settings, arguments), turn > 0)
-        record("Clickmill: aggregate", lambda: aggregate_clicks.run(spark, settings, arguments), turn > 0)
+        measure("Clickmill: ingest", lambda: ingest_clicks.run(spark, settings, arguments), turn > 0)
+        measure("Clickmill: aggregate", lambda: aggregate_clicks.run(spark, settings, arguments), turn > 0)
         for name, same_work in (("DuckDB, the same work", True), ("DuckDB, the least", False)):
-            record(name, partial(duckdb_pipeline.run, settings.landing, home / "duckdb", same_work=same_work), turn > 0)
-    times["Clickmill"] = [a + b for a, b in zip(times["Clickmill: ingest"], times["Clickmill: aggregate"], strict=True)]
+            measure(
+                name, partial(duckdb_pipeline.run, settings.landing, home / "duckdb", same_work=same_work), turn > 0
+            )
+    for measured in (times, processor):
+        both = zip(measured["Clickmill: ingest"], measured["Clickmill: aggregate"], strict=True)
+        measured["Clickmill"] = [sum(one_round) for one_round in both]
     table = Table(title=f"{lines:,} JSON clicks, gzip, 4 log hours: seconds, {rounds} rounds in turn")
     for heading in ("", "median", "smallest", "largest", "Clickmill / it"):
         table.add_column(heading, justify="left" if not heading else "right")
     for name, took in sorted(times.items()):
         ratios = [a / b for a, b in zip(times["Clickmill"], took, strict=True)]
+        if name == "DuckDB, the same work":
+            record("duckdb", *ratios)
         table.add_row(
             name,
             *(f"{value:.2f}" for value in (statistics.median(took), min(took), max(took))),
@@ -152,7 +110,9 @@ def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> 
     for name in ("Clickmill: ingest", "Clickmill: aggregate"):
         each = statistics.median(processor[name]) / lines * 1e6
         console.print(f"{name}: {each:.1f} s of Spark's processor time a million clicks")
-    console.print(f"peak memory of the server and its workers: {watch.stop():,.0f} MiB")
+    record("processor", *(used / lines * 1e6 for used in processor["Clickmill"]))
+    record("memory", watch.stop())
+    console.print(f"peak memory of the server and its workers: {watch.peak_mebibytes:,.0f} MiB")
     spark.stop()
 
 
@@ -189,6 +149,7 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
         f"{statistics.median(worked[1:]):.1f} s ({min(worked[1:]):.1f} to {max(worked[1:]):.1f}; {worked[0]:.1f} on a "
         f"cold server), with judging, pages and writing {statistics.median(whole[1:]):.1f} s ({rounds} rounds)"
     )
+    record("validate", *whole[1:])
     spark.stop()
 
 
@@ -241,6 +202,7 @@ def memory(home: Path) -> None:
     from spark_jobs import aggregate_clicks, ingest_clicks
     from spark_jobs.engine.session import configure
 
+    peaks = []
     for hours in (4, 24):
         place = home / f"memory-{hours}"
         services = start(place)
@@ -252,16 +214,18 @@ def memory(home: Path) -> None:
             watch = SparkWatch(services)
             took = seconds(lambda: ingest_clicks.run(spark, settings, arguments))  # noqa: B023 - called at once
             took += seconds(lambda: aggregate_clicks.run(spark, settings, arguments))  # noqa: B023
+            peaks.append(watch.stop())
             console.print(
                 f"{hours} log hours, {lines:,} lines in one range: peak memory of the server and its workers "
-                f"{watch.stop():,.0f} MiB, {took:.1f} s"
+                f"{peaks[-1]:,.0f} MiB, {took:.1f} s"
             )
             spark.stop()
         finally:
             stop(place)
+    record("memory_of_day", peaks[1] / peaks[0])
 
 
-def small_hour(services: Services, rounds: int, start: Hour, clicks: int) -> None:
+def one_hour(name: str, services: Services, rounds: int, start: Hour, clicks: int) -> None:
     """One hour of `clicks` clicks through the DAG: from run start to run end."""
     hours = list(HourRange(start, start.plus(rounds + 1)))
     make_landing(services.home / "landing", len(hours), clicks * len(hours), start)
@@ -278,6 +242,7 @@ def small_hour(services: Services, rounds: int, start: Hour, clicks: int) -> Non
         f"one hour of about {clicks:,} clicks through the DAG, from run start to run end: median "
         f"{statistics.median(took):.1f} s ({min(took):.1f} to {max(took):.1f}, {len(took)} runs)"
     )
+    record(name, *took)
 
 
 def pages(home: Path, rounds: int) -> None:
@@ -308,7 +273,7 @@ def pages(home: Path, rounds: int) -> None:
         "an hour, with 7 days of each metric": f"/hours/{last}",
         "a metric, 92 days": "/metric?suite=clicks&check=quarantined_share&series=web&days=92",
     }
-    time_pages(settings, asked, f"{4 * hours:,} validated partitions", rounds)
+    record("page", *time_pages(settings, asked, f"{4 * hours:,} validated partitions", rounds)["overview, 3 days"])
 
 
 def pages_of_a_year(services: Services, first: Hour, last: Hour, rounds: int) -> None:
@@ -320,11 +285,11 @@ def pages_of_a_year(services: Services, first: Hour, last: Hour, rounds: int) ->
         "an hour, with 7 days of each metric": f"/hours/{last}",
         "a metric, 92 days": "/metric?suite=clicks&check=quarantined_share&series=web&days=92",
     }
-    time_pages(settings, asked, "a year of hours", rounds)
+    record("page_of_year", *time_pages(settings, asked, "a year of hours", rounds)["overview, the year"])
 
 
-def time_pages(settings: Settings, asked: dict[str, str], title: str, rounds: int) -> None:
-    """Print a table of how long each page takes, from the request to the answer's last byte."""
+def time_pages(settings: Settings, asked: dict[str, str], title: str, rounds: int) -> dict[str, list[float]]:
+    """How many milliseconds each page takes, from the request to the answer's last byte; prints a table of them."""
     from starlette.testclient import TestClient
 
     from plugins.data_quality import app as pages_app
@@ -351,6 +316,7 @@ def time_pages(settings: Settings, asked: dict[str, str], title: str, rounds: in
         numbers = (statistics.median(took), min(took), max(took), processor_time, sizes[name] / 1000)
         table.add_row(name, *(f"{number:.0f}" for number in numbers))
     console.print(table)
+    return times
 
 
 def main() -> None:
@@ -365,18 +331,18 @@ def main() -> None:
             services = start(home)
             try:
                 if "dag" in parts:
-                    small_hour(services, rounds, START, 10_000)
-                    small_hour(services, rounds, START.plus(100), 10)
+                    one_hour("hour", services, rounds, START, 10_000)
+                    one_hour("small_hour", services, rounds, START.plus(100), 10)
                 if "empty" in parts:
                     empty_hours(services, console, Hour.parse("2025-06-01T00"))
                 if "reallog" in parts:
                     own_log(services, console, Path(os.environ["BENCH_LOG"]))
                 if "month" in parts:
-                    one_range(services, console, "a month", Hour.parse("2025-10-01T00"), 720, 10_000)
+                    record("month", one_range(services, console, Hour.parse("2025-10-01T00"), 720, 10_000))
                     advice(services, console, Hour.parse("2025-10-01T00"), 720)
                 if "year" in parts:
                     first = Hour.parse("2024-01-01T00")
-                    one_range(services, console, "a year", first, 8_760, 100)
+                    record("year", one_range(services, console, first, 8_760, 100))
                     pages_of_a_year(services, first, first.plus(8_759), rounds)
                 if "duckdb" in parts:
                     against_duckdb(home, services, clicks, rounds)

@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from ops.services.running import Services
 from ops.services.start import start
 from ops.services.stop import stop
 from samples.live_clicks import LiveClicks
+from tests.benchmarks.figures import record
+from tests.benchmarks.spark_watch import SparkWatch
 from tests.stream.kafka_broker import KafkaBroker
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.temporary_lake import click, make_settings
@@ -39,6 +42,23 @@ from tests.support.temporary_lake import click, make_settings
 #: What the ids of clicks begin with whose way is timed.
 MARK = "marked-"
 console = Console(width=110)
+
+
+@dataclass(frozen=True)
+class CatchUp:
+    """How long a backlog took: seconds, records a second, processor seconds a million records; the queries' states."""
+
+    live: bool
+    partitions: int
+    took: float
+    rate: float
+    cost: float
+    state: str
+
+    def row(self) -> list[str]:
+        """Of the table."""
+        into = "clicks and live counts" if self.live else "clicks alone"
+        return [into, str(self.partitions), f"{self.rate:,.0f}", f"{self.took:.1f}", f"{self.cost:.0f}", self.state]
 
 
 def make_lake(home: Path, spark: Any, broker: KafkaBroker, partitions: int) -> StreamedLake:
@@ -64,32 +84,21 @@ def send(lake: StreamedLake, lines: list[bytes], partitions: int) -> None:
     assert producer.flush(300) == 0
 
 
-def cpu_seconds() -> float:
-    """Processor time of the Spark server and its Python workers so far."""
-    total = 0.0
-    for process in psutil.process_iter(["cmdline"]):
-        command = " ".join(process.info["cmdline"] or ())
-        if "connect_server.py" in command or "foreach_batch_worker" in command:
-            times = process.cpu_times()
-            total += times.user + times.system
-    return total
-
-
-def catch_up(home: Path, spark: Any, broker: KafkaBroker, lines: list[bytes], partitions: int, live: bool) -> list[str]:
-    """One row of the table: clicks a second, processor seconds a million clicks, state."""
+def catch_up(
+    home: Path, spark: Any, broker: KafkaBroker, lines: list[bytes], partitions: int, live: bool, watch: SparkWatch
+) -> CatchUp:
+    """From the first record to the last one's commit."""
     lake = make_lake(home, spark, broker, partitions)
     send(lake, lines, partitions)
-    begun, cpu = time.perf_counter(), cpu_seconds()
+    begun, cpu = time.perf_counter(), watch.processor_seconds()
     lake.read_all(live=live)
-    took, used = time.perf_counter() - begun, cpu_seconds() - cpu
+    took, used = time.perf_counter() - begun, watch.processor_seconds() - cpu
     accepted = sum(row["accepted"] for row in lake.rows(STREAM_BATCHES))
     state = {row["query"]: (row["state_rows"], row["state_bytes"]) for row in lake.rows(STREAM_PROGRESS)}
     listed = ", ".join(f"{query} {rows:,} keys {size / 2**20:.0f} MiB" for query, (rows, size) in state.items())
     shutil.rmtree(lake.settings.home)
-    what = "clicks and live counts" if live else "clicks alone"
-    rate, cost = len(lines) / took, used * 1e6 / len(lines)
     assert accepted > 0.9 * len(lines)
-    return [what, str(partitions), f"{rate:,.0f}", f"{took:.1f}", f"{cost:.0f}", listed]
+    return CatchUp(live, partitions, took, len(lines) / took, used * 1e6 / len(lines), listed)
 
 
 class Reader(threading.Thread):
@@ -113,8 +122,8 @@ class Reader(threading.Thread):
                     self.seen.setdefault(event_id, now)
 
 
-def latency(home: Path, spark: Any, broker: KafkaBroker, rate: float, length: float) -> str:
-    """Seconds from producing a click to its being readable, at that rate; the first third is left out as the start."""
+def latency(home: Path, spark: Any, broker: KafkaBroker, rate: float, length: float) -> float:
+    """Seconds from producing a click to its being readable, median; the first third is left out as the start."""
     from spark_jobs.stream import query as stream_query
 
     lake = make_lake(home, spark, broker, 4)
@@ -145,10 +154,11 @@ def latency(home: Path, spark: Any, broker: KafkaBroker, rate: float, length: fl
     reader.join()
     shutil.rmtree(lake.settings.home)
     waits = sorted(reader.seen[event_id] - produced[event_id] for event_id in wanted)
-    return (
+    console.print(
         f"{rate:,.0f} clicks a second for {length:.0f} s: readable after median {statistics.median(waits):.1f} s, "
         f"99 of 100 within {waits[int(len(waits) * 0.99)]:.1f} s ({len(waits)} marked clicks)"
     )
+    return statistics.median(waits)
 
 
 def main() -> None:
@@ -170,17 +180,25 @@ def main() -> None:
     try:
         spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
         lines = LiveClicks(rate=clicks / 3600, seed=3).lines(clicks, int(time.time() * 1000))
-        catch_up(home, spark, broker, lines[: clicks // 5], 2, live=True)
+        watch = SparkWatch(services)
+        catch_up(home, spark, broker, lines[: clicks // 5], 2, True, watch)
         table = Table(title=f"Catch-up of {len(lines):,} records")
         for heading in ("into", "partitions", "clicks/s", "s", "CPU s per million", "state"):
             table.add_column(heading, justify="left" if heading in ("into", "state") else "right")
+        results = []
         for live in (False, True):
             for number in partitions:
-                table.add_row(*catch_up(home, spark, broker, lines, number, live))
+                results.append(catch_up(home, spark, broker, lines, number, live, watch))
+                table.add_row(*results[-1].row())
         console.print(table)
-        best = max(float(str(cell).replace(",", "")) for cell in table.columns[2].cells)
-        for share in (0.1, 0.5, 0.9):
-            console.print(latency(home, spark, broker, share * best, float(os.environ.get("BENCH_SECONDS", "60"))))
+        for name, live in (("stream", False), ("stream_live", True)):
+            if rates := [one.rate for one in results if (one.live, one.partitions) == (live, 4)]:
+                record(name, *rates)
+        record("stream_processor", *(one.cost for one in results if not one.live))
+        console.print(f"peak memory of the server and its workers: {watch.stop():,.0f} MiB")
+        best, length = max(one.rate for one in results), float(os.environ.get("BENCH_SECONDS", "60"))
+        waits = {share: latency(home, spark, broker, share * best, length) for share in (0.1, 0.5, 0.9)}
+        record("stream_wait", waits[0.5])
         spark.stop()
     finally:
         broker.stop()

@@ -17,19 +17,19 @@ from ops.backfill import run_ranges
 from ops.bootstrap import REPOSITORY
 from ops.services.running import Services
 from samples.sample_logs import SampleSpec, make_sample
+from tests.benchmarks.figures import record
 from tests.end_to_end.silent_display import Silent
 
 
 def one_range(
     services: Services,
     console: Console,
-    name: str,
     start: Hour,
     hours: int,
     clicks_an_hour: int,
     empty: int = 0,
-) -> None:
-    """From landed to published, with `empty` landed hours after those of clicks: seconds of each task, and of all."""
+) -> float:
+    """Seconds from landed to published, with `empty` landed hours after those of clicks; prints those of each task."""
     spec = SampleSpec(start=start, hours=hours, clicks_per_hour=clicks_an_hour, compression="gzip", files_per_hour=1)
     truth = make_sample(spec, services.home / "landing")
     lines = sum(hour.lines for hour in truth.log_hours.values())
@@ -41,24 +41,27 @@ def one_range(
     outcome = run_ranges(api, CLICKS_HOURLY, wanted, "web", again=True, display=Silent())
     took = time.perf_counter() - began
     assert not outcome.failures, outcome.failures
-    console.print(f"{name}, {len(wanted):,} hours and {lines:,} lines, from landed to published: {took:.1f} s")
+    console.print(f"{hours:,} hours of {lines:,} lines and {empty} empty ones, landed to published: {took:.1f} s")
     for run in api.runs(CLICKS_HOURLY, wanted):
         path = f"/api/v2/dags/{CLICKS_HOURLY}/dagRuns/{run.run_id}/taskInstances"
         tasks = api.call("GET", path, order_by="start_date")["task_instances"]
         parts = (f"{task['task_id']} {task['duration']:.1f}" for task in tasks if task["duration"])
         console.print(f"  {run.log_hours}: {', '.join(parts)}")
+    return took
 
 
 def empty_hours(services: Services, console: Console, start: Hour, hours: int = 24, empty: int = 696) -> None:
     """What an empty log hour adds to a range: `hours` with clicks, twice as the first warms up, then `empty` too."""
     landing = services.home / "landing"
+    took = []
     for number, added in enumerate((0, 0, empty), start=1):
         first = start.plus(number * 1000)
         for number_of_hour in range(hours, hours + added):
             folder = hour_folder(landing, "web", first.plus(number_of_hour))
             folder.mkdir(parents=True)
             (folder / SUCCESS).touch()
-        one_range(services, console, f"{added} of them empty", first, hours, 100, added)
+        took.append(one_range(services, console, first, hours, 100, added))
+    record("empty_hour", (took[2] - took[1]) / empty)
 
 
 def own_log(services: Services, console: Console, log: Path) -> None:
@@ -66,7 +69,8 @@ def own_log(services: Services, console: Console, log: Path) -> None:
     environment = {**os.environ, "CLICKMILL_HOME": str(services.home), "LOGS": str(log), "FORMAT": "combined"}
     began = time.perf_counter()
     subprocess.run([sys.executable, "-m", "ops.run"], cwd=REPOSITORY, env=environment, check=True, stdout=sys.stderr)
-    console.print(f"make run LOGS={log.name}, services up: {time.perf_counter() - began:.1f} s")
+    record("own_log", took := time.perf_counter() - began)
+    console.print(f"make run LOGS={log.name}, services up: {took:.1f} s")
 
 
 def advice(services: Services, console: Console, start: Hour, hours: int) -> None:
@@ -77,4 +81,5 @@ def advice(services: Services, console: Console, start: Hour, hours: int) -> Non
     subprocess.run(
         command, cwd=REPOSITORY, env={**os.environ, **services.environment()}, check=True, stdout=subprocess.DEVNULL
     )
-    console.print(f"advise_grouping over {hours:,} hours: {time.perf_counter() - began:.1f} s")
+    record("advice", took := time.perf_counter() - began)
+    console.print(f"advise_grouping over {hours:,} hours: {took:.1f} s")

@@ -66,6 +66,7 @@ def test_a_dag_says_who_owns_it_what_it_does_and_how_often_it_tries(file: Path) 
             assert task.retry_exponential_backoff, f"{task.task_id}: let retries back off"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", DAG_FILES, ids=lambda file: file.stem)
 def test_parsing_a_dag_imports_nothing_slow(file: Path) -> None:
     code = f"import runpy, sys; runpy.run_path({str(file)!r}); print(*sys.modules)"

@@ -55,8 +55,9 @@ def land(home: Path, *numbers: int) -> None:
         (folder / SUCCESS).touch()
 
 
-def store(home: Path, table: Table, *rows: tuple[object, ...]) -> None:
-    write_deltalake(home / "lake" / table.name, _as_arrow(table, rows), mode="append")
+def store(home: Path, table: Table, row: dict[str, Any]) -> None:
+    complete = dict.fromkeys(table.column_names) | row
+    write_deltalake(home / "lake" / table.name, _as_arrow(table, [complete]), mode="append")
 
 
 def ingest(home: Path, number: int, at: datetime, *touched: int) -> None:
@@ -69,7 +70,7 @@ def ingest(home: Path, number: int, at: datetime, *touched: int) -> None:
         "click_hours": [str(FIRST.plus(one)) for one in touched],
         "ingested_at": at,
     }
-    store(home, INGEST_ACCOUNTING, tuple(row.get(name) for name in INGEST_ACCOUNTING.column_names))
+    store(home, INGEST_ACCOUNTING, row)
 
 
 def say(home: Path, number: int, at: datetime, outcome: str = PUBLISHED) -> None:
@@ -114,7 +115,8 @@ def test_hours_closed_again_or_half_ingested_are_run_again(home: Path) -> None:
         ingest(home, number, LONG_AGO if number == 0 else datetime.now(UTC) + timedelta(hours=1))
     assert log_hours.landed(FORM, run_of()) == hours_of(0, 1)
     hour = FIRST.plus(2)
-    store(home, UNFINISHED_INGESTS, ("web", hour.day, hour.hour, [], [], LONG_AGO))
+    begun = {"source": "web", "log_date": hour.day, "log_hour": hour.hour, "began_at": LONG_AGO}
+    store(home, UNFINISHED_INGESTS, begun | {"click_hours": [], "changed_later": []})
     assert log_hours.landed(FORM, run_of()) == hours_of(0, 3), "with what lies between"
 
 

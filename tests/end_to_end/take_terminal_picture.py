@@ -10,7 +10,8 @@ from rich.console import Console
 
 from include.settings import REPOSITORY, Settings
 from ops.home import find_home
-from ops.stream import DEFAULT_SOURCE, left_behind
+from ops.services.supervisor import marked_processes
+from ops.stream import DEFAULT_SOURCE, MARK
 from ops.stream_state import stream_state
 from ops.stream_view import render
 
@@ -23,7 +24,7 @@ def main() -> None:
     """Draw what the terminal shows now."""
     settings = Settings.from_environment()
     state = stream_state(settings, DEFAULT_SOURCE, list(settings.pipeline.counts), datetime.now(UTC))
-    began = min(process.create_time() for process in left_behind(find_home()))
+    began = min(process.create_time() for process in marked_processes(find_home(), MARK))
     console = Console(record=True, width=132)
     console.print(render(DEFAULT_SOURCE, state, time.time() - began))
     picture = console.export_svg(title="make stream")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 from deltalake import DeltaTable
 
@@ -14,19 +11,11 @@ from include.log_hours import Hour
 from ops.airflow_api import AirflowApi
 from ops.services.running import Services
 from samples.sample_logs import SampleSpec, make_sample
+from tests.support.waiting import wait_until
 
 DAG_ID = "backfill_clicks"
 RUNS = f"/api/v2/dags/{DAG_ID}/dagRuns"
 SPEC = SampleSpec(start=Hour.parse("2026-01-21T08"), hours=2, clicks_per_hour=300, seed=8)
-TIMEOUT = 420.0
-
-
-def wait_until(done: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + TIMEOUT
-    while not (found := done()):
-        assert time.monotonic() < deadline, f"not within {TIMEOUT:.0f} s: {what}"
-        time.sleep(0.5)
-    return found
 
 
 def published(services: Services) -> dict[str, Counter[str]]:

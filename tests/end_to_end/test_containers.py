@@ -11,7 +11,6 @@ import os
 import shlex
 import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 
@@ -19,6 +18,7 @@ import psutil
 import pytest
 
 from ops.bootstrap import REPOSITORY
+from tests.support.waiting import wait_until
 
 COMMAND = shlex.split(os.environ.get("CLICKMILL_TEST_COMPOSE", ""))
 PATIENCE = 900.0
@@ -66,10 +66,14 @@ def compose(ports: dict[str, str]) -> Iterator[Compose]:
 
 
 def wait_until_well(run: Compose) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while (answer := run("exec", "-T", "clickmill", "python", "-m", "ops.services", "health", check=False)).returncode:
-        assert time.monotonic() < deadline, answer.stdout + answer.stderr + run("logs", "clickmill").stdout[-3000:]
-        time.sleep(2)
+    def is_well() -> bool:
+        return run("exec", "-T", "clickmill", "python", "-m", "ops.services", "health", check=False).returncode == 0
+
+    try:
+        wait_until(is_well, "the services are well", PATIENCE)
+    except AssertionError:
+        print(run("logs", "clickmill").stdout[-3000:])
+        raise
 
 
 def published(run: Compose) -> str:

@@ -41,7 +41,7 @@ def hours(services: Services, spark: SparkSession) -> None:
         failed = found if source == "web" else {}
         rows.append(Row("held", at, partition=f"{source} {HELD}", source=source, hour=HELD, **failed))  # type: ignore[arg-type]
     rows.append(event(HELD, "held", f"ids are there twice {EVIL}", run_id="held", validated_at=at))
-    append_results(lake, [tuple(asdict(row).values()) for row in rows])
+    append_results(lake, [asdict(row) for row in rows])
 
 
 @pytest.fixture(scope="module")

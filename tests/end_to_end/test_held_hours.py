@@ -37,8 +37,8 @@ def api(services: Services) -> AirflowApi:
 
 
 @pytest.fixture(scope="module")
-def told(api: AirflowApi) -> Iterator[list[Any]]:
-    """What the webhook has been told."""
+def notified(api: AirflowApi) -> Iterator[list[Any]]:
+    """What the webhook has received."""
     with receiver() as (address, received):
         body = {"connection_id": "held_webhook", "conn_type": "http", "host": address}
         api.call("POST", "/api/v2/connections", body)
@@ -51,7 +51,7 @@ def truth(services: Services) -> Truth:
 
 
 @pytest.fixture(scope="module")
-def held(api: AirflowApi, truth: Truth, told: list[Any]) -> Outcome:
+def held(api: AirflowApi, truth: Truth, notified: list[Any]) -> Outcome:
     """The hours, run two at a time, one of them held."""
     return run(api, HOURS)
 
@@ -121,9 +121,9 @@ def answer(api: AirflowApi, run_id: str, chosen: str, reason: str) -> dict[str, 
     return {task.task_id: task.state for task in api.tasks(HELD_HOURS, run_id)}
 
 
-def questions_told(told: list[Any]) -> int:
-    """Of how many questions somebody was told; of one that is asked again (see answer), once more."""
-    return len({message["page"] for _, message in told})
+def questions_notified(notified: list[Any]) -> int:
+    """Of how many questions somebody was notified; of one that is asked again (see answer), once more."""
+    return len({message["page"] for _, message in notified})
 
 
 def test_one_hour_is_held_and_the_others_are_published(
@@ -139,13 +139,13 @@ def test_one_hour_is_held_and_the_others_are_published(
 
 
 def test_the_question_says_why_and_one_message_is_sent(
-    api: AirflowApi, services: Services, held: Outcome, told: list[Any]
+    api: AirflowApi, services: Services, held: Outcome, notified: list[Any]
 ) -> None:
     run_id = question(api)
     detail = api.call("GET", f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails")
     assert detail["subject"] == f"Click hour {BROKEN} is held"
     assert f"web {BROKEN}: expected" in detail["body"]
-    ((_, message),) = told
+    ((_, message),) = notified
     assert message["hour"] == str(BROKEN)
     assert f"web {BROKEN}: expected" in message["text"]
     assert message["page"].startswith(
@@ -154,19 +154,19 @@ def test_the_question_says_why_and_one_message_is_sent(
 
 
 def test_the_same_failure_again_asks_and_tells_nothing_new(
-    api: AirflowApi, services: Services, held: Outcome, told: list[Any]
+    api: AirflowApi, services: Services, held: Outcome, notified: list[Any]
 ) -> None:
     run_id = question(api)
     again = run(api, [BROKEN])
     assert not again.failures
     assert again.held == [f"web {BROKEN}"]
     assert question(api) == run_id
-    assert len(told) == 1
+    assert len(notified) == 1
     assert events(services) == [("held", None)]
 
 
 def test_an_answer_for_counts_that_were_made_again_is_asked_for_again(
-    api: AirflowApi, services: Services, truth: Truth, held: Outcome, told: list[Any]
+    api: AirflowApi, services: Services, truth: Truth, held: Outcome, notified: list[Any]
 ) -> None:
     run_id = question(api)
     states = answer(api, run_id, "Publish anyway", "the shop says that is all")
@@ -178,7 +178,7 @@ def test_an_answer_for_counts_that_were_made_again_is_asked_for_again(
     body = api.call("GET", f"/api/v2/dags/{HELD_HOURS}/dagRuns/{again}/taskInstances/ask/-1/hitlDetails")["body"]
     assert f"The answer of {services.airflow_user}, 'Publish anyway', was not carried out" in body
     assert f"web {BROKEN}: expected" in body
-    assert questions_told(told) == 2
+    assert questions_notified(notified) == 2
 
 
 def test_a_person_publishes_it_anyway_and_is_on_record(
@@ -195,13 +195,13 @@ def test_a_person_publishes_it_anyway_and_is_on_record(
 
 
 def test_fixed_and_run_again_it_is_published_and_there_is_nothing_left_to_decide(
-    api: AirflowApi, services: Services, held: Outcome, told: list[Any]
+    api: AirflowApi, services: Services, held: Outcome, notified: list[Any]
 ) -> None:
     fixed = make_sample(replace(SPEC, broken={}), services.home / "landing")
     assert run(api, [BROKEN]).held == []
     assert published(services) == true_counts(fixed)
     assert events(services)[3:] == [("published", None)]
-    assert questions_told(told) == 2
+    assert questions_notified(notified) == 2
     # A question that is answered too late, or asked for no reason.
     conf = {"logical_date": None, "conf": {"hour": str(BROKEN)}}
     api.call("POST", f"/api/v2/dags/{HELD_HOURS}/dagRuns", conf)

@@ -21,8 +21,8 @@ from ops.broker import start_broker, stop_broker
 from ops.home import find_home
 from ops.services.programs import BROKER
 from ops.services.running import Services
-from ops.services.supervisor import Supervisor
-from ops.stream import end, left_behind, make_topic
+from ops.services.supervisor import Supervisor, end_marked, marked_processes
+from ops.stream import MARK, make_topic
 from samples.live_clicks import LiveClicks
 from tests.support.ports import claimed_port
 from tests.support.temporary_lake import SOURCES
@@ -61,7 +61,7 @@ def shown(services: Services) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.kill()
-        end(left_behind(find_home(services.home)))
+        end_marked(find_home(services.home), 60, MARK)
 
 
 def test_a_stream_is_shown_until_ctrl_c_which_ends_all_that_it_started(
@@ -73,7 +73,7 @@ def test_a_stream_is_shown_until_ctrl_c_which_ends_all_that_it_started(
     assert "stream of web_stream" in said
     assert "ending the stream" in said
     home = find_home(services.home)
-    assert left_behind(home) == []
+    assert marked_processes(home, MARK) == []
     states = {found.name: found.state for found in Supervisor(home).states()}
     assert states[BROKER] == "STOPPED"
     assert states["spark-connect"] == "RUNNING", "it ran before"
@@ -91,11 +91,11 @@ def test_clicks_over_tcp_are_received_and_shown(services: Services, tmp_path: Pa
         said, _ = process.communicate(timeout=120)
     finally:
         process.kill()
-        end(left_behind(find_home(services.home)))
+        end_marked(find_home(services.home), 60, MARK)
     assert process.returncode == 0, said
     clicks = rows(services, "clicks", "tcp")
     assert {row["file"].partition("-")[0] for row in clicks} == {str(port) for port in ports}
-    assert left_behind(find_home(services.home)) == []
+    assert marked_processes(find_home(services.home), MARK) == []
 
 
 def test_the_dag_catches_up_with_what_is_in_the_topic(services: Services, shown: subprocess.Popen[str]) -> None:

@@ -33,7 +33,7 @@ def test_pieces_at_once_meet_and_have_the_names_of_the_thread_that_asked(spark: 
     assert at_once(spark) == ()
 
 
-def test_when_a_piece_fails_the_others_have_ended_before_it_is_told(spark: SparkSession) -> None:
+def test_when_a_piece_fails_the_others_have_ended_before_it_is_reported(spark: SparkSession) -> None:
     failed, ended = threading.Event(), threading.Event()
 
     def fails() -> None:

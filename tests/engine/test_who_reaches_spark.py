@@ -50,15 +50,15 @@ def test_spark_connect_lets_nobody_in_without_its_token(spark_remote: str) -> No
 
 
 def test_a_page_that_asks_sparks_ui_to_kill_a_job_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    told_to_end = tmp_path / "end"
+    asked_to_end = tmp_path / "end"
 
-    def when_told(batches: Iterator[Any]) -> Iterator[Any]:
-        while not told_to_end.exists():
+    def when_asked(batches: Iterator[Any]) -> Iterator[Any]:
+        while not asked_to_end.exists():
             time.sleep(0.05)
         yield from batches
 
     rows: list[int] = []
-    query = spark.range(10, numPartitions=1).mapInArrow(when_told, "id LONG")
+    query = spark.range(10, numPartitions=1).mapInArrow(when_asked, "id LONG")
     asking = threading.Thread(target=lambda: rows.extend(row["id"] for row in query.collect()))
     status = SparkStatus.of(spark)
     assert status is not None
@@ -75,7 +75,7 @@ def test_a_page_that_asks_sparks_ui_to_kill_a_job_changes_nothing(spark: SparkSe
                     urllib.request.urlopen(urllib.request.Request(f"{status.address}/{path}", method=method)).close()
         time.sleep(1)  # Spark cancels a job within milliseconds
     finally:
-        told_to_end.touch()
+        asked_to_end.touch()
         asking.join(WAIT)
     assert rows == list(range(10))
 

@@ -82,7 +82,10 @@ def test_what_cannot_be_hashed_as_spark_does_is_refused(key, buckets, key_type, 
     assert said in str(raised.value)
 
 
-@pytest.mark.parametrize(("stated", "buckets"), [("4", 4), ("0", None), ("-1", None), ("x", None), ("²", None),
-                                                 ("4097", None), ("", None), ("not stated", None)])  # fmt: skip
-def test_a_stated_number_of_buckets_counts_only_if_it_can_be_used(stated, buckets):
-    assert Layout(stated, "any", "STRING").buckets == buckets
+@pytest.mark.parametrize(
+    ("fewest", "most", "buckets", "said"),
+    [(4, 4, 4, "4"), (4, 7, None, "4 to 7"), (None, None, None, "not stated")],
+)
+def test_the_number_of_buckets_is_that_of_all_rows(fewest, most, buckets, said):
+    layout = Layout(fewest, most, "STRING")
+    assert (layout.buckets, str(layout)) == (buckets, said)

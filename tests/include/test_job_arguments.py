@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from include.errors import ClickmillError, QualityError, UsageError
-from include.job_arguments import JobArguments, exit_with, job_parser
+from include.errors import UsageError
+from include.job_arguments import JobArguments, job_parser
 from include.settings import REPOSITORY, Settings
 
 JOBS = sorted(path.stem for path in (REPOSITORY / "spark_jobs").glob("*.py") if "__main__" in path.read_text())
@@ -43,17 +43,6 @@ def test_hours_are_given_one_way_or_the_other(given: tuple[str | None, str | Non
 
 def test_source_is_all_unless_told() -> None:
     assert job_parser("x", None).parse_args(["--hour", "2026-03-01T05"]).source == "all"
-
-
-@pytest.mark.parametrize("error", [ClickmillError("what"), UsageError("what"), QualityError("what")])
-def test_errors_are_one_line_and_an_exit_code(error: ClickmillError, capsys: pytest.CaptureFixture[str]) -> None:
-    def fail() -> None:
-        raise error
-
-    with pytest.raises(SystemExit) as left:
-        exit_with(fail)
-    assert left.value.code == error.exit_code == {"ClickmillError": 1, "UsageError": 2}.get(type(error).__name__, 3)
-    assert capsys.readouterr().err in ("failed: what\n", "wrong arguments: what\n")
 
 
 def test_there_are_jobs() -> None:

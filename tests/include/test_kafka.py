@@ -73,7 +73,7 @@ def test_a_wrong_setting_of_a_topic_is_named(tmp_path: Path, kafka: str, said: s
         streamed(tmp_path, kafka)
 
 
-def test_a_source_without_a_topic_is_told(tmp_path: Path) -> None:
+def test_a_source_without_a_topic_is_reported(tmp_path: Path) -> None:
     source = load_sources(make_settings(tmp_path))["web"]
     with pytest.raises(UsageError, match=r"source web has no topic: expected a \[sources.web.kafka\]"):
         topic_of(source)

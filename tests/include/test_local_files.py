@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
 from include.settings import REPOSITORY
@@ -23,6 +24,7 @@ assert table.to_pyarrow_table(filters=[("n", ">", 0)], filesystem=local_files(sy
 """
 
 
+@pytest.mark.slow
 def test_reading_and_ending_at_once_is_no_abort(tmp_path: Path) -> None:
     # Without local_files some 19 of 30 such processes were aborted.
     write_deltalake(tmp_path, pa.table({"n": [0, 1, 2]}))

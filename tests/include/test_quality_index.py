@@ -244,6 +244,7 @@ def _catch_up(settings: Settings) -> None:
         catch_up(settings)
 
 
+@pytest.mark.slow
 def test_several_processes_bring_it_up_beside_each_other(settings: Settings) -> None:
     runs = validated_hours(FIRST, 30)
     append(settings.lake, runs[0])
@@ -273,7 +274,7 @@ def test_a_reader_sees_one_state_while_another_process_writes(settings: Settings
 
 def test_appending_brings_the_index_up(settings: Settings) -> None:
     append(settings.lake, [Row()])
-    rows = [tuple(vars(Row(run_id="run-2", validated_at=LATER, outcome="fail")).values())]
+    rows = [vars(Row(run_id="run-2", validated_at=LATER, outcome="fail"))]
     append_results(Lake(cast(SparkSession, None), settings), rows)
     connection = sqlite3.connect(settings.quality_index)
     assert connection.execute("SELECT outcome FROM result").fetchall() == [("fail",)]
@@ -285,7 +286,7 @@ def test_results_are_kept_when_the_index_cannot_be_written(
 ) -> None:
     append(settings.lake, [Row()])
     settings.quality_index.mkdir(parents=True)
-    rows = [tuple(vars(Row(run_id="run-2", validated_at=LATER)).values())]
+    rows = [vars(Row(run_id="run-2", validated_at=LATER))]
     append_results(Lake(cast(SparkSession, None), settings), rows)
     assert DeltaTable(settings.lake / QUALITY_RESULTS.name).to_pyarrow_dataset().count_rows() == 2
     assert "behind quality_results" in caplog.text

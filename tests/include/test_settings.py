@@ -7,6 +7,7 @@ import pytest
 
 from include.errors import UsageError
 from include.settings import REPOSITORY, PipelineSettings, Settings, read_toml
+from ops.home import find_home
 
 
 def test_environment_says_where_everything_is(tmp_path: Path) -> None:
@@ -33,6 +34,15 @@ def test_without_environment_home_is_var_beside_the_code(environment: dict[str, 
 def test_home_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     assert Settings.from_environment({"CLICKMILL_HOME": "here"}).home == tmp_path / "here"
+
+
+def test_jobs_and_services_find_the_same_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for environment in ({}, {"CLICKMILL_HOME": "~/clicks"}):
+        settings, home = Settings.from_environment(environment), find_home(environment=environment)
+        assert settings.home == home.path
+        assert settings.report == home.report
+    assert settings.home == tmp_path / "clicks"
 
 
 def test_every_wrong_setting_is_in_one_message(settings: Settings) -> None:

@@ -92,3 +92,17 @@ def test_hours_that_are_looked_at() -> None:
 def test_settings_that_do_not_fit_are_named(settings: type[VolumeSettings], wrong: dict[str, float], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         settings(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("settings", "values"),
+    [
+        (VolumeSettings, {"warning_deviations": 3.5, "critical_deviations": 3.5}),
+        (VolumeSettings, {"days": 7, "min_points": 7}),
+        (SchemaDriftSettings, {"hours": 3, "days": 1, "min_hours": 4}),
+    ],
+)
+def test_settings_that_just_fit_together_are_taken(
+    settings: type[VolumeSettings | SchemaDriftSettings], values: dict[str, float]
+) -> None:
+    assert values.items() <= settings.model_validate(values).model_dump().items()

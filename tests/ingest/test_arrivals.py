@@ -55,7 +55,7 @@ def test_a_click_is_out_of_order_if_a_well_formed_line_before_it_in_its_file_is_
     assert {True, False, None} == set(expected)
 
 
-def test_what_was_read_of_each_file_is_told_and_ids_are_unique(tmp_path: Path) -> None:
+def test_what_was_read_of_each_file_is_reported_and_ids_are_unique(tmp_path: Path) -> None:
     contents = {"a.log": b"x\r\ny\n", "empty.log": b"", "b.log": _line(1, HOUR.start) + b"\n"}
     files = []
     for number, (name, content) in enumerate(contents.items()):
@@ -77,7 +77,7 @@ def test_what_was_read_of_each_file_is_told_and_ids_are_unique(tmp_path: Path) -
     assert set(of_stream["row_id"].to_pylist()) == {int(HOUR.start.timestamp()) * 1_000_000}
 
 
-def test_what_was_read_of_each_topic_partition_is_told_last() -> None:
+def test_what_was_read_of_each_topic_partition_is_reported_last() -> None:
     tables = [
         lines_table([b"x", b"yy"], 7, file="clicks/0"),
         lines_table([b"zzz"], 1, file="clicks/1"),

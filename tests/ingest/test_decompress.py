@@ -130,6 +130,7 @@ def test_what_is_not_compressed_at_all_is_damaged(suffix: str) -> None:
     assert _read(whole + b"garbage", suffix) == (TEXT, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_flipped_bits_are_damage(suffix: str) -> None:
     print(f"CLICKMILL_FAULT_SEED={SEED}")

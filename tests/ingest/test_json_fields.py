@@ -19,7 +19,9 @@ from spark_jobs.ingest.json_fields import (
 
 
 def _rows(*documents: Any, left_out: tuple[str, ...] = (), hidden: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
-    return sampled_fields((json.dumps(document), 1) for document in documents).less(left_out, hidden).as_rows()
+    """Path, type, lines and example of each field."""
+    sampled = sampled_fields((json.dumps(document), 1) for document in documents).less(left_out, hidden)
+    return [(row["path"], row["type"], row["lines"], row["example"]) for row in sampled.as_rows()]
 
 
 def test_each_field_with_its_types_and_an_example() -> None:
@@ -47,7 +49,7 @@ def test_each_field_with_its_types_and_an_example() -> None:
 def test_a_shape_counts_for_all_its_lines() -> None:
     sampled = sampled_fields([('{"a": 1}', 40), ('{"a": 1, "b": 2}', 2)])
     assert sampled.lines == 42
-    assert [row[:3] for row in sampled.as_rows()] == [("a", "integer", 42), ("b", "integer", 2)]
+    assert [(row["path"], row["lines"]) for row in sampled.as_rows()] == [("a", 42), ("b", 2)]
 
 
 def test_fields_of_two_parts_are_those_of_all_their_lines() -> None:
@@ -55,11 +57,7 @@ def test_fields_of_two_parts_are_those_of_all_their_lines() -> None:
     lines = [(json.dumps(document), 1) for document in documents]
     every = sampled_fields(lines)
     parts = [sampled_fields(lines[:3]), sampled_fields(lines[3:9]), sampled_fields(lines[9:])]
-    names = ("path", "type", "lines", "example")
-    stored = [
-        SampledFields.of_rows(part.lines, [dict(zip(names, row, strict=True)) for row in part.as_rows()])
-        for part in parts
-    ]
+    stored = [SampledFields.of_rows(part.lines, part.as_rows()) for part in parts]
     assert stored[2] + stored[0] + stored[1] == every
     assert stored == parts, "adding changes none of them"
 

@@ -70,6 +70,7 @@ def _kills(tmp_path: Path) -> Iterator[tuple[Path, bytes]]:
     raise AssertionError("it never ended")
 
 
+@pytest.mark.slow
 def test_killed_anywhere_and_landed_again_it_is_as_if_it_had_not_been_killed(tmp_path: Path) -> None:
     shorter = ACCESS.model_copy(update={"max_line_bytes": 256})
     for landing, after in _kills(tmp_path):
@@ -80,6 +81,7 @@ def test_killed_anywhere_and_landed_again_it_is_as_if_it_had_not_been_killed(tmp
         assert not [file for file, moment in marks.items() if file.stat().st_mtime_ns == moment]
 
 
+@pytest.mark.slow
 def test_killed_anywhere_a_log_is_landed_all_or_nothing_when_another_one_is(tmp_path: Path) -> None:
     other = log_line("06:30", "other")
     found = set()
@@ -94,6 +96,7 @@ def test_killed_anywhere_a_log_is_landed_all_or_nothing_when_another_one_is(tmp_
     assert found == {False, True}
 
 
+@pytest.mark.slow
 def test_two_logs_of_a_source_are_landed_one_after_the_other(settings: Settings, tmp_path: Path) -> None:
     logs = write_log(tmp_path / "access.log", log_line("05:00", "a"))
     command = [sys.executable, "-m", "spark_jobs.land_logs", "--source", "access", "--logs", str(logs)]

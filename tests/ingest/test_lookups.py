@@ -138,7 +138,7 @@ def test_quarantined_lines_have_nothing_looked_up() -> None:
     )
 
 
-def test_bots_are_told_and_without_an_agent_there_is_none() -> None:
+def test_bots_are_reported_and_without_an_agent_there_is_none() -> None:
     raw = [line(user_agent=agent) for agent in (GOOGLEBOT, FIREFOX, None, "")]
     table = Lookups(needs_clients=False).look_up(parse_lines(lines_table(raw), WEB, ()))
     assert table["is_bot"].to_pylist() == [True, False, False, False]
@@ -190,11 +190,11 @@ def test_file_that_is_no_database_is_named(tmp_path: Path) -> None:
         country_reader(tmp_path / "some.mmdb")
 
 
-def test_crawlers_are_told_from_browsers() -> None:
+def test_crawlers_are_reported_from_browsers() -> None:
     assert [agent for agent in (FIREFOX, GOOGLEBOT, "") if is_crawler(agent)] == [GOOGLEBOT]
 
 
-def test_every_crawler_of_the_list_is_told() -> None:
+def test_every_crawler_of_the_list_is_reported() -> None:
     assert len(INSTANCES) > 2000
     assert [agent for agent in INSTANCES if is_crawler(agent) != crawleruseragents.is_crawler(agent)] == []
     assert sum(map(is_crawler, INSTANCES)) > len(INSTANCES) * 0.99

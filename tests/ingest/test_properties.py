@@ -52,10 +52,10 @@ lines = st.lists(
 
 def outcomes(spark: SparkSession, raw: list[bytes], files: int, partitions: int) -> tuple[Counter[Any], Counter[Any]]:
     """Lines by their outcome, and accepted clicks by URL and country."""
-    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     from spark_jobs.ingest.decided_clicks import decided_lines
-    from spark_jobs.ingest.duplicates import decide_duplicates, log_hour_number
+    from spark_jobs.ingest.duplicates import CANDIDATES, DECIDED, decide_duplicates, log_hour_number
     from spark_jobs.ingest.outcomes import count_outcomes
 
     tables = [
@@ -66,8 +66,10 @@ def outcomes(spark: SparkSession, raw: list[bytes], files: int, partitions: int)
     arrivals = parsed.where("reason IS NULL").select(
         "event_id", log_hour_number().alias("hour_number"), "file", "line", "row_id"
     )
-    candidates = arrivals.withColumn("first_hour", F.lit(None).cast("int"))
-    decided = decide_duplicates(candidates, range(1_000_000), 6)
+    candidates = arrivals.selectExpr("*", "INT(NULL) AS first_hour").toArrow().cast(CANDIDATES)
+    decided = spark.createDataFrame(
+        decide_duplicates(candidates, range(1_000_000), 6).to_pylist(), from_arrow_schema(DECIDED)
+    )
     counted: Counter[Any] = Counter()
     for row in count_outcomes(decided_lines(parsed, decided)).collect():
         outcome = row["reason"] or ("duplicate" if row["first_hour"] is not None else "accepted")

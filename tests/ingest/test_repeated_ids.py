@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,8 @@ from pyarrow import parquet
 from spark_jobs.ingest import repeated_ids
 from spark_jobs.ingest.arrivals import ARRIVALS
 from spark_jobs.ingest.columns import table_of
-from spark_jobs.ingest.repeated_ids import CANDIDATES, IdFile, _paths, _Search
+from spark_jobs.ingest.duplicates import CANDIDATES, DECIDED, decide_duplicates
+from spark_jobs.ingest.repeated_ids import IdFile, _paths, _Range, _Search, changed_hours
 
 INGESTED = range(100, 103)
 IDS = [*(f"e{number}" for number in range(300)), "", "x'y", "e\u0301", "e", "\U0001f600" * 50]
@@ -84,7 +85,7 @@ def _drawn(rng: random.Random, folder: Path) -> tuple[list[IdFile], list[Arrival
     return files, everything
 
 
-def _expected(everything: Sequence[Arrival]) -> Counter[Arrival]:
+def _repeated(everything: Sequence[Arrival]) -> Counter[Arrival]:
     arrived = Counter(a.event_id for a in everything if a.row_id is not None)
     stored = Counter(a.event_id for a in everything if a.row_id is None)
     ids = {one for one, times in arrived.items() if times > 1 or one in stored}
@@ -92,34 +93,49 @@ def _expected(everything: Sequence[Arrival]) -> Counter[Arrival]:
     return Counter(a for a in everything if a.event_id in ids)
 
 
-def _read(written: Sequence[dict[str, Any]]) -> Counter[Arrival]:
-    rows: Counter[Arrival] = Counter()
-    for row in written:
-        table = parquet.read_table(row["path"])
-        assert table.schema == CANDIDATES
-        rows += Counter(Arrival(**values) for values in table.to_pylist())
-    return rows
+def _table(arrivals: Iterable[Arrival]) -> pa.Table:
+    return pa.Table.from_pylist([arrival._asdict() for arrival in arrivals], CANDIDATES)
+
+
+def _rows(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    return Counter(zip(*table.to_pydict().values(), strict=True))
+
+
+def _read(paths: Sequence[str], schema: pa.Schema) -> Counter[tuple[Any, ...]]:
+    tables = [parquet.read_table(path) for path in paths]
+    assert {table.schema for table in tables} <= {schema}
+    return _rows(pa.concat_tables([schema.empty_table(), *tables]))
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_rows_of_ids_that_come_again_are_found(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_that_come_again_are_found_and_decided(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     files, everything = _drawn(rng, tmp_path)
-    search = _Search(tmp_path, INGESTED)
-    expected = _expected(everything)
+    search = _Search(tmp_path, INGESTED, 3)
+    repeated = _table(_repeated(everything).elements())
+    decided = decide_duplicates(repeated, INGESTED, 3)
     if files:
-        assert _read(search.whole(files)) == expected
+        assert _read(_paths(search.whole(files))["decided"], DECIDED) == _rows(decided)
 
     monkeypatch.setattr(repeated_ids, "_RANGE_HASHES", rng.choice([3, 20, 1000]))
     rng.shuffle(files)
     shares = [files[:3], files[3:]]
     hashes = _paths([row for share in shares for row in search.hash_ids(share)])
-    found = _paths([row for part in search.ranges(hashes) for row in search.compare(part)])["found"]
-    assert _read([row for share in shares if found for row in search.select((share, found))]) == expected
+    found = _paths([row for share in search.compared(hashes) for row in search.compare(share)])["found"]
+    rows = _paths([row for share in shares if found for row in search.select((share, found))])["rows"]
+    assert _read(rows, CANDIDATES) == _rows(repeated)
+    paths = _paths([row for share in search.decided(rows) for row in search.decide(share)])["decided"]
+    assert _read(paths, DECIDED) == _rows(decided)
+    changed = {hour for hour in decided["hour_number"].to_pylist() if hour is not None}
+    assert changed_hours(list(map(Path, paths))) == sorted(changed)
 
 
-def test_ids_of_one_hash_are_all_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_of_one_hash_are_all_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeated_ids, "_HASH", "hash(length(event_id))")
+    search = _Search(tmp_path, INGESTED, 3)
     arrived = [Arrival(one, 100, "f", line, line, None) for line, one in enumerate(["a", "b", "long"])]
-    found = _read(_Search(tmp_path, INGESTED).whole([_staged(tmp_path / "a.parquet", arrived)]))
-    assert {a.event_id for a in found} == {"a", "b"}
+    files = [_staged(tmp_path / "a.parquet", arrived)]
+    found = _paths(search.compare((_Range(), _paths(search.hash_ids(files)))))["found"]
+    rows = _read(_paths(search.select((files, found)))["rows"], CANDIDATES)
+    assert {row[0] for row in rows} == {"a", "b"}
+    assert search.whole(files) == []

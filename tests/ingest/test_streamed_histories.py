@@ -203,10 +203,10 @@ class History:
             quarantined=part.quarantined,
         )
 
-    def _row(self, part: Lines, partition: int, stream_id: str, now: datetime) -> tuple[Any, ...]:
+    def _row(self, part: Lines, partition: int, stream_id: str, now: datetime) -> dict[str, Any]:
         hour, first = HOURS[part.log_hour], self.offset
         self.offset += part.number
-        values: dict[str, Any] = {
+        return {
             "source": "web", "stream_id": stream_id, "batch_id": self.batch_id,
             "file": f"topic-{self.topic}/{partition}", "topic": f"topic-{self.topic}", "partition": partition,
             "log_date": hour.day, "log_hour": hour.hour, "first_offset": first, "last_offset": self.offset - 1,
@@ -214,7 +214,6 @@ class History:
             "quarantined_by_reason": {"not_json": part.quarantined} if part.quarantined else {}, "late": part.late,
             "out_of_order": 0, "click_hours": click_hours(part), "written_at": now,
         }  # fmt: skip
-        return tuple(values.get(name) for name in STREAM_BATCHES.column_names)
 
     def run(self, run: Run) -> None:
         hours = hours_of(run)

@@ -34,7 +34,7 @@ OTHERWISE = {
 
 
 def _is_malformed(url: str) -> bool:
-    """The rule malformed_urls of row_rules.py, which holds an hour where it finds one."""
+    """The rule of the check urls_have_a_shape, which holds an hour where it finds one."""
     return (
         not url.startswith(("https://", "http://"))
         or url in {"https://", "http://"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 import pytest
 
@@ -77,9 +77,12 @@ def test_a_partitioned_table_gets_its_missing_column_too(lake: TemporaryLake) ->
     partitions = ", ".join(OUT_OF_ORDER_KEYS.partitioned_by)
     lake.spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta PARTITIONED BY ({partitions})").collect()
     stored = Lake(lake.spark, lake.settings)
-    row = ("web", date(2026, 3, 1), 5, "url", "http://shop.test/", 9, 2, 1.5)
+    row = {
+        "source": "web", "log_date": HOUR.day, "log_hour": HOUR.hour, "key_name": "url", "key": "http://shop.test/",
+        "clicks": 9, "out_of_order": 2, "largest_delay": 1.5,
+    }  # fmt: skip
     predicate = log_hours_predicate("web", [HOUR])
-    stored.replace(OUT_OF_ORDER_KEYS, stored.rows(OUT_OF_ORDER_KEYS, [row]), predicate)
+    stored.replace(OUT_OF_ORDER_KEYS, lake.spark.createDataFrame([row]), predicate)
     assert [row["largest_delay"] for row in lake.rows(OUT_OF_ORDER_KEYS)] == [1.5]
 
 
@@ -90,7 +93,11 @@ def test_rows_are_appended_by_name(lake: TemporaryLake) -> None:
     path = lake.settings.lake / GROUPING_METRICS.name
     columns = ", ".join(f"{column.name} {column.type}" for column in GROUPING_METRICS.columns if column.name != "job")
     lake.spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta").collect()
-    row = ("r", datetime.now(UTC), "a job", "op", "web", "h", "g", 1, 0, 5, 1, None, None, "k", 0.5)
+    row = {
+        "run_id": "r", "measured_at": datetime.now(UTC), "job": "a job", "operator": "op", "source": "web",
+        "log_hours": "h", "grouping": "g", "instances": 1, "instance_id": 0, "rows": 5, "keys": 1, "busiest_key": "k",
+        "busiest_key_share": 0.5,
+    }  # fmt: skip
     Lake(lake.spark, lake.settings).append_rows(GROUPING_METRICS, [row])
     (stored,) = lake.rows(GROUPING_METRICS)
     assert (stored["job"], stored["operator"], stored["rows"], stored["busiest_key"]) == ("a job", "op", 5, "k")

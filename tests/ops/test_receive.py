@@ -122,6 +122,7 @@ def test_two_clients_at_each_of_three_ports_are_answered_with_the_ids_of_their_l
         client.close()
 
 
+@pytest.mark.slow
 def test_a_client_that_is_faster_than_the_disk_is_slowed_and_loses_nothing(home: Home) -> None:
     stored = threading.Semaphore(0)
 
@@ -209,6 +210,7 @@ def test_an_hour_that_ended_while_the_receiver_was_down_is_closed_by_the_next_st
         client.close()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_and_no_line_is_acknowledged_until_it_takes_it(
     home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -237,7 +239,7 @@ def test_a_full_disk_is_said_and_no_line_is_acknowledged_until_it_takes_it(
     assert "takes lines again" in said
 
 
-def test_a_port_that_is_taken_and_a_second_receiver_are_told_in_one_line(home: Home) -> None:
+def test_a_port_that_is_taken_and_a_second_receiver_are_reported_in_one_line(home: Home) -> None:
     def told() -> str:
         done = subprocess.run(
             home.command, env=home.environment, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE
@@ -318,6 +320,7 @@ def test_a_client_is_refused_while_lines_of_all_others_are_being_stored(home: Ho
     assert home.lines() == [b"a"] * 5
 
 
+@pytest.mark.slow
 def test_a_client_without_whole_lines_is_dropped_and_one_that_sends_them_stays(home: Home) -> None:
     home.settings.sources_file.write_text(home.settings.sources_file.read_text() + "idle_seconds = 1\n")
     with home.running():

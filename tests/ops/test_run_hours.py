@@ -187,7 +187,7 @@ def test_failed_hour_is_reported_with_its_task_and_log_and_the_others_go_on(cons
     ]
 
 
-def test_an_hour_that_is_held_is_told_from_one_that_failed(console: Console) -> None:
+def test_an_hour_that_is_held_is_known_from_one_that_failed(console: Console) -> None:
     api = FakeAirflow(failing=[hour(1)])
     api.holding = {hour(1), hour(2)}
 

@@ -1,4 +1,4 @@
-"""What services are told: settings files and the environment, and no secret in the files."""
+"""What services are given: settings files and the environment, and no secret in the files."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_master_memory_partitions_and_java_options_can_be_set_from_the_shell(hom
 
 
 def test_java_takes_the_options_as_they_are_meant(home: Home, keys: Secrets) -> None:
-    """Java is told to leave out what it does not know: a misspelt option would do nothing, and nobody would know."""
+    """Java is set to leave out what it does not know: a misspelt option would do nothing, and nobody would know."""
     options = shlex.split(rendered_spark_settings(environment_of(home, keys))["spark.driver.extraJavaOptions"])
     asked = [find_java(), *options, "-XX:+PrintFlagsFinal", "-version"]
     answer = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
@@ -147,7 +147,7 @@ def test_airflow_answers_on_loopback_only_and_its_addresses_follow_the_port(home
     assert environment["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://localhost:8081/execution/"
 
 
-def test_airflow_and_sparks_ui_listen_where_they_are_told_and_spark_connect_stays_on_loopback(
+def test_airflow_and_sparks_ui_listen_where_they_are_reported_and_spark_connect_stays_on_loopback(
     home: Home, keys: Secrets
 ) -> None:
     environment = environment_of(home, keys, CLICKMILL_LISTEN="0.0.0.0")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from include.errors import ClickmillError
+from include.command import exit_with
+from include.errors import ClickmillError, UsageError
 from ops.home import Home
 from ops.services.__main__ import main
 from ops.services.health import unhealthy
@@ -115,10 +116,9 @@ def test_health_names_each_service_that_does_not_do_its_work(
     assert capsys.readouterr().out.splitlines() == [f"{name} {what}" for name, what in missing.items()]
 
 
-def test_health_of_services_that_do_not_run_is_an_error(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["health", "--home", str(home.path)]) == 1
-
-    assert "no services run for" in capsys.readouterr().err
+def test_health_of_services_that_do_not_run_is_an_error(home: Home) -> None:
+    with pytest.raises(ClickmillError, match="no services run for"):
+        main(["health", "--home", str(home.path)])
 
 
 # --- in the foreground ----------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def ended(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
     signal.signal(signal.SIGTERM, handler)
 
 
-def test_run_stays_until_it_is_told_to_end_and_then_ends_the_services(
+def test_run_stays_until_it_is_asked_to_end_and_then_ends_the_services(
     home: Home, ended: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Told(FakeSupervisor):
@@ -180,18 +180,13 @@ def test_run_stays_until_it_is_told_to_end_and_then_ends_the_services(
     ("state", "message"), [("FATAL", "spark-connect ended again and again"), (None, "supervisord has ended")]
 )
 def test_run_fails_when_the_services_do_not_stay_up(
-    home: Home,
-    ended: list[Path],
-    state: str | None,
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    home: Home, ended: list[Path], state: str | None, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ops.services.foreground.Supervisor", FakeSupervisor(state))
 
-    assert main(["run"]) == 1
+    with pytest.raises(ClickmillError, match=message):
+        main(["run"])
 
-    assert message in capsys.readouterr().err
     assert ended == [home.path]
 
 
@@ -215,8 +210,10 @@ def test_addresses_follow_the_ports_and_secrets_do_not_show_when_printed(home: H
 
 
 def test_asking_for_services_that_do_not_run_is_one_line(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["env", "--home", str(home.path)]) == 1
+    with pytest.raises(SystemExit) as ended:
+        exit_with(lambda: main(["env", "--home", str(home.path)]), "services")
 
+    assert ended.value.code == 1
     assert capsys.readouterr().err == (
         f"services: no services run for {home.path}; run: make run, or .venv/bin/python -m ops.services start\n"
     )
@@ -224,14 +221,14 @@ def test_asking_for_services_that_do_not_run_is_one_line(home: Home, capsys: pyt
 
 @pytest.mark.parametrize("character", list("%?#,$\"'\\{}\n"))
 def test_home_that_airflow_or_spark_could_not_take_is_refused_before_anything_starts(
-    tmp_path: Path, character: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, character: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def go_no_further(environment: dict[str, str]) -> Path:
         raise AssertionError(f"looked for Java in {len(environment)} variables")
 
     monkeypatch.setattr("ops.services.start.find_java", go_no_further)
 
-    assert main(["start", "--home", str(tmp_path / f"a{character}b")]) == 2
+    with pytest.raises(UsageError, match="set CLICKMILL_HOME to a folder without"):
+        main(["start", "--home", str(tmp_path / f"a{character}b")])
 
-    assert "set CLICKMILL_HOME to a folder without" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from expectations.frames import click_hour_frame, facts_by_subject
-from include.buckets import PARTITIONER, Layout
+from include.buckets import Layout
 from include.errors import QualityError
 from include.log_hours import Hour
 from include.tables import CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
@@ -16,7 +16,7 @@ from tests.support.day_faults import DAY_FAULTS
 from tests.support.temporary_lake import TemporaryLake, click
 
 HOURS = ("2026-03-01T05", "2026-03-01T06")
-LAYOUTS = {"url": (CLICKS_BY_URL_HOURLY, Layout("4", PARTITIONER, "STRING"))}
+LAYOUTS = {"url": (CLICKS_BY_URL_HOURLY, Layout(4, 4, "STRING"))}
 
 
 @pytest.mark.spark
@@ -67,7 +67,7 @@ def test_a_day_that_another_run_has_yet_to_compute_is_not_judged(
     }  # fmt: skip
     facts = facts_by_subject([]) | {"by_url": [hour], "days_by_url": [day], "published_by_url": []}
     facts |= {name: [] for name in ("clicks", "publications", "files")}
-    (row,) = click_hour_frame([Hour.parse("2026-03-01T05")], facts, LAYOUTS).to_dict("records")
+    (row,) = click_hour_frame([Hour.parse("2026-03-01T05")], facts, LAYOUTS, []).to_dict("records")
     value = row["url_days_that_differ"]
     assert (None if value is None or math.isnan(value) else value) == found
     if found:

@@ -11,8 +11,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from dags.tasks import launch
+from include.command import exit_with
 from include.errors import NotHeldError, QualityError, UsageError
-from include.job_arguments import JobArguments, exit_with
+from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from spark_jobs import decide_held
 

@@ -5,19 +5,23 @@ import math
 from typing import Any
 
 from expectations.frames import click_hour_frame, facts_by_subject, log_hour_frame
-from include.buckets import NOT_STATED, PARTITIONER, Layout
+from expectations.suites import click_hour_checks, log_hour_checks
+from include.buckets import Layout
 from include.check_settings import ConfiguredCheck
 from include.log_hours import Hour
+from include.settings import PipelineSettings
 from include.sources import JsonFields, Source
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, CLICKS_BY_URL_HOURLY
 
 LAYOUTS = {
-    "url": (CLICKS_BY_URL_HOURLY, Layout("4", PARTITIONER, "STRING")),
-    "country": (CLICKS_BY_COUNTRY_HOURLY, Layout("8", NOT_STATED, "INT")),
+    "url": (CLICKS_BY_URL_HOURLY, Layout(4, 4, "STRING")),
+    "country": (CLICKS_BY_COUNTRY_HOURLY, Layout(4, 8, "INT")),
 }
 FIVE, SIX, SEVEN = (Hour.parse(f"2026-03-01T0{hour}") for hour in (5, 6, 7))
 WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"))
 NO_REFERRER = ConfiguredCheck(name="x", metric="null_share", column="referrer", highest=0.5, reason="why")
+SETTINGS = PipelineSettings(checks=(NO_REFERRER,))
+CHECKS, OF_CLICK_HOURS = log_hour_checks(SETTINGS, WEB), click_hour_checks(SETTINGS)
 MINUTE = 60_000_000
 
 
@@ -65,13 +69,16 @@ FACTS = facts_by_subject(
         (
             "clicks",
             {
-                **_log_hour(5), **_click_hour(4), "clicks": 2, "null_keys": 1, "unknown_country": 1,
+                **_log_hour(5), **_click_hour(4), "clicks": 2, "null_keys": 1, "unknown_country_share": 1,
                 "ids_that_are_none": 4, "null_share(referrer)": 2, **_times(-90, -10),
             },
         ),
         (
             "clicks",
-            {**_log_hour(5), **_click_hour(5), "clicks": 4, "null_keys": 2, "unknown_country": 2, **_times(0, 59)},
+            {
+                **_log_hour(5), **_click_hour(5), "clicks": 4, "null_keys": 2, "unknown_country_share": 2,
+                **_times(0, 59),
+            },
         ),
         ("clicks", {**_log_hour(5, "other"), **_click_hour(5), "clicks": 100, **_times(0, 59)}),
         ("quarantined", {**_log_hour(5), "reason": "not_json", "quarantined_lines": 2}),
@@ -90,7 +97,7 @@ FACTS = facts_by_subject(
         ("published_by_url", {**_click_hour(5), "clicks": 104, "rows": 3, "rows_hash": 6}),
         (
             "by_country",
-            {**_click_hour(5), "clicks": 103, "rows": 1, "keys": 1, "smallest_count": 103, "misplaced": 1},
+            {**_click_hour(5), "clicks": 103, "rows": 1, "keys": 1, "smallest_count": 103, "misplaced_country_rows": 1},
         ),
         ("files", {"table": "clicks", **_log_hour(5), "files": 2, "lost": ["x.parquet"]}),
         ("files", {"table": "clicks_by_url_hourly", **_click_hour(5), "files": 4, "lost": []}),
@@ -101,7 +108,7 @@ FACTS = facts_by_subject(
 
 
 def test_log_hour_is_put_together_from_its_own_facts() -> None:
-    five, six = log_hour_frame(WEB, [FIVE, SIX], FACTS, [NO_REFERRER]).to_dict("records")
+    five, six = log_hour_frame(WEB, [FIVE, SIX], FACTS, CHECKS).to_dict("records")
     shares = {name: value for name, value in five.items() if name.endswith("_share") and value}
     assert shares == {
         "duplicate_share": 0.1,
@@ -154,13 +161,13 @@ def test_log_hour_is_put_together_from_its_own_facts() -> None:
     assert math.isnan(six["oldest_click_hours_before"]), "without clicks there is no oldest one"
 
 
-def test_missing_hours_are_told_from_empty_ones() -> None:
+def test_missing_hours_are_reported_from_empty_ones() -> None:
     accounts = (_account(5), _account(6, is_closed=False), _account(8, is_closed=False, files=1))
     facts = facts_by_subject(
         [("unfinished", '{"log_hour": "web 2026-03-01T09"}')]
         + [("accounting", json.dumps(account)) for account in accounts]
     )
-    rows = log_hour_frame(WEB, [FIVE, SIX, SEVEN, SEVEN.plus(1), SEVEN.plus(2)], facts).to_dict("records")
+    rows = log_hour_frame(WEB, [FIVE, SIX, SEVEN, SEVEN.plus(1), SEVEN.plus(2)], facts, CHECKS).to_dict("records")
     assert [(row["is_missing"], row["files_not_closed_or_damaged"], row["presence"]) for row in rows[:2]] == [
         (0, 0, "it is empty: closed by _SUCCESS, without a line"),
         (1, 0, "nothing had landed, not even _SUCCESS, when its grace time was over"),
@@ -172,15 +179,15 @@ def test_missing_hours_are_told_from_empty_ones() -> None:
 
 
 def test_click_hour_is_put_together_from_all_sources() -> None:
-    five, six = click_hour_frame([FIVE, SIX], FACTS, LAYOUTS).to_dict("records")
+    five, six = click_hour_frame([FIVE, SIX], FACTS, LAYOUTS, OF_CLICK_HOURS).to_dict("records")
     assert (five["partition"], five["clicks"], five["clicks_by_url"], five["clicks_by_country"]) == (
         "2026-03-01T05", 104, 104, 103,
     )  # fmt: skip
     assert (five["url_rows"], five["url_keys"], five["smallest_url_count"]) == (3, 2, 4)
     assert (five["misplaced_url_rows"], five["misplaced_country_rows"]) == (0, 1)
-    assert (five["url_buckets"], five["country_buckets"], five["top_url_share"]) == (4, 8, 0.75)
-    assert (five["url_partitioner"], five["url_key_type"]) == (PARTITIONER, "STRING")
-    assert (five["country_partitioner"], five["country_key_type"]) == (NOT_STATED, "INT")
+    assert (five["url_fewest_buckets"], five["url_most_buckets"], five["top_url_share"]) == (4, 4, 0.75)
+    assert (five["country_fewest_buckets"], five["country_most_buckets"]) == (4, 8)
+    assert (five["url_key_type"], five["country_key_type"]) == ("STRING", "INT")
     assert (five["url_files"], five["lost_url_files"], five["country_files"]) == (4, 0, 0)
     assert (six["clicks"], six["url_rows"]) == (0, 0)
     assert math.isnan(six["top_url_share"])
@@ -188,17 +195,17 @@ def test_click_hour_is_put_together_from_all_sources() -> None:
 
 
 def test_published_rows_are_compared_only_when_published_since_counted() -> None:
-    five, six = click_hour_frame([FIVE, SIX], FACTS, LAYOUTS).to_dict("records")
+    five, six = click_hour_frame([FIVE, SIX], FACTS, LAYOUTS, OF_CLICK_HOURS).to_dict("records")
     assert five["published_url_differs"] == 1
     assert five["published_url"] == "published 3 rows with 104 clicks, computed 3 rows with 104 clicks"
     counted_since = dict(FACTS) | {"publications": [{"hour": "2026-03-01T05", "published_micros": 100}]}
     never_published = dict(FACTS) | {"publications": []}
     for facts in (counted_since, never_published):
-        assert click_hour_frame([FIVE], facts, LAYOUTS)["published_url_differs"].isna().all()
+        assert click_hour_frame([FIVE], facts, LAYOUTS, OF_CLICK_HOURS)["published_url_differs"].isna().all()
     assert math.isnan(six["published_url_differs"])
 
 
 def test_nothing_measured_gives_empty_frames() -> None:
     nothing = facts_by_subject([])
-    assert log_hour_frame(WEB, [], nothing).empty
-    assert click_hour_frame([], nothing, LAYOUTS).empty
+    assert log_hour_frame(WEB, [], nothing, CHECKS).empty
+    assert click_hour_frame([], nothing, LAYOUTS, OF_CLICK_HOURS).empty

@@ -195,7 +195,7 @@ def test_whole_numbers_are_numbers_and_not_the_other_way_round() -> None:
     assert _drift([{integer: 100}] * 3, {number: 1, integer: 99})["no_types_changed"].value == 1
 
 
-def test_mapped_fields_are_told_first_and_as_worse() -> None:
+def test_mapped_fields_are_reported_first_and_as_worse() -> None:
     country = ("geo.country", "string")
     gone = _drift([{A: 100, country: 100}] * 3, {B: 100})["no_fields_gone"]
     assert gone.examples == (
@@ -204,7 +204,7 @@ def test_mapped_fields_are_told_first_and_as_worse() -> None:
     )
 
 
-def test_what_is_told_is_bounded_and_printable() -> None:
+def test_what_is_reported_is_bounded_and_printable() -> None:
     made_up = {(f"field-{n:03d}\x1b[2J", "string"): 1 for n in range(100)}
     new = _drift([{A: 100}] * 3, {A: 100} | made_up)["no_new_fields"]
     assert (new.value, len(new.examples)) == (100, 20)

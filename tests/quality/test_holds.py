@@ -45,8 +45,7 @@ def checked(partition: str, minute: float, outcome: str = "pass", **of: Any) -> 
 def event(
     minute: float, outcome: str, because: str = "", actor: str | None = None, examples: Sequence[str] = ()
 ) -> dict[str, Any]:
-    row = event_row(f"run-{minute}", at(minute), HOUR, outcome, because, actor=actor, examples=examples)
-    return dict(zip(QUALITY_RESULTS.column_names, row, strict=True))
+    return event_row(f"run-{minute}", at(minute), HOUR, outcome, because, actor=actor, examples=examples)
 
 
 def state(*rows: dict[str, Any], counted: float | None = 1, **log_hours: float) -> ClickHourState:
@@ -167,10 +166,9 @@ def test_a_log_hour_that_was_validated_and_ingested_again_is_to_be_validated_aga
 
 def test_an_event_is_a_row_of_the_table() -> None:
     row = event_row("run", at(1), HOUR, HELD, "why", examples=map(str, range(30)))
-    named = dict(zip(QUALITY_RESULTS.column_names, row, strict=True))
-    assert (named["suite"], named["partition"], named["check_id"], named["outcome"]) == (SUITE, str(HOUR), HELD, HELD)
-    assert (named["severity"], named["observed"], len(named["examples"])) == ("info", "why", 20)
-    assert all(named[name] is not None for name in QUALITY_RESULTS.required_columns)
+    assert (row["suite"], row["partition"], row["check_id"], row["outcome"]) == (SUITE, str(HOUR), HELD, HELD)
+    assert (row["severity"], row["observed"], len(row["examples"])) == ("info", "why", 20)
+    assert all(row[name] is not None for name in QUALITY_RESULTS.required_columns)
 
 
 def test_each_hold_has_one_approval_run() -> None:

@@ -10,7 +10,7 @@ from expectations.checks import Check, zero
 from expectations.frames import click_hour_frame, log_hour_frame
 from expectations.judge import Outcome, judge
 from expectations.suites import click_hour_checks, log_hour_checks
-from include.buckets import NOT_STATED, PARTITIONER, Layout
+from include.buckets import Layout
 from include.counting import counted_tables
 from include.log_hours import Hour
 from include.settings import PipelineSettings
@@ -33,7 +33,7 @@ ACCOUNT = {
 }  # fmt: skip
 CLICKS = {
     "source": "web", "log_date": "2026-03-01", "log_hour": 5, "click_date": "2026-03-01", "click_hour": 5, "clicks": 9,
-    "unknown_country": 1, "first_clicked_micros": HOUR.number * 3_600_000_000,
+    "unknown_country_share": 1, "first_clicked_micros": HOUR.number * 3_600_000_000,
     "last_clicked_micros": HOUR.number * 3_600_000_000 + 1,
 }  # fmt: skip
 QUARANTINED = {"source": "web", "log_date": "2026-03-01", "log_hour": 5, "reason": "not_json", "quarantined_lines": 1}
@@ -52,12 +52,10 @@ FACTS: dict[str, list[Any]] = {
     "by_url": [COUNTED], "by_country": [COUNTED], "published_by_url": [COUNTED], "published_by_country": [COUNTED],
     "days_by_url": [DAY], "days_by_country": [DAY],
 }  # fmt: skip
-LAYOUTS = {
-    key: (table, Layout("4", PARTITIONER, str(table.key_type)))
-    for key, table in counted_tables(SETTINGS.counts).items()
-}
-LOG_HOUR = log_hour_frame(SOURCE, [HOUR], FACTS).to_dict("records")[0] | {"partition": "fine"}
-CLICK_HOUR = click_hour_frame([HOUR], FACTS, LAYOUTS).to_dict("records")[0] | {"partition": "fine"}
+LAYOUTS = {key: (table, Layout(4, 4, str(table.key_type))) for key, table in counted_tables(SETTINGS.counts).items()}
+OF_LOG_HOURS, OF_CLICK_HOURS = log_hour_checks(SETTINGS, SOURCE), click_hour_checks(SETTINGS)
+LOG_HOUR = log_hour_frame(SOURCE, [HOUR], FACTS, OF_LOG_HOURS).to_dict("records")[0] | {"partition": "fine"}
+CLICK_HOUR = click_hour_frame([HOUR], FACTS, LAYOUTS, OF_CLICK_HOURS).to_dict("records")[0] | {"partition": "fine"}
 
 
 def _failures(outcomes: list[Outcome]) -> set[tuple[str, str]]:
@@ -65,7 +63,7 @@ def _failures(outcomes: list[Outcome]) -> set[tuple[str, str]]:
 
 
 def _judge_with(suite: str, fine: dict[Any, Any], wrong: dict[str, Any], docs: Path) -> list[Outcome]:
-    checks = log_hour_checks(SETTINGS, SOURCE) if suite == "log_hours" else click_hour_checks(SETTINGS)
+    checks = OF_LOG_HOURS if suite == "log_hours" else OF_CLICK_HOURS
     assert set(wrong) <= set(fine)
     frame = pd.DataFrame([fine, {**fine, **wrong, "partition": "wrong"}, {**fine, "partition": "fine too"}])
     return judge(suite, frame, checks, docs)
@@ -117,8 +115,8 @@ def test_log_hour_with_one_fault_fails_one_check(tmp_path: Path, wrong: dict[str
         ({"country_rows": 4}, "critical"),
         ({"misplaced_url_rows": 1}, "critical"),
         ({"bots_above_country_clicks": 1}, "critical"),
-        ({"url_buckets": 8}, "critical"),
-        ({"country_partitioner": NOT_STATED}, "warning"),
+        ({"url_fewest_buckets": 8, "url_most_buckets": 8}, "critical"),
+        ({"country_most_buckets": 8}, "critical"),
         ({"url_key_type": "BIGINT"}, "critical"),
         ({"top_url_share": 0.51}, "warning"),
     ],
@@ -126,11 +124,6 @@ def test_log_hour_with_one_fault_fails_one_check(tmp_path: Path, wrong: dict[str
 def test_click_hour_with_one_fault_fails_one_check(tmp_path: Path, wrong: dict[str, Any], severity: str) -> None:
     outcomes = _judge_with("click_hours", CLICK_HOUR, wrong, tmp_path)
     assert [(o.partition, o.check.severity) for o in outcomes if o.has_failed] == [("wrong", severity)]
-
-
-def test_another_partitioner_is_critical(tmp_path: Path) -> None:
-    outcomes = _judge_with("click_hours", CLICK_HOUR, {"url_partitioner": "md5"}, tmp_path)
-    assert _failures(outcomes) == {("wrong", "critical"), ("wrong", "warning")}
 
 
 def test_a_share_above_both_bounds_fails_both(tmp_path: Path) -> None:
@@ -151,8 +144,8 @@ def test_two_numbers_that_must_be_equal_are_each_other_s_bounds(tmp_path: Path) 
 
 def test_an_hour_that_lost_its_clicks_is_judged_by_what_is_left(tmp_path: Path) -> None:
     no_facts = {subject: [] for subject in FACTS}
-    frame = click_hour_frame([HOUR], no_facts, LAYOUTS)
-    outcomes = judge("click_hours", frame, click_hour_checks(SETTINGS), tmp_path)
+    frame = click_hour_frame([HOUR], no_facts, LAYOUTS, OF_CLICK_HOURS)
+    outcomes = judge("click_hours", frame, OF_CLICK_HOURS, tmp_path)
     assert _failures(outcomes) == set()
     judged = {outcome.check.name for outcome in outcomes}
     assert {"clicks_equal_urls", "url_once"} <= judged
@@ -160,8 +153,8 @@ def test_an_hour_that_lost_its_clicks_is_judged_by_what_is_left(tmp_path: Path) 
 
 
 def test_an_hour_that_was_never_ingested_is_missing_and_no_more(tmp_path: Path) -> None:
-    frame = log_hour_frame(SOURCE, [HOUR, HOUR.plus(1)], FACTS)
-    outcomes = judge("log_hours", frame, log_hour_checks(SETTINGS, SOURCE), tmp_path)
+    frame = log_hour_frame(SOURCE, [HOUR, HOUR.plus(1)], FACTS, OF_LOG_HOURS)
+    outcomes = judge("log_hours", frame, OF_LOG_HOURS, tmp_path)
     missing = [outcome for outcome in outcomes if outcome.hour == str(HOUR.plus(1))]
     assert [(o.check.name, o.outcome, o.observed) for o in missing] == [
         ("hour_is_there", "fail", "is_missing = 1; it was never ingested")
@@ -171,9 +164,24 @@ def test_an_hour_that_was_never_ingested_is_missing_and_no_more(tmp_path: Path) 
 
 def test_a_null_has_no_outcome_or_the_one_that_the_check_names(tmp_path: Path) -> None:
     frame = pd.DataFrame([{"partition": "p", "source": None, "hour": "2026-03-01T05", "number": None}])
-    check = Check("volume", "number_is_zero", "clicks", zero("number"), "warning", "it is 0", "why")
+    check = Check(
+        suite="volume",
+        name="number_is_zero",
+        table="clicks",
+        expectation=zero("number"),
+        severity="warning",
+        holds="it is 0",
+        reason="why",
+    )
     told = Check(
-        "volume", "told", "clicks", zero("number"), "warning", "it is 0", "why", when_null="not_enough_history"
+        suite="volume",
+        name="told",
+        table="clicks",
+        expectation=zero("number"),
+        severity="warning",
+        holds="it is 0",
+        reason="why",
+        when_null="not_enough_history",
     )
     (outcome,) = judge("volume", frame, [check, told], tmp_path)
     assert (outcome.check.name, outcome.outcome, outcome.has_failed) == ("told", "not_enough_history", False)
@@ -182,10 +190,18 @@ def test_a_null_has_no_outcome_or_the_one_that_the_check_names(tmp_path: Path) -
 
 def test_a_check_of_a_number_that_nobody_measures_is_an_error(tmp_path: Path) -> None:
     frame = pd.DataFrame([{"partition": "p", "source": None, "hour": "2026-03-01T05", "other": 0}])
-    check = Check("clicks", "x", "clicks", zero("number"), "warning", "it is 0", "why")
+    check = Check(
+        suite="clicks",
+        name="x",
+        table="clicks",
+        expectation=zero("number"),
+        severity="warning",
+        holds="it is 0",
+        reason="why",
+    )
     with pytest.raises(KeyError, match="number"):
         judge("clicks", frame, [check], tmp_path)
 
 
 def test_empty_frame_has_no_outcomes(tmp_path: Path) -> None:
-    assert judge("log_hours", pd.DataFrame(), log_hour_checks(SETTINGS, SOURCE), tmp_path) == []
+    assert judge("log_hours", pd.DataFrame(), OF_LOG_HOURS, tmp_path) == []

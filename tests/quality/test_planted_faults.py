@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from include.buckets import PARTITIONER
 from include.errors import QualityError
 from include.log_hours import Hour
-from include.tables import AGGREGATES, PARTITIONER_PROPERTY, QUALITY_RESULTS
+from include.tables import AGGREGATES, QUALITY_RESULTS
 from tests.support.fault import Fault
 from tests.support.lake_faults import PLANTED, TABLE_WIDE
 from tests.support.landed_faults import LANDED, PIPELINE, SOURCE_CHECKS, START, fine_lines
 from tests.support.planted_faults import FAULTS, PAGE, all_checks, kind_of, page
-from tests.support.planting import set_property
+from tests.support.planting import in_buckets
 from tests.support.temporary_lake import TemporaryLake
 
 #: Partition, check and severity of what failed, and the row that says so.
@@ -144,7 +143,7 @@ def test_nothing_else_fails(faulty: FaultyLake) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_an_empty_hour_is_told_from_a_missing_one(faulty: FaultyLake) -> None:
+def test_an_empty_hour_is_known_from_a_missing_one(faulty: FaultyLake) -> None:
     rows = [row for row in faulty.lake.rows(QUALITY_RESULTS) if row["check_id"] == "hour_is_there"]
     said = {row["observed"] for row in rows if row["hour"] == str(EMPTY)}
     assert said == {"is_missing = 0; it is empty: closed by _SUCCESS, without a line"}
@@ -156,7 +155,7 @@ def test_what_is_wrong_with_whole_tables_fails_its_check(faulty: FaultyLake) -> 
     """Last in this file: what it does to the tables stays."""
     for faults in TABLE_WIDE:
         for table in AGGREGATES:
-            set_property(table, PARTITIONER_PROPERTY, PARTITIONER)(faulty.lake, LAST)
+            in_buckets(table, 4, "buckets = 7")(faulty.lake, LAST)
         for fault in faults:
             if fault.plant:
                 fault.plant(faulty.lake, LAST)

@@ -17,14 +17,14 @@ pytestmark = pytest.mark.spark
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
-def _row(run_id: str, age_days: int, **values: Any) -> tuple[Any, ...]:
+def _row(run_id: str, age_days: int, **values: Any) -> dict[str, Any]:
     complete = {
         "run_id": run_id, "validated_at": NOW - timedelta(days=age_days), "suite": "clicks",
         "partition": "web 2026-03-01T05", "source": "web", "hour": "2026-03-01T05", "checked_table": "clicks",
         "check_id": "known_countries", "expectation": "it is", "severity": "critical", "outcome": "pass",
         "observed": "it was", "examples": ["{}"],
     }  # fmt: skip
-    return tuple((complete | values).get(name) for name in QUALITY_RESULTS.column_names)
+    return complete | values
 
 
 def test_old_rows_go_events_stay_and_the_table_is_few_files(
@@ -59,14 +59,13 @@ def test_loads_of_instances_are_kept_as_long_and_in_few_files(
     from spark_jobs.quality import results
     from spark_jobs.quality.results import remove_old_results
 
-    def load(run_id: str, age_days: int) -> tuple[Any, ...]:
-        complete = {
+    def load(run_id: str, age_days: int) -> dict[str, Any]:
+        return {
             "run_id": run_id, "measured_at": NOW - timedelta(days=age_days), "job": "aggregate_clicks",
             "operator": "count_by_url", "source": "web", "log_hours": "2026-03-01T05 to 2026-03-01T06",
             "grouping": "fields(url) over 1", "instances": 1, "instance_id": 0, "rows": 3, "keys": 2,
             "busiest_key_share": 0.5,
         }  # fmt: skip
-        return tuple(complete.get(name) for name in GROUPING_METRICS.column_names)
 
     stored = Lake(lake.spark, lake.settings)
     for run_id, age_days in (("old", 401), ("new", 399), ("newest", 1)):

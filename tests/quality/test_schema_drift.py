@@ -1,4 +1,4 @@
-"""Fields of a JSON source that are new, gone or of another type are told from those of its earlier log hours."""
+"""Fields of a JSON source that are new, gone or of another type are found by those of its earlier log hours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hours with too few or too many clicks, visitors, lines or quarantined lines are told from what is usual."""
+"""Hours with too few or too many clicks, visitors, lines or quarantined lines are found by what is usual."""
 
 from __future__ import annotations
 

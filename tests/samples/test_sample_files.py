@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from include.command import exit_with
 from include.errors import UsageError
-from include.job_arguments import exit_with
 from include.log_hours import Hour
 from samples.__main__ import main
 from samples.sample_logs import make_sample
@@ -173,7 +173,7 @@ def test_bad_arguments_from_a_shell_are_no_stack_trace(tmp_path: Path) -> None:
     assert done.stderr == "wrong arguments: hours 0: expected 1 to 87600\n"
 
 
-def test_truth_lands_beside_the_landing_zone_or_where_it_is_told(tmp_path: Path) -> None:
+def test_truth_lands_beside_the_landing_zone_or_where_it_is_asked_to(tmp_path: Path) -> None:
     main(cli_arguments(tmp_path / "landing"))
     assert sorted(file.name for file in tmp_path.iterdir()) == ["landing", "web_truth.json"]
     main([*cli_arguments(tmp_path / "landing"), "--truth", str(tmp_path / "deep" / "truth.json")])

@@ -110,7 +110,7 @@ def test_what_it_does_not_survive_is_refused_with_what_changed_and_the_ways_out(
 
 
 @pytest.mark.slow
-def test_what_spark_refuses_is_told_and_not_tried_again(streamed: StreamedLake) -> None:
+def test_what_spark_refuses_is_reported_and_not_tried_again(streamed: StreamedLake) -> None:
     """As a checkpoint of an earlier version, which does not say what it was made for."""
     produce(streamed, "a")
     streamed.read_all()
@@ -140,7 +140,7 @@ def test_what_spark_refuses_is_told_and_not_tried_again(streamed: StreamedLake) 
 
 
 @pytest.mark.slow
-def test_state_and_tables_that_are_gone_are_told_and_the_way_out_leads_on(streamed: StreamedLake) -> None:
+def test_state_and_tables_that_are_gone_are_reported_and_the_way_out_leads_on(streamed: StreamedLake) -> None:
     """Somebody has removed what a checkpoint relies on, to save space or to begin again."""
     produce(streamed, "a")
     streamed.read_all()

@@ -65,7 +65,7 @@ def test_a_failure_is_what_was_raised_and_why(told: str, failure: str) -> None:
     assert failure_of(told + QUERY, partial(lost_records, topic=TOPIC)) == failure
 
 
-def test_lost_records_are_told_with_what_to_do() -> None:
+def test_lost_records_are_reported_with_what_to_do() -> None:
     told = f"""{FAILED}{IN_BATCH}pyspark.errors.exceptions.connect.UnknownException: Some data may have been lost \
 because they are not available in Kafka any more;
 either the data was aged out by Kafka or the topic may have been deleted before all the data in the
@@ -100,7 +100,7 @@ with consumer group spark.
         ),
     ],
 )
-def test_state_of_another_query_is_told_as_such(told: str, said: str) -> None:
+def test_state_of_another_query_is_reported_as_such(told: str, said: str) -> None:
     assert is_of_other_state(told + QUERY)
     refuses = "Spark refuses the checkpoint, its state is of another query"
     assert failure_of(told + QUERY, partial(lost_records, topic=TOPIC)) == f"{refuses} ({said})"

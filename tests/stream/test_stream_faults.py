@@ -232,7 +232,7 @@ def test_a_stream_whose_client_was_killed_is_taken_over_by_the_next_one(machine:
         "the stream of web runs",
         "the stream of web (clicks) was ended by another start of it, such as one of a killed process, and is started "
         "again",
-        "the stream of web has been told to end",
+        "the stream of web was asked to end",
     ]
     assert home.event_ids() == sorted(f"e{number}" for number in range(16))
 

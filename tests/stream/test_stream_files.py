@@ -244,7 +244,7 @@ def test_without_its_checkpoint_no_file_is_read_again(
     assert sum(row["lines"] for row in lake.rows(STREAM_BATCHES)) == 12 + 3
 
 
-def test_a_checkpoint_that_was_lost_in_the_middle_of_a_batch_is_told(tmp_path: Path, read: FilesLake) -> None:
+def test_a_checkpoint_that_was_lost_in_the_middle_of_a_batch_is_reported(tmp_path: Path, read: FilesLake) -> None:
     lake = copied(read, tmp_path / "home")
     shutil.rmtree(lake.checkpoint)
     path = lake.settings.lake / STREAM_BATCHES.name

@@ -47,7 +47,7 @@ def test_each_partition_of_a_topic_has_what_was_read_and_what_is_left() -> None:
     assert set(rows[0]) <= set(STREAM_PROGRESS.column_names)
 
 
-def test_what_is_too_late_for_live_is_told_by_the_hours_that_the_watermark_has_passed() -> None:
+def test_what_is_too_late_for_live_is_reported_by_the_hours_that_the_watermark_has_passed() -> None:
     # Spark merges the tasks' histograms without adding up what is of the same hour.
     observed = f'[{{"x":{HOUR_18}.0,"y":2.0}},{{"x":{HOUR_18}.0,"y":1.0}},{{"x":{HOUR_18 + 1}.0,"y":2.0}}]'
     said = TABLE | {"observedMetrics": {"clicks": {"values": [observed, "[]", 2]}}}

@@ -100,7 +100,7 @@ def test_without_its_checkpoint_a_stream_goes_on_after_the_batches_in_the_lake(
     assert sorted(places) == [*((0, offset) for offset in range(10)), (1, 0), (1, 1), (2, 0), (3, 0)]
 
 
-def test_a_checkpoint_that_was_lost_in_the_middle_of_a_batch_is_told_before_anything_is_written(
+def test_a_checkpoint_that_was_lost_in_the_middle_of_a_batch_is_reported_before_anything_is_written(
     tmp_path: Path, spark: SparkSession, read: Read
 ) -> None:
     home = read.copied(tmp_path / "home")
@@ -111,7 +111,7 @@ def test_a_checkpoint_that_was_lost_in_the_middle_of_a_batch_is_told_before_anyt
     assert multiset(home.rows(CLICKS)) == multiset(read.rows[CLICKS.name])
 
 
-def test_a_checkpoint_that_was_lost_in_the_middle_of_the_first_batch_is_told_too(
+def test_a_checkpoint_that_was_lost_in_the_middle_of_the_first_batch_is_reported_too(
     tmp_path: Path, spark: SparkSession, broker: KafkaBroker
 ) -> None:
     """The account of batches does not know the stream then; nor does another topic complete what the batch has left."""
@@ -151,7 +151,7 @@ def test_a_checkpoint_that_lost_its_offsets_alone_is_refused(tmp_path: Path, spa
         home.read_all_in(spark)
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told_in_one_line(
+def test_a_checkpoint_that_cannot_be_written_is_reported_in_one_line(
     tmp_path: Path, spark: SparkSession, broker: KafkaBroker
 ) -> None:
     home = StreamedHome.in_folder(tmp_path / "home", broker)

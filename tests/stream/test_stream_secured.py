@@ -152,7 +152,7 @@ def test_a_secured_topic_is_streamed_and_finalised_and_its_password_is_nowhere(
     assert [name for name, text in places.items() if PASSWORD in text] == []
 
 
-def test_a_wrong_password_is_told_in_one_line_without_it(
+def test_a_wrong_password_is_reported_in_one_line_without_it(
     secured: StreamedLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = f"{PASSWORD}-wrong"

@@ -6,14 +6,12 @@ import pyarrow as pa
 
 from include.log_hours import Hour
 from include.tables import (
-    BUCKETS_PROPERTY,
     CLICKS,
     CLICKS_BY_COUNTRY_HOURLY,
     CLICKS_BY_URL_HOURLY,
     DUPLICATE_CLICKS,
     GROUPING_METRICS,
     INGEST_ACCOUNTING,
-    PARTITIONER_PROPERTY,
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
     PUBLISHED_CLICKS_BY_URL_HOURLY,
     QUARANTINED_CLICKS,
@@ -25,13 +23,13 @@ from tests.support.planting import (
     add_again,
     change,
     cut_file,
+    in_buckets,
     lose_file,
     make_null,
     publish_and,
     remove,
     retype,
     scatter,
-    set_property,
     stored_table,
 )
 from tests.support.temporary_lake import TemporaryLake
@@ -279,24 +277,13 @@ PLANTED = [
 _URLS_TABLE, _COUNTRIES_TABLE = CLICKS_BY_URL_HOURLY, CLICKS_BY_COUNTRY_HOURLY
 
 
-def _other_partitioner(key: str, table: Table) -> Fault:
+def _further_number(key: str, table: Table, one: str) -> Fault:
     return Fault(
-        f"`{table.name}` has buckets of another partitioner",
+        f"`{table.name}` has rows of one {key} in 7 buckets, the others in 4",
         "critical",
-        f"layout.{key}_partitioner",
-        f"{key}_partitioner = md5",
-        (f"layout.{key}_partitioner_stated",),
-        plant=set_property(table, PARTITIONER_PROPERTY, "md5"),
-    )
-
-
-def _no_partitioner(key: str, table: Table) -> Fault:
-    return Fault(
-        f"`{table.name}` was made by a version that stated no partitioner",
-        "warning",
-        f"layout.{key}_partitioner_stated",
-        f"{key}_partitioner = not stated",
-        plant=set_property(table, PARTITIONER_PROPERTY, None),
+        f"layout.{key}_one_number_of_buckets",
+        f"{key}_fewest_buckets = 4, {key}_most_buckets = 7",
+        plant=in_buckets(table, 7, one),
     )
 
 
@@ -313,8 +300,8 @@ def _other_key_type(key: str, table: Table) -> Fault:
 #: What is wrong with whole tables: the faults of a round are planted together, and seen in every hour.
 TABLE_WIDE = [
     [
-        _other_partitioner("url", _URLS_TABLE),
-        _no_partitioner("country", _COUNTRIES_TABLE),
+        _further_number("url", _URLS_TABLE, _URL),
+        _further_number("country", _COUNTRIES_TABLE, _COUNTRY),
         Fault(
             "a log hour was never ingested",
             "warning",
@@ -322,7 +309,6 @@ TABLE_WIDE = [
             "is_missing = 1; it was never ingested",
         ),
     ],
-    [_other_partitioner("country", _COUNTRIES_TABLE), _no_partitioner("url", _URLS_TABLE)],
     [
         _other_key_type("url", _URLS_TABLE),
         _other_key_type("country", _COUNTRIES_TABLE),
@@ -334,12 +320,11 @@ TABLE_WIDE = [
             plant=retype(CLICKS, "status", pa.int64()),
         ),
         Fault(
-            f"`{_COUNTRIES_TABLE.name}` states another number of buckets",
+            f"`{_COUNTRIES_TABLE.name}` has another number of buckets",
             "critical",
             "layout.country_same_buckets",
-            "url_buckets = 4, country_buckets = 7",
-            ("layout.country_buckets_are_hashes",),
-            plant=set_property(_COUNTRIES_TABLE, BUCKETS_PROPERTY, "7"),
+            "url_fewest_buckets = 4, country_fewest_buckets = 7",
+            plant=in_buckets(_COUNTRIES_TABLE, 7),
         ),
     ],
 ]

@@ -10,7 +10,7 @@ from expectations.checks import Check
 from expectations.suites import click_hour_checks, grouping_checks, live, log_hour_checks, schema_drift, volume
 from include.settings import REPOSITORY, PipelineSettings
 from include.sources import JsonFields, Source
-from include.table_docs import fill_blocks
+from include.table_docs import fill_blocks, markdown_table
 from tests.support.day_faults import DAY_FAULTS
 from tests.support.history_faults import HISTORY_FAULTS
 from tests.support.lake_faults import PLANTED, TABLE_WIDE
@@ -56,19 +56,19 @@ def kind_of(name: str) -> str:
 
 def list_faults() -> str:
     """A Markdown table with one row per fault."""
-    lines = ["| planted | of | check that fails | severity | and with it |", "| --- | --- | --- | --- | --- |"]
+    rows = []
     for fault in FAULTS:
         also = ", ".join(f"`{name}`" for name in fault.also)
-        lines.append(f"| {fault.what} | {kind_of(fault.check)} | `{fault.check}` | {fault.severity} | {also} |")
-    return "\n".join(lines)
+        rows.append((fault.what, kind_of(fault.check), f"`{fault.check}`", fault.severity, also))
+    return markdown_table(("planted", "of", "check that fails", "severity", "and with it"), rows)
 
 
 def list_checks() -> str:
     """A Markdown table with one row per built-in check, and its reason."""
-    lines = ["| check | of | severity | what must hold | why, and what to do |", "| --- | --- | --- | --- | --- |"]
-    for name, (kind, check) in all_checks().items():
-        lines.append(f"| `{name}` | {kind} | {check.severity} | {check.holds} | {check.reason} |")
-    return "\n".join(lines)
+    rows = [
+        (f"`{name}`", kind, check.severity, check.holds, check.reason) for name, (kind, check) in all_checks().items()
+    ]
+    return markdown_table(("check", "of", "severity", "what must hold", "why, and what to do"), rows)
 
 
 def page() -> str:

@@ -108,12 +108,13 @@ def publish_and(plant_in: Callable[[TemporaryLake, Hour], None]) -> Callable[[Te
     return plant
 
 
-def set_property(table: Table, name: str, value: str | None) -> Callable[[TemporaryLake, Hour], None]:
-    """Set a table property, or take it away."""
+def in_buckets(table: Table, buckets: int, where: str | None = None) -> Callable[[TemporaryLake, Hour], None]:
+    """Give some of an hour's rows, or the whole table's, another number of buckets and the bucket that follows."""
 
     def plant(lake: TemporaryLake, hour: Hour) -> None:
-        change = f"SET TBLPROPERTIES ('{name}' = '{value}')" if value else f"UNSET TBLPROPERTIES ('{name}')"
-        lake.spark.sql(f"ALTER TABLE delta.`{lake.settings.lake / table.name}` {change}").collect()
+        values = f"buckets = {buckets}, bucket = pmod(hash({table.bucket_key}), {buckets})"
+        rows = f"{_of_hour(table, hour)} AND {where}" if where else "true"
+        lake.spark.sql(f"UPDATE delta.`{lake.settings.lake / table.name}` SET {values} WHERE {rows}").collect()
 
     return plant
 

@@ -8,9 +8,8 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from include.settings import REPOSITORY, Settings
@@ -31,15 +30,13 @@ class Client:
     answers: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
-                break
-            except OSError:
-                assert time.monotonic() < deadline, f"nobody listens on {self.port}"
-                time.sleep(0.05)
+        self.socket = wait_until(self._connected, f"somebody listens on {self.port}", PATIENCE)
         self._answers = self.socket.makefile("r", encoding="ascii")
+
+    def _connected(self) -> socket.socket | None:
+        with suppress(OSError):
+            return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        return None
 
     def send(self, *lines: bytes) -> None:
         self.socket.sendall(b"".join(lines))
@@ -107,9 +104,9 @@ class Home:
         failures: list[BaseException] = []
 
         async def run() -> None:
-            told_to_end = asyncio.Event()
-            loops.append((asyncio.get_running_loop(), told_to_end))
-            await receiver.run(told_to_end)
+            asked_to_end = asyncio.Event()
+            loops.append((asyncio.get_running_loop(), asked_to_end))
+            await receiver.run(asked_to_end)
 
         def run_all() -> None:
             try:
@@ -123,7 +120,7 @@ class Home:
             wait_until(lambda: bool(loops), "it runs")
             yield
         finally:
-            loop, told_to_end = loops[0]
-            loop.call_soon_threadsafe(told_to_end.set)
+            loop, asked_to_end = loops[0]
+            loop.call_soon_threadsafe(asked_to_end.set)
             thread.join(PATIENCE)
         assert not failures, failures

@@ -1,0 +1,58 @@
+"""What the Spark server of a home and its Python workers cost."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+import psutil
+
+from ops.services.running import Services
+
+
+class SparkWatch:
+    """The Spark server of a home and its Python workers, while they work: processor seconds, largest memory.
+
+    Memory is proportional (PSS): what forked workers share is counted once.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._server = _spark_server(services)
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.peak_mebibytes = 0.0
+        self._thread.start()
+
+    def processor_seconds(self) -> float:
+        """So far, of those that run, and of those that have ended and were waited for."""
+        total = 0.0
+        for process in self._processes():
+            with suppress(psutil.Error):
+                times = process.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
+        return total
+
+    def stop(self) -> float:
+        """The largest memory of all together, in MiB."""
+        self._end.set()
+        self._thread.join()
+        return self.peak_mebibytes
+
+    def _watch(self) -> None:
+        while not self._end.wait(0.5):
+            used = 0
+            for process in self._processes():
+                with suppress(psutil.Error):
+                    used += process.memory_full_info().pss
+            self.peak_mebibytes = max(self.peak_mebibytes, used / 2**20)
+
+    def _processes(self) -> list[psutil.Process]:
+        return [self._server, *self._server.children(recursive=True)]
+
+
+def _spark_server(services: Services) -> psutil.Process:
+    for process in psutil.process_iter(["cmdline"]):
+        command = " ".join(process.info["cmdline"] or ())
+        if "org.apache.spark.deploy.SparkSubmit" in command and str(services.home) in command:
+            return process
+    raise LookupError("no Spark server of this home")
