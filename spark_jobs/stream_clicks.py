@@ -157,6 +157,27 @@ class SourceStream:
             log.handle.stop()
 
 
+class EndRequest:
+    """Whether this process was asked to end: by SIGTERM, or by SIGINT, which is Ctrl-C.
+
+    The first signal is only noted, and looked at between two questions to Spark: an exception out of nowhere, in the
+    middle of one, may leave a lock of Spark's client held for ever. A second one ends the process where it is.
+    """
+
+    def __init__(self) -> None:
+        self.made = False
+
+    def listen(self) -> None:
+        """Note the signals of this process from now on."""
+        for ending in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(ending, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.made:
+            raise KeyboardInterrupt
+        self.made = True
+
+
 def run(
     spark: SparkSession,
     settings: Settings,
@@ -164,6 +185,7 @@ def run(
     *,
     available_now: bool,
     live: bool = True,
+    asked_to_end: EndRequest | None = None,
 ) -> None:
     """Stream until all that is there is read, or until asked to end.
 
@@ -190,11 +212,13 @@ def run(
                 stream.fail(ClickmillError(f"the stream of {stream.source.name} did not start: {error}"))
         _tell_failures(streams, [stream for stream in streams if stream.failure is None])
         seconds = POLL_SECONDS_TO_THE_END if available_now else POLL_SECONDS
+        asked_to_end = asked_to_end or EndRequest()
         if available_now:
-            _follow(streams, seconds)
+            _follow(streams, seconds, asked_to_end)
         for stream in streams:
-            stream.start_live()
-        _follow(streams, seconds)
+            if not asked_to_end.made:
+                stream.start_live()
+        _follow(streams, seconds, asked_to_end)
         failures = [stream.failure for stream in streams if stream.failure is not None]
         if len(failures) == 1:
             raise failures[0]
@@ -202,10 +226,10 @@ def run(
             raise ClickmillError("; ".join(map(str, failures)))
 
 
-def _follow(streams: Sequence[SourceStream], seconds: float) -> None:
-    """Look after the streams, every so many seconds, until all have ended."""
+def _follow(streams: Sequence[SourceStream], seconds: float, asked_to_end: EndRequest) -> None:
+    """Look after the streams, every so many seconds, until all have ended or they are asked to."""
     running = [stream for stream in streams if stream.failure is None]
-    while running:
+    while running and not asked_to_end.made:
         still = [stream for stream in running if stream.look()]
         _tell_failures(running, still)
         running = still
@@ -232,10 +256,6 @@ def _loss_of_server_told(names: str) -> Iterator[None]:
         ) from error
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 def main() -> None:
     """Run from the shell."""
     parser = OneLineParser(prog="python -m spark_jobs.stream_clicks", description=__doc__)
@@ -247,12 +267,19 @@ def main() -> None:
     given = parser.parse_args()
     settings = Settings.from_environment()
     sources = choose_streamed(settings, given.source)
-    signal.signal(signal.SIGTERM, _interrupt)
+    asked_to_end = EndRequest()
+    asked_to_end.listen()
     with spark_session(settings) as spark:
-        try:
-            run(spark, settings, sources, available_now=given.available_now, live=not given.no_live)
-        except KeyboardInterrupt:
-            print(f"the stream of {', '.join(source.name for source in sources)} was asked to end")
+        run(
+            spark,
+            settings,
+            sources,
+            available_now=given.available_now,
+            live=not given.no_live,
+            asked_to_end=asked_to_end,
+        )
+    if asked_to_end.made:
+        print(f"the stream of {', '.join(source.name for source in sources)} was asked to end")
 
 
 if __name__ == "__main__":

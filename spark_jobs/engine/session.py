@@ -27,6 +27,8 @@ SESSION_CONF = {
     # Files are named one by one (Lake.read_files), and folders listed for each micro-batch of a stream: by the driver,
     # which takes milliseconds, not by a Spark job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+    # To end a streaming query: Spark waits without end by default. The error says what its thread is doing.
+    "spark.sql.streaming.stopTimeout": "120s",
 }
 
 

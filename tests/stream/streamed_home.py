@@ -61,8 +61,10 @@ class StreamProcess:
         try:
             return self.process.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
-            self.kill()
-            raise AssertionError(f"the stream did not end within {PATIENCE} s; it said: {self.said[-2000:]}") from None
+            # Python says what it is doing, as PYTHONFAULTHANDLER is set.
+            self.process.send_signal(signal.SIGABRT)
+            self.process.wait(timeout=60)
+            raise AssertionError(f"the stream did not end within {PATIENCE} s; it said: {self.said[-9000:]}") from None
 
 
 @dataclass
@@ -103,6 +105,7 @@ class StreamedHome:
             "CLICKMILL_SOURCES": str(self.settings.sources_file),
             "CLICKMILL_PIPELINE": str(self.settings.pipeline_file),
             "SPARK_REMOTE": remote,
+            "PYTHONFAULTHANDLER": "1",
         }
 
     def start_stream(self, remote: str, *options: str) -> StreamProcess:
