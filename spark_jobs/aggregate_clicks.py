@@ -75,12 +75,10 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
 
 
 def _as_stored(parts: DataFrame, key: CountKey, grouping: Grouping, stored: FieldsGrouping) -> DataFrame:
-    """The rows of one consumer's table from what its instances counted, partitioned as they are stored."""
-    counts = complete_counts(parts, key, grouping)
-    if not (grouping.combines or grouping == stored):
-        counts = stored.repartition(counts)
-    buckets = F.lit(stored.instances)
-    return counts.withColumns({"bucket": stored.bucket(), "buckets": buckets, "counted_at": F.lit(datetime.now(UTC))})
+    """The rows of one consumer's table from what its instances counted; few files, as a click hour is in one task."""
+    said = {"bucket": stored.bucket(), "buckets": F.lit(stored.instances), "counted_at": F.lit(datetime.now(UTC))}
+    # A hint, not a repartition: an hour with very many counts is written by several tasks.
+    return complete_counts(parts, key, grouping).withColumns(said).hint("rebalance", "click_date", "click_hour")
 
 
 if __name__ == "__main__":

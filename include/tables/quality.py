@@ -65,8 +65,8 @@ GROUPING_METRICS = Table(
         Column(
             "seconds",
             "DOUBLE",
-            "How long its task ran, with what else the task does: reading, and writing where no shuffle comes "
-            "between; null without clicks, or where Spark's status API is not there.",
+            "How long its task ran, with what else the task does: reading the shuffle before it, and writing the one "
+            "after it; null without clicks, or where Spark's status API is not there.",
             required=False,
         ),
         Column("rows_per_second", "DOUBLE", "rows / seconds; null without seconds.", required=False),

@@ -5,6 +5,7 @@ What an instance counted is observed in the query itself; how long it took, Spar
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,9 +30,14 @@ class _Operator:
     observation: Observation
 
     @property
+    def observed(self) -> dict[str, Any]:
+        """See ``load_per_instance``; all null where there was nothing to count: Spark leaves the query out then."""
+        return defaultdict(lambda: None, self.observation.get)
+
+    @property
     def rows(self) -> list[int]:
         """The rows that moved to each instance."""
-        return [self.observation.get[f"rows_{instance}"] or 0 for instance in range(self.instances)]
+        return [self.observed[f"rows_{instance}"] or 0 for instance in range(self.instances)]
 
 
 class GroupingMetrics:
@@ -70,7 +76,7 @@ class GroupingMetrics:
         return f"{operator}-{self._run_id}"
 
     def _rows_of(self, operator: _Operator, seconds: Sequence[float | None]) -> list[dict[str, Any]]:
-        load = operator.observation.get
+        load = operator.observed
         return [
             {
                 "run_id": self._run_id,
@@ -83,7 +89,7 @@ class GroupingMetrics:
                 "instances": operator.instances,
                 "instance_id": instance,
                 "rows": clicks,
-                "keys": load[f"keys_{instance}"],
+                "keys": load[f"keys_{instance}"] or 0,
                 "seconds": took,
                 "rows_per_second": clicks / took if took else None,
                 "busiest_key": load[f"busiest_{instance}"],

@@ -10,18 +10,18 @@ from spark_jobs.publish.report import KeyCount
 
 
 def busiest_keys(rows: DataFrame, key: str, most: int) -> list[KeyCount]:
-    """So many keys, most clicks first, equal ones by key; sketches are united of these alone."""
-    busiest = (
-        rows.groupBy(key)
-        .agg(F.sum("click_count").alias("click_count"), F.sum("bot_click_count").alias("bot_click_count"))
-        .orderBy(F.desc("click_count"), key)
-        .limit(most)
+    """So many keys, most clicks first, equal ones by key; ``key`` is a column without nulls."""
+    counts = rows.groupBy(key).agg(
+        F.sum("click_count").alias("click_count"), F.sum("bot_click_count").alias("bot_click_count")
     )
-    visitors = (
-        rows.join(F.broadcast(busiest.select(key)), key)
+    with step(rows.sparkSession, f"read the busiest {key}"):
+        busiest = counts.orderBy(F.desc("click_count"), key).limit(most).collect()
+    # Sketches are united of these alone: they are large.
+    united = (
+        rows.where(F.col(key).isin([row[key] for row in busiest]))
         .groupBy(key)
         .agg(F.hll_sketch_estimate(F.hll_union_agg("visitor_sketch")).alias("visitor_count"))
     )
-    with step(rows.sparkSession, f"read the busiest {key}"):
-        found = busiest.join(visitors, key).orderBy(F.desc("click_count"), key).collect()
-    return [KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitor_count"]) for row in found]
+    with step(rows.sparkSession, f"read the visitors of the busiest {key}"):
+        visitors = {row[key]: row["visitor_count"] for row in united.collect()}
+    return [KeyCount(row[key], row["click_count"], row["bot_click_count"], visitors[row[key]]) for row in busiest]

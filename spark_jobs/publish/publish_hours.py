@@ -30,8 +30,7 @@ def publish_hours(lake: Lake, hours: Sequence[Hour], done: Callable[[Table], Non
 
 def replace_published(lake: Lake, published: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:
     """Replace these click hours of a published table by these rows, in one commit, and export them."""
-    # One file an hour: as they are read, an hour's buckets are in several tasks.
-    lake.replace(published, rows.repartition("click_date", "click_hour"), click_hours_predicate(hours))
+    lake.replace(published, rows, click_hours_predicate(hours))
     export_hours(_published_rows(lake, published, hours), lake.settings.reports / "exports", published.name, hours)
 
 

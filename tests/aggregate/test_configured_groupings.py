@@ -8,10 +8,12 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from include.counting import count_table
 from include.errors import UsageError
 from include.tables import (
+    AGGREGATES,
     CLICKS_BY_COUNTRY_HOURLY,
     CLICKS_BY_URL_HOURLY,
     GROUPING_METRICS,
@@ -45,6 +47,29 @@ def _configure(lake: TemporaryLake, text: str) -> None:
     with lake.settings.pipeline_file.open("a", encoding="utf-8") as file:
         file.write(text)
     lake.settings.__dict__.pop("pipeline", None)
+
+
+def test_an_hours_counts_are_one_file_of_each_table_whatever_the_grouping(lake: TemporaryLake) -> None:
+    """What a range costs is files: an hour with a file for each bucket cost three times as much."""
+    _configure(
+        lake,
+        '[counts.url]\ngrouping = "shuffle"\ninstances = 3\n[counts.country_code]\ngrouping = "fields"\n'
+        "[counts.referrer]\n",
+    )
+    _land(lake)
+    lake.run_all(HOUR)
+    for table in (count_table("referrer"), *AGGREGATES, *AGGREGATES.values()):
+        assert len(DeltaTable(lake.settings.lake / table.name).file_uris()) == 1, table.name
+
+
+def test_an_hour_without_clicks_has_instances_without_load(lake: TemporaryLake) -> None:
+    """Spark leaves out a query that has nothing to count, and what was to be observed of it."""
+    lake.land(HOUR, {"part-0.json.gz": b"broken\n"})
+    lake.run("ingest", HOUR)
+    lake.run("aggregate", HOUR)
+    metrics = lake.rows(GROUPING_METRICS)
+    assert {row["instance_id"] for row in metrics} == {0, 1, 2, 3}
+    assert {(row["rows"], row["keys"], row["busiest_key"], row["seconds"]) for row in metrics} == {(0, 0, None, None)}
 
 
 def test_split_counts_are_merged_and_a_further_key_has_its_table(lake: TemporaryLake) -> None:
