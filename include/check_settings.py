@@ -54,13 +54,24 @@ class Threshold(BaseModel):
     @model_validator(mode="after")
     def critical_is_not_below_warning(self) -> Threshold:
         """Nothing is held that would not have been warned of."""
-        if self.warning is not None and self.critical is not None and self.critical < self.warning:
-            raise ValueError(f"critical = {self.critical:g} is below warning = {self.warning:g}; expected it above")
+        self._require_order()
         return self
 
     def or_of(self, general: Threshold) -> Threshold:
-        """This one; a bound that it leaves out is the general one."""
-        return general.model_copy(update=self.model_dump(exclude_none=True))
+        """This one; a bound that it leaves out is the general one.
+
+        Raises:
+            ValueError: if the two bounds do not fit each other.
+        """
+        whole = general.model_copy(update=self.model_dump(exclude_none=True))
+        whole._require_order(" (the bound that is left out is the general one)")
+        return whole
+
+    def _require_order(self, whence: str = "") -> None:
+        if self.warning is not None and self.critical is not None and self.critical < self.warning:
+            raise ValueError(
+                f"critical = {self.critical:g} is below warning = {self.warning:g}{whence}; expected it above"
+            )
 
 
 #: The bounds that each source has unless it, or the pipeline, says otherwise.

@@ -224,6 +224,12 @@ def load_sources(settings: Settings) -> dict[str, Source]:
         UsageError: naming every wrong setting.
     """
     declared = read_toml(settings.sources_file, Sources).sources
+    for name, source in declared.items():
+        for metric in source.thresholds:
+            try:
+                source.threshold(metric, settings.pipeline)
+            except ValueError as error:
+                raise UsageError(f"{settings.sources_file}: sources.{name}.thresholds.{metric}: {error}") from None
     return {name: source.model_copy(update={"name": name}) for name, source in declared.items()}
 
 

@@ -81,6 +81,7 @@ def test_absent_visitor_key_says_what_makes_it(settings: Settings) -> None:
         ("[thresholds]\nbot_share = {warning = 1.5}", "bot_share has the bound 1.5; expected a share, 0 to 1"),
         ("[thresholds]\nbot_share = {}", "bot_share has no bound; expected warning, critical or both"),
         ("[thresholds]\nbot_share = {warning = 0.5, critical = 0.4}", "critical = 0.4 is below warning = 0.5"),
+        ("[thresholds]\nbot_share = {critical = 0.4}", "critical = 0.4 is below warning = 0.5 (the bound that is left"),
         ("[[checks]]\nmetric = 'clicks'", "unknown metric 'clicks'; expected one of lines, accepted, "),
         ("[[checks]]\nmetric = 'null_share'", "column belongs to the metrics null_share, matching_share"),
         ("[[checks]]\nmetric = 'null_share'\ncolumn = 'colour'", "unknown column 'colour'; expected one of click_date"),

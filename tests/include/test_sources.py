@@ -143,6 +143,10 @@ def test_a_source_has_bounds_and_checks_of_its_own(settings: Settings) -> None:
     [
         ("thresholds.skew = {warning = 3}", "sources.a.thresholds: Value error, unknown threshold 'skew'"),
         (
+            "thresholds.late_share = {critical = 0.2}",
+            "sources.a.thresholds.late_share: critical = 0.2 is below warning = 0.25 (the bound that is left out",
+        ),
+        (
             "checks = [{name = 'x', metric = 'nulls', highest = 1, reason = 'r'}]",
             "unknown metric 'nulls'; expected one of",
         ),
