@@ -18,7 +18,7 @@ with `from` and `to`, one run for that range. Running an hour again gives the sa
 
 **A critical check fails:** `validate_clicks` is red, and not tried again: the fault is in the data. The click hours
 that it touches are held at their last good version, the others are published, and later runs go on. For each new hold
-a run of `held_hours` asks a person what to do. Mended and run again, an hour is published by itself.
+a run of `held_hours` asks a person what to do. Fixed and run again, an hour is published by itself.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def prepare(folder: Path, port: int, controller_port: int) -> Path:
     settings.write_text(_SETTINGS.format(port=port, controller_port=controller_port, data=data), encoding="utf-8")
     if not (data / "meta.properties").exists():
         cluster_id = "-"
-        while cluster_id.startswith("-"):  # would be taken for an option; Kafka's own random ids never do
+        while cluster_id.startswith("-"):  # would be read as an option; Kafka's own random ids never do
             cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         answer = subprocess.run(
             [*java_command("64m"), "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(settings)],

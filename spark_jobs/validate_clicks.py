@@ -84,7 +84,7 @@ def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -
     with lake.locked():
         states = click_hour_states(lake, touched.log_hours_of)
         held = hold_failing(lake, run_id, states.values())
-    # Ingesting a log hour may ingest later ones again, whose duplicates are others now. Their clicks are in the counts.
+    # Ingesting a log hour may have changed which arrivals of later ones are duplicates: their clicks are counted too.
     asked = {f"{source.name} {hour}" for source in sources for hour in arguments.log_hours}
     for others in arguments_for({again for hour in touched.own for again in states[hour].ingested_again} - asked):
         validate(spark, settings, others)

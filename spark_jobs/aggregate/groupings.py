@@ -60,7 +60,7 @@ class Grouping(ABC):
 
 
 def with_instance(partitioned: DataFrame) -> DataFrame:
-    """Dealt rows with ``instance_id``, the number from 0 of the instance that handles the row."""
+    """Partitioned rows with ``instance_id``, the number from 0 of the instance that handles the row."""
     return partitioned.withColumn(INSTANCE, F.spark_partition_id())
 
 
@@ -96,7 +96,7 @@ class FifoGrouping(Grouping):
 
 
 @dataclass(frozen=True)
-class _Dealt(Grouping):
+class _OverInstances(Grouping):
     """A grouping over a number of instances that is given."""
 
     instances: int
@@ -116,7 +116,7 @@ class _Dealt(Grouping):
 
 
 @dataclass(frozen=True)
-class ShuffleGrouping(_Dealt):
+class ShuffleGrouping(_OverInstances):
     """Round-robin: every instance has as many rows as the others, whatever their keys."""
 
     name: ClassVar[str] = "shuffle"
@@ -127,7 +127,7 @@ class ShuffleGrouping(_Dealt):
 
 
 @dataclass(frozen=True)
-class _Keyed(_Dealt):
+class _Keyed(_OverInstances):
     keys: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -196,7 +196,7 @@ class RangeGrouping(_Keyed):
 
 
 @dataclass(frozen=True)
-class CustomGrouping(_Dealt):
+class CustomGrouping(_OverInstances):
     """Rows for which a SQL expression has one value go to one instance, chosen by the value's hash.
 
     Such as ``substring(try_parse_url(url, 'PATH'), 2, 1)``, the first character of the path.

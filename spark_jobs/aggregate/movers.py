@@ -27,8 +27,8 @@ def clicks_per_url(counts: DataFrame, grouping: FieldsGrouping) -> DataFrame:
 def movers(day: DataFrame, day_before: DataFrame) -> DataFrame:
     """One row per URL of either day: ``clicks``, ``clicks_before`` (0 without any) and ``change``.
 
-    Both sides come from ``clicks_per_url``. Dealt alike, by the same number of instances, they are joined where they
-    are; else Spark partitions one of them again.
+    Both sides come from ``clicks_per_url``. Partitioned by URL into the same number of instances, they are
+    joined where they are; else Spark partitions one of them again.
     """
     clicks, before = (F.coalesce(name, F.lit(0)) for name in ("clicks", "clicks_before"))
     both = day.join(day_before.withColumnRenamed("clicks", "clicks_before"), "url", "full")

@@ -1,4 +1,4 @@
-"""How far the live counts of streamed sources have got: for the checks that hold them against the clicks."""
+"""How far the live counts of streamed sources have got: for the checks that compare them with the clicks."""
 
 from __future__ import annotations
 

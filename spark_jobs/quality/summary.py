@@ -88,14 +88,14 @@ def _as_json(outcome: Outcome, examples: Sequence[str]) -> Mapping[str, Any]:
 def _suites(outcomes: Sequence[Outcome]) -> Any:
     table = plain_table("Checks")
     table.add_column("Suite")
-    for heading in ("Held", "Warnings", "Critical", "Not judged"):
+    for heading in ("Passed", "Warnings", "Critical", "Not judged"):
         table.add_column(heading, justify="right", no_wrap=True)
     for suite in dict.fromkeys(outcome.check.suite for outcome in outcomes):
         of_suite = [outcome for outcome in outcomes if outcome.check.suite == suite]
-        held = sum(outcome.outcome == "pass" for outcome in of_suite)
+        passed = sum(outcome.outcome == "pass" for outcome in of_suite)
         critical = sum(outcome.is_critical_failure for outcome in of_suite)
         failed = sum(outcome.has_failed for outcome in of_suite)
-        counts = (held, failed - critical, critical, len(of_suite) - held - failed)
+        counts = (passed, failed - critical, critical, len(of_suite) - passed - failed)
         table.add_row(suite, *map(as_count, counts))
     return table
 

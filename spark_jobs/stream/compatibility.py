@@ -17,12 +17,12 @@ from include.errors import ClickmillError, UsageError
 from include.settings import Settings
 from include.sources import Source
 
-#: Of what Clickmill itself keeps in state; another one when a version keeps something else.
+#: Of what Clickmill itself keeps in state; raise it when that changes.
 STATE_FORMAT = 1
 #: In the checkpoint's folder: what it was made for, and on what Spark has refused it.
 MADE_FOR, REFUSED = "made_for.json", "refused.json"
 
-#: State that is kept for so long does for less, and not for more: older records would be taken for known ones.
+#: State that was kept for so many hours is enough for fewer, not for more: older records would be mistaken for known.
 _MAY_BE_LOWERED = "lateness_hours"
 
 
@@ -73,7 +73,7 @@ class Dependence:
             ClickmillError: if the folder cannot be written.
         """
         keep_with_checkpoint(self.folder / REFUSED, json.dumps({"values": self.values, "said": said}))
-        # It was not made for that: a checkpoint of an earlier version, of which that was taken for granted.
+        # It was not made for that: a checkpoint of an earlier version, in which that could not be otherwise.
         (self.folder / MADE_FOR).unlink(missing_ok=True)
         return self._refusal(said)
 

@@ -21,7 +21,7 @@ from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.stream.compatibility import require_fit
 
-#: A stream says that it lives every second; after so long without a word it is taken for hung.
+#: A stream says that it lives every second; after so long without one it counts as hung.
 HUNG_AFTER = timedelta(minutes=2)
 #: How long a stream is given to begin, and to end, in seconds.
 PATIENCE = 120.0

@@ -249,7 +249,7 @@ def _shorter(
     """A schedule that fails in the same way with one id, and without more and more of its steps, as time allows.
 
     Hypothesis, which shortens what needs no Spark (tests/ingest/test_streamed_histories.py), tries hundreds; here a try
-    takes half a minute. So first comes what helps most: the ids that are told of, then halves of the steps.
+    takes half a minute. So first comes what helps most: the ids that are named, then halves of the steps.
     """
     end = monotonic() + SHRINKING_SECONDS
     table = wrong[1].split()[0]

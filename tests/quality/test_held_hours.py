@@ -103,7 +103,7 @@ def test_a_bad_log_hour_is_held_until_it_is_fixed_and_the_others_go_on(lake: Tem
     report = (lake.settings.reports / "report.html").read_text(encoding="utf-8")
     assert "Held: 1 click hour" in report
 
-    # Mended and run again it lifts itself, with the late click.
+    # Fixed and run again, the hold lifts itself, with the late click.
     land(lake, HOUR, 5)
     lake.run_all(HOUR)
     assert published(lake) == {HOUR: 6, NEXT: 3}

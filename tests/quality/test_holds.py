@@ -107,7 +107,7 @@ def test_a_decision_is_for_the_counts_that_there_were(decision: str, published: 
     # Emptied: there are no counts, but the log hour was ingested again.
     emptied = state(*rows, checked(str(HOUR), 6), checked(LOG_HOUR, 6, "fail"), counted=None, **{LOG_HOUR: 5})
     assert emptied.is_newly_held
-    # Mended, it needs no decision any more.
+    # Fixed, it needs no decision any more.
     fixed = state(*rows, checked(str(HOUR), 6), checked(LOG_HOUR, 6), counted=5)
     assert fixed.can_be_published
 

@@ -169,7 +169,7 @@ def test_state_and_tables_that_are_gone_are_reported_and_the_way_out_leads_on(st
 
     shutil.rmtree(streamed.settings.lake / CLICKS.name)
     produce(streamed, "c", "d", "e")
-    # Both counts fail, and the first to do so is told of.
+    # Both counts fail, and the first to do so is named.
     told = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
     assert {refused_query(told, live=True), refused_query(told, live=True)} == {"url", "country_code"}
     streamed.read_all(live=True)
