@@ -23,12 +23,12 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.engine.command import run_from_shell
+from spark_jobs.engine.steps import at_once
 from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.publish_days import publish_days
 from spark_jobs.publish.publish_hours import publish_hours
-from spark_jobs.publish.report import write_report
-from spark_jobs.publish.report_data import read_report_data
+from spark_jobs.publish.report_data import renew_report
 from spark_jobs.quality.held_hours import click_hour_states, hold_failing, new_run_id
 from spark_jobs.quality.results import append_results
 
@@ -87,9 +87,9 @@ def publish(
         if hours:
             before(lake, hours)
             publish_hours(lake, hours)
-        # Of a log hour without clicks too: its day may have all hours now.
-        publish_days(lake, {*states, *arguments.log_hours})
-        report = write_report(read_report_data(lake, settings), settings.reports)
+        # Of a log hour without clicks too: its day may have all hours now. The report does not have days.
+        changed = {*states, *arguments.log_hours}
+        _, report = at_once(spark, lambda: publish_days(lake, changed), lambda: renew_report(lake))
     held = [state for state in states.values() if state.is_held]
     return Published(
         [

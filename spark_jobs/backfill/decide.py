@@ -23,8 +23,7 @@ from spark_jobs.backfill.record import find_backfill, say, say_publishing
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.publish_days import publish_days
 from spark_jobs.publish.publish_hours import publish_hours
-from spark_jobs.publish.report import write_report
-from spark_jobs.publish.report_data import read_report_data
+from spark_jobs.publish.report_data import renew_report
 from spark_jobs.quality.held_hours import new_run_id
 from spark_jobs.quality.results import append_results
 
@@ -80,7 +79,7 @@ def decide(spark: SparkSession, settings: Settings, decision: BackfillDecision) 
     with lake.locked():
         backfill = find_backfill(lake, decision.backfill_id)
         if not backfill.is_open and backfill.decisions and backfill.decisions[-1].event == _MADE[decision.decision]:
-            report = write_report(read_report_data(lake, settings), settings.reports)
+            report = renew_report(lake)
             said = f"{backfill.described}: {backfill.state}, as {backfill.decisions[-1].actor} had decided"
             return [said, f"  report: {report}"]
         _require_open(backfill, decision.decision)
@@ -127,7 +126,7 @@ def _drop(lake: Lake, backfill: Backfill, decision: BackfillDecision) -> list[st
             dropped = drop_counts(lake, backfill, changed, by, because)
             publish_days(lake, dropped)
     say(lake, backfill, DROPPED, actor=by, because=because)
-    report = write_report(read_report_data(lake, lake.settings), lake.settings.reports)
+    report = renew_report(lake)
     what = (
         f"{len(dropped)} click hours stay as they were published"
         if backfill.is_staged
@@ -178,7 +177,7 @@ def swap(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState]) 
         publish_hours(lake, hours, say_swapped)
     publish_days(lake, states)
     say(lake, backfill, SWAPPED)
-    report = write_report(read_report_data(lake, lake.settings), lake.settings.reports)
+    report = renew_report(lake)
     approved = next(one for one in reversed(backfill.decisions) if one.event == APPROVED)
     held = sum(state.is_held for state in states.values())
     return [

@@ -22,8 +22,7 @@ from spark_jobs.lake.data_files import DataFile, TableVersion, may_have_click_ho
 from spark_jobs.lake.lake import Lake, click_hours_predicate, with_declared
 from spark_jobs.publish.publish_days import publish_days
 from spark_jobs.publish.publish_hours import replace_published
-from spark_jobs.publish.report import write_report
-from spark_jobs.publish.report_data import read_report_data
+from spark_jobs.publish.report_data import renew_report
 from spark_jobs.quality.held_hours import click_hour_states
 
 #: Of one published table: click hours, and the version that it had before they were published; None: no table.
@@ -48,7 +47,7 @@ def undo(
     with lake.locked():
         backfill = find_backfill(lake, backfill_id)
         if backfill.state == "undone":
-            report = write_report(read_report_data(lake, settings), settings.reports)
+            report = renew_report(lake)
             (*_, last) = backfill.decisions
             said = f"{backfill.described}: was undone by {last.actor} at {last.at:%Y-%m-%d %H:%M} UTC: {last.because}"
             return [said, f"  report: {report}"]
@@ -75,7 +74,7 @@ def undo(
         at_once(lake.spark, *(partial(replace_published, lake, table, rows[table], hours) for table in rows))
         publish_days(lake, hours)
         say(lake, backfill, UNDONE)
-        report = write_report(read_report_data(lake, settings), settings.reports)
+        report = renew_report(lake)
     return [
         f"{backfill.described}: undone by {by.strip()}; {len(hours)} click hours as they were published before "
         f"({hours[0]} to {hours[-1]})",

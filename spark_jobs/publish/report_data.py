@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from include.holds import described_failure, of_newest_runs
 from include.log_hours import Hour
@@ -19,7 +20,15 @@ from spark_jobs.engine.steps import at_once
 from spark_jobs.ingest.touched_hours import reach_of_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.busiest_keys import busiest_keys
-from spark_jobs.publish.report import AccountingRow, HourOfClicks, InstanceLoad, KeyCount, ReportData, Verdict
+from spark_jobs.publish.report import (
+    AccountingRow,
+    HourOfClicks,
+    InstanceLoad,
+    KeyCount,
+    ReportData,
+    Verdict,
+    write_report,
+)
 from spark_jobs.quality.held_hours import held_hours, results_of
 
 BUSIEST_URLS = 25
@@ -28,6 +37,11 @@ _COUNTED = (
     "lines", "accepted", "duplicates", "quarantined", "late", "out_of_order", "files", "bytes", "is_closed",
 )  # fmt: skip
 EARLIEST = Hour.parse("1970-01-01T00")
+
+
+def renew_report(lake: Lake) -> Path:
+    """Write the report again from what is published now; returns its file."""
+    return write_report(read_report_data(lake, lake.settings), lake.settings.reports)
 
 
 def read_report_data(lake: Lake, settings: Settings) -> ReportData:
