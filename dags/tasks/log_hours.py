@@ -100,7 +100,7 @@ def _newest_unpublished(settings: Settings, source_name: str, now: datetime) -> 
     from airflow.sdk.exceptions import AirflowSkipException
 
     # It imports more than a landing zone needs.
-    unpublished_hours = import_module("dags.tasks.unpublished").unpublished_hours
+    unpublished_hours = import_module("include.unpublished").unpublished_hours
     within = timedelta(hours=MOST_HOURS_A_RUN)
     hours = {
         hour

@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 import pytest
 
-from dags.tasks.unpublished import unpublished_hours
 from include.backfills import Backfill, UnknownBackfillError, read_backfills
 from include.errors import ClickmillError, QualityError, UsageError
 from include.log_hours import Hour, HourRange
@@ -24,6 +23,7 @@ from include.tables import (
     Table,
 )
 from include.tables import PUBLISHED as PUBLISHED_DAYS
+from include.unpublished import unpublished_hours
 from spark_jobs import backfill_clicks, decide_held
 from spark_jobs.backfill.decide import BackfillDecision, ComparedAgainError, decide
 from spark_jobs.backfill.plan import Plan, Request
