@@ -8,14 +8,12 @@ is 1.
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from types import FrameType
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -33,6 +31,7 @@ from spark_jobs.stream import live as stream_live
 from spark_jobs.stream import query as stream_query
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.compatibility import Dependence, dependences, require_fit
+from spark_jobs.stream.end_request import EndRequest
 from spark_jobs.stream.failure import failure_of, is_of_another_start, is_of_other_state
 from spark_jobs.stream.input import input_of
 from spark_jobs.stream.progress import ProgressLog, QueryName, keep
@@ -43,8 +42,8 @@ POLL_SECONDS = 1.0
 POLL_SECONDS_TO_THE_END = 0.25
 #: So many live counts are started at the same time.
 STARTED_AT_ONCE = 2
-#: So often a query is started again that another start of it has ended.
-MOST_TAKEN_BACK = 3
+#: So often in so many seconds a query is started again that something else has ended.
+MOST_TAKEN_BACK, TAKEN_BACK_SECONDS = 3, 600.0
 
 
 @dataclass
@@ -74,7 +73,7 @@ class SourceStream:
         self.made_for["clicks"].keep()
         print(f"the stream of {self.source.name} runs", flush=True)
 
-    def start_live(self) -> None:
+    def start_live(self, asked_to_end: EndRequest) -> None:
         """Start to count its clicks live, if they are to be and it has not failed."""
         if not self.live or self.failure is not None:
             return
@@ -86,6 +85,8 @@ class SourceStream:
         keys = list(self.lake.settings.pipeline.counts)
         # Each waits for its own Python worker, and Spark waits 10 s for it: too many delay each other.
         for first in range(0, len(keys), STARTED_AT_ONCE):
+            if asked_to_end.made:
+                return
             at_once(self.lake.spark, *(partial(start, key) for key in keys[first : first + STARTED_AT_ONCE]))
 
     def look(self) -> bool:
@@ -121,20 +122,22 @@ class SourceStream:
     def _take_back(self, log: ProgressLog) -> None:
         """Start a query again that has ended before its end, and not by its own fault.
 
-        What a process that was killed while it started a query has asked for, Spark does all the same, however late,
-        and ends the query that it finds on the checkpoint: this one, if it was started since. Or that one has written
-        an entry of the checkpoint before it was found to be overtaken.
+        Spark may do what a killed process has asked for after that process is gone, and end the query that it finds on
+        the checkpoint: this one, if it was started since. Or that one has written an entry of the checkpoint before it
+        was found to be overtaken. Or somebody has stopped this one on the server.
         """
-        log.taken_back += 1
-        what = f"the stream of {log.source} ({log.query}) was ended by another start of it"
-        if log.taken_back > MOST_TAKEN_BACK:
-            others = "find what else starts it on this Spark server, end that, and start the stream again"
-            self.fail(ClickmillError(f"{what} more than {MOST_TAKEN_BACK} times; {others}"))
+        now = time.monotonic()
+        log.taken_back = [at for at in log.taken_back if now - at < TAKEN_BACK_SECONDS] + [now]
+        what = f"the stream of {log.source} ({log.query}) was ended by another start of it, or on the Spark server"
+        if len(log.taken_back) > MOST_TAKEN_BACK:
+            others = "find what else starts or stops it there, end that, and start the stream again"
+            often = f"more than {MOST_TAKEN_BACK} times in {TAKEN_BACK_SECONDS / 60:.0f} minutes"
+            self.fail(ClickmillError(f"{what}, {often}; {others}"))
             return
-        print(f"{what}, such as one of a killed process, and is started again", file=sys.stderr, flush=True)
-        # It counts as ended once Spark has been asked to end it. Until it has, its name is taken in this session.
-        log.handle.stop()
+        print(f"{what}, and is started again", file=sys.stderr, flush=True)
         try:
+            # It counts as ended once Spark has been asked to end it. Until it has, its name is taken in this session.
+            log.handle.stop()
             log.handle = self._started(log.query)
         except ClickmillError as error:
             self.fail(error)
@@ -152,30 +155,13 @@ class SourceStream:
         self.stop()
 
     def stop(self) -> None:
-        """End its queries."""
+        """End its queries; one that does not end is named, and the next start takes its checkpoint from it."""
         for log in self.logs:
-            log.handle.stop()
-
-
-class EndRequest:
-    """Whether this process was asked to end: by SIGTERM, or by SIGINT, which is Ctrl-C.
-
-    The first signal is only noted, and looked at between two questions to Spark: an exception out of nowhere, in the
-    middle of one, may leave a lock of Spark's client held for ever. A second one ends the process where it is.
-    """
-
-    def __init__(self) -> None:
-        self.made = False
-
-    def listen(self) -> None:
-        """Note the signals of this process from now on."""
-        for ending in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(ending, self._note)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.made:
-            raise KeyboardInterrupt
-        self.made = True
+            try:
+                log.handle.stop()
+            except PySparkException as error:
+                reason = str(error).splitlines()[0]
+                print(f"the stream of {log.source} ({log.query}) did not end: {reason}", file=sys.stderr, flush=True)
 
 
 def run(
@@ -201,8 +187,11 @@ def run(
         for source in sources:
             stack.enter_context(StreamCheckpoint.of(settings, source.name).owned())
         stack.enter_context(_loss_of_server_told(names))
+        asked_to_end = asked_to_end or EndRequest()
         streams = [SourceStream(lake, source, available_now, live) for source in sources]
         for stream in streams:
+            if asked_to_end.made:
+                return
             stack.callback(stream.stop)
             try:
                 stream.start_clicks()
@@ -212,12 +201,10 @@ def run(
                 stream.fail(ClickmillError(f"the stream of {stream.source.name} did not start: {error}"))
         _tell_failures(streams, [stream for stream in streams if stream.failure is None])
         seconds = POLL_SECONDS_TO_THE_END if available_now else POLL_SECONDS
-        asked_to_end = asked_to_end or EndRequest()
         if available_now:
             _follow(streams, seconds, asked_to_end)
         for stream in streams:
-            if not asked_to_end.made:
-                stream.start_live()
+            stream.start_live(asked_to_end)
         _follow(streams, seconds, asked_to_end)
         failures = [stream.failure for stream in streams if stream.failure is not None]
         if len(failures) == 1:

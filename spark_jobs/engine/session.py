@@ -28,7 +28,7 @@ SESSION_CONF = {
     # which takes milliseconds, not by a Spark job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     # To end a streaming query: Spark waits without end by default. The error says what its thread is doing.
-    "spark.sql.streaming.stopTimeout": "120s",
+    "spark.sql.streaming.stopTimeout": "45s",
 }
 
 

@@ -12,15 +12,14 @@ from spark_jobs.ingest.duplicates import log_hour_number
 def first_arrivals(arrivals: DataFrame, lateness_hours: int) -> DataFrame:
     """Of each event id the click that arrived first within the lateness window, and all other rows.
 
-    The ids are kept as the stream's state for ``lateness_hours`` log hours and longer: until a line arrives more than
-    twice that later. No line is ever too late to be looked at: one that says it is older than the window counts as
-    from its beginning. See docs/adr/0019.
+    The state keeps an id until the watermark passes it, about twice ``lateness_hours``. No line is ever too late to be
+    looked at: an older one is treated as being at the window's start. See docs/adr/0019.
     """
     window = F.make_dt_interval(hours=F.lit(lateness_hours))
     order = ["row_id", "file", "line"]
     log_hour = F.timestamp_seconds(log_hour_number().cast("bigint") * 3600)
     now = F.current_timestamp()
-    # A folder of a log hour that is to come would move the watermark past lines of now.
+    # A landing folder dated in the future would move the watermark past current lines.
     seen_at = let(log_hour, lambda hour: F.least(F.greatest(hour, now - window), now))
     is_click = F.col("reason").isNull() & F.col("read").isNull()
     keys = {

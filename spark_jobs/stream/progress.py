@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -38,8 +38,8 @@ class ProgressLog:
     lag: int | None = None
     #: Whether the query has looked for more after its last micro-batch, and there was none.
     found_no_more: bool = False
-    #: How often the query was started again, because another start of it had ended it.
-    taken_back: int = 0
+    #: When the query was last started again, because something else had ended it; by the monotonic clock.
+    taken_back: list[float] = field(default_factory=list)
 
     def new_rows(self) -> list[dict[str, Any]]:
         """Rows of the micro-batches that have ended since the last call."""

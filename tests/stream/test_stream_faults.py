@@ -230,8 +230,8 @@ def test_a_stream_whose_client_was_killed_is_taken_over_by_the_next_one(machine:
     assert second.terminate() == 0, second.said[-4000:]
     assert second.said.splitlines() == [
         "the stream of web runs",
-        "the stream of web (clicks) was ended by another start of it, such as one of a killed process, and is started "
-        "again",
+        "the stream of web (clicks) was ended by another start of it, or on the Spark server, and is started again",
+        "asked to end; a second signal ends this at once",
         "the stream of web was asked to end",
     ]
     assert home.event_ids() == sorted(f"e{number}" for number in range(16))

@@ -125,6 +125,19 @@ def test_a_query_that_is_being_ended_is_waited_for_before_it_is_started_again(
     assert "(clicks) was ended by another start of it" in capsys.readouterr().err
 
 
+def test_a_stream_that_is_asked_to_end_while_it_starts_begins_nothing(home: StreamedHome, spark: SparkSession) -> None:
+    from spark_jobs import stream_clicks
+    from spark_jobs.stream.end_request import EndRequest
+
+    produce(home, "a")
+    asked_to_end = EndRequest()
+    asked_to_end.made = True
+    stream_clicks.run(spark, home.settings, [home.source], available_now=True, asked_to_end=asked_to_end)
+    assert home.begun_batches() == 0
+    home.read_all_in(spark)
+    assert home.event_ids() == ["a"]
+
+
 def test_after_two_starts_at_once_spark_refuses_no_further_one(home: StreamedHome, spark: SparkSession) -> None:
     produce(home, "a")
     home.read_all_in(spark)
