@@ -31,6 +31,9 @@ from spark_jobs.ingest.finalise import final_clicks
 from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake, click_hours_predicate, files_kept_whole
 
+#: Into so many partitions, at most, counts are put by click hour before they are written.
+MOST_PARTITIONS = 256
+
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
     """Count the touched click hours again; returns a few lines on what was done.
@@ -59,7 +62,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
             operator = f"count_by_{key}"
             with metrics.measured(operator):
                 parts = metrics.observe(count_per_instance(clicks, key, grouping), operator, key, grouping)
-                rows = _as_stored(parts, key, grouping, FieldsGrouping(buckets[key], (key,)))
+                rows = _as_stored(parts, key, grouping, FieldsGrouping(buckets[key], (key,)), len(hours))
                 lake.replace(count_table(key), rows, click_hours_predicate(hours))
 
         with files_kept_whole(spark) if has_fifo else nullcontext():
@@ -74,11 +77,15 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
     ]
 
 
-def _as_stored(parts: DataFrame, key: CountKey, grouping: Grouping, stored: FieldsGrouping) -> DataFrame:
+def _as_stored(
+    parts: DataFrame, key: CountKey, grouping: Grouping, stored: FieldsGrouping, click_hours: int
+) -> DataFrame:
     """The rows of one consumer's table from what its instances counted; few files, as a click hour is in one task."""
     said = {"bucket": stored.bucket(), "buckets": F.lit(stored.instances), "counted_at": F.lit(datetime.now(UTC))}
-    # A hint, not a repartition: an hour with very many counts is written by several tasks.
-    return complete_counts(parts, key, grouping).withColumns(said).hint("rebalance", "click_date", "click_hour")
+    # A hint, not a repartition: Spark writes small partitions together, and a large one by several tasks.
+    partitions = min(max(click_hours, 1), MOST_PARTITIONS)
+    counts = complete_counts(parts, key, grouping).withColumns(said)
+    return counts.hint("rebalance", partitions, "click_date", "click_hour")
 
 
 if __name__ == "__main__":

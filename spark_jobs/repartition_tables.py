@@ -56,7 +56,7 @@ def _is_partitioned(lake: Lake, table: Table, layout: Layout, buckets: int) -> b
 def _repartition(lake: Lake, table: Table, buckets: int) -> None:
     assert table.bucket_key is not None
     grouping = FieldsGrouping(buckets, (table.bucket_key,))
-    # Only what is said of a row changes: an hour's file is read and written by one task.
+    # Only what is said of a row changes: it stays in the task that has read it, and a file stays one.
     numbered = lake.read(table).withColumns({"bucket": grouping.bucket(), "buckets": F.lit(buckets)})
     lake.replace_all(table, numbered)
 

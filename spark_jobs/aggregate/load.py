@@ -32,7 +32,7 @@ class _Operator:
     @property
     def observed(self) -> dict[str, Any]:
         """See ``load_per_instance``; all null where there was nothing to count: Spark leaves the query out then."""
-        return defaultdict(lambda: None, self.observation.get)
+        return self.observation.get or defaultdict(lambda: None)
 
     @property
     def rows(self) -> list[int]:

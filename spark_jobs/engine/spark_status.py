@@ -172,8 +172,9 @@ class SparkStatus:
     def stages_that_read(self, records: Mapping[str, Sequence[int]]) -> dict[str, Stage]:
         """For each mark, under which something has run, the newest stage whose tasks read so many records.
 
-        By partition, exactly as many from a shuffle, or at least as many from files. Only what may be that stage is
-        asked for, as each request takes its milliseconds.
+        By partition, exactly as many from a shuffle, or at least as many from files. Rather one that does not write a
+        table: with one task, what writes the rows reads as many. Only what may be that stage is asked for, as each
+        request takes its milliseconds.
         """
         found = {mark: self._stage_that_read(jobs, records[mark]) for mark, jobs in self._marked_jobs(records).items()}
         return {mark: stage for mark, stage in found.items() if stage is not None}
@@ -190,6 +191,7 @@ class SparkStatus:
             time.sleep(_PAUSE_SECONDS)
 
     def _stage_that_read(self, jobs: Iterable[dict[str, Any]], records: Sequence[int]) -> Stage | None:
+        writing = None
         for ran in self._ran(jobs, newest_first=True):
             counts = ran.attempt
             may_be = counts["shuffleReadRecords"] == sum(records) or counts["inputRecords"] >= sum(records)
@@ -200,8 +202,10 @@ class SparkStatus:
                     all(task.shuffle_records_read == number for task, number in pairs)
                     or all(task.input_records >= number for task, number in pairs)
                 ):
-                    return stage
-        return None
+                    if not any(task.output_records for task in stage.tasks):
+                        return stage
+                    writing = writing or stage
+        return writing
 
     def _stages_of(self, jobs: Iterable[dict[str, Any]]) -> list[Stage]:
         return [self._stage(ran) for ran in self._ran(jobs)]

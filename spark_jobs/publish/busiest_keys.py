@@ -16,6 +16,8 @@ def busiest_keys(rows: DataFrame, key: str, most: int) -> list[KeyCount]:
     )
     with step(rows.sparkSession, f"read the busiest {key}"):
         busiest = counts.orderBy(F.desc("click_count"), key).limit(most).collect()
+    if not busiest:
+        return []
     # Sketches are united of these alone: they are large.
     united = (
         rows.where(F.col(key).isin([row[key] for row in busiest]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from deltalake import DeltaTable
 
 from include.counting import count_table
 from include.errors import UsageError
+from include.log_hours import Hour
 from include.tables import (
     AGGREGATES,
     CLICKS_BY_COUNTRY_HOURLY,
@@ -49,8 +52,18 @@ def _configure(lake: TemporaryLake, text: str) -> None:
     lake.settings.__dict__.pop("pipeline", None)
 
 
+@contextmanager
+def _conf(lake: TemporaryLake, name: str, value: str) -> Iterator[None]:
+    """Set a setting of the session for as long."""
+    lake.spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        lake.spark.conf.unset(name)
+
+
 def test_an_hours_counts_are_one_file_of_each_table_whatever_the_grouping(lake: TemporaryLake) -> None:
-    """What a range costs is files: an hour with a file for each bucket cost three times as much."""
+    """What a range costs is files: with a file for each bucket, small hours took half as long again."""
     _configure(
         lake,
         '[counts.url]\ngrouping = "shuffle"\ninstances = 3\n[counts.country_code]\ngrouping = "fields"\n'
@@ -60,6 +73,26 @@ def test_an_hours_counts_are_one_file_of_each_table_whatever_the_grouping(lake: 
     lake.run_all(HOUR)
     for table in (count_table("referrer"), *AGGREGATES, *AGGREGATES.values()):
         assert len(DeltaTable(lake.settings.lake / table.name).file_uris()) == 1, table.name
+
+
+def test_hours_are_one_file_each_however_large_they_are_together(lake: TemporaryLake) -> None:
+    """And an hour that is larger than Spark gives to one task is written by several."""
+    _configure(lake, '[counts.url]\ngrouping = "fields"\n')
+    hours = [str(Hour.parse(HOUR).plus(number)) for number in range(8)]
+    for hour in hours:
+        of_hour = [
+            click(f"{hour}-{n}", f"{hour}:10:00Z", f"http://shop.test/{n}", visitor_id=f"v{n}") for n in range(300)
+        ]
+        lake.land(hour, {"part-0.json.gz": b"".join(of_hour)})
+    end = str(Hour.parse(hours[-1]).plus(1))
+    lake.run("ingest", HOUR, end)
+    files = {}
+    for size in ("16KB", "4KB"):
+        with _conf(lake, "spark.sql.adaptive.advisoryPartitionSizeInBytes", size):
+            lake.run("aggregate", HOUR, end)
+        files[size] = len(DeltaTable(lake.settings.lake / CLICKS_BY_URL_HOURLY.name).file_uris())
+    assert files["16KB"] == len(hours)
+    assert files["4KB"] > len(hours)
 
 
 def test_an_hour_without_clicks_has_instances_without_load(lake: TemporaryLake) -> None:
