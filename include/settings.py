@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -106,10 +106,13 @@ class Settings(HomeFolders):
     schedule_start: datetime = datetime(2015, 1, 1, tzinfo=UTC)
     #: The brokers of sources that name none, "host:port,host:port"; None: the embedded one.
     kafka: str | None = None
+    #: PostgreSQL's address of the database that published tables are copied to, as libpq takes it; None: to none. It
+    #: may have a password.
+    results_database: str | None = field(default=None, repr=False)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """From ``CLICKMILL_HOME`` (default: ``var`` beside the code), ``_SOURCES``, ``_PIPELINE`` and ``_KAFKA``.
+        """From ``CLICKMILL_HOME`` and the other variables in docs/reference/variables.md.
 
         ``CLICKMILL_SCHEDULE_START`` is set by the services.
 
@@ -128,6 +131,7 @@ class Settings(HomeFolders):
             pipeline_file=Path(environment.get("CLICKMILL_PIPELINE") or config / "pipeline.toml").resolve(),
             schedule_start=datetime.fromisoformat(start) if start else cls.schedule_start,
             kafka=environment.get("CLICKMILL_KAFKA") or None,
+            results_database=environment.get("CLICKMILL_RESULTS_DATABASE") or None,
         )
 
     @property

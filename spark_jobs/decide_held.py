@@ -19,12 +19,10 @@ from include.job_arguments import add_signature, require_signed
 from include.log_hours import Hour
 from include.settings import Settings
 from spark_jobs.engine.session import spark_session
-from spark_jobs.engine.steps import at_once
 from spark_jobs.ingest.touched_hours import log_hours_touching
 from spark_jobs.lake.lake import Lake
-from spark_jobs.publish.publish_days import publish_days
+from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
-from spark_jobs.publish.report_data import renew_report
 from spark_jobs.quality.held_hours import click_hour_states, new_run_id, say_held
 from spark_jobs.quality.results import append_results
 
@@ -98,10 +96,10 @@ def run(spark: SparkSession, settings: Settings, decision: Decision) -> list[str
             )
         if decision.decision == "publish":
             publish_hours(lake, [hour])
-        _, report = at_once(spark, lambda: publish_days(lake, [hour]), lambda: renew_report(lake))
+        followed = follow_hours(lake, [hour])
     what = "published anyway" if decision.decision == "publish" else "dropped; what was published before stays"
     before = f" (as {state.event.actor} had decided)" if is_made and state.event else f" by {decision.by.strip()}"
-    return [f"{hour}: {what}{before}", *(f"  {failure.said}" for failure in state.failures), f"  report: {report}"]
+    return [f"{hour}: {what}{before}", *(f"  {failure.said}" for failure in state.failures), *followed]
 
 
 def _require_held(state: ClickHourState) -> None:

@@ -3,8 +3,8 @@
 A click hour is published when it was validated since it was counted, and so were the log hours that touch it since
 they were ingested. If one of them failed a critical check the click hour is held: it stays as it was last published,
 until the checks pass or a person decides (see decide_held); the others are published all the same. Replaces exactly
-these click hours in the published tables, and their days, exports both as Parquet and CSV under reports/exports/, and
-renders reports/report.html again.
+these click hours in the published tables, and their days. Writes both as Parquet and CSV under reports/exports/, and
+reports/report.html. Copies them to the results database, if there is one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.engine.command import run_from_shell
-from spark_jobs.engine.steps import at_once
 from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.publish.publish_days import publish_days
+from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
-from spark_jobs.publish.report_data import renew_report
 from spark_jobs.quality.held_hours import click_hour_states, hold_failing, new_run_id
 from spark_jobs.quality.results import append_results
 
@@ -87,16 +85,15 @@ def publish(
         if hours:
             before(lake, hours)
             publish_hours(lake, hours)
-        # Of a log hour without clicks too: its day may have all hours now. The report does not have days.
-        changed = {*states, *arguments.log_hours}
-        _, report = at_once(spark, lambda: publish_days(lake, changed), lambda: renew_report(lake))
+        # Of a log hour without clicks too: its day may have all hours now.
+        followed = follow_hours(lake, {*states, *arguments.log_hours})
     held = [state for state in states.values() if state.is_held]
     return Published(
         [
             f"log hours {arguments.log_hours}: {len(hours)} click hours published"
             + (f", {len(held)} held at their last good version" if held else ""),
             *(line for state in states.values() for line in _said(state)),
-            f"  report: {report}",
+            *followed,
         ],
         held,
     )

@@ -35,7 +35,7 @@ SERVICES = pytest.StashKey["Services"]()
 #: Java's first compiler alone, and room for all that it makes: by default it has a fifth of that.
 _FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 #: Fixtures of servers: who uses one of them, or the marker spark, needs more than a process of Python.
-_SERVERS = {"used_spark", "services", "broker"}
+_SERVERS = {"used_spark", "services", "broker", "postgres"}
 #: How the process that hands out the tests tells the others of the home of SHARED.
 _HOME = "clickmill_home"
 
@@ -71,7 +71,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
-    """Deal the tests to several processes (pytest -n 2) by file, for they share what it sets up.
+    """Give the tests to several processes (pytest -n 2) by file, because a file's tests share what it sets up.
 
     All that run DAGs go to one process: one Airflow runs them.
     """

@@ -21,7 +21,7 @@ from spark_jobs.backfill.compare import name_of_counts, staged_states
 from spark_jobs.backfill.comparison_page import write_comparison
 from spark_jobs.backfill.record import find_backfill, say, say_publishing
 from spark_jobs.lake.lake import Lake
-from spark_jobs.publish.publish_days import publish_days
+from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
 from spark_jobs.publish.report_data import renew_report
 from spark_jobs.quality.held_hours import new_run_id
@@ -124,15 +124,14 @@ def _drop(lake: Lake, backfill: Backfill, decision: BackfillDecision) -> list[st
             states = staged_states(lake, backfill).values()
             changed = (state for state in states if state.changed_at > backfill.begun_at)
             dropped = drop_counts(lake, backfill, changed, by, because)
-            publish_days(lake, dropped)
+    followed = follow_hours(lake, dropped)
     say(lake, backfill, DROPPED, actor=by, because=because)
-    report = renew_report(lake)
     what = (
         f"{len(dropped)} click hours stay as they were published"
         if backfill.is_staged
         else "given up; what its chunks have published stays, and can be undone"
     )
-    return [f"{backfill.described}: dropped by {by}; {what}", f"  report: {report}"]
+    return [f"{backfill.described}: dropped by {by}; {what}", *followed]
 
 
 def drop_counts(lake: Lake, backfill: Backfill, states: Iterable[ClickHourState], by: str, because: str) -> list[Hour]:
@@ -175,14 +174,13 @@ def swap(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState]) 
             say(lake, backfill, SWAPPING, tables=[table.name])
 
         publish_hours(lake, hours, say_swapped)
-    publish_days(lake, states)
+    followed = follow_hours(lake, states)
     say(lake, backfill, SWAPPED)
-    report = renew_report(lake)
     approved = next(one for one in reversed(backfill.decisions) if one.event == APPROVED)
     held = sum(state.is_held for state in states.values())
     return [
         f"{backfill.described}: approved by {approved.actor}; {len(hours)} click hours published"
         + (f", {held} held at their last good version" if held else ""),
         *(f"  {state.waits_for}" for state in states.values() if state.waits_for),
-        f"  report: {report}",
+        *followed,
     ]

@@ -20,7 +20,7 @@ from spark_jobs.engine.steps import at_once
 from spark_jobs.ingest.touched_hours import log_hours_around
 from spark_jobs.lake.data_files import DataFile, TableVersion, may_have_click_hours
 from spark_jobs.lake.lake import Lake, click_hours_predicate, with_declared
-from spark_jobs.publish.publish_days import publish_days
+from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import replace_published
 from spark_jobs.publish.report_data import renew_report
 from spark_jobs.quality.held_hours import click_hour_states
@@ -72,15 +72,14 @@ def undo(
         to_drop = (of for hour, of in states.items() if hour in others or not _is_counted_since(backfill, of))
         drop_counts(lake, backfill, to_drop, by.strip(), f"undone, {because.strip()}")
         at_once(lake.spark, *(partial(replace_published, lake, table, rows[table], hours) for table in rows))
-        publish_days(lake, hours)
+        followed = follow_hours(lake, hours)
         say(lake, backfill, UNDONE)
-        report = renew_report(lake)
     return [
         f"{backfill.described}: undone by {by.strip()}; {len(hours)} click hours as they were published before "
         f"({hours[0]} to {hours[-1]})",
         *([f"  of these, others had published since: {', '.join(map(str, others))}"] if others else []),
         "  clicks has what the backfill ingested: land the right files, and backfill the hours again",
-        f"  report: {report}",
+        *followed,
     ]
 
 

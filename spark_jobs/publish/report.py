@@ -194,7 +194,7 @@ def busiest_first(counts: Iterable[KeyCount]) -> list[KeyCount]:
 
 
 def write_report(data: ReportData, folder: Path) -> Path:
-    """Replace ``report.html`` in the folder at once: a reader sees the old page or the new one, whole."""
+    """Replace ``report.html`` in the folder: a reader sees the old page or the new one, whole."""
     return write_page(render_report(data), folder / REPORT_FILE)
 
 

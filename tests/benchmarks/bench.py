@@ -2,7 +2,8 @@
 
 Everything that is compared runs in one go, in turn, several rounds; medians and ratios are what to quote.
 Sizes: ``BENCH_CLICKS`` (2,000,000), ``BENCH_ROUNDS`` (5); ``BENCH_ONLY`` names parts: duckdb, memory, dag, quality,
-measuring, pages, month, reallog, empty, and if it is named year. reallog needs ``BENCH_LOG``, an access log of yours.
+measuring, pages, database, month, reallog, empty, and if it is named year. reallog needs ``BENCH_LOG``, an access log
+of yours.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rich.table import Table
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
+from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi
 from ops.backfill import run_hours
 from ops.services.running import Services
@@ -32,6 +34,7 @@ from ops.services.start import start
 from ops.services.stop import stop
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
+from spark_jobs.publish.database import copy_to_database
 from tests.benchmarks import duckdb_pipeline
 from tests.benchmarks.figures import record
 from tests.benchmarks.ranges import advice, empty_hours, one_range, own_log
@@ -276,6 +279,20 @@ def pages(home: Path, rounds: int) -> None:
     record("page", *time_pages(settings, asked, f"{4 * hours:,} validated partitions", rounds)["overview, 3 days"])
 
 
+def database(home: Path, rounds: int) -> None:
+    """A million published rows of one hour to PostgreSQL, in place of as many."""
+    from tests.support.postgres_server import postgres_server
+    from tests.support.published_rows import url_rows, write_published
+
+    with postgres_server() as server:
+        settings = replace(Settings.from_environment({}), home=home, results_database=server.address())
+        rows = url_rows(START, *(f"https://www.example.com/p/{number}-of-a-shop" for number in range(1_000_000)))
+        write_published(settings, PUBLISHED_CLICKS_BY_URL_HOURLY, rows)
+        took = [seconds(lambda: copy_to_database(settings, [START])) for _ in range(rounds + 1)]
+    console.print(f"a million rows to PostgreSQL: {', '.join(f'{one:.1f}' for one in took)} s, the first into no rows")
+    record("database", *took[1:])
+
+
 def pages_of_a_year(services: Services, first: Hour, last: Hour, rounds: int) -> None:
     """The same over the year that the range has published."""
     settings = replace(Settings.from_environment({}), home=services.home)
@@ -322,7 +339,7 @@ def time_pages(settings: Settings, asked: dict[str, str], title: str, rounds: in
 def main() -> None:
     """Run the parts and print their tables."""
     clicks, rounds = int(os.environ.get("BENCH_CLICKS", "2000000")), int(os.environ.get("BENCH_ROUNDS", "5"))
-    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,quality,measuring,memory,pages,month").split(",")
+    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,quality,measuring,memory,pages,database,month").split(",")
     cores, gibibytes = psutil.cpu_count(), psutil.virtual_memory().total / 2**30
     console.print(f"{cores} cores, {gibibytes:.0f} GiB, Python {platform.python_version()}")
     home = Path(tempfile.mkdtemp(prefix="cm-bench-"))
@@ -356,6 +373,8 @@ def main() -> None:
             memory(home)
         if "pages" in parts:
             pages(home / "pages", rounds)
+        if "database" in parts:
+            database(home / "database", rounds)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

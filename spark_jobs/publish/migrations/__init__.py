@@ -1,0 +1,1 @@
+"""Migrations of the results database, run by alembic."""
