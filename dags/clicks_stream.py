@@ -5,8 +5,8 @@
 
 Each run reads what is there, into the lake, and ends: no process stays. It goes on where the run before left off,
 whatever ended that one; each line is in the lake once. A source whose stream runs by itself (`make stream`,
-`python -m spark_jobs.stream_clicks`) is skipped. Of a source with `run = "supervised"` the stream is a process that
-goes on; a run looks whether it lives and how much it has not read yet, and starts it when it does not run or hangs.
+`python -m spark_jobs.stream_clicks`) is skipped. With `run = "supervised"` a long-lived process streams the source;
+each run checks that it is alive and how much it has not read yet, and starts it when it does not run or hangs.
 The hourly counts of a scheduled source are made by `clicks_hourly`.
 
 **Backfill:** none; the topic, or the landing zone, says what is there. **By hand:** *Trigger*, with a source or all

@@ -192,7 +192,7 @@ class ClickHourState:
 
     @property
     def counts(self) -> str:
-        """A name of these very counts, another one each time that they are made or that a log hour is ingested."""
+        """A name of these very counts: it changes when they are counted again, or one of their log hours ingested."""
         return self.changed_at.isoformat()
 
     @property

@@ -1,8 +1,8 @@
 """From log hours to the click hours that they touch, and whose run is to count, check and publish each.
 
 A click hour may be touched by many log hours: late clicks, several sources. It belongs to the run of the log hour that
-was ingested into it last: that run sees all its clicks. Other runs leave it alone, so that runs side by side neither
-judge a click hour in between nor publish what nobody has checked. What comes to a finalised log hour of a stream
+was ingested into it last: that run sees all its clicks. Other runs do not count or check it, and publish it only as
+that run has checked it. What comes to a finalised log hour of a stream
 belongs to the run that finds it, as if that run had been asked for the log hour too. An ingest that has not ended,
 because it was killed, is the last one of all: what it has written may be half of it.
 """
@@ -91,7 +91,7 @@ def touched_click_hours(
     reopened = {f"{rows[one]['source']} {hour}" for one in ingested for hour in rows[one]["reopened_log_hours"]}
     if reopened:
         rows |= _accounting_around(lake, {Hour.parse(log_hour.split()[1]) for log_hour in reopened})
-    # What has come to a finalised log hour of a stream since is counted by the run that has found it.
+    # Late records of a finalised log hour of a stream are counted by the run that has found them.
     ours = ingested | (reopened & rows.keys())
     touching = _touching(rows, unfinished)
     own, left = [], {}
