@@ -30,6 +30,8 @@ SCHEMA = "clickmill"
 MIGRATIONS, NEWEST = "spark_jobs.publish:migrations", "0001"
 #: So many rows are sent at once, for memory's sake.
 _ROWS = 100_000
+#: How long a table may be locked by somebody else before that is an error: the lake is locked as long.
+LOCK_SECONDS = 60
 #: Whoever migrates holds this advisory lock; any number that nobody else uses.
 _MIGRATING = 0x636C69636B
 
@@ -83,7 +85,7 @@ def _connected(address: str) -> Iterator[Connection]:
     import psycopg2
 
     try:
-        connection = psycopg2.connect(address, connect_timeout=10, application_name="clickmill")
+        connection = _connect(address)
         try:
             if _version_of(connection) != NEWEST:
                 _migrate(address)
@@ -99,6 +101,23 @@ def _connected(address: str) -> Iterator[Connection]:
         ) from error
 
 
+def _connect(address: str) -> Connection:
+    import psycopg2
+
+    # A server that is gone without a word is noticed within a minute.
+    connection = psycopg2.connect(
+        address,
+        connect_timeout=10,
+        keepalives_idle=30,
+        keepalives_interval=10,
+        keepalives_count=3,
+        application_name="clickmill",
+    )
+    with connection, connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = %s", [f"{LOCK_SECONDS}s"])
+    return connection
+
+
 def _version_of(connection: Connection) -> str | None:
     with connection, connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass(%s)", [f"{SCHEMA}.alembic_version"])
@@ -111,7 +130,6 @@ def _version_of(connection: Connection) -> str | None:
 
 def _migrate(address: str) -> None:
     """Make the tables, or bring them up to date, in one transaction; one process at a time."""
-    import psycopg2
     from alembic import command
     from alembic.config import Config
     from alembic.util.exc import CommandError
@@ -119,7 +137,7 @@ def _migrate(address: str) -> None:
     from sqlalchemy.exc import DBAPIError
     from sqlalchemy.pool import NullPool
 
-    engine = create_engine("postgresql+psycopg2://", creator=lambda: psycopg2.connect(address), poolclass=NullPool)
+    engine = create_engine("postgresql+psycopg2://", creator=lambda: _connect(address), poolclass=NullPool)
     config = Config()
     config.set_main_option("script_location", MIGRATIONS)
     try:

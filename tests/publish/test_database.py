@@ -7,10 +7,12 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from typing import Any
 
+import psycopg2
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
@@ -172,6 +174,17 @@ def test_what_the_database_refuses_changes_nothing_of_its_hour(
     with pytest.raises(ClickmillError, match="violates check constraint"):
         copy_to_database(results, [HOUR])
     assert in_database(postgres, database, PUBLISHED_CLICKS_BY_URL_HOURLY) == former
+
+
+def test_a_table_that_somebody_has_locked_is_not_waited_for_without_end(
+    results: Settings, postgres: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_to_database(results, [HOUR])
+    monkeypatch.setattr("spark_jobs.publish.database.LOCK_SECONDS", 1)
+    with closing(psycopg2.connect(postgres.address(database))) as other, other.cursor() as cursor:
+        cursor.execute("LOCK TABLE clickmill.published_clicks_by_url_hourly")
+        with pytest.raises(ClickmillError, match="canceling statement due to lock timeout"):
+            copy_to_database(results, [HOUR])
 
 
 def test_days_of_one_time_zone_leave_the_others_alone(
