@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from include.buckets import MAX_BUCKETS, Layout
 from include.command import OneLineParser, exit_with
@@ -57,8 +56,7 @@ def _repartition(lake: Lake, table: Table, buckets: int) -> None:
     assert table.bucket_key is not None
     grouping = FieldsGrouping(buckets, (table.bucket_key,))
     # Only what is said of a row changes: it stays in the task that has read it, and a file stays one.
-    numbered = lake.read(table).withColumns({"bucket": grouping.bucket(), "buckets": F.lit(buckets)})
-    lake.replace_all(table, numbered)
+    lake.replace_all(table, lake.read(table).withColumns(grouping.placement()))
 
 
 def _number_of_buckets(text: str) -> int:

@@ -166,6 +166,10 @@ class FieldsGrouping(_Keyed):
         """The number of the instance, 0 to ``instances`` - 1."""
         return F.pmod(F.hash(*self.keys), F.lit(self.instances))
 
+    def placement(self) -> dict[str, Column]:
+        """What a stored row says of where it is: its ``bucket``, and how many ``buckets`` there are."""
+        return {"bucket": self.bucket(), "buckets": F.lit(self.instances)}
+
     @override
     def repartition(self, rows: DataFrame) -> DataFrame:
         self.require_columns(rows)

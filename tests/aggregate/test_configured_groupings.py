@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -23,6 +21,7 @@ from include.tables import (
     OUT_OF_ORDER_KEYS,
     QUALITY_RESULTS,
 )
+from tests.support.session_settings import session_setting
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -52,16 +51,6 @@ def _configure(lake: TemporaryLake, text: str) -> None:
     lake.settings.__dict__.pop("pipeline", None)
 
 
-@contextmanager
-def _conf(lake: TemporaryLake, name: str, value: str) -> Iterator[None]:
-    """Set a setting of the session for as long."""
-    lake.spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        lake.spark.conf.unset(name)
-
-
 def test_an_hours_counts_are_one_file_of_each_table_whatever_the_grouping(lake: TemporaryLake) -> None:
     """What a range costs is files: with a file for each bucket, small hours took half as long again."""
     _configure(
@@ -88,7 +77,7 @@ def test_hours_are_one_file_each_however_large_they_are_together(lake: Temporary
     lake.run("ingest", HOUR, end)
     files = {}
     for size in ("16KB", "4KB"):
-        with _conf(lake, "spark.sql.adaptive.advisoryPartitionSizeInBytes", size):
+        with session_setting(lake.spark, "spark.sql.adaptive.advisoryPartitionSizeInBytes", size):
             lake.run("aggregate", HOUR, end)
         files[size] = len(DeltaTable(lake.settings.lake / CLICKS_BY_URL_HOURLY.name).file_uris())
     assert files["16KB"] == len(hours)

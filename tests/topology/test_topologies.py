@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -12,6 +10,7 @@ from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from include.tables import CLICKS_BY_URL_HOURLY
 from spark_jobs.topology.model import QueryTopology
+from tests.support.session_settings import session_setting
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -74,7 +73,8 @@ def test_every_job_shuffles_what_it_has_to_and_no_more(lake: TemporaryLake) -> N
 
     land(lake)
     lake.run("ingest", EARLIER, str(Hour.parse(HOUR).plus(1)))
-    with _without_adaptive_execution(lake):
+    # What a job asks for: whatever Spark decides while it runs depends on the rows and on which stage ends first.
+    with session_setting(lake.spark, "spark.sql.adaptive.enabled", "false"):
         found = explain(lake.spark, lake.settings, JobArguments.of("web", None, None, hour=HOUR), JOBS)
     assert {topology.job: {query.name: _shuffled_by(query) for query in topology.queries} for topology in found} == (
         SHUFFLES
@@ -197,18 +197,6 @@ def land(lake: TemporaryLake) -> None:
         late = click(f"{hour}-late", f"{EARLIER}:00:01Z", "http://shop.test/late")
         twice = click(f"{EARLIER}-7", f"{hour}:07:00Z", "http://shop.test/twice")
         lake.land(hour, {"a.json": b"".join([*lines, late, lines[0], twice, b"nonsense\n"]), "b.json": lines[1]})
-
-
-@contextmanager
-def _without_adaptive_execution(lake: TemporaryLake) -> Iterator[None]:
-    """What a job asks for: whatever Spark decides while it runs depends on the rows and on which stage ends first."""
-    name = "spark.sql.adaptive.enabled"
-    before = lake.spark.conf.get(name)
-    lake.spark.conf.set(name, "false")
-    try:
-        yield
-    finally:
-        lake.spark.conf.set(name, before)
 
 
 def _shuffled_by(query: QueryTopology) -> list[str]:
