@@ -26,7 +26,7 @@ from spark_jobs.aggregate.days import count_days
 from spark_jobs.aggregate.groupings import FieldsGrouping, FifoGrouping, Grouping, grouping_of
 from spark_jobs.aggregate.load import GroupingMetrics
 from spark_jobs.engine.command import run_from_shell
-from spark_jobs.engine.steps import at_once
+from spark_jobs.engine.steps import in_parallel
 from spark_jobs.ingest.finalise import final_clicks
 from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake, click_hours_predicate, files_kept_whole
@@ -66,7 +66,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
                 lake.replace(count_table(key), rows, click_hours_predicate(hours))
 
         with files_kept_whole(spark) if has_fifo else nullcontext():
-            at_once(spark, *(partial(count, *operator) for operator in groupings.items()))
+            in_parallel(spark, *(partial(count, *operator) for operator in groupings.items()))
         count_days(lake, hours)
         lake.append_rows(GROUPING_METRICS, metrics.rows())
     listed = f"{hours[0]} to {hours[-1]}" if hours else "none"

@@ -25,7 +25,7 @@ from include.errors import ClickmillError, UsageError
 from include.settings import Settings
 from include.sources import Source, choose_streamed
 from spark_jobs.engine.session import spark_session
-from spark_jobs.engine.steps import at_once
+from spark_jobs.engine.steps import in_parallel
 from spark_jobs.lake.lake import Lake
 from spark_jobs.stream import live as stream_live
 from spark_jobs.stream import query as stream_query
@@ -87,7 +87,7 @@ class SourceStream:
         for first in range(0, len(keys), STARTED_AT_ONCE):
             if asked_to_end.made:
                 return
-            at_once(self.lake.spark, *(partial(start, key) for key in keys[first : first + STARTED_AT_ONCE]))
+            in_parallel(self.lake.spark, *(partial(start, key) for key in keys[first : first + STARTED_AT_ONCE]))
 
     def look(self) -> bool:
         """Keep the queries' progress, and say that this process lives; whether one of them runs."""

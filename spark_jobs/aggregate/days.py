@@ -17,7 +17,7 @@ from include.log_hours import Hour
 from include.stored_rows import ARROW_TYPES
 from include.tables import Table, daily_table
 from spark_jobs.aggregate.day_counts import counts_per_day
-from spark_jobs.engine.steps import at_once, step
+from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 
@@ -35,7 +35,7 @@ def count_days(lake: Lake, hours: Iterable[Hour]) -> None:
     tables = [count_table(key) for key in lake.settings.pipeline.counts]
     for days in in_parts(lake, tables, days_of(lake.settings.pipeline.time_zones, hours)):
         of_days = dict.fromkeys(days, said)
-        at_once(lake.spark, *(partial(replace_days, lake, table, of_days, leave_out_lost=True) for table in tables))
+        in_parallel(lake.spark, *(partial(replace_days, lake, table, of_days, leave_out_lost=True) for table in tables))
 
 
 def in_parts(lake: Lake, hourly: Iterable[Table], days: Sequence[Day]) -> Iterator[list[Day]]:

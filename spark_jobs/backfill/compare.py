@@ -16,7 +16,7 @@ from include.log_hours import Hour
 from include.sources import choose_sources
 from include.tables import AGGREGATES, Table
 from spark_jobs.backfill.record import say
-from spark_jobs.engine.steps import at_once, step
+from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.quality.held_hours import click_hour_states, results_of
@@ -116,7 +116,9 @@ def compare(lake: Lake, backfill: Backfill) -> tuple[Backfill, Comparison]:
     with lake.locked():
         states = staged_states(lake, backfill)
         hours = [hour for hour, state in states.items() if state.is_good]
-        changes = at_once(lake.spark, *(partial(_changes, lake, *tables, hours=hours) for tables in AGGREGATES.items()))
+        changes = in_parallel(
+            lake.spark, *(partial(_changes, lake, *tables, hours=hours) for tables in AGGREGATES.items())
+        )
         backfill = say(lake, backfill, COMPARED, counts=name_of_counts(states))
     partitions = {str(hour) for hour in states}.union(f"{backfill.source} {hour}" for hour in backfill.log_hours)
     newest = of_newest_runs(results_of(lake, partitions))

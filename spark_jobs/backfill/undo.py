@@ -16,7 +16,7 @@ from include.settings import Settings
 from include.tables import AGGREGATES, QUALITY_RESULTS, Table
 from spark_jobs.backfill.decide import drop_counts
 from spark_jobs.backfill.record import find_backfill, say
-from spark_jobs.engine.steps import at_once
+from spark_jobs.engine.steps import in_parallel
 from spark_jobs.ingest.touched_hours import log_hours_around
 from spark_jobs.lake.data_files import DataFile, TableVersion, may_have_click_hours
 from spark_jobs.lake.lake import Lake, click_hours_predicate, with_declared
@@ -71,7 +71,7 @@ def undo(
         # What was counted again since, and is not published yet, is judged on its own.
         to_drop = (of for hour, of in states.items() if hour in others or not _is_counted_since(backfill, of))
         drop_counts(lake, backfill, to_drop, by.strip(), f"undone, {because.strip()}")
-        at_once(lake.spark, *(partial(replace_published, lake, table, rows[table], hours) for table in rows))
+        in_parallel(lake.spark, *(partial(replace_published, lake, table, rows[table], hours) for table in rows))
         followed = follow_hours(lake, hours)
         say(lake, backfill, UNDONE)
     return [

@@ -52,12 +52,12 @@ def marked(spark: SparkSession, mark: str) -> Iterator[None]:
 
 
 @overload
-def at_once(
+def in_parallel(
     spark: SparkSession, first: Callable[[], _First], second: Callable[[], _Second], /
 ) -> tuple[_First, _Second]: ...
 @overload
-def at_once(spark: SparkSession, *work: Callable[[], _Result]) -> tuple[_Result, ...]: ...
-def at_once(spark: SparkSession, *work: Callable[[], Any]) -> tuple[Any, ...]:
+def in_parallel(spark: SparkSession, *work: Callable[[], _Result]) -> tuple[_Result, ...]: ...
+def in_parallel(spark: SparkSession, *work: Callable[[], Any]) -> tuple[Any, ...]:
     """Do these pieces of work at the same time, under the names that this thread has; what they return, in their order.
 
     For pieces that take longer to plan and to commit than to compute. All have ended when this ends. If some fail,

@@ -23,7 +23,7 @@ from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import Source
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, UNFINISHED_INGESTS, Table
-from spark_jobs.engine.steps import at_once, step
+from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.ingest.account import HourAccount, accounts_of, recounted
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.clicks import quarantine
@@ -105,7 +105,7 @@ class SourceIngest:
         self._begin(plan)
         if plan.later:
             self._replace(DUPLICATE_CLICKS, plan.clicks.duplicates(with_former=True), plan.hours)
-        at_once(
+        in_parallel(
             self.lake.spark,
             lambda: self._replace(CLICKS, plan.clicks.accepted(), plan.hours),
             lambda: self._replace(QUARANTINED_CLICKS, quarantine(arrivals, self.source.name), plan.ingested),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from include.log_hours import Hour
-from spark_jobs.engine.steps import at_once
+from spark_jobs.engine.steps import in_parallel
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.database import copy_to_database
 from spark_jobs.publish.publish_days import publish_days
@@ -21,6 +21,6 @@ def follow_hours(lake: Lake, hours: Collection[Hour]) -> list[str]:
         ClickmillError: if the database has not got them; the rest is done then.
     """
     # The report does not show days.
-    _, report = at_once(lake.spark, lambda: publish_days(lake, hours), lambda: renew_report(lake))
+    _, report = in_parallel(lake.spark, lambda: publish_days(lake, hours), lambda: renew_report(lake))
     copied = copy_to_database(lake.settings, hours)
     return [f"  report: {report}", *([copied] if copied else [])]

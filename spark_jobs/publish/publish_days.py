@@ -14,7 +14,7 @@ from include.holds import PUBLISHED_ANYWAY, ClickHourState
 from include.log_hours import Hour
 from include.tables import PUBLISHED, PUBLISHED_CLICKS_BY_URL_HOURLY, Table
 from spark_jobs.aggregate.days import in_parts, replace_days
-from spark_jobs.engine.steps import at_once
+from spark_jobs.engine.steps import in_parallel
 from spark_jobs.ingest.touched_hours import log_hours_around
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
@@ -31,7 +31,7 @@ def publish_days(lake: Lake, hours: Iterable[Hour]) -> None:
     """
     for days in in_parts(lake, PUBLISHED, days_of(lake.settings.pipeline.time_zones, hours)):
         publish = partial(_publish, lake, presence_of(lake, days))
-        at_once(lake.spark, *(partial(publish, *tables) for tables in PUBLISHED.items()))
+        in_parallel(lake.spark, *(partial(publish, *tables) for tables in PUBLISHED.items()))
 
 
 def _publish(lake: Lake, days: Mapping[Day, Mapping[str, Any]], hourly: Table, daily: Table) -> None:

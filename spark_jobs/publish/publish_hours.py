@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from include.log_hours import Hour, by_day
 from include.tables import AGGREGATES, Table
-from spark_jobs.engine.steps import at_once
+from spark_jobs.engine.steps import in_parallel
 from spark_jobs.lake.lake import Lake, click_hours_predicate
 from spark_jobs.publish.exports import export_hours, exported_columns
 
@@ -25,7 +25,7 @@ def publish_hours(lake: Lake, hours: Sequence[Hour], done: Callable[[Table], Non
         replace_published(lake, published, lake.read_click_hours(computed, hours), hours)
         done(published)
 
-    at_once(lake.spark, *(partial(publish, *tables) for tables in AGGREGATES.items()))
+    in_parallel(lake.spark, *(partial(publish, *tables) for tables in AGGREGATES.items()))
 
 
 def replace_published(lake: Lake, published: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:

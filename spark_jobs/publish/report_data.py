@@ -16,7 +16,7 @@ from include.tables import (
     PUBLISHED_CLICKS_BY_URL_HOURLY,
     Table,
 )
-from spark_jobs.engine.steps import at_once
+from spark_jobs.engine.steps import in_parallel
 from spark_jobs.ingest.touched_hours import reach_of_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.busiest_keys import busiest_keys
@@ -53,7 +53,7 @@ def read_report_data(lake: Lake, settings: Settings) -> ReportData:
     def busiest(published: Table, most: int) -> list[KeyCount]:
         return busiest_keys(lake.read_click_hours(published, hours), published.key[-1], most)
 
-    urls, countries = at_once(
+    urls, countries = in_parallel(
         lake.spark,
         lambda: busiest(PUBLISHED_CLICKS_BY_URL_HOURLY, BUSIEST_URLS),
         lambda: busiest(PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, ALL_COUNTRIES),

@@ -20,7 +20,7 @@ from include.settings import Settings
 from include.sources import Source, stream_of
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.engine.session import configure
-from spark_jobs.engine.steps import at_once, step
+from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.ingest.account import HourAccount
 from spark_jobs.ingest.clicks import build_clicks, quarantine
 from spark_jobs.ingest.sampled_lines import line_shapes
@@ -114,7 +114,7 @@ class MicroBatch:
             pieces.append(self._write_quarantined)
         if pieces and self.source.fields is not None:
             pieces.append(partial(self._add_fields, parts))
-        at_once(self.lake.spark, *pieces)
+        in_parallel(self.lake.spark, *pieces)
         return parts
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.engine.steps import at_once, marked, step, steps_of
+from spark_jobs.engine.steps import in_parallel, marked, step, steps_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,10 +27,10 @@ def test_pieces_at_once_meet_and_have_the_names_of_the_thread_that_asked(spark: 
             return steps_of([f"_Tag_{tag}" for tag in spark.getTags()])
 
     with step(spark, "outer"), marked(spark, "a mark"):
-        names = at_once(spark, lambda: piece("first"), lambda: piece("second"))
+        names = in_parallel(spark, lambda: piece("first"), lambda: piece("second"))
         assert names == (("outer", "first"), ("outer", "second"))
         assert spark.getTags() == {"step: outer", "a mark"}
-    assert at_once(spark) == ()
+    assert in_parallel(spark) == ()
 
 
 def test_when_a_piece_fails_the_others_have_ended_before_it_is_reported(spark: SparkSession) -> None:
@@ -46,5 +46,5 @@ def test_when_a_piece_fails_the_others_have_ended_before_it_is_reported(spark: S
         raise KeyError("second")
 
     with pytest.raises(ValueError, match="first"):
-        at_once(spark, fails, ends)
+        in_parallel(spark, fails, ends)
     assert ended.is_set()

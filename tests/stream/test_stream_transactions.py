@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from include.tables import QUARANTINED_CLICKS
-from spark_jobs.engine.steps import at_once
+from spark_jobs.engine.steps import in_parallel
 from spark_jobs.lake.lake import Lake, StreamTransaction
 from tests.support.temporary_lake import TemporaryLake
 
@@ -26,5 +26,5 @@ def test_a_micro_batch_that_is_written_twice_at_once_is_there_once(spark: SparkS
     )  # fmt: skip
     for batch_id in range(4):
         append = partial(writer.append, QUARANTINED_CLICKS, rows, StreamTransaction("stream", batch_id))
-        at_once(spark, append, append)
+        in_parallel(spark, append, append)
         assert len(lake.rows(QUARANTINED_CLICKS)) == 3 * (batch_id + 1)

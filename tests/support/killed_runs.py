@@ -15,7 +15,7 @@ from include.tables import Table
 #: The methods of ``Lake`` that change rows, in one commit each. What makes, completes or compacts a table is none.
 _COMMITTING = ("replace", "replace_all", "append", "append_rows", "replace_rows", "merge_click_hours")
 #: Who does several commits at the same time.
-_AT_ONCE = (
+_IN_PARALLEL = (
     "spark_jobs.ingest.source_ingest",
     "spark_jobs.aggregate_clicks",
     "spark_jobs.aggregate.days",
@@ -62,8 +62,8 @@ def after_each_commit(then: Callable[[str], None], first: int = 0) -> Iterator[N
     with pytest.MonkeyPatch.context() as patch:
         for name in _COMMITTING:
             patch.setattr(Lake, name, committing(getattr(Lake, name)))
-        for module in _AT_ONCE:
-            patch.setattr(import_module(module), "at_once", one_after_another)
+        for module in _IN_PARALLEL:
+            patch.setattr(import_module(module), "in_parallel", one_after_another)
         yield
 
 
