@@ -51,10 +51,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs servers: ``make unit`` leaves that out, ``make test`` all of it but the paths."""
+    """Mark what needs servers: ``make unit`` leaves that out, ``make test`` all of it but the paths.
+
+    Files with slow tests, or that kill, come first: one that begins last runs alone, while the other process idles.
+    """
     for item in items:
         if _SERVERS.intersection(getattr(item, "fixturenames", ())) or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.servers)
+    slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("faults")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -32,6 +32,8 @@ HOUR = Hour.parse("2026-03-01T08")
 #: What the batch and the stream measure differently: files, fields of sampled lines, order within a file.
 OF_FILES = {"files", "bytes", "sampled_lines", "sampled_fields", "out_of_order", "duplicates_of"}
 
+pytestmark = pytest.mark.slow
+
 
 def at(hour: Hour, minutes: float) -> int:
     return int((hour.start + timedelta(minutes=minutes)).timestamp() * 1000)
