@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -164,22 +165,30 @@ def test_a_chunk_whose_check_fails_holds_its_hours_and_the_others_go_on(lake: Te
 # Staged
 
 
-def based(lake: TemporaryLake) -> Tables:
-    """Hours 0 to 3 published; then 1 and 2 land again with other clicks. Returns what is published."""
+@pytest.fixture(scope="module")
+def published_hours(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
+    """Hours 0 to 3 published; then 1 and 2 have landed again with other clicks. For copies."""
+    lake = make_lake("published")
     for number in range(4):
         land(lake, number, 3)
     lake.run_all(hour(0), hour(4))
     land(lake, 1, 7, late=0)
     land(lake, 2, 5)
-    return published(lake)
+    return lake
+
+
+@pytest.fixture
+def based(published_hours: TemporaryLake, tmp_path: Path) -> TemporaryLake:
+    """A copy of ``published_hours`` of the test's own."""
+    return published_hours.copy(tmp_path / "copy")
 
 
 STAGED = asked(1, 3, chunk=1, is_staged=True)
 
 
 @pytest.mark.path
-def test_staged_counts_reach_no_reader_until_a_person_approves_and_are_undone(lake: TemporaryLake) -> None:
-    before = based(lake)
+def test_staged_counts_reach_no_reader_until_a_person_approves_and_are_undone(based: TemporaryLake) -> None:
+    lake, before = based, published(based)
     staged = run(lake, STAGED)
     assert (staged.state, staged.next_step.split(",")[0]) == ("waiting", "Look at the comparison")
     assert published(lake) == before
@@ -230,8 +239,8 @@ def test_staged_counts_reach_no_reader_until_a_person_approves_and_are_undone(la
     ]  # fmt: skip
 
 
-def test_dropped_what_was_published_stays_until_the_right_files_come(lake: TemporaryLake) -> None:
-    before = based(lake)
+def test_dropped_what_was_published_stays_until_the_right_files_come(based: TemporaryLake) -> None:
+    lake, before = based, published(based)
     land(lake, 2, 2, noise=9)
     with pytest.raises(QualityError):
         run(lake, STAGED)
@@ -252,8 +261,8 @@ def test_dropped_what_was_published_stays_until_the_right_files_come(lake: Tempo
     assert clicks(lake) == {0: 3, 1: 2, 2: 1, 3: 3}
 
 
-def test_given_up_in_its_first_chunk_it_leaves_nothing_to_be_published(lake: TemporaryLake) -> None:
-    before = based(lake)
+def test_given_up_in_its_first_chunk_it_leaves_nothing_to_be_published(based: TemporaryLake) -> None:
+    lake, before = based, published(based)
     begun = backfill_clicks.start(lake.spark, lake.settings, plan(lake, STAGED), because="")
     for job in ("ingest", "aggregate", "validate"):
         lake.run(job, hour(1))
@@ -280,10 +289,9 @@ def through(step: Callable[[], object], kills: Iterable[int | None], after: Call
 
 @pytest.mark.slow
 @pytest.mark.faults
-def test_killed_anywhere_and_started_again_it_ends_the_same(make_lake: Callable[[str], TemporaryLake]) -> None:
-    quiet, killed = make_lake("quiet"), make_lake("killed")
-    before = based(quiet)
-    assert based(killed) == before
+def test_killed_anywhere_and_started_again_it_ends_the_same(published_hours: TemporaryLake, tmp_path: Path) -> None:
+    quiet, killed = published_hours.copy(tmp_path / "quiet"), published_hours.copy(tmp_path / "killed")
+    before = published(quiet)
     decision(quiet, run(quiet, STAGED), "approve")
     after = published(quiet)
 
@@ -321,8 +329,8 @@ def test_killed_anywhere_and_started_again_it_ends_the_same(make_lake: Callable[
 # Undo
 
 
-def test_an_undo_leaves_alone_what_others_have_published_unless_forced(lake: TemporaryLake) -> None:
-    before = based(lake)
+def test_an_undo_leaves_alone_what_others_have_published_unless_forced(based: TemporaryLake) -> None:
+    lake, before = based, published(based)
     done = run(lake, asked(1, 3, chunk=1))
     assert clicks(lake) == {0: 4, 1: 7, 2: 5, 3: 3}
     land(lake, 3, 3, late=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from include.log_hours import Hour
 from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
 from tests.support.lake_model import Files, LakeModel, landed, stored_counts
-from tests.support.temporary_lake import TemporaryLake, copied_home
+from tests.support.temporary_lake import TemporaryLake
 
 DAY = Hour.parse("2026-03-01T00")
 LATENESS, OLDEST = 2, 3
@@ -57,7 +57,7 @@ class Homes:
 
     def copy(self, lake: TemporaryLake) -> TemporaryLake:
         """What a process that is killed now leaves behind."""
-        return replace(lake, settings=copied_home(lake.settings, self.folder / str(next(self._numbers))))
+        return lake.copy(self.folder / str(next(self._numbers)))
 
 
 def model_of(hours: Mapping[int, Files]) -> LakeModel:

@@ -6,7 +6,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -88,6 +88,10 @@ class TemporaryLake:
 
     spark: Any
     settings: Settings
+
+    def copy(self, home: Path) -> TemporaryLake:
+        """The same lake elsewhere, as ``copied_home``."""
+        return replace(self, settings=copied_home(self.settings, home))
 
     def land(self, hour: str, files: dict[str, bytes], *, is_closed: bool = True, source: str = "web") -> Path:
         """Replace a log hour in the landing zone by these files; ``.gz`` ones are compressed here."""
