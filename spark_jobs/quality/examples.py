@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -15,7 +15,8 @@ from include.log_hours import Hour
 from include.sources import Source
 from include.tables import CLICKS, QUARANTINED_CLICKS, Table
 from spark_jobs.engine.steps import step
-from spark_jobs.lake.lake import Lake, click_hours_predicate, log_hours_predicate
+from spark_jobs.lake.data_files import has_log_hours, may_have_click_hours
+from spark_jobs.lake.lake import Lake, click_hours_predicate
 from spark_jobs.quality.broken_rows import rows_shown, rows_with_same_key, some_of_each
 from spark_jobs.quality.facts import measuring
 
@@ -88,40 +89,43 @@ def _of_table(
 
 
 def _of_log_hours(
-    lake: Lake, table: Table, sources: Sequence[Source], blamed: Sequence[Outcome], rules: Iterable[RowRule]
+    lake: Lake, table: Table, sources: Sequence[Source], blamed: Sequence[Outcome], rules: Collection[RowRule]
 ) -> DataFrame:
     partition = F.concat_ws(" ", "source", _hour("log_date", "log_hour"))
-    hours = [(source, {Hour.parse(one.hour) for one in blamed if one.source == source.name}) for source in sources]
-    rows = lake.read(table).where(_any_of(log_hours_predicate(source.name, those) for source, those in hours))
-    within_lateness = _any_of(
-        log_hours_predicate(
-            source.name, {hour.plus(-shift) for hour in those for shift in range(source.lateness_hours + 1)}
-        )
-        for source, those in hours
-    )
-    around = lake.read(table).where(within_lateness)
+    hours = {source.name: {Hour.parse(one.hour) for one in blamed if one.source == source.name} for source in sources}
+    rows = around = _of_hours(lake, table, hours)
+    if any(rule.same for rule in rules):
+        earlier = {source.name: _with_earlier(hours[source.name], source.lateness_hours) for source in sources}
+        around = _of_hours(lake, table, earlier)
     return _found(rows, around, rules, partition, _OF_QUARANTINE if table == QUARANTINED_CLICKS else _OF_CLICKS)
 
 
-def _of_click_hours(lake: Lake, table: Table, blamed: Sequence[Outcome], rules: Iterable[RowRule]) -> DataFrame:
+def _with_earlier(hours: Collection[Hour], lateness: int) -> set[Hour]:
+    return {hour.plus(-shift) for hour in hours for shift in range(lateness + 1)}
+
+
+def _of_hours(lake: Lake, table: Table, hours: Mapping[str, Collection[Hour]]) -> DataFrame:
+    """The rows of these log hours, by source."""
+    return lake.read_files(table, *(has_log_hours(*of_source) for of_source in hours.items()), leave_out_lost=True)
+
+
+def _of_click_hours(lake: Lake, table: Table, blamed: Sequence[Outcome], rules: Collection[RowRule]) -> DataFrame:
     assert table.bucket_key is not None
-    rows = lake.read(table).where(click_hours_predicate({Hour.parse(one.hour) for one in blamed}))
+    hours = {Hour.parse(one.hour) for one in blamed}
+    counts = lake.read_files(table, may_have_click_hours(table, hours), leave_out_lost=True)
+    rows = counts.where(click_hours_predicate(hours))
     columns = (table.bucket_key, "click_count", "bot_click_count", "visitor_count", "bucket", "buckets")
     return _found(rows, rows, rules, _hour("click_date", "click_hour"), columns)
 
 
 def _found(
-    rows: DataFrame, around: DataFrame, rules: Iterable[RowRule], partition: Column, columns: Sequence[str]
+    rows: DataFrame, around: DataFrame, rules: Collection[RowRule], partition: Column, columns: Sequence[str]
 ) -> DataFrame:
     """What each of the rules shows of the rows, or of those around them that have the same key."""
     alone = [rule for rule in rules if not rule.same]
     frames = [rows_shown(rows, alone, partition, columns)] if alone else []
     frames += [rows_with_same_key(around, rule, partition, columns) for rule in rules if rule.same]
     return reduce(DataFrame.unionAll, frames)
-
-
-def _any_of(predicates: Iterable[str]) -> str:
-    return " OR ".join(f"({predicate})" for predicate in predicates)
 
 
 def _hour(day: str, hour: str) -> Column:
