@@ -2,9 +2,10 @@
 
 The click hours that such a failure touches are held: publish_clicks leaves them at their last good version.
 
-One Spark action measures all that the expectations look at; Great Expectations judges the small frames that come of
-it. Every outcome is appended to quality_results, with examples of the rows that failed, and each run writes Data Docs
-under reports/data_docs/. Results and pages that are older than config/pipeline.toml says are removed.
+Two Spark actions, at the same time, measure all that the expectations look at; Great Expectations judges the small
+frames that come of them. Every outcome is appended to quality_results, with examples of the rows that failed, and each
+run writes Data Docs under reports/data_docs/. Results and pages that are older than config/pipeline.toml says are
+removed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All that the checks look at, read for the given hours: from the tables in one pass, and from Delta's log."""
+"""All that the checks look at, read for the given hours: from each table in one pass, and from Delta's log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from include.tables import (
 )
 from spark_jobs.aggregate.days import hours_frame
 from spark_jobs.engine.fact_frames import together
-from spark_jobs.engine.steps import step
+from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.ingest.finalise import less_open, open_log_hours
 from spark_jobs.ingest.touched_hours import TouchedHours
 from spark_jobs.lake.data_files import DataFile, has_days, has_log_hours, may_have_click_hours
@@ -62,13 +62,15 @@ def measure(
     clicks, files = _clicks(lake, sources, arguments.log_hours, click_hours)
     is_open = open_log_hours(lake, files)
     with measuring(lake.spark), step(lake.spark, "measure quality"):
-        frames = _frames(lake, sources, arguments, click_hours, layouts, published, clicks, is_open)
-        duplicate_ids = frames.pop("duplicate_ids")
-        rows = together(**frames).collect()
-        facts = facts_by_subject((row["subject"], row["facts"]) for row in rows)
+        of_clicks, of_counts = in_parallel(
+            lake.spark,
+            lambda: _read(_click_frames(lake, sources, arguments, click_hours, clicks, is_open)),
+            lambda: _read(_count_frames(lake, click_hours, layouts, published)),
+        )
+        facts = facts_by_subject([*of_clicks, *of_counts])
         if facts["duplicate_hashes"]:
-            rows = together(duplicate_ids=duplicate_ids).collect()
-            facts |= facts_by_subject((row["subject"], row["facts"]) for row in rows)
+            ids = _ids_again(clicks, sources, arguments, is_open, by_hash=False)
+            facts |= facts_by_subject(_read({"duplicate_ids": ids}))
     facts["open_clicks"] = [fact for fact in facts["clicks"] if _is_open(fact, is_open)]
     facts["clicks"] = [fact for fact in facts["clicks"] if not _is_open(fact, is_open)]
     # After the tables: what has been read of them by then is said here.
@@ -99,27 +101,27 @@ def _with_earlier(sources: Iterable[Source], log_hours: HourRange) -> HourRange:
     return HourRange(log_hours.start.plus(-max(source.lateness_hours for source in sources)), log_hours.end)
 
 
-def _frames(
+def _read(frames: Mapping[str, DataFrame]) -> list[tuple[str, str]]:
+    """The facts of these frames, by one Spark action: each with its subject, as JSON."""
+    return [(row["subject"], row["facts"]) for row in together(**frames).collect()]
+
+
+def _click_frames(
     lake: Lake,
     sources: Sequence[Source],
     arguments: JobArguments,
     click_hours: Sequence[Hour],
-    layouts: Mapping[str, tuple[Table, Layout]],
-    published: Mapping[Hour, int],
     clicks: DataFrame,
     is_open: Mapping[str, Collection[Hour]],
 ) -> dict[str, DataFrame]:
+    """Of what was ingested, by subject."""
     pipeline = lake.settings.pipeline
     checks = [check for source in sources for check in log_hour_checks(pipeline, source)] + click_hour_checks(pipeline)
     log_hours = list(arguments.log_hours)
-    lateness = max(source.lateness_hours for source in sources)
     of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
-    within_lateness = list(_with_earlier(sources, arguments.log_hours))
-    with_earlier = " OR ".join(f"({log_hours_predicate(source.name, within_lateness)})" for source in sources)
-    finalised = less_open(clicks, is_open)
     # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
     measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
-    frames = {
+    return {
         "clicks": measures.click_facts(measured, counted_rows(checks, CLICKS.name)),
         "quarantined": measures.quarantine_facts(
             _whole_files(lake, QUARANTINED_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
@@ -127,11 +129,21 @@ def _frames(
         "duplicates": measures.duplicate_facts(
             _whole_files(lake, DUPLICATE_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
         ),
-        # Hashes are compared for all clicks. The ids themselves, below, where these say that one comes again.
-        "duplicate_hashes": _ids_again(finalised.where(with_earlier), lateness, log_hours[0], by_hash=True),
-        "duplicate_ids": _ids_again(finalised.where(with_earlier), lateness, log_hours[0], by_hash=False),
+        # Hashes are compared for all clicks. The ids themselves where these say that one comes again.
+        "duplicate_hashes": _ids_again(clicks, sources, arguments, is_open, by_hash=True),
         "click_history": click_history(lake, click_hours),
     }
+
+
+def _count_frames(
+    lake: Lake,
+    click_hours: Sequence[Hour],
+    layouts: Mapping[str, tuple[Table, Layout]],
+    published: Mapping[Hour, int],
+) -> dict[str, DataFrame]:
+    """Of what was counted and published, by subject."""
+    checks = click_hour_checks(lake.settings.pipeline)
+    frames = {}
     for key, (table, _) in layouts.items():
         counts = _whole_files(lake, table, may_have_click_hours(table, click_hours))
         frames[f"by_{key}"] = measures.count_facts(counts, str(table.bucket_key), counted_rows(checks, table.name))
@@ -165,9 +177,21 @@ def _day_frames(
     }
 
 
-def _ids_again(clicks: DataFrame, lateness: int, since: Hour, *, by_hash: bool) -> DataFrame:
-    facts = measures.duplicate_id_facts(clicks, lateness, by_hash=by_hash)
-    return facts.where(F.col("hour_number") >= since.number)
+def _ids_again(
+    clicks: DataFrame,
+    sources: Sequence[Source],
+    arguments: JobArguments,
+    is_open: Mapping[str, Collection[Hour]],
+    *,
+    by_hash: bool,
+) -> DataFrame:
+    """Of ids that were accepted more than once within the sources' lateness."""
+    lateness = max(source.lateness_hours for source in sources)
+    log_hours = list(_with_earlier(sources, arguments.log_hours))
+    with_earlier = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
+    accepted = less_open(clicks, is_open).where(with_earlier)
+    facts = measures.duplicate_id_facts(accepted, lateness, by_hash=by_hash)
+    return facts.where(F.col("hour_number") >= arguments.log_hours.start.number)
 
 
 def _whole_files(lake: Lake, table: Table, *choices: pc.Expression) -> DataFrame:
