@@ -64,13 +64,13 @@ def measure(
     with measuring(lake.spark), step(lake.spark, "measure quality"):
         of_clicks, of_counts = in_parallel(
             lake.spark,
-            lambda: _read(_click_frames(lake, sources, arguments, click_hours, clicks, is_open)),
-            lambda: _read(_count_frames(lake, click_hours, layouts, published)),
+            lambda: _read("clicks", lake.spark, _click_frames(lake, sources, arguments, click_hours, clicks, is_open)),
+            lambda: _read("counts", lake.spark, _count_frames(lake, click_hours, layouts, published)),
         )
         facts = facts_by_subject([*of_clicks, *of_counts])
         if facts["duplicate_hashes"]:
             ids = _ids_again(clicks, sources, arguments, is_open, by_hash=False)
-            facts |= facts_by_subject(_read({"duplicate_ids": ids}))
+            facts |= facts_by_subject(_read("ids", lake.spark, {"duplicate_ids": ids}))
     facts["open_clicks"] = [fact for fact in facts["clicks"] if _is_open(fact, is_open)]
     facts["clicks"] = [fact for fact in facts["clicks"] if not _is_open(fact, is_open)]
     # After the tables: what has been read of them by then is said here.
@@ -101,9 +101,10 @@ def _with_earlier(sources: Iterable[Source], log_hours: HourRange) -> HourRange:
     return HourRange(log_hours.start.plus(-max(source.lateness_hours for source in sources)), log_hours.end)
 
 
-def _read(frames: Mapping[str, DataFrame]) -> list[tuple[str, str]]:
+def _read(what: str, spark: SparkSession, frames: Mapping[str, DataFrame]) -> list[tuple[str, str]]:
     """The facts of these frames, by one Spark action: each with its subject, as JSON."""
-    return [(row["subject"], row["facts"]) for row in together(**frames).collect()]
+    with step(spark, what):
+        return [(row["subject"], row["facts"]) for row in together(**frames).collect()]
 
 
 def _click_frames(

@@ -36,13 +36,15 @@ SHUFFLES = {
         "write clicks_by_url_hourly": ["click_date, click_hour, url", "url into 4"],
     },
     "validate_clicks": {
-        "measure quality": [
+        "measure quality / clicks": [
             "source, log_date, log_hour, click_date, click_hour",
             "source, log_date, log_hour, reason",
             "source, log_date, log_hour",
             "id_hash",
             "source, hour_number",
             "click_date, click_hour",
+        ],
+        "measure quality / counts": [
             "click_date, click_hour, struct(url, url)",
             "click_date, click_hour",
             "click_date, click_hour, struct(country_code, country_code)",
