@@ -18,8 +18,17 @@ def home_path(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("CLICKMILL_HOME") or REPOSITORY / "var").expanduser().resolve()
 
 
+def data_path(environment: Mapping[str, str]) -> Path | None:
+    """CLICKMILL_DATA; None where it is not set: the data is in the home."""
+    given = environment.get("CLICKMILL_DATA")
+    return Path(given).expanduser().resolve() if given else None
+
+
 class HomeFolders:
-    """What lies where under CLICKMILL_HOME. Two homes share nothing, so they may run side by side."""
+    """What lies where under CLICKMILL_HOME, and under CLICKMILL_DATA, which homes of several machines may share.
+
+    Two homes share nothing else, so they may run side by side.
+    """
 
     @property
     def root(self) -> Path:
@@ -27,19 +36,24 @@ class HomeFolders:
         raise NotImplementedError
 
     @property
+    def data(self) -> Path:
+        """The folder of what jobs of all machines read and write; the home itself, unless it is another."""
+        raise NotImplementedError
+
+    @property
     def landing(self) -> Path:
         """Where writers put click logs, by source and log hour."""
-        return self.root / "landing"
+        return self.data / "landing"
 
     @property
     def lake(self) -> Path:
         """The Delta tables."""
-        return self.root / "lake"
+        return self.data / "lake"
 
     @property
     def reports(self) -> Path:
         """The HTML report, Data Docs and exports."""
-        return self.root / "reports"
+        return self.data / "reports"
 
     @property
     def report(self) -> Path:
@@ -54,7 +68,7 @@ class HomeFolders:
     @property
     def streams(self) -> Path:
         """The checkpoints of streams, by source."""
-        return self.root / "streams"
+        return self.data / "streams"
 
     @property
     def kafka_topics(self) -> Path:
@@ -77,14 +91,19 @@ class HomeFolders:
         return self.root / "run"
 
     @property
+    def spark_local(self) -> Path:
+        """What Spark keeps while it runs; emptied when the services start."""
+        return self.run / "spark"
+
+    @property
     def locks(self) -> Path:
-        """Lock files of the jobs that must not run beside themselves."""
-        return self.run / "locks"
+        """Lock files of the jobs that must not run beside themselves, on any machine."""
+        return self.data / "run" / "locks"
 
     @property
     def scratch(self) -> Path:
-        """What jobs keep while they run; what a killed one leaves is removed when the services start."""
-        return self.run / "spark"
+        """What jobs keep while they run; what a killed one leaves is removed when the lake's Spark server starts."""
+        return self.data / "run" / "staged"
 
     @property
     def spark_remote_file(self) -> Path:
@@ -103,5 +122,5 @@ class HomeFolders:
 
     @property
     def visitor_key_file(self) -> Path:
-        """The secret under which client addresses become visitors."""
-        return self.secrets / "visitor_key"
+        """The secret under which client addresses become visitors, whichever machine reads them."""
+        return self.data / "secrets" / "visitor_key"

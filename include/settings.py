@@ -18,7 +18,7 @@ from include.check_settings import THRESHOLDS, ConfiguredCheck, Threshold, check
 from include.counting import CountKey, CountSettings, counts_by_key
 from include.days import TimeZone
 from include.errors import UsageError
-from include.home import REPOSITORY, HomeFolders, home_path
+from include.home import REPOSITORY, HomeFolders, data_path, home_path
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -109,6 +109,8 @@ class Settings(HomeFolders):
     #: PostgreSQL's address of the database that published tables are copied to, as libpq takes it; None: to none. It
     #: may have a password.
     results_database: str | None = field(default=None, repr=False)
+    #: What homes of several machines share; None: it is in the home.
+    data_folder: Path | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -121,10 +123,11 @@ class Settings(HomeFolders):
         """
         config = REPOSITORY / "config"
         start = environment.get("CLICKMILL_SCHEDULE_START")
-        home = home_path(environment)
+        home, data = home_path(environment), data_path(environment)
         # Spark takes such a path for a pattern, and finds other files or none.
-        if set(_OF_PATTERNS) & set(str(home)):
-            raise UsageError(f"CLICKMILL_HOME {home} cannot be used: expected a path without {_OF_PATTERNS}")
+        for name, path in (("CLICKMILL_HOME", home), ("CLICKMILL_DATA", data)):
+            if set(_OF_PATTERNS) & set(str(path or "")):
+                raise UsageError(f"{name} {path} cannot be used: expected a path without {_OF_PATTERNS}")
         return cls(
             home=home,
             sources_file=Path(environment.get("CLICKMILL_SOURCES") or config / "sources.toml").resolve(),
@@ -132,12 +135,18 @@ class Settings(HomeFolders):
             schedule_start=datetime.fromisoformat(start) if start else cls.schedule_start,
             kafka=environment.get("CLICKMILL_KAFKA") or None,
             results_database=environment.get("CLICKMILL_RESULTS_DATABASE") or None,
+            data_folder=data,
         )
 
     @property
     def root(self) -> Path:
         """The home itself."""
         return self.home
+
+    @property
+    def data(self) -> Path:
+        """``data_folder``, by default the home."""
+        return self.data_folder or self.home
 
     def visitor_key(self) -> bytes:
         """The secret itself.

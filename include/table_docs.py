@@ -26,8 +26,11 @@ MADE_FROM = "<!-- Made from include/tables/ by: .venv/bin/python -m include.tabl
 
 def list_tables(tables: Iterable[Table]) -> str:
     """A Markdown table with one row per table; each name links to its section of the page."""
-    rows = [(f"[`{table.name}`](#{table.name})", table.grain, _names(table.partitioned_by)) for table in tables]
-    return markdown_table(("table", "one row is", "partitioned by"), rows)
+    rows = [
+        (f"[`{table.name}`](#{table.name})", table.grain, _names(table.partitioned_by), table.engine)
+        for table in tables
+    ]
+    return markdown_table(("table", "one row is", "partitioned by", "written by"), rows)
 
 
 def list_reasons(reasons: Mapping[str, str]) -> str:
@@ -53,11 +56,11 @@ def describe_tables() -> str:
             [
                 "# Tables",
                 MADE_FROM,
-                "Delta tables, each in `$CLICKMILL_HOME/lake/<name>`. All hours are UTC, and days too, but in the "
-                "daily tables. The log hour is the hour in which a line arrived, the click hour the hour in which the "
-                "click happened. The tables themselves carry the same comments. `published_*` are for other readers: "
-                "they change only with the version in [published.json](published.json); see "
-                "[reading the results](../guides/reading-results.md).",
+                "Delta tables, each in `$CLICKMILL_HOME/lake/<name>`, or in `lake/` of `CLICKMILL_DATA`. All hours are "
+                "UTC, and days too, but in the daily tables. The log hour is the hour in which a line arrived, the "
+                "click hour the hour in which the click happened. The tables themselves carry the same comments. "
+                "`published_*` are for other readers: they change only with the version in "
+                "[published.json](published.json); see [reading the results](../guides/reading-results.md).",
                 list_tables(TABLES.values()),
                 *map(describe_table, TABLES.values()),
             ]

@@ -7,13 +7,13 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from include.errors import ClickmillError, UsageError
-from include.home import HomeFolders, home_path
+from include.home import HomeFolders, data_path, home_path
 
 # Each of them means something to Airflow's configuration, a database URL, a JVM option, or a pattern of paths.
 UNUSABLE = frozenset("%?#,$\"'\\{}[]*")
@@ -24,39 +24,54 @@ class Home(HomeFolders):
     """A home as set-up and services know it: its path alone, no settings read."""
 
     path: Path
+    #: What homes of several machines share; None: it is in the home.
+    data_folder: Path | None = None
 
     @property
     def root(self) -> Path:
         """The home itself."""
         return self.path
 
+    @property
+    def data(self) -> Path:
+        """``data_folder``, by default the home."""
+        return self.data_folder or self.path
+
     def make(self) -> None:
-        """Make every folder that is missing, and close each to other accounts; the home itself is left as it is.
+        """Make every folder that is missing, and close each to other accounts; home and data are left as they are.
 
         Raises:
-            UsageError: when the home cannot be written, or Airflow could not take its path.
+            UsageError: when one of them cannot be written, or Airflow could not take its path.
         """
-        unusable = sorted(
-            {character for character in str(self.path) if character in UNUSABLE or not character.isprintable()}
+        _make("CLICKMILL_HOME", self.path, (self.logs, self.kafka_topics), (self.airflow, self.run, self.secrets))
+        _make(
+            "CLICKMILL_DATA" if self.data_folder else "CLICKMILL_HOME",
+            self.data,
+            (self.landing, self.lake, self.reports, self.streams),
+            (self.scratch.parent, self.visitor_key_file.parent),
         )
-        if unusable:
-            raise UsageError(
-                f"CLICKMILL_HOME {str(self.path)!r} holds {' '.join(map(repr, unusable))}, which Airflow and "
-                "Spark cannot take in a path: set CLICKMILL_HOME to a folder without",
-            )
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            for folder in (self.landing, self.lake, self.reports, self.logs, self.streams, self.kafka_topics):
-                folder.mkdir(mode=0o700, exist_ok=True)
-                _close_to_everyone(folder)
-            for folder in (self.airflow, self.run, self.secrets):
-                folder.mkdir(mode=0o700, exist_ok=True)
-                folder.chmod(0o700)  # a folder that was there keeps its mode otherwise
-        except OSError as error:
-            raise UsageError(
-                f"cannot write CLICKMILL_HOME {self.path}: {error.strerror} ({error.filename}); "
-                "set CLICKMILL_HOME to a folder you may write",
-            ) from error
+
+
+def _make(name: str, root: Path, folders: Sequence[Path], private: Sequence[Path]) -> None:
+    """Make the root that the variable names, and in it these folders; a group may keep what it may do in the first."""
+    unusable = sorted({one for one in str(root) if one in UNUSABLE or not one.isprintable()})
+    if unusable:
+        raise UsageError(
+            f"{name} {str(root)!r} holds {' '.join(map(repr, unusable))}, which Airflow and "
+            f"Spark cannot take in a path: set {name} to a folder without",
+        )
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        for folder in folders:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _close_to_everyone(folder)
+        for folder in private:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            folder.chmod(0o700)  # a folder that was there keeps its mode otherwise
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {name} {root}: {error.strerror} ({error.filename}); set {name} to a folder you may write",
+        ) from error
 
 
 def _close_to_everyone(folder: Path) -> None:
@@ -74,7 +89,7 @@ def _close_to_everyone(folder: Path) -> None:
 def find_home(path: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Home:
     """Return the home at `path`, else at CLICKMILL_HOME, else <repository>/var; nothing is made yet."""
     environment = os.environ if environment is None else environment
-    return Home(home_path({"CLICKMILL_HOME": str(path)} if path else environment))
+    return Home(home_path({"CLICKMILL_HOME": str(path)} if path else environment), data_path(environment))
 
 
 def _private_text(path: Path, text: str) -> None:

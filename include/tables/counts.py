@@ -90,6 +90,7 @@ def daily_table(hourly: Table) -> Table:
     computed = Column("counted_at", "TIMESTAMP", "When it was computed from the counts of its hours.")
     return Table(
         name=hourly.name.replace("_hourly", "_daily"),
+        engine="delta-rs",
         grain=f"one time zone, day and {hourly.key[-1]}",
         columns=(*_LOCAL_DAY, *counts, *((computed,) if hourly.bucket_key else _PRESENCE)),
         key=("time_zone", "click_date", hourly.key[-1]),

@@ -171,6 +171,7 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
     return environment | {
         MARK: str(home.path),
         "CLICKMILL_HOME": str(home.path),
+        "CLICKMILL_DATA": str(home.data),
         "CLICKMILL_REPOSITORY": str(REPOSITORY),
         "CLICKMILL_SCHEDULE_START": first_start(home),
         "CLICKMILL_PYTHON": sys.executable,
@@ -185,7 +186,7 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
         "SPARK_HOME": str(spark_home),
         # log4j2.properties; --properties-file keeps its spark-defaults.conf from being read unrendered.
         "SPARK_CONF_DIR": str(REPOSITORY / "config"),
-        "SPARK_LOCAL_DIRS": str(home.scratch),
+        "SPARK_LOCAL_DIRS": str(home.spark_local),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_CONNECT_AUTHENTICATE_TOKEN": keys.spark_token,

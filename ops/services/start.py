@@ -132,8 +132,8 @@ def _start_all(
     home: Home, ports: Ports, programs: Sequence[str], environment: Mapping[str, str], deadline: float
 ) -> None:
     """Do the steps of a start."""
-    shutil.rmtree(home.scratch, ignore_errors=True)
-    home.scratch.mkdir()
+    shutil.rmtree(home.spark_local, ignore_errors=True)
+    home.spark_local.mkdir()
     for name in programs:
         for log in log_files(home, name):
             # Each start begins its own, so that "the last lines" are this start's.

@@ -24,6 +24,7 @@ from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
 from include.stored_rows import ARROW_TYPES, Filters, read_rows, read_table
 from include.tables import AGGREGATES, Table
+from include.tables.model import Engine
 from include.texts import as_literal
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
@@ -72,7 +73,7 @@ class Lake:
 
         Rows that are replaced later come once.
         """
-        self._make(table)
+        self._make(table, table.engine)
         return (
             self.spark.readStream.format("delta")
             .option("skipChangeCommits", True)
@@ -95,7 +96,7 @@ class Lake:
 
     def replace(self, table: Table, rows: DataFrame, predicate: str) -> None:
         """Replace, in one commit, exactly the rows for which the constant predicate is true."""
-        self._make(table)
+        self._make(table, "Spark")
         with step(self.spark, f"write {table.name}"):
             (
                 _as_declared(rows, table)
@@ -107,13 +108,13 @@ class Lake:
 
     def replace_all(self, table: Table, rows: DataFrame) -> None:
         """Replace all rows, which may come from the table itself, in one commit."""
-        self._make(table)
+        self._make(table, "Spark")
         with step(self.spark, f"replace {table.name}"):
             _as_declared(rows, table).write.format("delta").mode("overwrite").save(str(self.path(table)))
 
     def append(self, table: Table, rows: DataFrame, transaction: StreamTransaction) -> None:
         """Add rows in one commit, unless the table has those of this transaction already."""
-        self._make(table)
+        self._make(table, "Spark")
         write = (
             _as_declared(rows, table)
             .write.format("delta")
@@ -132,7 +133,7 @@ class Lake:
 
     def merge_click_hours(self, table: Table, rows: DataFrame, hours: Iterable[Hour]) -> None:
         """Put the rows of these click hours, unique by the table's key, in the place of those of the same key."""
-        self._make(table)
+        self._make(table, "Spark")
         same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
         view = f"new_{table.name}"
         _as_declared(rows, table).createOrReplaceTempView(view)
@@ -150,10 +151,9 @@ class Lake:
 
         A column that a row leaves out is null. Raises ValueError if it is required, or a name is no column.
 
-        By delta-rs: in milliseconds, where Spark takes most of a second. Its commits and Spark's do not know of each
-        other on a local disk, so the tables written here are written nowhere else.
+        By delta-rs: in milliseconds, where Spark takes most of a second.
         """
-        self._make(table)
+        self._make(table, "delta-rs")
         with self.locked(f"append-{table.name}"):
             properties = None
             if transaction is not None:
@@ -174,7 +174,7 @@ class Lake:
 
     def replace_rows(self, table: Table, rows: Sequence[Mapping[str, Any]] | pa.Table, predicate: str) -> None:
         """As ``replace``, by rows made outside Spark or fetched from it; by delta-rs, as in ``append_rows``."""
-        self._make(table)
+        self._make(table, "delta-rs")
         arrow = rows if isinstance(rows, pa.Table) else _as_arrow(table, rows)
         with self.locked(f"append-{table.name}"):
             write_deltalake(self.path(table), arrow, mode="overwrite", predicate=predicate, schema_mode="merge")
@@ -193,6 +193,7 @@ class Lake:
         Rows for which the predicate ``leave_out`` is true go. Readers that have begun keep the files that they see for
         a week.
         """
+        _require_engine(table, "delta-rs")
         if not self.exists(table) or len(DeltaTable(self.path(table)).file_uris()) <= above_files:
             return False
         with self.locked(f"append-{table.name}"):
@@ -204,6 +205,7 @@ class Lake:
 
     def write_as_few_files(self, table: Table, predicate: str) -> None:
         """Write the files of whole partitions, chosen by a constant predicate, as few; their rows stay the same."""
+        _require_engine(table, "Spark")
         if self.exists(table):
             with step(self.spark, f"compact {table.name}"):
                 self.spark.sql(f"OPTIMIZE delta.`{self.path(table)}` WHERE {predicate}").collect()
@@ -305,7 +307,9 @@ class Lake:
         with FileLock(self.settings.locks / f"{name}.lock"):
             yield
 
-    def _make(self, table: Table) -> None:
+    def _make(self, table: Table, engine: Engine) -> None:
+        """Make the table, or complete its columns, before this engine writes its rows."""
+        _require_engine(table, engine)
         if not self.exists(table):
             with self.locked(f"make-{table.name}"):
                 self.spark.sql(self._create_statement(table))
@@ -366,6 +370,11 @@ def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
 def click_hours_predicate(hours: Iterable[Hour]) -> str:
     """A constant predicate for click hours."""
     return hours_predicate(hours, "click_date", "click_hour")
+
+
+def _require_engine(table: Table, engine: Engine) -> None:
+    if table.engine != engine:
+        raise ValueError(f"{table.name} is written by {table.engine}, not by {engine}: see Table.engine")
 
 
 def _as_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:

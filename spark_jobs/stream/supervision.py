@@ -94,7 +94,7 @@ def _start(settings: Settings, source: str) -> int:
         process = subprocess.Popen(
             [sys.executable, "-m", "spark_jobs.stream_clicks", "--source", source],
             cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-            env=os.environ | {"CLICKMILL_HOME": str(settings.home)},
+            env=os.environ | {"CLICKMILL_HOME": str(settings.home), "CLICKMILL_DATA": str(settings.data)},
         )  # fmt: skip
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:

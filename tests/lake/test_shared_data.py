@@ -1,0 +1,81 @@
+"""Jobs of several homes, as of several machines, on one folder of data: one lake, and one writer of each table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from filelock import FileLock, Timeout
+
+from include.tables import CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY, TABLES, Table
+from spark_jobs.lake.lake import Lake
+from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from include.settings import Settings
+
+HOUR, NEXT = "2026-03-01T05", "2026-03-01T06"
+
+
+@pytest.mark.spark
+def test_jobs_of_two_homes_in_turn_are_as_those_of_one(lake: TemporaryLake, tmp_path: Path) -> None:
+    settings = replace(lake.settings, data_folder=tmp_path / "data")
+    one, other = (TemporaryLake(lake.spark, replace(settings, home=tmp_path / name)) for name in ("one", "other"))
+    settings.visitor_key_file.parent.mkdir(parents=True)
+    settings.visitor_key_file.write_bytes(lake.settings.visitor_key())
+    for landed in (lake, one):
+        for hour, clicks in ((HOUR, 5), (NEXT, 3)):
+            lines = [click(f"{hour}-{n}", f"{hour}:{n:02d}:00Z", f"http://shop.test/{n % 2}") for n in range(clicks)]
+            landed.land(hour, {"a.json": b"".join(lines)})
+    for hour in (HOUR, NEXT):
+        lake.run_all(hour)
+    for job, runs in (("ingest", one), ("aggregate", other), ("validate", one), ("publish", other)):
+        runs.run(job, HOUR)
+    other.run_all(NEXT)
+    assert_same_tables(one.tables(), lake.tables())
+    assert {row["visitor_id"] for row in one.rows(CLICKS)} == {row["visitor_id"] for row in lake.rows(CLICKS)}
+    assert len(other.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)) == 4
+    assert other.settings.report == one.settings.report
+    assert one.settings.report.exists()
+    for home in (one, other):
+        left = {path.name for path in home.settings.home.rglob("*") if path.is_file()}
+        assert left <= {"quality_index.sqlite", "quality_index.sqlite-wal", "quality_index.sqlite-shm"}, left
+
+
+def test_a_job_waits_for_that_of_another_home(settings: Settings, tmp_path: Path) -> None:
+    one, other = (
+        Lake(cast("SparkSession", None), replace(settings, home=tmp_path / name, data_folder=tmp_path / "data"))
+        for name in ("one", "other")
+    )
+    with one.locked(), pytest.raises(Timeout), FileLock(other.settings.locks / "lake.lock", timeout=0):
+        pass
+    with other.locked():
+        pass
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_no_table_is_written_by_two_engines(settings: Settings, table: Table) -> None:
+    lake = Lake(cast("SparkSession", None), settings)
+    rows = cast("DataFrame", None)
+    writes = {
+        "Spark": [
+            lambda: lake.replace(table, rows, "true"),
+            lambda: lake.replace_all(table, rows),
+            lambda: lake.append(table, rows, cast("None", None)),  # type: ignore[arg-type]
+            lambda: lake.merge_click_hours(table, rows, []),
+            lambda: lake.write_as_few_files(table, "true"),
+        ],
+        "delta-rs": [
+            lambda: lake.append_rows(table, []),
+            lambda: lake.replace_rows(table, [], "true"),
+            lambda: lake.compact(table),
+        ],
+    }
+    (refused,) = writes.keys() - {table.engine}
+    for write in writes[refused]:
+        with pytest.raises(ValueError, match=f"{table.name} is written by {table.engine}, not by {refused}"):
+            write()

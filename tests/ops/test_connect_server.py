@@ -1,0 +1,73 @@
+"""Homes of several machines that share CLICKMILL_DATA: their lake has one Spark server at a time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from include.errors import ClickmillError
+from ops import connect_server
+from ops.bootstrap import REPOSITORY
+from ops.connect_server import the_only_server
+from ops.home import Home, find_home
+
+#: Another machine's server.
+HOLDS = """
+import time
+from ops.connect_server import the_only_server
+from ops.home import find_home
+with the_only_server(find_home()):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> tuple[Home, Home]:
+    """Two homes with one folder of data."""
+    one, other = (Home(tmp_path / name, tmp_path / "data") for name in ("one", "other"))
+    for home in (one, other):
+        home.make()
+    return one, other
+
+
+def variables(home: Home) -> dict[str, str]:
+    return {"CLICKMILL_HOME": str(home.path), "CLICKMILL_DATA": str(home.data)}
+
+
+def test_a_lake_has_one_server_until_that_is_gone(homes: tuple[Home, Home], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect_server, "PATIENCE_SECONDS", 0.2)
+    one, other = homes
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS], env=os.environ | variables(one), cwd=REPOSITORY, stdout=subprocess.PIPE
+    ) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"held\n"
+            with pytest.raises(ClickmillError) as refused, the_only_server(other):
+                pass
+            assert f"the lake {one.lake} has a Spark Connect server already: " in str(refused.value)
+            assert f'"pid": {holder.pid}' in str(refused.value)
+        finally:
+            holder.send_signal(signal.SIGKILL)
+    with the_only_server(other):
+        pass
+
+
+def test_homes_share_data_and_nothing_else(homes: tuple[Home, Home]) -> None:
+    one, other = homes
+    shared = ("landing", "lake", "reports", "streams", "locks", "scratch", "visitor_key_file")
+    own = ("run", "secrets", "logs", "airflow", "quality_index", "kafka_topics", "spark_local", "spark_remote_file")
+    for name in shared:
+        assert getattr(one, name) == getattr(other, name), name
+        assert getattr(one, name).is_relative_to(one.data), name
+    for name in own:
+        assert getattr(one, name).is_relative_to(one.path), name
+        assert getattr(other, name).is_relative_to(other.path), name
+    assert {folder.stat().st_mode & 0o777 for folder in one.data.iterdir()} == {0o700}
+    assert find_home(None, variables(one)) == one
