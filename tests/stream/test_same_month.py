@@ -52,7 +52,7 @@ def in_killed_chunks(lake: TemporaryLake) -> int:
     kills = 0
     while True:
         with suppress(Killed), killed_after(drawn.choice([2, 5, 9, 13, 21]), first=drawn.randrange(3)):
-            in_chunks(lake, 2)
+            in_chunks(lake, max(2, len(HOURS) // 20))
             return kills
         kills += 1
         (backfill,) = read_backfills(lake.settings.lake).values()
