@@ -6,7 +6,7 @@ import shutil
 
 from include.command import exit_with
 from include.errors import ClickmillError, UsageError
-from ops.home import find_home
+from ops.home import SPARK_TOKEN, Home, find_home
 from ops.services.stop import stop
 
 
@@ -18,12 +18,14 @@ def clean() -> str:
     Raises:
         UsageError: when the folder is not one of Clickmill's.
     """
-    home = find_home()
+    given = find_home()
+    # What other machines may share stays.
+    home, kept = Home(given.path), "" if given.data == given.path else f"; the data in {given.data} stays"
     if not home.path.exists():
         return f"nothing to clean: there is no {home.path}"
-    if not home.visitor_key_file.exists() and any(home.path.iterdir()):
+    if not (home.secrets / SPARK_TOKEN).exists() and any(home.path.iterdir()):
         raise UsageError(
-            f"{home.path} is not a Clickmill home (no secrets/visitor_key in it), so nothing was removed: "
+            f"{home.path} is not a Clickmill home (no secrets/{SPARK_TOKEN} in it), so nothing was removed: "
             "check CLICKMILL_HOME, or remove the folder yourself",
         )
     stop(home.path)
@@ -40,10 +42,10 @@ def clean() -> str:
         index.unlink()
     left = sorted(entry.name for entry in home.path.iterdir())
     if left:
-        return f"cleaned {home.path}; left there, not Clickmill's: {', '.join(left)}"
+        return f"cleaned {home.path}; left there, not Clickmill's: {', '.join(left)}{kept}"
     if not home.path.is_symlink():
         home.path.rmdir()
-    return f"removed {home.path}"
+    return f"removed {home.path}{kept}"
 
 
 def main() -> None:

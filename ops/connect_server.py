@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from filelock import FileLock, Timeout
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from include.command import exit_with
@@ -39,27 +41,35 @@ def the_only_server(home: Home) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
+        said = holder.read_text(encoding="utf-8").strip() if holder.exists() else "who, is not known"
         raise ClickmillError(
-            f"the lake {home.lake} has a Spark Connect server already: {holder.read_text(encoding='utf-8').strip()}; "
+            f"the lake {home.lake} has a Spark Connect server already: {said}; "
             "of two, Delta would lose commits. Use that one (SPARK_REMOTE), or end it first"
         ) from None
-    with lock:
-        said = {"host": socket.gethostname(), "pid": os.getpid(), "since": datetime.now(UTC).isoformat(" ", "seconds")}
-        holder.write_text(json.dumps(said) + "\n", encoding="utf-8")
+    try:
+        named = {"host": socket.gethostname(), "pid": os.getpid(), "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"}
+        fresh = holder.with_suffix(".fresh")
+        fresh.write_text(json.dumps(named) + "\n", encoding="utf-8")
+        fresh.replace(holder)
         yield
+    finally:
+        lock.release()
 
 
 def main() -> None:
     """Start Spark, and with it the plugin; hold both until the JVM ends, in whatever way."""
     home = find_home()
     with the_only_server(home):
+        # The JVM, which is told to end too, may still write: the lake is held until it has ended.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         # What killed jobs have left.
         shutil.rmtree(home.scratch, ignore_errors=True)
         spark = SparkSession.builder.getOrCreate()
         print("Spark Connect server started", flush=True)
         jvm = spark.sparkContext._jvm
         assert jvm is not None
-        jvm.java.lang.Thread.currentThread().join()
+        with suppress(Py4JError):
+            jvm.java.lang.Thread.currentThread().join()
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from include.home import HomeFolders, data_path, home_path
 
 # Each of them means something to Airflow's configuration, a database URL, a JVM option, or a pattern of paths.
 UNUSABLE = frozenset("%?#,$\"'\\{}[]*")
+#: The file of Spark Connect's token, among the secrets.
+SPARK_TOKEN = "spark_connect_token"
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def load_secrets(home: Home) -> Secrets:
     passwords = folder / "airflow_passwords.json"
     _private_text(passwords, json.dumps({"admin": password}) + "\n")
     return Secrets(
-        spark_token=_keep_secret(folder / "spark_connect_token", lambda: secrets.token_urlsafe(32)),
+        spark_token=_keep_secret(folder / SPARK_TOKEN, lambda: secrets.token_urlsafe(32)),
         visitor_key=_keep_secret(home.visitor_key_file, lambda: secrets.token_hex(32)),
         airflow_password=password,
         # Airflow signs with HS512, which wants 64 bytes.

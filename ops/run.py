@@ -223,7 +223,7 @@ def print_addresses(services: Services, home: Home, console: Console) -> None:
         ("data quality", f"{services.airflow_url}/plugin/data-quality"),
         ("Spark UI", services.spark_ui_url),
         ("report", report.as_uri() if report.exists() else f"not yet: {report}"),
-        ("data", str(home.path)),
+        ("data", str(home.data)),
         ("a job by hand", 'eval "$(.venv/bin/python -m ops.services env)"  (SPARK_REMOTE holds the token)'),
         ("end the services", "make stop"),
     ]

@@ -48,6 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
     told: dict[str, str] = getattr(config, "workerinput", {})
     config.stash[SHARED] = SharedServices(Home(Path(told[_HOME]))) if told else SharedServices.none_yet()
     os.environ.setdefault("CLICKMILL_SPARK_JAVA_OPTIONS", _FIRST_COMPILER_ONLY)
+    # The data of whoever runs the tests is none of theirs.
+    os.environ.pop("CLICKMILL_DATA", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

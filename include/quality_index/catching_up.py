@@ -74,8 +74,9 @@ def catch_up(settings: Settings) -> None:
     stamp = _newest_commit(table)
     if _is_current(index, stamp):
         return
-    settings.locks.mkdir(parents=True, exist_ok=True)
-    with FileLock(settings.locks / "quality-index.lock", timeout=_LOCK_PATIENCE_SECONDS):
+    settings.run.mkdir(parents=True, exist_ok=True)
+    # The index is this machine's own.
+    with FileLock(settings.run / "quality-index.lock", timeout=_LOCK_PATIENCE_SECONDS):
         # Read again: what came while waiting is taken in as well.
         stamp = _newest_commit(table)
         if not _is_current(index, stamp):

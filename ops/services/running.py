@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from include.errors import ClickmillError
+from include.errors import ClickmillError, UsageError
 from ops.home import Home, Secrets, find_home, load_secrets
 from ops.services.supervisor import Supervisor
 
@@ -78,6 +79,21 @@ def read_ports(home: Home) -> Ports | None:
         return None
 
 
+def require_same_data(home: Home) -> None:
+    """See to it that this process means the data that the home's services have.
+
+    Raises:
+        UsageError: if they were started with another CLICKMILL_DATA.
+    """
+    with suppress(OSError, ValueError, KeyError):
+        of_services = json.loads(service_file(home).read_text(encoding="utf-8"))["data"]
+        if of_services != str(home.data):
+            raise UsageError(
+                f"the services of {home.path} run on the data in {of_services}, and CLICKMILL_DATA says {home.data}: "
+                "set it as when they were started, or end them first"
+            )
+
+
 def services_of(home: Home, ports: Ports, keys: Secrets) -> Services:
     """Return the services of a home at these ports."""
     return Services(
@@ -109,6 +125,7 @@ def running_ports(home: Home) -> Ports:
         raise ClickmillError(
             f"no services run for {home.path}; run: make run, or .venv/bin/python -m ops.services start"
         )
+    require_same_data(home)
     return ports
 
 

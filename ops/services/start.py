@@ -29,6 +29,7 @@ from ops.services.running import (
     Ports,
     Services,
     read_ports,
+    require_same_data,
     service_file,
     services_of,
     write_remote,
@@ -68,6 +69,7 @@ def _running(home: Home, environment: Mapping[str, str]) -> Services | None:
         return None
     if not is_answered(ports.spark) or not airflow_health(ports.airflow):
         return None
+    require_same_data(home)
     for variable, port in (
         ("CLICKMILL_AIRFLOW_PORT", ports.airflow),
         ("CLICKMILL_SPARK_PORT", ports.spark),
@@ -143,7 +145,7 @@ def _start_all(
     rendered = render_settings(template.read_text(encoding="utf-8"), environment, str(template))
     (home.run / template.name).write_text(rendered, encoding="utf-8")
     since = datetime.now(UTC)
-    details = {"airflow": ports.airflow, "spark": ports.spark, "spark_ui": ports.spark_ui}
+    details = {"airflow": ports.airflow, "spark": ports.spark, "spark_ui": ports.spark_ui, "data": str(home.data)}
     service_file(home).write_text(json.dumps(details | {"started_at": since.isoformat()}) + "\n")
     write_remote(home, ports)
     _start_supervisord(home, environment, deadline)

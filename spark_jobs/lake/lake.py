@@ -297,7 +297,7 @@ class Lake:
 
     @contextmanager
     def locked(self, name: str = "lake") -> Iterator[None]:
-        """Let one job at a time, on this machine, work on the lake; ends with the process at the latest.
+        """Let one job at a time, of all homes of this data, work on the lake; ends with the process at the latest.
 
         Delta itself keeps two writers of the same rows apart. It cannot know that what one of them is about to write
         was computed from rows that the other has replaced since, nor that two tables are to be read as they were at
@@ -310,11 +310,13 @@ class Lake:
     def _make(self, table: Table, engine: Engine) -> None:
         """Make the table, or complete its columns, before this engine writes its rows."""
         _require_engine(table, engine)
+        # It is Spark that makes and completes it: not beside an append of delta-rs.
+        lock = f"{'append' if engine == 'delta-rs' else 'make'}-{table.name}"
         if not self.exists(table):
-            with self.locked(f"make-{table.name}"):
+            with self.locked(lock):
                 self.spark.sql(self._create_statement(table))
         elif table.name not in self._complete:
-            with self.locked(f"make-{table.name}"):
+            with self.locked(lock):
                 self._complete_columns(table)
         self._complete.add(table.name)
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from socket import gethostname
 
 import psutil
 from filelock import FileLock, Timeout
@@ -31,6 +32,7 @@ PATIENCE = 120.0
 class SignOfLife:
     """What a stream last said of itself; ``lag`` are the records not yet read, null if not known: never of files."""
 
+    host: str
     pid: int
     at: datetime
     lag: int | None
@@ -46,7 +48,9 @@ def say_alive(settings: Settings, source: str, lag: int | None) -> None:
     file = _file(settings, source)
     fresh = file.with_name(f".{file.name}")
     with suppress(OSError):
-        fresh.write_text(json.dumps({"pid": os.getpid(), "at": datetime.now(UTC).isoformat(), "lag": lag}))
+        fresh.write_text(
+            json.dumps({"host": gethostname(), "pid": os.getpid(), "at": datetime.now(UTC).isoformat(), "lag": lag})
+        )
         fresh.replace(file)
 
 
@@ -56,7 +60,7 @@ def sign_of_life(settings: Settings, source: str) -> SignOfLife | None:
         said = json.loads(_file(settings, source).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    return SignOfLife(said["pid"], datetime.fromisoformat(said["at"]), said["lag"])
+    return SignOfLife(said["host"], said["pid"], datetime.fromisoformat(said["at"]), said["lag"])
 
 
 def supervise(settings: Settings, source: str, *, hung_after: timedelta = HUNG_AFTER) -> str:
@@ -66,7 +70,7 @@ def supervise(settings: Settings, source: str, *, hung_after: timedelta = HUNG_A
 
     Raises:
         UsageError: if its checkpoint was made for something else; a stream that cannot go on is not started.
-        ClickmillError: if it does not start; with the last lines of its log.
+        ClickmillError: if it does not start, with the last lines of its log; or hangs on another machine.
     """
     last = sign_of_life(settings, source)
     if _is_owned(settings, source):
@@ -77,7 +81,7 @@ def supervise(settings: Settings, source: str, *, hung_after: timedelta = HUNG_A
             f"hung (process {last.pid}, last heard of at {last.at:%H:%M:%S}) and was ended" if last else "was silent"
         )
         if last is not None:
-            _kill(last.pid)
+            _kill(last, source)
     else:
         found = "did not run"
     (declared,) = choose_sources(settings, source)
@@ -116,10 +120,12 @@ def _is_owned(settings: Settings, source: str) -> bool:
         return True
 
 
-def _kill(pid: int) -> None:
+def _kill(last: SignOfLife, source: str) -> None:
     """End a stream's process for good; one that has got the number since is left alone."""
+    if last.host != gethostname():
+        raise ClickmillError(f"the stream of {source} hangs on another machine: end process {last.pid} on {last.host}")
     with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
+        process = psutil.Process(last.pid)
         if "spark_jobs.stream_clicks" in process.cmdline():
             process.kill()
             process.wait(PATIENCE)

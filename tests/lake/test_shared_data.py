@@ -43,7 +43,7 @@ def test_jobs_of_two_homes_in_turn_are_as_those_of_one(lake: TemporaryLake, tmp_
     assert one.settings.report.exists()
     for home in (one, other):
         left = {path.name for path in home.settings.home.rglob("*") if path.is_file()}
-        assert left <= {"quality_index.sqlite", "quality_index.sqlite-wal", "quality_index.sqlite-shm"}, left
+        assert left <= {"quality-index.lock", *(f"quality_index.sqlite{end}" for end in ("", "-wal", "-shm"))}, left
 
 
 def test_a_job_waits_for_that_of_another_home(settings: Settings, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,12 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock, Timeout
 
-from include.errors import ClickmillError
+from include.errors import ClickmillError, UsageError
 from ops import connect_server
 from ops.bootstrap import REPOSITORY
 from ops.connect_server import the_only_server
 from ops.home import Home, find_home
+from ops.services.running import require_same_data, service_file
+from tests.support.spark_server import SparkServer
 
 #: Another machine's server.
 HOLDS = """
@@ -57,6 +61,32 @@ def test_a_lake_has_one_server_until_that_is_gone(homes: tuple[Home, Home], monk
             holder.send_signal(signal.SIGKILL)
     with the_only_server(other):
         pass
+
+
+@pytest.mark.servers
+@pytest.mark.slow
+def test_a_server_holds_its_lake_and_removes_what_killed_jobs_have_left(tmp_path: Path) -> None:
+    server = SparkServer.in_folder(tmp_path / "home")
+    left = server.home.scratch / "staged-of-a-killed-job"
+    left.mkdir(parents=True)
+    lock = FileLock(server.home.locks / "spark-server.lock", timeout=0)
+    try:
+        server.start()
+        assert not left.exists()
+        with pytest.raises(Timeout):
+            lock.acquire()
+    finally:
+        server.stop()
+    with lock.acquire(timeout=30):
+        pass
+
+
+def test_services_are_not_asked_about_other_data_than_theirs(homes: tuple[Home, Home], tmp_path: Path) -> None:
+    one, _ = homes
+    service_file(one).write_text(json.dumps({"data": str(one.data)}), encoding="utf-8")
+    require_same_data(one)
+    with pytest.raises(UsageError, match=f"run on the data in {one.data}, and CLICKMILL_DATA says {one.path}: "):
+        require_same_data(Home(one.path))
 
 
 def test_homes_share_data_and_nothing_else(homes: tuple[Home, Home]) -> None:

@@ -175,6 +175,27 @@ def test_clean_ends_the_services_and_removes_the_home(
     assert clean.clean() == f"nothing to clean: there is no {home.path}"
 
 
+def test_clean_leaves_data_that_others_may_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: list[Path]
+) -> None:
+    home = Home(tmp_path / "home", tmp_path / "data")
+    home.make()
+    load_secrets(home)
+    (home.lake / "clicks").mkdir()
+    monkeypatch.setenv("CLICKMILL_HOME", str(home.path))
+    monkeypatch.setenv("CLICKMILL_DATA", str(home.data))
+
+    assert clean.clean() == f"removed {home.path}; the data in {home.data} stays"
+    assert not home.path.exists()
+    assert (home.lake / "clicks").is_dir()
+    assert home.visitor_key_file.exists()
+
+    # Nor is another folder a home because the data has a key.
+    monkeypatch.setenv("CLICKMILL_HOME", str(tmp_path))
+    with pytest.raises(ClickmillError, match="is not a Clickmill home"):
+        clean.clean()
+
+
 def test_clean_leaves_what_is_not_clickmills(home: Home, monkeypatch: pytest.MonkeyPatch, stopped: list[Path]) -> None:
     monkeypatch.setenv("CLICKMILL_HOME", str(home.path))
     load_secrets(home)
