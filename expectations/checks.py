@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import great_expectations.expectations as gxe
 from great_expectations.expectations.expectation import Expectation
 
+from expectations.judging import ExpectMetricsToBeEqual, ExpectMetricToBeBetween, ExpectMetricToBeInSet
 from include.check_settings import Threshold
 
 CRITICAL, WARNING = "critical", "warning"
@@ -80,12 +80,12 @@ def counted_rows(checks: Iterable[Check], table: str) -> list[RowRule]:
 
 def between(column: str, lowest: float | None, highest: float | None) -> Expectation:
     """Every value is between these, both included."""
-    return gxe.ExpectColumnValuesToBeBetween(column=column, min_value=lowest, max_value=highest)
+    return ExpectMetricToBeBetween(column=column, min_value=lowest, max_value=highest)
 
 
 def below(column: str, limit: float) -> Expectation:
     """Every value is less than the limit."""
-    return gxe.ExpectColumnValuesToBeBetween(column=column, max_value=limit, strict_max=True)
+    return ExpectMetricToBeBetween(column=column, max_value=limit, strict_max=True)
 
 
 def zero(column: str) -> Expectation:
@@ -95,12 +95,12 @@ def zero(column: str) -> Expectation:
 
 def equal(one: str, other: str) -> Expectation:
     """Two columns have the same value."""
-    return gxe.ExpectColumnPairValuesToBeEqual(column_A=one, column_B=other)
+    return ExpectMetricsToBeEqual(column_A=one, column_B=other)
 
 
 def one_of(column: str, *values: str) -> Expectation:
     """Every value is one of these."""
-    return gxe.ExpectColumnValuesToBeInSet(column=column, value_set=list(values))
+    return ExpectMetricToBeInSet(column=column, value_set=list(values))
 
 
 def at_most(

@@ -3,10 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import great_expectations as gx
+import great_expectations.expectations as gxe
 import pandas as pd
 import pytest
+from great_expectations.expectations.expectation import Expectation
 
-from expectations.checks import Check, zero
+from expectations.checks import Check, below, between, equal, one_of, zero
 from expectations.frames import click_hour_frame, log_hour_frame
 from expectations.judge import Outcome, judge
 from expectations.suites import click_hour_checks, log_hour_checks
@@ -205,3 +208,37 @@ def test_a_check_of_a_number_that_nobody_measures_is_an_error(tmp_path: Path) ->
 
 def test_empty_frame_has_no_outcomes(tmp_path: Path) -> None:
     assert judge("log_hours", pd.DataFrame(), OF_LOG_HOURS, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (between("a", 0, 1), gxe.ExpectColumnValuesToBeBetween(column="a", min_value=0, max_value=1)),
+        (below("a", 5), gxe.ExpectColumnValuesToBeBetween(column="a", max_value=5, strict_max=True)),
+        (equal("a", "b"), gxe.ExpectColumnPairValuesToBeEqual(column_A="a", column_B="b")),
+        (one_of("a", "x", "y"), gxe.ExpectColumnValuesToBeInSet(column="a", value_set=["x", "y"])),
+    ],
+    ids=lambda expectation: type(expectation).__name__,
+)
+def test_an_expectation_is_great_expectations_own_and_its_configuration_made_once(
+    ours: Expectation, theirs: Expectation
+) -> None:
+    assert isinstance(ours, type(theirs))
+    assert ours.configuration.kwargs == theirs.configuration.kwargs
+    assert ours.configuration is ours.configuration
+    ours.meta = {"check": 7}
+    assert ours.configuration.meta == {"check": 7}
+    numbers = isinstance(theirs, gxe.ExpectColumnValuesToBeBetween)
+    values = [0.0, 1.0, 5.0, None] if numbers else ["x", "z", "y", None]
+    frame = pd.DataFrame({"a": values, "b": ["x", "y", "z", None]})
+    found = _judged(ours, frame)
+    assert found == _judged(theirs, frame)
+    assert not found[0]
+
+
+def _judged(expectation: Expectation, frame: pd.DataFrame) -> Any:
+    context = gx.get_context(mode="ephemeral")
+    asset = context.data_sources.add_pandas("frames").add_dataframe_asset("one")
+    batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": frame})
+    found = batch.validate(expectation, result_format={"result_format": "COMPLETE"})
+    return found.success, found.result
