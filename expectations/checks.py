@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from great_expectations.expectations.expectation import Expectation
 
-from expectations.judging import ExpectMetricsToBeEqual, ExpectMetricToBeBetween, ExpectMetricToBeInSet
+from expectations.metric_expectations import ExpectMetricsToBeEqual, ExpectMetricToBeBetween, ExpectMetricToBeInSet
 from include.check_settings import Threshold
 
 CRITICAL, WARNING = "critical", "warning"

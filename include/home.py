@@ -30,6 +30,9 @@ class HomeFolders:
     Two homes share nothing else, so they may run side by side.
     """
 
+    #: CLICKMILL_DATA; None: the data is in the home.
+    data_folder: Path | None
+
     @property
     def root(self) -> Path:
         """The home itself."""
@@ -38,7 +41,7 @@ class HomeFolders:
     @property
     def data(self) -> Path:
         """The folder of what jobs of all machines read and write; the home itself, unless it is another."""
-        raise NotImplementedError
+        return self.data_folder or self.root
 
     @property
     def landing(self) -> Path:

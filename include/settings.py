@@ -109,7 +109,6 @@ class Settings(HomeFolders):
     #: PostgreSQL's address of the database that published tables are copied to, as libpq takes it; None: to none. It
     #: may have a password.
     results_database: str | None = field(default=None, repr=False)
-    #: What homes of several machines share; None: it is in the home.
     data_folder: Path | None = None
 
     @classmethod
@@ -142,11 +141,6 @@ class Settings(HomeFolders):
     def root(self) -> Path:
         """The home itself."""
         return self.home
-
-    @property
-    def data(self) -> Path:
-        """``data_folder``, by default the home."""
-        return self.data_folder or self.home
 
     def visitor_key(self) -> bytes:
         """The secret itself.

@@ -26,18 +26,12 @@ class Home(HomeFolders):
     """A home as set-up and services know it: its path alone, no settings read."""
 
     path: Path
-    #: What homes of several machines share; None: it is in the home.
     data_folder: Path | None = None
 
     @property
     def root(self) -> Path:
         """The home itself."""
         return self.path
-
-    @property
-    def data(self) -> Path:
-        """``data_folder``, by default the home."""
-        return self.data_folder or self.path
 
     def make(self) -> None:
         """Make every folder that is missing, and close each to other accounts; home and data are left as they are.

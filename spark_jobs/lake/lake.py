@@ -154,7 +154,7 @@ class Lake:
         By delta-rs: in milliseconds, where Spark takes most of a second.
         """
         self._make(table, "delta-rs")
-        with self.locked(f"append-{table.name}"):
+        with self.locked(f"write-{table.name}"):
             properties = None
             if transaction is not None:
                 last = DeltaTable(self.path(table)).transaction_version(transaction.stream_id)
@@ -176,7 +176,7 @@ class Lake:
         """As ``replace``, by rows made outside Spark or fetched from it; by delta-rs, as in ``append_rows``."""
         self._make(table, "delta-rs")
         arrow = rows if isinstance(rows, pa.Table) else _as_arrow(table, rows)
-        with self.locked(f"append-{table.name}"):
+        with self.locked(f"write-{table.name}"):
             write_deltalake(self.path(table), arrow, mode="overwrite", predicate=predicate, schema_mode="merge")
 
     def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
@@ -196,7 +196,7 @@ class Lake:
         _require_engine(table, "delta-rs")
         if not self.exists(table) or len(DeltaTable(self.path(table)).file_uris()) <= above_files:
             return False
-        with self.locked(f"append-{table.name}"):
+        with self.locked(f"write-{table.name}"):
             stored = DeltaTable(self.path(table))
             stored.delete(leave_out)
             stored.optimize.compact()
@@ -310,13 +310,12 @@ class Lake:
     def _make(self, table: Table, engine: Engine) -> None:
         """Make the table, or complete its columns, before this engine writes its rows."""
         _require_engine(table, engine)
-        # It is Spark that makes and completes it: not beside an append of delta-rs.
-        lock = f"{'append' if engine == 'delta-rs' else 'make'}-{table.name}"
+        # It is Spark that makes and completes it, whose rows delta-rs may write: not beside a write of that.
         if not self.exists(table):
-            with self.locked(lock):
+            with self.locked(f"write-{table.name}"):
                 self.spark.sql(self._create_statement(table))
         elif table.name not in self._complete:
-            with self.locked(lock):
+            with self.locked(f"write-{table.name}"):
                 self._complete_columns(table)
         self._complete.add(table.name)
 
