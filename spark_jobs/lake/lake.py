@@ -28,6 +28,7 @@ from include.tables.model import Engine
 from include.texts import as_literal
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
+from spark_jobs.lake.definitions import completing, creating
 
 _PARTS_OF_FILES = ("spark.sql.files.openCostInBytes", "spark.sql.files.maxPartitionBytes")
 
@@ -310,41 +311,15 @@ class Lake:
     def _make(self, table: Table, engine: Engine) -> None:
         """Make the table, or complete its columns, before this engine writes its rows."""
         _require_engine(table, engine)
+        if table.name in self._complete and self.exists(table):
+            return
         # It is Spark that makes and completes it, whose rows delta-rs may write: not beside a write of that.
-        if not self.exists(table):
-            with self.locked(f"write-{table.name}"):
-                self.spark.sql(self._create_statement(table))
-        elif table.name not in self._complete:
-            with self.locked(f"write-{table.name}"):
-                self._complete_columns(table)
+        with self.locked(f"write-{table.name}"):
+            path = self.path(table)
+            statements = completing(table, path) if self.exists(table) else [creating(table, path)]
+            for statement in statements:
+                self.spark.sql(statement)
         self._complete.add(table.name)
-
-    def _complete_columns(self, table: Table) -> None:
-        """Add the declared columns that a table made by an earlier version lacks; null in the rows that it has.
-
-        What that version declared and this one does not, or not as required, stays, and may be null from now on.
-        """
-        stored = DeltaTable(self.path(table)).schema().fields
-        required = {column.name for column in table.columns if column.required}
-        absent = [column for column in table.columns if column.name not in {one.name for one in stored}]
-        for former in stored:
-            if former.name not in required and not former.nullable:
-                self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` ALTER COLUMN `{former.name}` DROP NOT NULL")
-        if absent:
-            added = ", ".join(f"{column.name} {column.type} COMMENT {as_literal(column.comment)}" for column in absent)
-            self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` ADD COLUMNS ({added})")
-            self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` SET TBLPROPERTIES ({_properties(table)})")
-
-    def _create_statement(self, table: Table) -> str:
-        columns = ",\n  ".join(
-            f"{column.name} {column.type}{' NOT NULL' if column.required else ''} COMMENT {as_literal(column.comment)}"
-            for column in table.columns
-        )
-        partitioned = f"\nPARTITIONED BY ({', '.join(table.partitioned_by)})" if table.partitioned_by else ""
-        return (
-            f"CREATE TABLE IF NOT EXISTS delta.`{self.path(table)}` (\n  {columns}\n) USING delta{partitioned}\n"
-            f"COMMENT {as_literal('One row: ' + table.grain)}\nTBLPROPERTIES ({_properties(table)})"
-        )
 
 
 @contextmanager
@@ -398,9 +373,3 @@ def with_declared(rows: DataFrame, table: Table) -> DataFrame:
 
 def _as_declared(rows: DataFrame, table: Table) -> DataFrame:
     return rows.select(*(F.col(column.name).cast(column.type) for column in table.columns))
-
-
-def _properties(table: Table) -> str:
-    if table.statistics:
-        return f"'delta.dataSkippingStatsColumns' = {as_literal(','.join(table.statistics))}"
-    return "'delta.dataSkippingNumIndexedCols' = '0'"

@@ -39,6 +39,14 @@ class Partitioning:
         """Whether the job asked for it, and not an operator."""
         return self.origin.startswith(("REPARTITION", "REBALANCE"))
 
+    @property
+    def has_own_count(self) -> bool:
+        """Whether the number of partitions is its own: ``repartition(4, key)``. Else it is Spark's default.
+
+        Spark does not say where a rebalance has its number from. Ours all ask for one.
+        """
+        return self.origin.startswith(("REPARTITION_BY_NUM", "REBALANCE")) or self.partitioner == "single"
+
 
 def read_as(above: Sequence[Operator]) -> list[str]:
     """What adaptive execution made of the partitions of a shuffle: ``1 partition, coalesced``."""

@@ -156,9 +156,7 @@ class _Reader:
             how = Partitioning.of(exchange)
             cause = "repartition asked for" if how.is_asked_for else cause_of(reader)
             keys = tuple(name_of(key, self.aliases) for key in how.keys)
-            # With a number of partitions of its own: repartition(4, key). Without one it is Spark's default.
-            has_own_count = how.origin == "REPARTITION_BY_NUM" or how.partitioner == "single"
-            cut = Cut(number, SHUFFLE, cause, how.partitioner, keys, how.count, has_own_count, writer, ())
+            cut = Cut(number, SHUFFLE, cause, how.partitioner, keys, how.count, how.has_own_count, writer, ())
         rows, size = crossed(exchange)
         self.cuts.append(replace(cut, rows=rows, size=size))
         self.readers[number], self.reads[number] = [], read_as(above)

@@ -1,0 +1,52 @@
+"""The statements that make a table as ``include.tables`` declares it, and that complete one of an earlier version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from include.tables import Column, Table
+from include.texts import as_literal
+
+
+def creating(table: Table, path: Path) -> str:
+    """The statement that makes the table in this folder, unless it is there."""
+    columns = ",\n  ".join(_declared(column, " NOT NULL" if column.required else "") for column in table.columns)
+    partitioned = f"\nPARTITIONED BY ({', '.join(table.partitioned_by)})" if table.partitioned_by else ""
+    return (
+        f"CREATE TABLE IF NOT EXISTS delta.`{path}` (\n  {columns}\n) USING delta{partitioned}\n"
+        f"COMMENT {as_literal('One row: ' + table.grain)}\nTBLPROPERTIES ({_properties(table)})"
+    )
+
+
+def completing(table: Table, path: Path) -> list[str]:
+    """What adds the declared columns that the table in this folder lacks; null in the rows that it has.
+
+    What an earlier version declared and this one does not, or not as required, stays, and may be null from now on.
+    """
+    stored = DeltaTable(path).schema().fields
+    required = {column.name for column in table.columns if column.required}
+    absent = [column for column in table.columns if column.name not in {one.name for one in stored}]
+    alter = f"ALTER TABLE delta.`{path}`"
+    statements = [
+        f"{alter} ALTER COLUMN `{former.name}` DROP NOT NULL"
+        for former in stored
+        if former.name not in required and not former.nullable
+    ]
+    if absent:
+        statements += [
+            f"{alter} ADD COLUMNS ({', '.join(map(_declared, absent))})",
+            f"{alter} SET TBLPROPERTIES ({_properties(table)})",
+        ]
+    return statements
+
+
+def _declared(column: Column, required: str = "") -> str:
+    return f"{column.name} {column.type}{required} COMMENT {as_literal(column.comment)}"
+
+
+def _properties(table: Table) -> str:
+    if table.statistics:
+        return f"'delta.dataSkippingStatsColumns' = {as_literal(','.join(table.statistics))}"
+    return "'delta.dataSkippingNumIndexedCols' = '0'"
