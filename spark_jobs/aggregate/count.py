@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from include.tables import SKETCH_LG_K
 from spark_jobs.aggregate.groupings import INSTANCE, Grouping, with_instance
+from spark_jobs.aggregate.sums import SKETCH, estimated_visitors, summed_counts
 
 _CLICK_HOUR = ("click_date", "click_hour")
 
@@ -25,7 +26,7 @@ def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataF
     counts = [
         F.count(F.lit(1)).alias("click_count"),
         F.count_if("is_bot").alias("bot_click_count"),
-        F.hll_sketch_agg(human_visitor, SKETCH_LG_K).alias("visitor_sketch"),
+        F.hll_sketch_agg(human_visitor, SKETCH_LG_K).alias(SKETCH),
     ]
     if grouping.combines:
         # Spark counts in each task before anything moves.
@@ -39,11 +40,7 @@ def count_per_instance(clicks: DataFrame, key: str, grouping: Grouping) -> DataF
 
 def merge_counts(parts: DataFrame, key: str) -> DataFrame:
     """One row per (click_date, click_hour, key): the instances' parts added up, their sketches united."""
-    return parts.groupBy(*_CLICK_HOUR, key).agg(
-        F.sum("click_count").alias("click_count"),
-        F.sum("bot_click_count").alias("bot_click_count"),
-        F.hll_union_agg("visitor_sketch").alias("visitor_sketch"),
-    )
+    return parts.groupBy(*_CLICK_HOUR, key).agg(*summed_counts())
 
 
 def count_clicks_by(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
@@ -54,7 +51,7 @@ def count_clicks_by(clicks: DataFrame, key: str, grouping: Grouping) -> DataFram
 def complete_counts(parts: DataFrame, key: str, grouping: Grouping) -> DataFrame:
     """What the grouping's instances counted, merged where it splits keys; ``visitor_count`` is from the sketch."""
     counts = parts if grouping.keeps_whole([*_CLICK_HOUR, key]) else merge_counts(parts, key)
-    return counts.withColumn("visitor_count", F.hll_sketch_estimate("visitor_sketch"))
+    return counts.withColumn("visitor_count", estimated_visitors())
 
 
 def load_per_instance(key: str, grouping: Grouping, instances: int) -> Sequence[Column]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs.aggregate.sums import SKETCH, estimated_visitors, summed_counts
+
 
 def counts_per_day(counts: DataFrame, hours: DataFrame, key: str) -> DataFrame:
     """One row per (time_zone, click_date, key), the date being that of the time zone.
@@ -13,18 +15,16 @@ def counts_per_day(counts: DataFrame, hours: DataFrame, key: str) -> DataFrame:
     of ``hours_frame``, whose further columns say something of the day and come along.
     """
     of_day = ["time_zone", "day"]
-    wanted = ["click_date", "click_hour", key, "click_count", "bot_click_count", "visitor_sketch"]
+    wanted = ["click_date", "click_hour", key, "click_count", "bot_click_count", SKETCH]
     said = [name for name in hours.columns if name not in ("click_date", "click_hour", *of_day)]
     return (
         with_days(counts.select(*wanted), F.broadcast(hours))
         .groupBy(*of_day, key)
         .agg(
-            F.sum("click_count").alias("click_count"),
-            F.sum("bot_click_count").alias("bot_click_count"),
-            F.hll_union_agg("visitor_sketch").alias("visitor_sketch"),
+            *summed_counts(),
             *(F.any_value(name).alias(name) for name in said),
         )
-        .withColumn("visitor_count", F.hll_sketch_estimate("visitor_sketch"))
+        .withColumn("visitor_count", estimated_visitors())
         .withColumnRenamed("day", "click_date")
     )
 

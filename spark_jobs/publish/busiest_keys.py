@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs.aggregate.sums import estimated_visitors, summed_counts
 from spark_jobs.engine.steps import step
 from spark_jobs.publish.report import KeyCount
 
@@ -22,7 +23,8 @@ def busiest_keys(rows: DataFrame, key: str, most: int) -> list[KeyCount]:
     united = (
         rows.where(F.col(key).isin([row[key] for row in busiest]))
         .groupBy(key)
-        .agg(F.hll_sketch_estimate(F.hll_union_agg("visitor_sketch")).alias("visitor_count"))
+        .agg(*summed_counts())
+        .select(key, estimated_visitors().alias("visitor_count"))
     )
     with step(rows.sparkSession, f"read the visitors of the busiest {key}"):
         visitors = {row[key]: row["visitor_count"] for row in united.collect()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from zoneinfo import ZoneInfo
@@ -21,6 +20,7 @@ from include.tables import (
     PUBLISHED_CLICKS_BY_URL_DAILY,
     PUBLISHED_CLICKS_BY_URL_HOURLY,
 )
+from spark_jobs.aggregate.sums import estimated_visitors, summed_counts
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.data_files import has_days, may_have_click_hours
 from spark_jobs.lake.lake import Lake
@@ -89,15 +89,15 @@ def _days(lake: Lake, grain: Grain, time_zone: str) -> Periods:
     rows = lake.read_files(countries, has_days(day for of in days.values() for day in of))
     # A day's rows all say the same of it.
     by_day = rows.groupBy(first.alias("first"), "click_date").agg(
-        *_counts(), F.any_value("hours_present").alias("hours_present"), F.any_value("is_final").alias("is_final")
+        *summed_counts(), F.any_value("hours_present").alias("hours_present"), F.any_value("is_final").alias("is_final")
     )
     by_period = by_day.groupBy("first").agg(
-        *_counts(),
+        *summed_counts(),
         F.sum("hours_present").alias("hours_present"),
         F.count_if("is_final").alias("final_days"),
     )
     with step(lake.spark, f"read clicks by {grain}"):
-        found = by_period.withColumn("visitors", _visitors()).orderBy("first").collect()
+        found = by_period.withColumn("visitors", estimated_visitors()).orderBy("first").collect()
     return Periods(
         grain,
         time_zone,
@@ -127,8 +127,8 @@ def _hours(lake: Lake, time_zone: str) -> Periods:
     shown = hours[-MOST_PERIODS:]
     rows = lake.read_files(countries, may_have_click_hours(countries, shown))
     with step(lake.spark, "read clicks by hour"):
-        by_hour = rows.groupBy("click_date", "click_hour").agg(*_counts())
-        found = by_hour.withColumn("visitors", _visitors()).orderBy("click_date", "click_hour").collect()
+        by_hour = rows.groupBy("click_date", "click_hour").agg(*summed_counts())
+        found = by_hour.withColumn("visitors", estimated_visitors()).orderBy("click_date", "click_hour").collect()
     zone = ZoneInfo(time_zone)
     return Periods(
         "hour",
@@ -154,15 +154,3 @@ def _hours(lake: Lake, time_zone: str) -> Periods:
 
 def _first_day_column(grain: Grain) -> Column:
     return F.col("click_date") if grain == "day" else F.trunc("click_date", grain)
-
-
-def _counts() -> Sequence[Column]:
-    return (
-        F.sum("click_count").alias("click_count"),
-        F.sum("bot_click_count").alias("bot_click_count"),
-        F.hll_union_agg("visitor_sketch").alias("visitor_sketch"),
-    )
-
-
-def _visitors() -> Column:
-    return F.hll_sketch_estimate("visitor_sketch")
