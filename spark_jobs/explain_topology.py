@@ -23,7 +23,7 @@ from include.pages.render import write_page
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.engine.session import spark_session
-from spark_jobs.engine.spark_status import SparkStatus
+from spark_jobs.engine.spark_status import SparkStatus, Stage
 from spark_jobs.engine.steps import SEPARATOR, step
 from spark_jobs.topology.model import JobTopology, QueryTopology, as_json, describe
 from spark_jobs.topology.plan import read_plan
@@ -75,6 +75,7 @@ def topologies_under(name: str, status: SparkStatus, settings: Settings) -> list
                 len(stage.tasks),
                 sum(task.shuffle_records_written for task in stage.tasks),
                 sum(task.shuffle_bytes_written for task in stage.tasks),
+                _executors(stage),
             )
             for stage in stages
             if stage.job_id in query.job_ids
@@ -84,6 +85,16 @@ def topologies_under(name: str, status: SparkStatus, settings: Settings) -> list
         words = SEPARATOR.join(inner) or "a query without a step"
         found.append(read_query(words, plan, _sink(query.steps[-1]), ran, named, initial))
     return found
+
+
+def _executors(stage: Stage) -> tuple[str, ...]:
+    """Where each task ran, by partition; nothing without executors, or for what the API left out."""
+    if any(task.executor == "driver" for task in stage.tasks):
+        return ()
+    return tuple(
+        f"executor {task.executor} on {task.host.partition(':')[0]}"
+        for task in sorted(stage.tasks, key=lambda task: task.partition)
+    )
 
 
 def _sink(step_name: str) -> str:
@@ -96,10 +107,9 @@ def _sink(step_name: str) -> str:
 
 def _named(settings: Settings, path: str) -> str:
     """``table clicks``, ``staged parsed lines`` or ``landing web`` of a path of this home."""
-    of_home = (Path(settings.lake), "table"), (Path(settings.landing), "landing"), (Path(settings.scratch), "staged")
-    for folder, what in of_home:
-        if Path(path).is_relative_to(folder) and Path(path) != folder:
-            name = Path(path).relative_to(folder).parts[0]
+    for folder, what in (settings.lake, "table"), (settings.landing, "landing"), (settings.scratch, "staged"):
+        if path.startswith(f"{folder}/"):
+            name = path.removeprefix(f"{folder}/").partition("/")[0]
             return f"{what} {name}" if what != "staged" else " ".join(name.split("-")[:-5])
     return path
 

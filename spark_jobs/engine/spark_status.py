@@ -38,7 +38,10 @@ _ALL = 1_000_000
 
 @dataclass(frozen=True)
 class Task:
-    """One task of a stage, at its successful attempt; ``partition`` is the instance that it computed."""
+    """One task of a stage, at its successful attempt; ``partition`` is the instance that it computed.
+
+    ``executor`` is Spark's id of what ran it, ``driver`` where that runs tasks itself; ``host`` is where that is.
+    """
 
     partition: int
     run_ms: int
@@ -51,6 +54,7 @@ class Task:
     output_records: int
     output_bytes: int
     executor: str
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -364,4 +368,5 @@ def _task(task: dict[str, Any]) -> Task:
         output_records=int(metrics["outputMetrics"]["recordsWritten"]),
         output_bytes=int(metrics["outputMetrics"]["bytesWritten"]),
         executor=str(task["executorId"]),
+        host=str(task.get("host", "")),
     )

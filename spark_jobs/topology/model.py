@@ -47,13 +47,17 @@ class Cut:
 
 @dataclass(frozen=True)
 class SubTopology:
-    """What a task does between two cuts; ``partitions`` is the number of its tasks, None when it did not run."""
+    """What a task does between two cuts; ``partitions`` is the number of its tasks, None when it did not run.
+
+    ``executors`` are those that ran its tasks, by partition; none on a machine alone, or where Spark did not say.
+    """
 
     number: int
     sources: tuple[str, ...]
     operators: tuple[str, ...]
     sinks: tuple[str, ...]
     partitions: int | None = None
+    executors: tuple[str, ...] = ()
 
     @property
     def tasks(self) -> list[TaskId]:
@@ -84,6 +88,15 @@ class QueryTopology:
     def tasks(self) -> list[TaskId]:
         """All tasks."""
         return [task for sub_topology in self.sub_topologies for task in sub_topology.tasks]
+
+    @property
+    def placement(self) -> dict[str, list[TaskId]]:
+        """The tasks that each executor ran; empty where there are none."""
+        found: dict[str, list[TaskId]] = {}
+        for part in self.sub_topologies:
+            for task, executor in zip(part.tasks, part.executors, strict=False):
+                found.setdefault(executor, []).append(task)
+        return dict(sorted(found.items()))
 
 
 @dataclass(frozen=True)
@@ -144,7 +157,16 @@ def described_cut(cut: Cut) -> list[str]:
 
 
 def described_assignment(query: QueryTopology, workers: int, cores: int) -> list[str]:
-    """How the query's tasks fall on workers and cores, who idles, and what moves when a worker comes or goes."""
+    """Which executor ran which of the query's tasks.
+
+    Without executors, by simulation: how the tasks fall on workers and cores, who idles, and what moves when a worker
+    comes or goes.
+    """
+    if query.placement:
+        return [
+            "  Placement: tasks by the executors that ran them:",
+            *(f"    {executor}: {' '.join(map(str, tasks))}" for executor, tasks in query.placement.items()),
+        ]
     names = worker_names(workers)
     assignment = assign(query.tasks, names, cores)
     lines = [f"  Simulation: tasks on {_plural(workers, 'worker')} with {_plural(cores, 'core')} each:"]
@@ -171,7 +193,8 @@ def as_json(topology: JobTopology, workers: int, cores: int) -> dict[str, Any]:
             {
                 **asdict(query),
                 "tasks": [str(task) for task in query.tasks],
-                "assignment": _assignment_as_json(query, workers, cores),
+                "placement": {executor: [str(task) for task in tasks] for executor, tasks in query.placement.items()},
+                "assignment": None if query.placement else _assignment_as_json(query, workers, cores),
             }
             for query in topology.queries
         ],

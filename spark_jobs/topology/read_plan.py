@@ -28,12 +28,16 @@ _EXCHANGE = re.compile(r"(Exchange|BroadcastExchange|\w*ShuffleExchange)$")
 
 @dataclass(frozen=True)
 class RanStage:
-    """A stage that ran for the query; ``rows`` and ``size``, in bytes, are what it wrote for a shuffle."""
+    """A stage that ran for the query; ``rows`` and ``size``, in bytes, are what it wrote for a shuffle.
+
+    ``executors`` are those of its tasks, by partition; none where the driver ran them.
+    """
 
     stage_id: int
     tasks: int
     rows: int
     size: int
+    executors: tuple[str, ...] = ()
 
 
 def read_query(
@@ -62,10 +66,7 @@ def read_query(
         for cut in reader.cuts
     )
     sub_topologies = tuple(
-        replace(part, partitions=ran[part.number].tasks if part.number in ran else _planned(part, cuts))
-        if stages
-        else part
-        for part in reader.sub_topologies
+        _with_tasks(part, ran.get(part.number), cuts) if stages else part for part in reader.sub_topologies
     )
     left_out = (_shuffles(initial) - _shuffles(plan)).elements() if initial else ()
     return QueryTopology(
@@ -192,6 +193,12 @@ def _stages_of(reader: _Reader, stages: Sequence[RanStage]) -> dict[int, RanStag
     if len(unknown) == len(left) == 1:
         found[unknown[0]] = left.popitem()[1]
     return found
+
+
+def _with_tasks(part: SubTopology, stage: RanStage | None, cuts: Sequence[Cut]) -> SubTopology:
+    if stage is None:
+        return replace(part, partitions=_planned(part, cuts))
+    return replace(part, partitions=stage.tasks, executors=stage.executors)
 
 
 def _planned(part: SubTopology, cuts: Sequence[Cut]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from spark_jobs.topology.model import (
     BROADCAST,
@@ -76,3 +77,15 @@ def test_json_has_every_task_on_a_core_and_what_moves() -> None:
     assert sorted(task for tasks in assignment["cores"].values() for task in tasks) == sorted(query["tasks"])
     assert set(assignment["moves"]) == {"w3 added", "w1 lost", "w2 lost"}
     assert len(assignment["idle"][1]) == 3
+
+
+def test_what_executors_ran_is_said_in_place_of_a_simulation() -> None:
+    query = JOB.queries[0]
+    parts = [replace(part, executors=("executor 0 on a", "executor 1 on b") * 9) for part in query.sub_topologies]
+    ran = replace(JOB, queries=(replace(query, sub_topologies=tuple(parts)),))
+    text = describe(ran, workers=2, cores=2)
+    assert "Placement: tasks by the executors that ran them:\n    executor 0 on a: 0_0 0_2 0_4 0_6 1_0" in text
+    assert "Simulation" not in text
+    (found,) = as_json(ran, workers=2, cores=2)["queries"]
+    assert sorted(task for tasks in found["placement"].values() for task in tasks) == sorted(found["tasks"])
+    assert found["assignment"] is None
