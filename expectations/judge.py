@@ -17,6 +17,7 @@ from great_expectations.render.renderer import ValidationResultsPageRenderer
 from great_expectations.render.view import DefaultJinjaPageView
 
 from expectations.checks import CRITICAL, Check
+from include.storage import write_whole
 
 PASS, FAIL = "pass", "fail"
 
@@ -63,10 +64,9 @@ def judge(page_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_fol
         return []
     frame = frame.reset_index(drop=True)
     result = _validate(page_name, frame, checks)
-    docs_folder.mkdir(parents=True, exist_ok=True)
     html = str(_page_view().render(ValidationResultsPageRenderer().render(result)))  # type: ignore[no-untyped-call]
     page = docs_folder / f"{page_name}.html"
-    page.write_text(html, encoding="utf-8")
+    write_whole(page, lambda file: file.write(html.encode()))
     rows = frame.to_dict("records")
     outcomes: list[Outcome] = []
     for checked in result.results:

@@ -165,7 +165,7 @@ def history_kept(lake: Path) -> timedelta:
 def _log_retention(table: Path) -> timedelta:
     if not DeltaTable.is_deltatable(str(table)):
         return LOG_RETENTION
-    stated = DeltaTable(table).metadata().configuration.get("delta.logRetentionDuration", "")
+    stated = DeltaTable(str(table)).metadata().configuration.get("delta.logRetentionDuration", "")
     found = _INTERVAL.match(stated.lower())
     return timedelta(**{f"{found[2]}s": int(found[1])}) if found else LOG_RETENTION
 

@@ -38,3 +38,11 @@ class DecidedAlreadyError(ClickmillError):
 
 class StreamRunsAlreadyError(ClickmillError):
     """Two streams on one checkpoint would each undo what the other does."""
+
+
+class LockHeldError(ClickmillError):
+    """Another process has the lock, and kept it for as long as was waited."""
+
+
+class LockLostError(ClickmillError):
+    """The lock's connection broke, and with it the lock: another job may have it."""

@@ -19,9 +19,22 @@ def home_path(environment: Mapping[str, str]) -> Path:
 
 
 def data_path(environment: Mapping[str, str]) -> Path | None:
-    """CLICKMILL_DATA; None where it is not set: the data is in the home."""
+    """CLICKMILL_DATA, a folder or ``s3://bucket/prefix``; None where it is not set: the data is in the home.
+
+    Raises:
+        UsageError: if it is another kind of store.
+    """
     given = environment.get("CLICKMILL_DATA")
+    if given and "://" in given:
+        from include.storage import place
+
+        return place(given)
     return Path(given).expanduser().resolve() if given else None
+
+
+def locks_database(environment: Mapping[str, str]) -> str | None:
+    """CLICKMILL_LOCKS, PostgreSQL's address of a database; None: locks are files."""
+    return environment.get("CLICKMILL_LOCKS") or None
 
 
 class HomeFolders:
@@ -32,6 +45,9 @@ class HomeFolders:
 
     #: CLICKMILL_DATA; None: the data is in the home.
     data_folder: Path | None
+    #: CLICKMILL_LOCKS, PostgreSQL's address of the database whose locks jobs take; None: files are locked. It may have
+    #: a password.
+    locks_database: str | None
 
     @property
     def root(self) -> Path:
@@ -42,6 +58,11 @@ class HomeFolders:
     def data(self) -> Path:
         """The folder of what jobs of all machines read and write; the home itself, unless it is another."""
         return self.data_folder or self.root
+
+    @property
+    def data_on_disk(self) -> Path:
+        """The same, for what an object store cannot keep, since it is locked or added to: then the home."""
+        return self.data if isinstance(self.data, Path) else self.root
 
     @property
     def landing(self) -> Path:
@@ -71,7 +92,7 @@ class HomeFolders:
     @property
     def streams(self) -> Path:
         """The checkpoints of streams, by source."""
-        return self.data / "streams"
+        return self.data_on_disk / "streams"
 
     @property
     def kafka_topics(self) -> Path:
@@ -100,8 +121,8 @@ class HomeFolders:
 
     @property
     def locks(self) -> Path:
-        """Lock files of the jobs that must not run beside themselves, on any machine."""
-        return self.data / "run" / "locks"
+        """Lock files of what must not run beside itself; those of jobs too, unless a database has these."""
+        return self.data_on_disk / "run" / "locks"
 
     @property
     def scratch(self) -> Path:

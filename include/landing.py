@@ -10,6 +10,7 @@ from pathlib import Path
 from include.errors import UsageError
 from include.log_hours import Hour
 from include.sources import Source
+from include.storage import entries, find
 
 SUCCESS = "_SUCCESS"
 
@@ -47,27 +48,23 @@ def hour_of_folder(folder: Path) -> Hour | None:
 
 def closed_hours(landing: Path, source: str) -> dict[Hour, int]:
     """A source's closed hours, each with the moment it was closed (ns), and no folder that names no hour."""
-    marks = (landing / source).glob(f"log_date=*/log_hour=*/{SUCCESS}")
-    closed = ((hour_of_folder(mark.parent), mark.stat().st_mtime_ns) for mark in marks)
+    marks = find(landing / source, f"log_date=*/log_hour=*/{SUCCESS}")
+    closed = ((hour_of_folder(mark.path.parent), mark.changed_ns) for mark in marks)
     return {hour: moment for hour, moment in closed if hour}
 
 
 def look_at(landing: Path, source: str, log_hour: Hour) -> LandedHour:
     """The data files of a source's log hour, by name; names starting with ``.`` or ``_`` are not data."""
     folder = hour_folder(landing, source, log_hour)
-    try:
-        entries = sorted(entry for entry in folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        entries = []
-    data = [entry for entry in entries if entry.name[0] not in "._"]
-    files = tuple(entry for entry in data if entry.is_file())
+    found = entries(folder)
+    data = [entry for entry in found if entry.path.name[0] not in "._"]
     return LandedHour(
         folder=folder,
         hour=log_hour,
-        files=files,
-        size_bytes=sum(file.stat().st_size for file in files),
-        is_closed=any(entry.name == SUCCESS for entry in entries),
-        others=tuple(entry for entry in data if entry not in files),
+        files=tuple(entry.path for entry in data if entry.is_file),
+        size_bytes=sum(entry.size for entry in data if entry.is_file),
+        is_closed=any(entry.path.name == SUCCESS for entry in found),
+        others=tuple(entry.path for entry in data if not entry.is_file),
     )
 
 

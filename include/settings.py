@@ -18,7 +18,7 @@ from include.check_settings import THRESHOLDS, ConfiguredCheck, Threshold, check
 from include.counting import CountKey, CountSettings, counts_by_key
 from include.days import TimeZone
 from include.errors import UsageError
-from include.home import REPOSITORY, HomeFolders, data_path, home_path
+from include.home import REPOSITORY, HomeFolders, data_path, home_path, locks_database
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -110,6 +110,7 @@ class Settings(HomeFolders):
     #: may have a password.
     results_database: str | None = field(default=None, repr=False)
     data_folder: Path | None = None
+    locks_database: str | None = field(default=None, repr=False)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -135,6 +136,7 @@ class Settings(HomeFolders):
             kafka=environment.get("CLICKMILL_KAFKA") or None,
             results_database=environment.get("CLICKMILL_RESULTS_DATABASE") or None,
             data_folder=data,
+            locks_database=locks_database(environment),
         )
 
     @property

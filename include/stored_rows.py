@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from include.local_files import local_files
+from include.storage import table_files
 from include.tables import Table
 
 #: Arrow's type for each type of a column in ``include.tables``.
@@ -46,7 +46,7 @@ def read_table(lake: Path, table: Table, columns: Sequence[str], where: Filters)
     path = lake / table.name
     if not DeltaTable.is_deltatable(str(path)):
         return wanted.empty_table()
-    stored = DeltaTable(path)
+    stored = DeltaTable(str(path))
     known = {one.name for one in stored.schema().fields}
     # Arrow does not take an empty list for one of the column's type.
     asks_for_none = any(operator == "in" and not value for _, operator, value in where)
@@ -60,7 +60,7 @@ def read_table(lake: Path, table: Table, columns: Sequence[str], where: Filters)
             columns=there,
             filters=list(where) or None,
             partitions=[_as_texts(one) for one in where if one[0] in table.partitioned_by] or None,
-            filesystem=local_files(path),
+            filesystem=table_files(path),
         )
     arrays = [
         rows[field.name].cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)

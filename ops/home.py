@@ -8,12 +8,13 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from include.errors import ClickmillError, UsageError
-from include.home import HomeFolders, data_path, home_path
+from include.home import HomeFolders, data_path, home_path, locks_database
+from include.storage import is_on_disk, write_once
 
 # Each of them means something to Airflow's configuration, a database URL, a JVM option, or a pattern of paths.
 UNUSABLE = frozenset("%?#,$\"'\\{}[]*")
@@ -27,6 +28,7 @@ class Home(HomeFolders):
 
     path: Path
     data_folder: Path | None = None
+    locks_database: str | None = field(default=None, repr=False)
 
     @property
     def root(self) -> Path:
@@ -40,12 +42,10 @@ class Home(HomeFolders):
             UsageError: when one of them cannot be written, or Airflow could not take its path.
         """
         _make("CLICKMILL_HOME", self.path, (self.logs, self.kafka_topics), (self.airflow, self.run, self.secrets))
-        _make(
-            "CLICKMILL_DATA" if self.data_folder else "CLICKMILL_HOME",
-            self.data,
-            (self.landing, self.lake, self.reports, self.streams),
-            (self.scratch.parent, self.visitor_key_file.parent),
-        )
+        name = "CLICKMILL_DATA" if self.data_folder else "CLICKMILL_HOME"
+        _make(name, self.data_on_disk, (self.streams,), (self.locks.parent,))
+        if is_on_disk(self.data):
+            _make(name, self.data, (self.landing, self.lake, self.reports), (self.visitor_key_file.parent,))
 
 
 def _make(name: str, root: Path, folders: Sequence[Path], private: Sequence[Path]) -> None:
@@ -85,7 +85,8 @@ def _close_to_everyone(folder: Path) -> None:
 def find_home(path: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Home:
     """Return the home at `path`, else at CLICKMILL_HOME, else <repository>/var; nothing is made yet."""
     environment = os.environ if environment is None else environment
-    return Home(home_path({"CLICKMILL_HOME": str(path)} if path else environment), data_path(environment))
+    root = home_path({"CLICKMILL_HOME": str(path)} if path else environment)
+    return Home(root, data_path(environment), locks_database(environment))
 
 
 def _private_text(path: Path, text: str) -> None:
@@ -102,9 +103,29 @@ def _keep_secret(path: Path, make: Callable[[], str]) -> str:
     if not path.exists():
         _private_text(path, make() + "\n")
     path.chmod(0o600)
-    secret = path.read_text(encoding="utf-8").strip()
+    return _required(path, path.read_text(encoding="utf-8").strip())
+
+
+def _shared_secret(file: Path, make: Callable[[], str]) -> str:
+    """Return the secret that homes share; the first of them makes it, whoever else tries."""
+    try:
+        if not file.exists():
+            write_once(file, f"{make()}\n".encode())
+        if is_on_disk(file):
+            file.chmod(0o600)
+        secret = file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise UsageError(
+            f"cannot read and write {file}: {' '.join(str(error).split())[:300]}; of a folder, see who may write it; "
+            "of an object store, set AWS_ENDPOINT_URL (unless it is AWS), AWS_REGION, AWS_ACCESS_KEY_ID, "
+            "AWS_SECRET_ACCESS_KEY, and for http:// AWS_ALLOW_HTTP=true"
+        ) from None
+    return _required(file, secret)
+
+
+def _required(file: Path, secret: str) -> str:
     if not secret:
-        raise ClickmillError(f"the secret file {path} is empty: expected one line; delete it to have a new one made")
+        raise ClickmillError(f"the secret file {file} is empty: expected one line; delete it to have a new one made")
     return secret
 
 
@@ -147,7 +168,7 @@ def load_secrets(home: Home) -> Secrets:
     _private_text(passwords, json.dumps({"admin": password}) + "\n")
     return Secrets(
         spark_token=_keep_secret(folder / SPARK_TOKEN, lambda: secrets.token_urlsafe(32)),
-        visitor_key=_keep_secret(home.visitor_key_file, lambda: secrets.token_hex(32)),
+        visitor_key=_shared_secret(home.visitor_key_file, lambda: secrets.token_hex(32)),
         airflow_password=password,
         # Airflow signs with HS512, which wants 64 bytes.
         airflow_jwt_secret=_keep_secret(folder / "airflow_jwt_secret", lambda: secrets.token_urlsafe(64)),

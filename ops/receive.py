@@ -22,6 +22,7 @@ from include.command import exit_with
 from include.errors import ClickmillError, UsageError
 from include.settings import Settings
 from include.sources import Source, load_sources
+from include.storage import is_on_disk
 from ops.home import find_home
 from ops.receiver.receiver import Receiver
 from ops.services.beside import start_beside, stop_beside
@@ -63,8 +64,14 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
     """Receive for these sources until SIGTERM or SIGINT.
 
     Raises:
+        UsageError: if the landing zone is in an object store.
         ClickmillError: if a source is received already, a port is taken or the disk refuses.
     """
+    if not is_on_disk(settings.landing):
+        raise UsageError(
+            f"the landing zone is {settings.landing}: a receiver adds to files, and needs a folder; run it with a "
+            "CLICKMILL_DATA of its own, and copy the hours that it closes"
+        )
     told_to_end = asyncio.Event()
     for ending in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(ending, told_to_end.set)

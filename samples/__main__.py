@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from include.command import described_parser, exit_with
 from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour
+from include.storage import place
 from samples import sample_logs
 from samples.sample_logs import make_sample
 from samples.sample_spec import Compression, SampleSpec
@@ -78,7 +79,7 @@ def _parse(argv: Sequence[str] | None) -> SampleArguments:
 def _parser() -> argparse.ArgumentParser:
     defaults = SampleSpec(Hour.parse("2026-03-01T00"))
     parser = described_parser("samples", __doc__, "hours are UTC. exit codes: 0 done, 1 failed, 2 wrong arguments")
-    parser.add_argument("--landing", type=Path, required=True, help="the landing zone's folder; made when absent")
+    parser.add_argument("--landing", type=place, required=True, help="the landing zone's folder; made when absent")
     parser.add_argument("--source", required=True, help="a name such as web")
     parser.add_argument("--from", dest="start", metavar="HOUR", required=True, help="first log hour: 2026-03-01T00")
     parser.add_argument("--hours", type=int, required=True, help="how many log hours")

@@ -11,6 +11,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import methodcaller
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from backports import zstd
 from include.errors import UsageError
 from include.landing import SUCCESS, hour_folder, look_at
 from include.log_hours import Hour
+from include.storage import is_on_disk, touch, write_whole
 from samples import catalog
 from samples.draw_clicks import ClickFormat, Clicks, ClickSource
 from samples.malformed_lines import DAMAGES, make_line_too_long, rename_url
@@ -263,8 +265,9 @@ def _write_hour(spec: SampleSpec, landing: Path, click_format: ClickFormat, arri
         for malformed in arrived.malformed:
             if malformed.file == number:
                 lines.insert(int(malformed.place * (len(lines) + 1)), malformed.text)
-        _put(folder, name, _compress(lines, spec.codec(arrived.log_hour, number)))
-    (folder / SUCCESS).touch()
+        data = _compress(lines, spec.codec(arrived.log_hour, number))
+        write_whole(folder / name, methodcaller("write", data))
+    touch(folder / SUCCESS)
     hour_start = hour_number(arrived.log_hour) * MILLISECONDS_PER_HOUR
     accepted, broken = int(arrived.is_accepted.sum()), int(arrived.is_broken.sum())
     quarantined = Counter(malformed.reason for malformed in arrived.malformed)
@@ -299,21 +302,14 @@ def _compress(lines: list[str], codec: str) -> bytes:
             return data
 
 
-def _put(folder: Path, name: str, data: bytes) -> None:
-    """Write a file under a name that is not data, and rename it into place."""
-    unfinished = folder / f".{name}"
-    try:
-        unfinished.write_bytes(data)
-        unfinished.replace(folder / name)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
 def _check_landing(spec: SampleSpec, landing: Path) -> None:
-    source_folder = landing / spec.source
-    existing = next(folder for folder in (source_folder, *source_folder.absolute().parents) if folder.exists())
-    if not existing.is_dir():
-        raise UsageError(f"landing {landing}: {existing} is a file; expected a folder, or a path where one can be made")
+    if is_on_disk(landing):
+        source_folder = (landing / spec.source).absolute()
+        existing = next(folder for folder in (source_folder, *source_folder.parents) if folder.exists())
+        if not existing.is_dir():
+            raise UsageError(
+                f"landing {landing}: {existing} is a file; expected a folder, or a path where one can be made"
+            )
     for log_hour in spec.log_hours:
         landed = look_at(landing, spec.source, log_hour)
         others = sorted({file.name for file in landed.files} - set(spec.file_names(log_hour)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ import numpy.typing as npt
 import orjson
 
 from include.log_hours import Hour
+from include.storage import write_whole
 
 MILLISECONDS_PER_HOUR = 3_600_000
 
@@ -89,14 +89,7 @@ class Truth:
 
     def write(self, file: Path) -> None:
         """Write it as JSON, an hour a line, one at a time; readers see the file whole or not at all."""
-        file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_name(f".{file.name}.{os.getpid()}")
-        try:
-            with unfinished.open("wb") as out:
-                out.writelines(self._json())
-            unfinished.replace(file)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        write_whole(file, lambda out: out.writelines(self._json()))
 
     def _json(self) -> Iterator[bytes]:
         yield b'{"source":%b,"seed":%d' % (orjson.dumps(self.source), self.seed)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import IO, cast
 
 from include.command import OneLineParser, exit_with
 from include.errors import ClickmillError, UsageError
+from include.locks import locks_of
 from include.log_hours import MOST_HOURS_BETWEEN, Hour, contiguous
 from include.settings import Settings
 from include.sources import Source, load_sources
@@ -31,8 +32,10 @@ from spark_jobs.ingest.log_digests import DigestWriter
 _OPEN_FILES = 64
 
 
-def land(source: Source, logs: Path, landing: Path, now: datetime) -> Landed | None:
-    """Land one log file; none if it is empty.
+def land(
+    source: Source, logs: Path, landing: Path, now: datetime, require_lock: Callable[[], None] = lambda: None
+) -> Landed | None:
+    """Land one log file; none if it is empty. ``require_lock`` as in ``landed_logs``.
 
     Raises:
         UsageError: if the file is absent.
@@ -51,7 +54,7 @@ def land(source: Source, logs: Path, landing: Path, now: datetime) -> Landed | N
                 f"no line of {logs} has a time from {FIRST_HOUR} until now in the format of source {source.name} "
                 f"({source.format}); name the source that fits with --source, or declare it in config/sources.toml"
             )
-        with landed_logs(landing, source.name) as landed, landed.splitting() as folder:
+        with landed_logs(landing, source.name, require_lock) as landed, landed.splitting() as folder:
             lines = _split(logs, read_hour, first, folder)
             return landed.land(lines, _plain_name(logs), is_streamed=source.files is not None)
     except DamagedFileError as error:
@@ -176,10 +179,11 @@ def main() -> None:
     settings = Settings.from_environment()
     source = landed_source(settings, given.source)
     hours: set[Hour] = set()
-    for logs in files_of(given.logs):
-        landed = land(source, logs, settings.landing, datetime.now(UTC))
-        hours.update(landed.lines if landed else ())
-        print(*_summary(given.source, logs, landed), sep="\n")
+    with locks_of(settings).held(f"land-{source.name}") as lock:
+        for logs in files_of(given.logs):
+            landed = land(source, logs, settings.landing, datetime.now(UTC), lock.require)
+            hours.update(landed.lines if landed else ())
+            print(*_summary(given.source, logs, landed), sep="\n")
     for log_hours in contiguous(hours, MOST_HOURS_BETWEEN):
         print(
             f"next: python -m spark_jobs.ingest_clicks --source {given.source} --from {log_hours.start} "

@@ -17,6 +17,7 @@ import pytest
 
 from include.settings import Settings
 from ops.home import Home
+from tests.support.s3_server import S3Server, s3_server
 from tests.support.shared_services import SharedServices
 from tests.support.spark_server import UsedSpark, open_session
 from tests.support.temporary_lake import TemporaryLake, make_settings
@@ -35,7 +36,7 @@ SERVICES = pytest.StashKey["Services"]()
 #: Java's first compiler alone, and room for all that it makes: by default it has a fifth of that.
 _FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 #: Fixtures of servers: who uses one of them, or the marker spark, needs more than a process of Python.
-_SERVERS = {"used_spark", "services", "broker", "postgres"}
+_SERVERS = {"used_spark", "services", "broker", "postgres", "s3"}
 #: How the process that hands out the tests tells the others of the home of SHARED.
 _HOME = "clickmill_home"
 
@@ -49,7 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SHARED] = SharedServices(Home(Path(told[_HOME]))) if told else SharedServices.none_yet()
     os.environ.setdefault("CLICKMILL_SPARK_JAVA_OPTIONS", _FIRST_COMPILER_ONLY)
     # The data of whoever runs the tests is none of theirs.
-    os.environ.pop("CLICKMILL_DATA", None)
+    for name in ("CLICKMILL_DATA", "CLICKMILL_LOCKS"):
+        os.environ.pop(name, None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -110,6 +112,15 @@ def used_spark(request: pytest.FixtureRequest) -> UsedSpark:
     # Every process knows all tests of the run.
     with_airflow = any("services" in getattr(item, "fixturenames", ()) for item in request.session.items)
     return UsedSpark(shared.spark_remote(with_airflow=with_airflow), shared.home.logs)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """An S3 server, which this process finds by its environment."""
+    with s3_server() as server, pytest.MonkeyPatch.context() as environment:
+        for name, value in server.variables.items():
+            environment.setenv(name, value)
+        yield server
 
 
 @pytest.fixture(scope="session")

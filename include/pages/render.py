@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from uuid import uuid4
 
 import pycountry
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from include.storage import write_whole
 from include.texts import MAX_TEXT_CHARACTERS, as_count, as_printable, as_share, as_size, crop_middle
 
 #: What all pages have; a page's own template is beside its module.
@@ -52,14 +51,7 @@ def render_served_page(template: Path, script: str, *more_style_sheets: str, **v
 
 def write_page(html: str, page: Path) -> Path:
     """Replace the page at once: a reader sees the old one or the new one, whole."""
-    page.parent.mkdir(parents=True, exist_ok=True)
-    fresh = page.with_name(f".{page.name}.{uuid4().hex}")
-    try:
-        fresh.write_text(html, encoding="utf-8")
-        os.replace(fresh, page)
-    finally:
-        fresh.unlink(missing_ok=True)
-    return page
+    return write_whole(page, lambda file: file.write(html.encode()))
 
 
 def _style_sheet(folder: Path, more: Sequence[str]) -> str:

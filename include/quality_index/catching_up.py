@@ -7,7 +7,6 @@ damaged, of another schema, or when the table lost or rewrote a file.
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from filelock import FileLock
 
 from include.quality_index.model import PUBLICATION, STATES, series_of, state_of
 from include.settings import Settings
+from include.storage import filesystem_of, key_of, names
 from include.tables import QUALITY_RESULTS
 
 #: Raised with every change of the tables below: an index of another number is rebuilt.
@@ -85,15 +85,10 @@ def catch_up(settings: Settings) -> None:
 
 def _newest_commit(table: Path) -> str | None:
     """What identifies a table's newest commit; None when there is no table."""
-    try:
-        with os.scandir(table / "_delta_log") as entries:
-            newest = max((name for entry in entries if _COMMIT.fullmatch(name := entry.name)), default=None)
-    except FileNotFoundError:
-        return None
-    if newest is None:
-        return None
+    folder = table / "_delta_log"
+    newest = max(filter(_COMMIT.fullmatch, names(folder)), default=None)
     # A table that was removed and made again may have the same number of commits.
-    return f"{newest} {(table / '_delta_log' / newest).stat().st_mtime_ns}"
+    return f"{newest} {(folder / newest).stat().st_mtime_ns}" if newest else None
 
 
 def _is_current(index: Path, stamp: str | None) -> bool:
@@ -146,7 +141,7 @@ def _data_files(table: Path) -> dict[str, Path]:
     from deltalake import DeltaTable
 
     # Delta's log escapes names as URLs do.
-    return {name: table / unquote(name) for name in DeltaTable(table).get_add_actions()["path"].to_pylist()}
+    return {name: table / unquote(name) for name in DeltaTable(str(table)).get_add_actions()["path"].to_pylist()}
 
 
 def _known_files(connection: sqlite3.Connection) -> set[str] | None:
@@ -185,7 +180,9 @@ def _add(connection: sqlite3.Connection, files: Mapping[str, Path]) -> None:
     }
     schema = pa.schema([(column.name, types[column.type]) for column in QUALITY_RESULTS.columns])
     writer = _Writer(connection)
-    rows = ds.dataset([str(path) for path in files.values()], schema=schema, format="parquet")
+    paths = list(files.values())
+    keys, filesystem = [key_of(path) for path in paths], filesystem_of(paths[0])
+    rows = ds.dataset(keys, schema=schema, format="parquet", filesystem=filesystem)
     for batch in rows.to_batches(filter=ds.field("outcome").is_valid(), batch_size=_ROWS_AT_ONCE):
         writer.add(batch.to_pylist())
     connection.executemany("INSERT INTO file VALUES (?)", [(name,) for name in files])

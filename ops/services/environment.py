@@ -12,9 +12,11 @@ from pathlib import Path
 
 from include.errors import UsageError
 from include.home import REPOSITORY
+from include.storage import is_on_disk
 from ops.home import Home, Secrets, first_start
 from ops.services.running import Ports
 from ops.services.supervisor import MARK, socket_path
+from ops.setup.jars import JAR_FOLDERS, JARS_LOCK, S3_JARS_LOCK
 
 LOCAL_NAMES = "localhost,127.0.0.1,::1"
 
@@ -172,6 +174,7 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
         MARK: str(home.path),
         "CLICKMILL_HOME": str(home.path),
         "CLICKMILL_DATA": str(home.data),
+        "CLICKMILL_LOCKS": home.locks_database or "",
         "CLICKMILL_REPOSITORY": str(REPOSITORY),
         "CLICKMILL_SCHEDULE_START": first_start(home),
         "CLICKMILL_PYTHON": sys.executable,
@@ -180,7 +183,7 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
         "CLICKMILL_SPARK_UI_PORT": str(ports.spark_ui),
         "CLICKMILL_AIRFLOW_PORT": str(ports.airflow),
         "CLICKMILL_SPARK_UI_URL": f"http://localhost:{ports.spark_ui}",
-        "CLICKMILL_SPARK_JARS": ",".join(str(jar) for jar in sorted((REPOSITORY / ".jars").glob("*.jar"))),
+        "CLICKMILL_SPARK_JARS": ",".join(map(str, spark_jars(home))),
         "CLICKMILL_SPARK_FILE_SYSTEM_JAR": str(next((REPOSITORY / ".jars").glob("hadoop-bare-naked-local-fs-*.jar"))),
         "JAVA_HOME": str(java.resolve().parent.parent),
         "SPARK_HOME": str(spark_home),
@@ -200,6 +203,21 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
         "SPT_NOENV": "1",
         **airflow_settings(home, ports, keys, address),
     }
+
+
+def spark_jars(home: Home) -> list[Path]:
+    """The JARs of Spark's server; those for an object store only where the data is in one.
+
+    Raises:
+        UsageError: if they are not installed.
+    """
+    jars = sorted((REPOSITORY / JAR_FOLDERS[JARS_LOCK]).glob("*.jar"))
+    if is_on_disk(home.data):
+        return jars
+    of_s3 = sorted((REPOSITORY / JAR_FOLDERS[S3_JARS_LOCK]).glob("*.jar"))
+    if not of_s3:
+        raise UsageError(f"CLICKMILL_DATA is {home.data}, and Spark has no JARs for S3: run: make setup")
+    return [*jars, *of_s3]
 
 
 def find_spark_home() -> Path:

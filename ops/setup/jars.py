@@ -18,7 +18,8 @@ from ops.setup.stamps import STAMP, read_stamp, sha256_of, write_stamp
 
 JARS_LOCK = "jars.lock"
 BROKER_JARS_LOCK = "broker-jars.lock"
-JAR_FOLDERS = {JARS_LOCK: ".jars", BROKER_JARS_LOCK: ".jars/broker"}
+S3_JARS_LOCK = "s3-jars.lock"
+JAR_FOLDERS = {JARS_LOCK: ".jars", BROKER_JARS_LOCK: ".jars/broker", S3_JARS_LOCK: ".jars/s3"}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from airflow.api_fastapi.core_api.security import requires_access_dag, requires_
 from airflow.models.dagrun import DagRun
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import select
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
@@ -28,6 +28,7 @@ from include.job_arguments import arguments_of_run
 from include.log_hours import Hour, HourRange
 from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
+from include.storage import is_on_disk
 from plugins.data_quality.backfills import render_backfills, shown_backfills
 from plugins.data_quality.hour import ShownRun, render_hour
 from plugins.data_quality.links import Links
@@ -153,7 +154,7 @@ def one_backfill(request: Request, backfill_id: str) -> Response:
     page = inside(_settings(request).reports / "backfills", f"{backfill_id}.html")
     if page is None:
         raise HTTPException(404, f"There is no comparison of a backfill {backfill_id}.")
-    return FileResponse(page, media_type="text/html", headers={"Content-Security-Policy": COMPARISON_POLICY})
+    return Response(page.read_bytes(), media_type="text/html", headers={"Content-Security-Policy": COMPARISON_POLICY})
 
 
 @router.get("/docs/{path:path}")
@@ -162,7 +163,7 @@ def data_docs(request: Request, path: str) -> Response:
     page = inside(_settings(request).reports / "data_docs", path)
     if page is None or page.suffix != ".html":
         raise HTTPException(404, "There is no such page of Data Docs; those of old runs may have been removed.")
-    return FileResponse(page, media_type="text/html", headers={"Content-Security-Policy": DOCS_POLICY})
+    return Response(page.read_bytes(), media_type="text/html", headers={"Content-Security-Policy": DOCS_POLICY})
 
 
 @router.api_route("/{path:path}", methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
@@ -226,6 +227,9 @@ def _unreadable(request: Request, error: Exception) -> Response:
 
 def inside(folder: Path, path: str) -> Path | None:
     """The file of that relative path; None if it is none, or is outside of the folder once links are followed."""
+    if not is_on_disk(folder):  # which has no links
+        names = path.split("/")
+        return None if {"", ".", ".."} & set(names) or not (folder / path).is_file() else folder / path
     try:
         root = folder.resolve(strict=True)
         file = (root / path).resolve(strict=True)

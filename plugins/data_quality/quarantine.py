@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from include.local_files import local_files
 from include.log_hours import Hour
 from include.settings import Settings
+from include.storage import table_files
 from include.tables import QUARANTINED_CLICKS
 
 SAMPLES_PER_REASON = 5
@@ -40,7 +40,7 @@ def read_quarantine(settings: Settings, hour: Hour, source: str | None = None) -
 
     path = settings.lake / QUARANTINED_CLICKS.name
     try:
-        table = DeltaTable(path)
+        table = DeltaTable(str(path))
     except TableNotFoundError:
         return []
     of_hour = [("log_date", "=", hour.day.isoformat()), ("log_hour", "=", str(hour.hour))]
@@ -48,7 +48,7 @@ def read_quarantine(settings: Settings, hour: Hour, source: str | None = None) -
     found = []
     for name in names if source is None else [name for name in names if name == source]:
         rows = table.to_pyarrow_dataset(
-            file_pruning_predicate=[("source", "=", name), *of_hour], filesystem=local_files(path)
+            file_pruning_predicate=[("source", "=", name), *of_hour], filesystem=table_files(path)
         )
         reasons = rows.to_table(columns=["reason"])["reason"]
         counts = sorted(

@@ -8,15 +8,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from include.errors import ClickmillError
 from include.landing import SUCCESS, hour_folder, hour_of_folder
 from include.log_hours import Hour
+from include.storage import entries, filled_here, find, is_on_disk, move, remove_folder, touch, write_whole
 from spark_jobs.ingest.log_digests import Log
 
 #: The file of a log's digests, beside its files by hour.
@@ -39,42 +39,48 @@ class Landed:
 
 
 @contextmanager
-def landed_logs(landing: Path, source: str) -> Iterator[LandedLogs]:
-    """The landed logs of a source, of which nobody else lands any meanwhile.
+def landed_logs(landing: Path, source: str, require_lock: Callable[[], None] = lambda: None) -> Iterator[LandedLogs]:
+    """The landed logs of a source, of which nobody else on this machine lands any meanwhile.
 
     What a killed process had landed is moved to its place first; what it had only begun to split is removed.
+    ``require_lock`` raises if the lock that keeps out other machines is lost: asked before anything is moved.
     """
     folder = landing / source / ".logs"
+    with _locked(folder) if is_on_disk(folder) else nullcontext():
+        logs = LandedLogs(landing, source, folder, require_lock)
+        logs.finish_moving()
+        yield logs
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        logs = LandedLogs(landing, source, folder)
-        logs.finish_moving()
-        yield logs
+        yield
     finally:
         os.close(lock)
 
 
 class LandedLogs:
-    """A log is split into the folder ``unfinished``; renaming that to ``ready`` lands it, all or nothing.
+    """A log is split, and its files are put into the folder ``ready``; the plan in there lands it, all or nothing.
 
     Then its files are moved to their log hours, by the next process if this one is killed.
     """
 
-    def __init__(self, landing: Path, source: str, folder: Path) -> None:
+    def __init__(self, landing: Path, source: str, folder: Path, require_lock: Callable[[], None]) -> None:
         self._landing, self._source, self._folder = landing, source, folder
-        self._unfinished, self._ready = folder / "unfinished", folder / "ready"
+        self._require_lock = require_lock
+        self._ready = folder / "ready"
+        #: A folder of this machine.
+        self._unfinished = Path()
 
     @contextmanager
     def splitting(self) -> Iterator[Path]:
         """The empty folder for the files ``<hour>.gz`` and ``DIGESTS`` of a log; removed if it is not landed."""
-        shutil.rmtree(self._unfinished, ignore_errors=True)
-        self._unfinished.mkdir()
-        try:
+        with filled_here(self._folder / "unfinished") as self._unfinished:
             yield self._unfinished
-        finally:
-            shutil.rmtree(self._unfinished, ignore_errors=True)
 
     def land(self, lines: Mapping[Hour, int], name: str, *, is_streamed: bool) -> Landed:
         """Land the log that has been split, in place of what was landed of it before.
@@ -88,7 +94,7 @@ class LandedLogs:
             ClickmillError: if the log has grown, and a stream would not read what is new.
         """
         log = Log(self._unfinished / DIGESTS, lambda: self._unfinished.glob("*.gz"))
-        others = [self._landed(file) for file in sorted(self._folder.iterdir()) if file.is_file()]
+        others = [self._landed(entry.path) for entry in entries(self._folder) if entry.is_file]
         before = next((other for other in others if other.is_beginning_of(log)), None)
         if before is None:
             longer = next((other for other in others if log.is_beginning_of(other) and any(other.files())), None)
@@ -111,29 +117,34 @@ class LandedLogs:
         return Landed(name, hours, {other: shared for other, shared in begins_as.items() if shared})
 
     def _landed(self, digests: Path) -> Log:
-        return Log(digests, lambda: digests.parent.parent.glob(f"log_date=*/log_hour=*/{digests.name}.gz"))
+        pattern = f"log_date=*/log_hour=*/{digests.name}.gz"
+        return Log(digests, lambda: (entry.path for entry in find(digests.parent.parent, pattern)))
 
     def _move_to_log_hours(self, name: str, hours: Iterable[Hour]) -> None:
-        plan = {"name": name, "hours": [*map(str, hours)]}
-        (self._unfinished / _PLAN).write_text(json.dumps(plan), encoding="utf-8")
-        self._unfinished.rename(self._ready)
+        plan = json.dumps({"name": name, "hours": [*map(str, hours)]}).encode()
+        for file in sorted(self._unfinished.iterdir()):
+            self._move(file, self._ready / file.name)
+        self._require_lock()
+        write_whole(self._ready / _PLAN, lambda file: file.write(plan))
         self.finish_moving()
 
     def finish_moving(self) -> None:
         """Move what is not in its place yet; the marks of the log hours come last."""
-        if not self._ready.exists():
-            return
-        plan = json.loads((self._ready / _PLAN).read_text(encoding="utf-8"))
-        folders = {hour: hour_folder(self._landing, self._source, Hour.parse(hour)) for hour in plan["hours"]}
-        for hour, folder in folders.items():
-            folder.mkdir(parents=True, exist_ok=True)
-            _move(self._ready / f"{hour}.gz", folder / f"{plan['name']}.gz")
-        _move(self._ready / DIGESTS, self._folder / plan["name"])
-        for folder in folders.values():
-            (folder / SUCCESS).touch()
-        self._ready.rename(self._unfinished)
+        written = self._ready / _PLAN
+        if written.exists():
+            plan = json.loads(written.read_bytes())
+            folders = {hour: hour_folder(self._landing, self._source, Hour.parse(hour)) for hour in plan["hours"]}
+            for hour, folder in folders.items():
+                self._move(self._ready / f"{hour}.gz", folder / f"{plan['name']}.gz")
+            self._move(self._ready / DIGESTS, self._folder / plan["name"])
+            self._require_lock()
+            for folder in folders.values():
+                touch(folder / SUCCESS)
+            written.unlink()
+        self._require_lock()
+        remove_folder(self._ready)
 
-
-def _move(file: Path, to: Path) -> None:
-    if file.exists():  # else it was moved before the process was killed
-        file.replace(to)
+    def _move(self, file: Path, to: Path) -> None:
+        self._require_lock()
+        if file.exists():  # else it was moved before the process was killed
+            move(file, to)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,10 +18,10 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 from pyarrow.dataset import dataset
-from pyarrow.fs import LocalFileSystem
 from pyarrow.parquet import ParquetFile, ParquetWriter, read_metadata, read_table
 from pyspark.sql import SparkSession
 
+from include.storage import filesystem_of, is_on_disk, key_of, place
 from include.tables import DUPLICATE_CLICKS, Table
 from spark_jobs.engine.worker_tasks import run_tasks, share_files
 from spark_jobs.ingest.columns import as_numpy
@@ -97,7 +98,7 @@ class IdFile:
         selected = ", ".join(f"{value} AS {name}" for name, value in values.items())
         is_click = "event_id IS NOT NULL" + (" AND reason IS NULL" if self.hour_number is None else "")
         sql = f"SELECT {selected} FROM batch WHERE {is_click} AND {where}"
-        with ParquetFile(self.path) as stored:
+        with ParquetFile(key_of(self.path), filesystem=filesystem_of(self.path)) as stored:
             for batch in stored.iter_batches(_BATCH_ROWS, columns=columns):
                 yield run_sql(sql, batch=pa.Table.from_batches([batch]), **tables)
 
@@ -118,18 +119,24 @@ def find_duplicates(
     search = _Search(folder, ingested, lateness_hours)
     shares = share_files(files, lambda file: file.size_bytes, _TASK_BYTES)
     if len(shares) <= 1:  # most hours: four tasks, one after the other, would take longer than what they do
-        return [Path(row["path"]) for row in run_tasks(spark, shares, search.whole, _WRITTEN)]
+        return [place(row["path"]) for row in run_tasks(spark, shares, search.whole, _WRITTEN)]
     hashes = _paths(run_tasks(spark, shares, search.hash_ids, _WRITTEN))
     found = _paths(run_tasks(spark, search.compared(hashes), search.compare, _WRITTEN))[_FOUND]
     if not found:
         return []
     rows = _paths(run_tasks(spark, [(share, found) for share in shares], search.select, _WRITTEN))[_ROWS]
-    return list(map(Path, _paths(run_tasks(spark, search.decided(rows), search.decide, _WRITTEN))[_DECIDED]))
+    return list(map(place, _paths(run_tasks(spark, search.decided(rows), search.decide, _WRITTEN))[_DECIDED]))
 
 
 def changed_hours(decided: Sequence[Path]) -> list[int]:
     """The log hours of which stored arrivals change by files of ``find_duplicates``, in order."""
-    hours = {hour for path in decided for hour in read_table(path, columns=["hour_number"])[0].unique().to_pylist()}
+    hours = {
+        hour
+        for path in decided
+        for hour in read_table(key_of(path), columns=["hour_number"], filesystem=filesystem_of(path))[0]
+        .unique()
+        .to_pylist()
+    }
     return sorted(hour for hour in hours if hour is not None)
 
 
@@ -158,7 +165,7 @@ class _Range:
 
     def of_file(self, path: str) -> np.ndarray[Any, Any]:
         """Those hashes of a file."""
-        hashes = np.load(path, mmap_mode="r")
+        hashes = _load(path)
         end = len(hashes) if self.end is None else int(np.searchsorted(hashes, np.uint64(self.end)))
         return np.asarray(hashes[int(np.searchsorted(hashes, np.uint64(self.start))) : end])
 
@@ -186,7 +193,7 @@ class _Search:
 
     def compared(self, hashes: _Hashes) -> list[tuple[_Range, _Hashes]]:
         """The shares of ``compare``: as many as there are hashes of arrivals for."""
-        arrived = sum(len(np.load(path, mmap_mode="r")) for path in hashes[_ARRIVED])
+        arrived = sum(len(_load(path)) for path in hashes[_ARRIVED])
         return [(part, hashes) for part in _Range.all_in(1 + arrived // _RANGE_HASHES)]
 
     def compare(self, share: tuple[_Range, _Hashes]) -> list[dict[str, Any]]:
@@ -200,18 +207,20 @@ class _Search:
 
     def select(self, share: tuple[Iterable[IdFile], Iterable[str]]) -> list[dict[str, Any]]:
         """Keep the rows of these files whose hash is in these files of hashes."""
-        files, hashes = share[0], np.concatenate([np.load(path) for path in share[1]])
+        files, hashes = share[0], np.concatenate([_load(path) for path in share[1]])
         return self._keep_rows(_ROWS, CANDIDATES, (rows for file in files for rows in file.candidates(hashes)))
 
     def decided(self, rows: Sequence[str]) -> list[tuple[_Range, Sequence[str]]]:
         """The shares of ``decide``: as many as there are rows for."""
-        count = sum(read_metadata(path).num_rows for path in rows)
+        count = sum(read_metadata(key_of(file), filesystem=filesystem_of(file)).num_rows for file in map(place, rows))
         return [(part, rows) for part in _Range.all_in(1 + count // _RANGE_HASHES)]
 
     def decide(self, share: tuple[_Range, Sequence[str]]) -> list[dict[str, Any]]:
         """Decide on the rows of a range, of these files of rows."""
         part, paths = share
-        candidates = dataset(paths, CANDIDATES, format="parquet", filesystem=LocalFileSystem())
+        files = list(map(place, paths))
+        names, filesystem = [key_of(file) for file in files], filesystem_of(self.folder)
+        candidates = dataset(names, CANDIDATES, format="parquet", filesystem=filesystem)
         decided = decide_duplicates(candidates, self.ingested, self.lateness_hours, part.condition)
         return self._keep_rows(_DECIDED, DECIDED, [decided]) if len(decided) else []
 
@@ -222,12 +231,13 @@ class _Search:
 
     def _keep(self, what: str, hashes: np.ndarray[Any, Any]) -> dict[str, Any]:
         path = self.folder / f"{uuid4()}.npy"
-        np.save(path, hashes)
+        with path.open("wb") as file:
+            np.save(file, hashes)
         return {"what": what, "path": str(path)}
 
     def _keep_rows(self, what: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> list[dict[str, Any]]:
         path = self.folder / f"{uuid4()}.parquet"
-        with ParquetWriter(path, schema, compression="lz4") as writer:
+        with ParquetWriter(key_of(path), schema, compression="lz4", filesystem=filesystem_of(path)) as writer:
             for table in tables:
                 writer.write_table(table)
         return [{"what": what, "path": str(path)}]
@@ -239,6 +249,14 @@ def _paths(written: Iterable[Any]) -> dict[str, list[str]]:
     for row in written:
         found[row["what"]].append(row["path"])
     return found
+
+
+def _load(path: str) -> np.ndarray[Any, Any]:
+    """The hashes of a file, as they are looked at; all of them from an object store."""
+    file = place(path)
+    if is_on_disk(file):
+        return np.asarray(np.load(file, mmap_mode="r"))
+    return np.asarray(np.load(BytesIO(file.read_bytes())))
 
 
 def _is_in(hashes: np.ndarray[Any, Any], others: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

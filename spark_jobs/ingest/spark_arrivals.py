@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.log_hours import Hour
+from include.storage import place
 from spark_jobs.engine.worker_tasks import run_tasks, share_files
 from spark_jobs.ingest.arrivals import (
     ARRIVALS,
@@ -89,7 +90,7 @@ def stage_arrivals(
         for row in sorted(found, key=lambda row: row["number"])
     ]
     staged = sorted({row["staged"] for row in found})
-    return StagedArrivals(spark.read.schema(ARRIVALS_OF_SPARK).parquet(*staged), list(map(Path, staged)), read)
+    return StagedArrivals(spark.read.schema(ARRIVALS_OF_SPARK).parquet(*staged), list(map(place, staged)), read)
 
 
 def arrivals_of_listed_files(listed: DataFrame, parser: LineParser) -> DataFrame:
@@ -118,7 +119,7 @@ def arrivals_of_records(records: DataFrame, parser: LineParser) -> DataFrame:
 
 def _listed(batches: Batches) -> list[LandedFile]:
     rows = {tuple(row.values()) for batch in batches for row in batch.to_pylist()}
-    return [LandedFile(Path(path.removeprefix("file:")), Hour.of(day, hour)) for path, day, hour in sorted(rows)]
+    return [LandedFile(place(path.removeprefix("file:")), Hour.of(day, hour)) for path, day, hour in sorted(rows)]
 
 
 def _batches(tables: Iterable[pa.Table]) -> Batches:

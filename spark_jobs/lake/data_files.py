@@ -76,7 +76,7 @@ class TableVersion:
             ClickmillError: if its files alone do not say what rows it has, or Delta has forgotten the version.
         """
         try:
-            stored = DeltaTable(folder, version=number)
+            stored = DeltaTable(str(folder), version=number)
         except DeltaError:
             if number is None:
                 raise

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from deltalake import DeltaTable
 
 from include.tables import Column, Table
 from include.texts import as_literal
 
 
-def creating(table: Table, path: Path) -> str:
+def creating(table: Table, uri: str) -> str:
     """The statement that makes the table in this folder, unless it is there."""
     columns = ",\n  ".join(_declared(column, " NOT NULL" if column.required else "") for column in table.columns)
     partitioned = f"\nPARTITIONED BY ({', '.join(table.partitioned_by)})" if table.partitioned_by else ""
     return (
-        f"CREATE TABLE IF NOT EXISTS delta.`{path}` (\n  {columns}\n) USING delta{partitioned}\n"
+        f"CREATE TABLE IF NOT EXISTS delta.`{uri}` (\n  {columns}\n) USING delta{partitioned}\n"
         f"COMMENT {as_literal('One row: ' + table.grain)}\nTBLPROPERTIES ({_properties(table)})"
     )
 
 
-def completing(table: Table, path: Path) -> list[str]:
+def completing(table: Table, uri: str) -> list[str]:
     """What adds the declared columns that the table in this folder lacks; null in the rows that it has.
 
     What an earlier version declared and this one does not, or not as required, stays, and may be null from now on.
     """
-    stored = DeltaTable(path).schema().fields
+    stored = DeltaTable(uri).schema().fields
     required = {column.name for column in table.columns if column.required}
     absent = [column for column in table.columns if column.name not in {one.name for one in stored}]
-    alter = f"ALTER TABLE delta.`{path}`"
+    alter = f"ALTER TABLE delta.`{uri}`"
     statements = [
         f"{alter} ALTER COLUMN `{former.name}` DROP NOT NULL"
         for former in stored

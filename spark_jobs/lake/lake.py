@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,15 +13,16 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from filelock import FileLock
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.buckets import Layout
 from include.errors import ClickmillError
+from include.locks import Held, Locks, locks_of
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
+from include.storage import remove_folder
 from include.stored_rows import ARROW_TYPES, Filters, read_rows, read_table
 from include.tables import AGGREGATES, Table
 from include.tables.model import Engine
@@ -51,14 +52,19 @@ class Lake:
         self.spark = spark
         self.settings = settings
         self._complete: set[str] = set()
+        self._held: list[Held] = []
 
     def path(self, table: Table) -> Path:
         """The table's folder."""
         return self.settings.lake / table.name
 
+    def uri(self, table: Table) -> str:
+        """The same, as Spark and delta-rs take it."""
+        return str(self.path(table))
+
     def exists(self, table: Table) -> bool:
         """Whether the table has been made: its first commit is there, or was before the log was tidied."""
-        return DeltaTable.is_deltatable(self.path(table))
+        return DeltaTable.is_deltatable(self.uri(table))
 
     def read(self, table: Table) -> DataFrame:
         """The table as it is now; with its declared columns and no rows when it has not been made.
@@ -67,7 +73,7 @@ class Lake:
         """
         if not self.exists(table):
             return self.spark.createDataFrame([], ", ".join(f"{c.name} {c.type}" for c in table.columns))
-        return with_declared(self.spark.read.format("delta").load(str(self.path(table))), table)
+        return with_declared(self.spark.read.format("delta").load(self.uri(table)), table)
 
     def read_stream(self, table: Table) -> DataFrame:
         """The table's rows as they come, those that it has first, in the order of their time where it is large.
@@ -79,7 +85,7 @@ class Lake:
             self.spark.readStream.format("delta")
             .option("skipChangeCommits", True)
             .option("withEventTimeOrder", True)
-            .load(str(self.path(table)))
+            .load(self.uri(table))
         )
 
     def read_log_hours(self, table: Table, source: str, hours: Iterable[Hour]) -> DataFrame:
@@ -93,7 +99,7 @@ class Lake:
 
     def version(self, table: Table) -> int | None:
         """The number of the table's newest version; None when it has not been made."""
-        return DeltaTable(self.path(table)).version() if self.exists(table) else None
+        return DeltaTable(self.uri(table)).version() if self.exists(table) else None
 
     def replace(self, table: Table, rows: DataFrame, predicate: str) -> None:
         """Replace, in one commit, exactly the rows for which the constant predicate is true."""
@@ -104,14 +110,14 @@ class Lake:
                 .write.format("delta")
                 .mode("overwrite")
                 .option("replaceWhere", predicate)
-                .save(str(self.path(table)))
+                .save(self.uri(table))
             )
 
     def replace_all(self, table: Table, rows: DataFrame) -> None:
         """Replace all rows, which may come from the table itself, in one commit."""
         self._make(table, "Spark")
         with step(self.spark, f"replace {table.name}"):
-            _as_declared(rows, table).write.format("delta").mode("overwrite").save(str(self.path(table)))
+            _as_declared(rows, table).write.format("delta").mode("overwrite").save(self.uri(table))
 
     def append(self, table: Table, rows: DataFrame, transaction: StreamTransaction) -> None:
         """Add rows in one commit, unless the table has those of this transaction already."""
@@ -125,12 +131,12 @@ class Lake:
         )
         with step(self.spark, f"write {table.name}"):
             try:
-                write.save(str(self.path(table)))
+                write.save(self.uri(table))
             except PySparkException as error:
                 if "DELTA_CONCURRENT_TRANSACTION" not in str(error):
                     raise
                 # A query that was ended has written the same micro-batch meanwhile: Delta sees that now.
-                write.save(str(self.path(table)))
+                write.save(self.uri(table))
 
     def merge_click_hours(self, table: Table, rows: DataFrame, hours: Iterable[Hour]) -> None:
         """Put the rows of these click hours, unique by the table's key, in the place of those of the same key."""
@@ -140,7 +146,7 @@ class Lake:
         _as_declared(rows, table).createOrReplaceTempView(view)
         with step(self.spark, f"merge {table.name}"):
             self.spark.sql(
-                f"MERGE INTO delta.`{self.path(table)}` AS old USING {view} AS new "
+                f"MERGE INTO delta.`{self.uri(table)}` AS old USING {view} AS new "
                 f"ON {same} AND ({hours_predicate(hours, 'old.click_date', 'old.click_hour')}) "
                 "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
             ).collect()
@@ -158,7 +164,7 @@ class Lake:
         with self.locked(f"write-{table.name}"):
             properties = None
             if transaction is not None:
-                last = DeltaTable(self.path(table)).transaction_version(transaction.stream_id)
+                last = DeltaTable(self.uri(table)).transaction_version(transaction.stream_id)
                 if last is not None and last >= transaction.batch_id:
                     return
                 properties = CommitProperties(
@@ -166,7 +172,7 @@ class Lake:
                 )
             # Merged by name: a table of an earlier version may have more columns, which are null from now on.
             write_deltalake(
-                self.path(table),
+                self.uri(table),
                 _as_arrow(table, rows),
                 mode="append",
                 schema_mode="merge",
@@ -178,7 +184,7 @@ class Lake:
         self._make(table, "delta-rs")
         arrow = rows if isinstance(rows, pa.Table) else _as_arrow(table, rows)
         with self.locked(f"write-{table.name}"):
-            write_deltalake(self.path(table), arrow, mode="overwrite", predicate=predicate, schema_mode="merge")
+            write_deltalake(self.uri(table), arrow, mode="overwrite", predicate=predicate, schema_mode="merge")
 
     def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
         """``include.stored_rows.read_rows`` of this lake."""
@@ -194,11 +200,11 @@ class Lake:
         Rows for which the predicate ``leave_out`` is true go. Readers that have begun keep the files that they see for
         a week.
         """
-        _require_engine(table, "delta-rs")
-        if not self.exists(table) or len(DeltaTable(self.path(table)).file_uris()) <= above_files:
+        self._require_engine(table, "delta-rs")
+        if not self.exists(table) or len(DeltaTable(self.uri(table)).file_uris()) <= above_files:
             return False
         with self.locked(f"write-{table.name}"):
-            stored = DeltaTable(self.path(table))
+            stored = DeltaTable(self.uri(table))
             stored.delete(leave_out)
             stored.optimize.compact()
             stored.vacuum(dry_run=False)
@@ -206,10 +212,10 @@ class Lake:
 
     def write_as_few_files(self, table: Table, predicate: str) -> None:
         """Write the files of whole partitions, chosen by a constant predicate, as few; their rows stay the same."""
-        _require_engine(table, "Spark")
+        self._require_engine(table, "Spark")
         if self.exists(table):
             with step(self.spark, f"compact {table.name}"):
-                self.spark.sql(f"OPTIMIZE delta.`{self.path(table)}` WHERE {predicate}").collect()
+                self.spark.sql(f"OPTIMIZE delta.`{self.uri(table)}` WHERE {predicate}").collect()
 
     def data_files(self, table: Table, *choices: pc.Expression) -> list[DataFile]:
         """The files that one of the choices takes, as the table is now; none when it has not been made."""
@@ -258,7 +264,7 @@ class Lake:
         try:
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
 
     def buckets(self, table: Table) -> int:
         """The number of buckets of a co-partitioned table's rows; without any that of other tables, or the setting.
@@ -304,19 +310,43 @@ class Lake:
         was computed from rows that the other has replaced since, nor that two tables are to be read as they were at
         one moment.
         """
-        self.settings.locks.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.settings.locks / f"{name}.lock"):
-            yield
+        with self._locks.held(name) as lock:
+            # While this one was waited for, another may have been lost.
+            self.require_locks()
+            self._held.append(lock)
+            try:
+                yield
+            finally:
+                self._held.remove(lock)
+
+    def require_locks(self) -> None:
+        """See to it that all locks that were taken are held still, before anything is written.
+
+        Raises:
+            LockLostError: if one is not.
+        """
+        for lock in list(self._held):
+            lock.require()
+
+    @cached_property
+    def _locks(self) -> Locks:
+        return locks_of(self.settings)
+
+    def _require_engine(self, table: Table, engine: Engine) -> None:
+        """See to it that this engine may write the table, now: all locks that were taken are held still."""
+        if table.engine != engine:
+            raise ValueError(f"{table.name} is written by {table.engine}, not by {engine}: see Table.engine")
+        self.require_locks()
 
     def _make(self, table: Table, engine: Engine) -> None:
         """Make the table, or complete its columns, before this engine writes its rows."""
-        _require_engine(table, engine)
+        self._require_engine(table, engine)
         if table.name in self._complete and self.exists(table):
             return
         # It is Spark that makes and completes it, whose rows delta-rs may write: not beside a write of that.
         with self.locked(f"write-{table.name}"):
-            path = self.path(table)
-            statements = completing(table, path) if self.exists(table) else [creating(table, path)]
+            uri = self.uri(table)
+            statements = completing(table, uri) if self.exists(table) else [creating(table, uri)]
             for statement in statements:
                 self.spark.sql(statement)
         self._complete.add(table.name)
@@ -346,11 +376,6 @@ def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
 def click_hours_predicate(hours: Iterable[Hour]) -> str:
     """A constant predicate for click hours."""
     return hours_predicate(hours, "click_date", "click_hour")
-
-
-def _require_engine(table: Table, engine: Engine) -> None:
-    if table.engine != engine:
-        raise ValueError(f"{table.name} is written by {table.engine}, not by {engine}: see Table.engine")
 
 
 def _as_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:

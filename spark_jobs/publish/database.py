@@ -17,6 +17,7 @@ import pyarrow.csv
 from include.days import days_of
 from include.errors import ClickmillError
 from include.log_hours import Hour, by_day
+from include.postgres import required_address
 from include.settings import Settings
 from include.stored_rows import Filters, read_table
 from include.tables import PUBLISHED, Table
@@ -84,6 +85,7 @@ def _connected(address: str) -> Iterator[Connection]:
     """A connection to the database, whose tables are as this version of Clickmill needs them."""
     import psycopg2
 
+    required_address("CLICKMILL_RESULTS_DATABASE", address)
     try:
         connection = _connect(address)
         try:

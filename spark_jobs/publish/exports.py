@@ -5,13 +5,11 @@ The visitors' sketches are left out: who unites visitors reads the tables.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from urllib.parse import quote
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +18,7 @@ import pyarrow.parquet
 
 from include.days import Day
 from include.log_hours import Hour
+from include.storage import write_whole
 from include.tables import PUBLISHED, Table
 
 _CLICK_HOUR = ["click_date", "click_hour"]
@@ -91,17 +90,6 @@ def _replace_files(rows: pa.Table, folder: Path, name: str, by_path: list[str]) 
         parquet.unlink(missing_ok=True)
         csv.unlink(missing_ok=True)
         return []
-    folder.mkdir(parents=True, exist_ok=True)
-    _replace(parquet, lambda file: pyarrow.parquet.write_table(rows.drop_columns(by_path), file))
-    _replace(csv, lambda file: pyarrow.csv.write_csv(rows, file))
+    write_whole(parquet, lambda file: pyarrow.parquet.write_table(rows.drop_columns(by_path), file))
+    write_whole(csv, lambda file: pyarrow.csv.write_csv(rows, file))
     return [parquet, csv]
-
-
-def _replace(file: Path, write: Callable[[Path], None]) -> None:
-    """Write beside the file, under a name that is not data, then put it in the file's place."""
-    fresh = file.with_name(f".{file.name}.{uuid4().hex}")
-    try:
-        write(fresh)
-        os.replace(fresh, file)
-    finally:
-        fresh.unlink(missing_ok=True)

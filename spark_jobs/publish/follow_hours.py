@@ -22,5 +22,6 @@ def follow_hours(lake: Lake, hours: Collection[Hour]) -> list[str]:
     """
     # The report does not show days.
     _, report = in_parallel(lake.spark, lambda: publish_days(lake, hours), lambda: renew_report(lake))
+    lake.require_locks()
     copied = copy_to_database(lake.settings, hours)
     return [f"  report: {report}", *([copied] if copied else [])]

@@ -36,6 +36,7 @@ def publish_days(lake: Lake, hours: Iterable[Hour]) -> None:
 
 def _publish(lake: Lake, days: Mapping[Day, Mapping[str, Any]], hourly: Table, daily: Table) -> None:
     rows = replace_days(lake, hourly, days).select(exported_columns(daily))
+    lake.require_locks()
     for day in days:
         of_day = (pc.field("time_zone") == day.time_zone) & (pc.field("click_date") == day.date)
         export_day(rows.filter(of_day), lake.settings.reports / "exports", daily, day)

@@ -31,6 +31,7 @@ def publish_hours(lake: Lake, hours: Sequence[Hour], done: Callable[[Table], Non
 def replace_published(lake: Lake, published: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:
     """Replace these click hours of a published table by these rows, in one commit, and export them."""
     lake.replace(published, rows, click_hours_predicate(hours))
+    lake.require_locks()
     export_hours(_published_rows(lake, published, hours), lake.settings.reports / "exports", published.name, hours)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
 import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,6 +16,7 @@ from include import quality_index
 from include.holds import DROPPED, PUBLISHED, PUBLISHED_ANYWAY, SUITE
 from include.log_hours import Hour
 from include.settings import Settings
+from include.storage import entries, remove_folder
 from include.tables import GROUPING_METRICS, QUALITY_RESULTS
 from spark_jobs.lake.lake import Lake
 
@@ -81,7 +81,7 @@ def _catch_up(lake: Lake) -> None:
 
 
 def _remove_data_docs(folder: Path, before: datetime) -> None:
-    for run in folder.iterdir() if folder.is_dir() else ():
-        named = _RUN_ID.match(run.name)
+    for run in entries(folder):
+        named = _RUN_ID.match(run.path.name)
         if named and datetime.strptime(named[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) < before:
-            shutil.rmtree(run, ignore_errors=True)
+            remove_folder(run.path)

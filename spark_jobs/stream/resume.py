@@ -61,7 +61,7 @@ class StreamStart:
         """See that no table has rows of a batch that ``stream_batches``, which is written last, does not have."""
         for table in (CLICKS, QUARANTINED_CLICKS):
             is_there = self.lake.exists(table)
-            stored = DeltaTable(self.lake.path(table)).transaction_version(stream_id) if is_there else None
+            stored = DeltaTable(self.lake.uri(table)).transaction_version(stream_id) if is_there else None
             if stored is not None and stored > last_batch:
                 raise ClickmillError(
                     f"table {table.name} has rows of batch {stored} of stream {stream_id}, which had not ended when "

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from include.errors import ClickmillError, UsageError
 from ops import connect_server
 from ops.bootstrap import REPOSITORY
-from ops.connect_server import the_only_server
+from ops.connect_server import require_safe_commits, the_only_server
 from ops.home import Home, find_home
 from ops.services.running import require_same_data, service_file
 from tests.support.spark_server import SparkServer
@@ -23,7 +23,7 @@ from tests.support.spark_server import SparkServer
 #: Another machine's server.
 HOLDS = """
 import time
-from ops.connect_server import the_only_server
+from ops.connect_server import require_safe_commits, the_only_server
 from ops.home import find_home
 with the_only_server(find_home()):
     print("held", flush=True)
@@ -56,7 +56,7 @@ def test_a_lake_has_one_server_until_that_is_gone(homes: tuple[Home, Home], monk
             with pytest.raises(ClickmillError) as refused, the_only_server(other):
                 pass
             assert f"the lake {one.lake} has a Spark Connect server already: " in str(refused.value)
-            assert f'"pid": {holder.pid}' in str(refused.value)
+            assert f"process {holder.pid} of" in str(refused.value)
         finally:
             holder.send_signal(signal.SIGKILL)
     with the_only_server(other):
@@ -87,6 +87,20 @@ def test_services_are_not_asked_about_other_data_than_theirs(homes: tuple[Home, 
     require_same_data(one)
     with pytest.raises(UsageError, match=f"run on the data in {one.data}, and CLICKMILL_DATA says {one.path}: "):
         require_same_data(Home(one.path))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("fs.s3a.performance.flags", "mkdir, Create"),
+        ("fs.s3a.performance.flags", "*"),
+        ("fs.s3a.create.performance", "true"),
+    ],
+)
+def test_a_server_that_would_overwrite_commits_is_refused(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match=f"{name} is .* loses them without an error"):
+        require_safe_commits({name: value}.get)
+    require_safe_commits({"fs.s3a.performance.flags": "mkdir,delete", "fs.s3a.create.performance": "false"}.get)
 
 
 def test_homes_share_data_and_nothing_else(homes: tuple[Home, Home]) -> None:

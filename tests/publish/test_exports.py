@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from datetime import date
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
@@ -135,8 +136,8 @@ def test_a_failed_export_leaves_the_old_file_and_no_other(tmp_path: Path, monkey
     export_hours(published((FIVE, "http://x.example/old", 1, 0, 1)), tmp_path, NAME, [FIVE])
     before = names_in(tmp_path)
 
-    def fail(table: pa.Table, file: Path) -> None:
-        file.write_bytes(b"half")
+    def fail(table: pa.Table, file: BinaryIO) -> None:
+        file.write(b"half")
         raise OSError("disk full")
 
     monkeypatch.setattr("spark_jobs.publish.exports.pyarrow.csv.write_csv", fail)
@@ -151,9 +152,9 @@ def test_what_is_being_written_does_not_look_like_data(tmp_path: Path, monkeypat
     seen = []
     write_csv = pyarrow.csv.write_csv
 
-    def write_and_look(table: pa.Table, file: Path) -> None:
+    def write_and_look(table: pa.Table, file: BinaryIO) -> None:
         write_csv(table, file)
-        seen.append(file)
+        seen.append(Path(file.name))
 
     monkeypatch.setattr("spark_jobs.publish.exports.pyarrow.csv.write_csv", write_and_look)
     _, text = export_hours(published((FIVE, "http://x.example/", 1, 0, 1)), tmp_path, NAME, [FIVE])

@@ -172,7 +172,7 @@ def test_a_report_that_fails_leaves_the_one_before(tmp_path: Path, monkeypatch: 
     def fail(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("include.pages.render.os.replace", fail)
+    monkeypatch.setattr("include.storage.os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
         write_report(some_data(title="Second"), tmp_path)
     assert "First" in report.read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -66,13 +67,13 @@ def test_an_hour_is_the_same_however_many_come_after(tmp_path: Path) -> None:
 
 def test_files_are_numbered_renamed_into_place_and_closed_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moves: list[tuple[str, str, bool]] = []
-    move = Path.replace
+    move = os.replace
 
-    def watched(source: Path, target: Path) -> Path:
+    def watched(source: Path, target: Path) -> None:
         moves.append((source.name, target.name, (target.parent / "_SUCCESS").exists()))
-        return move(source, target)
+        move(source, target)
 
-    monkeypatch.setattr(Path, "replace", watched)
+    monkeypatch.setattr(os, "replace", watched)
     closed: list[tuple[Hour, int]] = []
     make_sample(replace(SMALL, hours=3), tmp_path)
     make_sample(replace(SMALL, hours=3), tmp_path, lambda hour, lines: closed.append((hour, lines)))
@@ -188,10 +189,10 @@ def test_clean_is_a_flag(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_one_line_and_exit_code_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def full(self: Path, data: bytes) -> int:
-        raise OSError(28, "No space left on device", str(self))
+    def full(fresh: Path, file: Path) -> None:
+        raise OSError(28, "No space left on device", str(file))
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(SystemExit) as exited:
         exit_with(lambda: main(cli_arguments(tmp_path / "landing")))
     assert exited.value.code == 1

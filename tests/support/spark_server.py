@@ -49,8 +49,12 @@ class SparkServer:
 
     @classmethod
     def in_folder(cls, folder: Path) -> SparkServer:
+        """A server that is not yet started, of a home in this folder, on free ports."""
+        return cls.of(Home(folder.resolve()))
+
+    @classmethod
+    def of(cls, home: Home) -> SparkServer:
         """A server that is not yet started, on free ports."""
-        home = Home(folder.resolve())
         home.make()
         return cls(home, Ports(0, claimed_port(16002, "Spark Connect"), claimed_port(5040, "Spark's UI")))
 

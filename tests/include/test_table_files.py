@@ -18,15 +18,16 @@ FOLDERS = ("include", "spark_jobs", "plugins", "ops")
 READ = """
 import sys
 from deltalake import DeltaTable
-from include.local_files import local_files
+from pathlib import Path
+from include.storage import table_files
 table = DeltaTable(sys.argv[1])
-assert table.to_pyarrow_table(filters=[("n", ">", 0)], filesystem=local_files(sys.argv[1])).num_rows == 2
+assert table.to_pyarrow_table(filters=[("n", ">", 0)], filesystem=table_files(Path(sys.argv[1]))).num_rows == 2
 """
 
 
 @pytest.mark.slow
 def test_reading_and_ending_at_once_is_no_abort(tmp_path: Path) -> None:
-    # Without local_files some 19 of 30 such processes were aborted.
+    # Without table_files some 19 of 30 such processes were aborted.
     write_deltalake(tmp_path, pa.table({"n": [0, 1, 2]}))
     for _ in range(6):
         ended = subprocess.run(

@@ -1,0 +1,242 @@
+"""Files and folders of the data, on a disk or in an object store: what the two do differently, once.
+
+A place is a path with pathlib's methods: a ``Path``, or of ``s3://bucket/prefix`` an ``ObjectPath``, with which Spark,
+delta-rs and Arrow mean the same by its text. An object store has no folders: one is there as long as something is in
+it. It puts a whole object or none, renames by copying, and cannot append.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, BinaryIO, cast
+from uuid import uuid4
+
+from include.errors import UsageError
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from pyarrow.fs import FileSystem
+
+#: What the name of a place in an object store begins with.
+S3 = "s3://"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is in a folder: a file of so many bytes, changed at that moment (ns since 1970), or another folder."""
+
+    path: Path
+    is_file: bool
+    size: int
+    changed_ns: int
+
+
+def place(name: str) -> Path:
+    """The folder or file of this name: ``s3://bucket/prefix``, else a path of this machine.
+
+    Raises:
+        UsageError: if it is of another kind of store, or names no bucket.
+    """
+    if name.startswith(S3):
+        from include.object_store import ObjectPath
+
+        if not name.removeprefix(S3).strip("/"):
+            raise UsageError(f"{name} names no bucket: expected s3://bucket/prefix")
+        # It has pathlib's methods, as far as this program uses them, and is no Path.
+        return cast(Path, ObjectPath(S3 + "/".join(filter(None, name.removeprefix(S3).split("/")))))
+    if "://" in name:
+        raise UsageError(f"{name} cannot be used: expected a folder, or s3://bucket/prefix")
+    return Path(name)
+
+
+def is_on_disk(path: Path) -> bool:
+    """Whether it is a place of this machine, or of a disk that several machines share."""
+    return isinstance(path, Path)
+
+
+def entries(folder: Path) -> list[Entry]:
+    """What is in a folder, by name; nothing where there is none."""
+    found = []
+    if is_on_disk(folder):
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as there:
+            for one in there:
+                with suppress(FileNotFoundError):  # gone meanwhile
+                    stat = one.stat(follow_symlinks=one.is_file())
+                    found.append(Entry(folder / one.name, one.is_file(), stat.st_size, stat.st_mtime_ns))
+    else:
+        from include.object_store import listed
+
+        folders, objects = listed(str(folder))
+        found += [Entry(folder / key.rpartition("/")[2], False, 0, 0) for key in folders]
+        found += [_entry(folder, one) for one in objects]
+    return sorted(found, key=lambda entry: entry.path)
+
+
+def find(folder: Path, pattern: str) -> Iterator[Entry]:
+    """The files below a folder that fit a pattern of ``Path.glob`` without ``**``, in no order."""
+    if is_on_disk(folder):
+        for path in folder.glob(pattern):
+            stat = path.stat()
+            yield Entry(path, path.is_file(), stat.st_size, stat.st_mtime_ns)
+        return
+    from include.object_store import below
+
+    for one in below(str(folder)):
+        entry = _entry(folder, one)
+        names, wanted = str(entry.path).removeprefix(f"{folder}/").split("/"), pattern.split("/")
+        if len(names) == len(wanted) and all(map(fnmatchcase, names, wanted)):
+            yield entry
+
+
+def write_whole(file: Path, write: Callable[[BinaryIO], object]) -> Path:
+    """Replace the file at once, and make its folder: a reader sees the old one or the new one, whole."""
+    if not is_on_disk(file):
+        content = BytesIO()
+        write(content)
+        file.write_bytes(content.getvalue())
+        return file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_name(f".{file.name}.{uuid4().hex}")
+    try:
+        with fresh.open("wb") as stream:
+            write(stream)
+        os.replace(fresh, file)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return file
+
+
+def write_once(file: Path, content: bytes) -> bool:
+    """Make the file, readable by its owner alone, with this content; whether it was not there, whoever else tries."""
+    if not is_on_disk(file):
+        from include.object_store import put_once
+
+        return put_once(str(file), content)
+    fresh = file.with_name(f".{file.name}.{uuid4().hex}")
+    try:
+        _make_private(fresh, content)
+        try:
+            os.link(fresh, file)
+        except PermissionError:  # a disk without hard links; a reader may see it while it is written
+            _make_private(file, content)
+    except FileExistsError:
+        return False
+    finally:
+        fresh.unlink(missing_ok=True)
+    return True
+
+
+def _make_private(file: Path, content: bytes) -> None:
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write(content)
+
+
+def names(folder: Path) -> list[str]:
+    """The names of what is in a folder, in no order; cheaper than ``entries`` on a disk."""
+    if not is_on_disk(folder):
+        return [entry.path.name for entry in entries(folder)]
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return os.listdir(folder)
+    return []
+
+
+def touch(mark: Path) -> None:
+    """Make an empty file; if it is there, it is as new."""
+    if is_on_disk(mark):
+        mark.touch()
+    else:
+        mark.write_bytes(b"")
+
+
+def move(file: Path, to: Path) -> None:
+    """Put a file in another place of the same kind, in place of what is there; or one of this machine in a store."""
+    if is_on_disk(to):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(file, to)
+    elif is_on_disk(file):
+        from include.object_store import upload
+
+        upload(file, str(to))
+        file.unlink()
+    else:
+        from include.object_store import rename
+
+        rename(str(file), str(to))
+
+
+@contextmanager
+def filled_here(folder: Path) -> Iterator[Path]:
+    """An empty folder of this machine, to be filled step by step: the folder itself, or one to ``move`` files from."""
+    if is_on_disk(folder):
+        remove_folder(folder)
+        folder.mkdir(parents=True)
+        try:
+            yield folder
+        finally:
+            remove_folder(folder)
+    else:
+        with TemporaryDirectory(prefix="clickmill-", ignore_cleanup_errors=True) as temporary:
+            yield Path(temporary)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove what is in a folder, and the folder, as far as that can be done; nothing where there is none."""
+    if is_on_disk(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        from include.object_store import remove_below
+
+        with suppress(OSError):
+            remove_below(str(folder))
+
+
+def table_files(table: Path) -> FileSystem:
+    """The ``filesystem`` by which deltalake reads a table of this folder as Arrow.
+
+    Without it Arrow's threads read through Python, and one that still does when the interpreter ends aborts the
+    process: "terminate called without an active exception", exit code 134, after all work was done well.
+    """
+    from pyarrow.fs import SubTreeFileSystem
+
+    return SubTreeFileSystem(key_of(table), filesystem_of(table))
+
+
+def filesystem_of(path: Path) -> FileSystem:
+    """Arrow's own file system of a place; ``key_of`` names the place in it."""
+    from pyarrow.fs import LocalFileSystem
+
+    return LocalFileSystem() if is_on_disk(path) else _arrow_s3()
+
+
+def key_of(path: Path) -> str:
+    """The name of a place in its ``filesystem_of``."""
+    return str(path) if is_on_disk(path) else _key(path)
+
+
+@cache
+def _arrow_s3() -> FileSystem:
+    from pyarrow.fs import FileSystem
+
+    # Address and keys are those of the environment, as for deltalake. Unless it is told the region, Arrow asks AWS for
+    # that of the bucket.
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    return FileSystem.from_uri(f"{S3}any?region={region}")[0]
+
+
+def _key(path: Path) -> str:
+    return str(path).removeprefix(S3)
+
+
+def _entry(folder: Path, found: ObjectMeta) -> Entry:
+    bucket = key_of(folder).partition("/")[0]
+    path = place(f"{S3}{bucket}/{found['path']}")
+    return Entry(path, True, found["size"], int(found["last_modified"].timestamp() * 1e9))

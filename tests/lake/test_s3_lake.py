@@ -1,0 +1,222 @@
+"""All data in a real S3 server, locks in a real PostgreSQL: the jobs give the tables that they give on a disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg2
+import pytest
+
+from include.errors import ClickmillError, QualityError, StreamRunsAlreadyError
+from include.landing import hour_folder
+from include.locks import locks_of
+from include.log_hours import Hour
+from include.quality_index import open_index
+from include.settings import REPOSITORY, Settings
+from include.sources import load_sources
+from include.storage import find, place, remove_folder
+from include.tables import BACKFILLS, CLICKS, PUBLISHED
+from include.unpublished import unpublished_hours
+from ops import connect_server
+from ops.connect_server import the_only_server
+from ops.home import Home, load_secrets
+from ops.services.running import Ports
+from plugins.data_quality.app import inside
+from plugins.data_quality.quarantine import read_quarantine
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
+from spark_jobs import stream_clicks
+from spark_jobs.backfill.plan import Request
+from tests.support.postgres_server import postgres_server
+from tests.support.spark_server import SparkServer, open_session
+from tests.support.temporary_lake import TemporaryLake, assert_same_tables, make_settings
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.support.s3_server import S3Server
+
+SPEC = SampleSpec(start=Hour.parse("2026-03-01T22"), hours=3, clicks_per_hour=300, seed=7)
+FIRST, SECOND, THIRD = SPEC.log_hours
+
+pytestmark = [pytest.mark.slow, pytest.mark.servers]
+
+
+@pytest.fixture(scope="module")
+def home(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A home whose data is in S3; a time zone in it has a slash, which the names of files have escaped."""
+    with postgres_server() as postgres:
+        data = place(s3.make_bucket("data")) / "clickmill"
+        home = Home(tmp_path_factory.mktemp("home"), data, postgres.make_database("locks"))
+        home.make()
+        load_secrets(home)
+        yield home
+
+
+@pytest.fixture(scope="module")
+def server(home: Home) -> Iterator[SparkServer]:
+    ports = SparkServer.in_folder(home.path / "ports").ports
+    server = SparkServer(home, Ports(0, ports.spark, ports.spark_ui))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def session(server: SparkServer) -> Iterator[SparkSession]:
+    with open_session(server.remote) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def settings(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    made = make_settings(tmp_path_factory.mktemp("on-disk") / "home")
+    with made.pipeline_file.open("a", encoding="utf-8") as pipeline:
+        pipeline.write('time_zones = ["UTC", "Europe/Berlin"]\n')
+    made.visitor_key_file.write_bytes(home.visitor_key_file.read_bytes())
+    return made
+
+
+@pytest.fixture(scope="module")
+def in_s3(session: SparkSession, home: Home, settings: Settings) -> TemporaryLake:
+    of_home = {"home": home.path, "data_folder": home.data, "locks_database": home.locks_database}
+    return TemporaryLake(session, replace(settings, **of_home))
+
+
+@pytest.fixture(scope="module")
+def on_disk(session: SparkSession, settings: Settings) -> TemporaryLake:
+    return TemporaryLake(session, settings)
+
+
+@pytest.fixture(scope="module")
+def both(in_s3: TemporaryLake, on_disk: TemporaryLake) -> tuple[TemporaryLake, TemporaryLake]:
+    """A range of two hours, and one hour after it, through all jobs."""
+    for lake in (in_s3, on_disk):
+        make_sample(SPEC, lake.settings.landing)
+        lake.run_all(str(FIRST), str(THIRD))
+        lake.run_all(str(THIRD))
+    return in_s3, on_disk
+
+
+def names_below(folder: Path, levels: int) -> set[str]:
+    return {str(entry.path).removeprefix(f"{folder}/") for entry in find(folder, "/".join("*" * levels))}
+
+
+def test_the_tables_are_those_of_a_disk(both: tuple[TemporaryLake, TemporaryLake]) -> None:
+    in_s3, on_disk = both
+    assert_same_tables(in_s3.tables(), on_disk.tables())
+    assert len(in_s3.rows(CLICKS)) > 500
+
+
+def test_reports_and_exports_are_those_of_a_disk(both: tuple[TemporaryLake, TemporaryLake]) -> None:
+    reports, expected = (lake.settings.reports for lake in both)
+    assert b"<html" in (reports / "report.html").read_bytes()
+    for levels in (4, 5):
+        exports = names_below(reports / "exports", levels)
+        assert exports == names_below(expected / "exports", levels)
+        for name in (name for name in exports if name.endswith(".csv") and "daily" not in name):
+            assert (reports / "exports" / name).read_bytes() == (expected / "exports" / name).read_bytes(), name
+    assert any("time_zone=Europe%2FBerlin" in name for name in names_below(reports / "exports", 4))
+
+
+def test_pages_on_quality_read_it(both: tuple[TemporaryLake, TemporaryLake]) -> None:
+    in_s3, _ = both
+    found = [read_quarantine(lake.settings, FIRST) for lake in both]
+    assert found[0] == found[1] != []
+    outcomes = []
+    for lake in both:
+        with open_index(lake.settings) as index:
+            outcomes.append({(one.suite, one.check_id, one.outcome) for one in index.results(str(FIRST))})
+        source = load_sources(lake.settings)["web"]
+        assert unpublished_hours(lake.settings, source, timedelta(days=2), THIRD.end) == []
+    assert outcomes[0] == outcomes[1] != set()
+    docs = in_s3.settings.reports / "data_docs"
+    page = sorted(str(entry.path).removeprefix(f"{docs}/") for entry in find(docs, "*/click_hours.html"))[0]
+    assert inside(docs, page) == docs / page
+    for other in ("", "..", f"../data_docs/{page}", "absent.html", page.rpartition("/")[0]):
+        assert inside(docs, other) is None
+
+
+def test_an_hour_landed_again_is_counted_again_and_one_that_is_gone_is_refused(
+    both: tuple[TemporaryLake, TemporaryLake],
+) -> None:
+    for lake in both:
+        folder = hour_folder(lake.settings.landing, "web", SECOND)
+        remove_folder(folder)
+        with pytest.raises(ClickmillError, match=r"the landing partition of web .* is gone"):
+            lake.run("ingest", str(SECOND))
+        (folder / "again.json").parent.mkdir(parents=True, exist_ok=True)
+        (folder / "again.json").write_bytes(b"nonsense\n")
+        (folder / "_SUCCESS").write_bytes(b"")
+        with pytest.raises(QualityError):
+            lake.backfill(Request("web", SPEC.log_hours, 2, is_staged=False))
+    found, expected = (
+        # Rows of backfills have an id of their own.
+        {name: rows for name, rows in lake.tables().items() if name != BACKFILLS.name}
+        for lake in both
+    )
+    assert_same_tables(found, expected)
+    for table in PUBLISHED:
+        assert {(row["click_date"], row["click_hour"]) for row in both[0].rows(table)}
+
+
+def test_a_log_is_landed_from_a_shell(home: Home, tmp_path: Path) -> None:
+    lines = [
+        f'10.0.0.1 - - [01/Mar/2026:0{hour}:10:00 +0000] "GET /{hour} HTTP/1.1" 200 1 "-" "curl"\n' for hour in (5, 7)
+    ]
+    log = tmp_path / "access.log"
+    assert home.locks_database is not None
+    variables = {
+        "CLICKMILL_HOME": str(home.path), "CLICKMILL_DATA": str(home.data), "CLICKMILL_LOCKS": home.locks_database,
+    }  # fmt: skip
+    for content, landed in ((lines[:1], 1), (lines, 2), (lines, 2)):
+        log.write_text("".join(content))
+        subprocess.run(
+            [sys.executable, "-m", "spark_jobs.land_logs", "--source", "access", "--logs", str(log)],
+            check=True, cwd=REPOSITORY, env=os.environ | variables,
+        )  # fmt: skip
+        folders = {str(entry.path.parent) for entry in find(home.landing / "access", "log_date=*/log_hour=*/_SUCCESS")}
+        files = list(find(home.landing / "access", "log_date=*/log_hour=*/*.gz"))
+        assert (len(folders), len(files)) == (landed, landed)
+        assert not list(find(home.landing / "access" / ".logs" / "ready", "*"))
+
+
+def test_a_stream_of_another_machine_is_refused_though_its_checkpoint_is_not_seen(
+    home: Home, in_s3: TemporaryLake, tmp_path: Path
+) -> None:
+    elsewhere = replace(in_s3.settings, home=tmp_path)
+    sources = [load_sources(elsewhere)["web"]]
+    with locks_of(home).held("stream-web"), pytest.raises(StreamRunsAlreadyError, match="of web runs already"):
+        stream_clicks.run(in_s3.spark, elsewhere, sources, available_now=True)
+
+
+def test_a_second_server_of_the_lake_is_refused(
+    home: Home, server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect_server, "PATIENCE_SECONDS", 0.2)
+    other = Home(tmp_path, home.data, home.locks_database)
+    with pytest.raises(ClickmillError, match=r"has a Spark Connect server already: .*connect_server"):
+        the_only_server(other).__enter__()
+
+
+def test_a_server_that_lost_its_lock_ends_and_says_so(home: Home, server: SparkServer) -> None:
+    """And is started again, as supervisord does: sessions of it are to be closed."""
+    assert home.locks_database is not None
+    with closing(psycopg2.connect(home.locks_database)) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'spark-server|%'"
+        )
+    wait_until(lambda: not server.runs, "the server ends", 60)
+    assert "the lock spark-server is lost with its connection" in server.log.read_text(encoding="utf-8")
+    server.start()
