@@ -1,0 +1,208 @@
+"""All jobs on a standalone Spark cluster of two workers, data in S3, locks in PostgreSQL: what the sample says.
+
+Workers killed in the middle of a job, others that come later, and the server killed and started again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from include.job_arguments import JobArguments
+from include.log_hours import Hour, HourRange
+from include.storage import place
+from include.tables import PUBLISHED
+from ops.home import Home, load_secrets
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
+from spark_jobs.topology.model import describe
+from tests.support.postgres_server import postgres_server
+from tests.support.spark_cluster import SparkCluster, spark_cluster
+from tests.support.spark_server import SparkServer, open_session
+from tests.support.temporary_lake import JOBS, TemporaryLake, make_settings
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from samples.truth import Truth
+    from tests.support.s3_server import S3Server
+
+#: Of which files, a task reads each: enough for all workers.
+SPEC = SampleSpec(start=Hour.parse("2026-03-01T00"), hours=6, clicks_per_hour=3000, seed=11, files_per_hour=4)
+BEFORE = HourRange(SPEC.start, SPEC.start.plus(3))
+KILLED = HourRange(SPEC.start.plus(3), SPEC.start.plus(6))
+
+pytestmark = [pytest.mark.slow, pytest.mark.servers, pytest.mark.faults]
+
+
+@pytest.fixture(scope="module")
+def cluster(s3: S3Server) -> Iterator[SparkCluster]:
+    with spark_cluster(2, s3.variables) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def server(cluster: SparkCluster, s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
+    with postgres_server() as postgres, pytest.MonkeyPatch.context() as environment:
+        environment.setenv("CLICKMILL_SPARK_MASTER", cluster.master)
+        data = place(s3.make_bucket("cluster")) / "clickmill"
+        server = SparkServer.of(Home(tmp_path_factory.mktemp("home"), data, postgres.make_database("locks")))
+        load_secrets(server.home)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture(scope="module")
+def lake(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryLake]:
+    home = server.home
+    settings = replace(
+        make_settings(tmp_path_factory.mktemp("settings") / "home"),
+        home=home.path, data_folder=home.data, locks_database=home.locks_database,
+    )  # fmt: skip
+    with open_session(server.remote) as session:
+        yield TemporaryLake(session, settings)
+
+
+@pytest.fixture(scope="module")
+def truth(lake: TemporaryLake) -> Truth:
+    return make_sample(SPEC, lake.settings.landing)
+
+
+def executors(server: SparkServer) -> dict[str, dict[str, Any]]:
+    """Those that have been there, by their id."""
+    address = f"http://127.0.0.1:{server.ports.spark_ui}/api/v1/applications"
+    (application,) = httpx.get(address).json()
+    found = httpx.get(f"{address}/{application['id']}/allexecutors").json()
+    return {one["id"]: one for one in found if one["id"] != "driver"}
+
+
+def published(lake: TemporaryLake, of: HourRange) -> dict[str, Counter[tuple[str, str]]]:
+    """Clicks by click hour and key, as published, by the key's name."""
+    counts: dict[str, Counter[tuple[str, str]]] = {}
+    for table in PUBLISHED:
+        key = table.key[-1]
+        counts[key] = Counter()
+        for row in lake.rows(table):
+            hour = Hour.of(row["click_date"], row["click_hour"])
+            if hour in of:
+                counts[key][str(hour), row[key]] += row["click_count"]
+    return counts
+
+
+def said(truth: Truth, of: HourRange) -> dict[str, Counter[tuple[str, str]]]:
+    """The same, as the sample was made."""
+    found = {}
+    for name, by_hour in (("url", truth.clicks_by_url), ("country_code", truth.clicks_by_country)):
+        found[name] = Counter(
+            {
+                (hour, key): counts.clicks
+                for hour, by_key in by_hour.items()
+                if Hour.parse(hour) in of
+                for key, counts in by_key.items()
+            }
+        )
+    return found
+
+
+def test_all_jobs_give_what_the_sample_says_and_both_workers_work(
+    lake: TemporaryLake, server: SparkServer, truth: Truth
+) -> None:
+    lake.run_all(str(BEFORE.start), str(BEFORE.end))
+    # Late clicks of the hours after them are not in yet.
+    early = HourRange(BEFORE.start, BEFORE.start.plus(1))
+    found, expected = published(lake, early), said(truth, early)
+    assert {key: sum(counts.values()) for key, counts in found.items()} != {"url": 0, "country_code": 0}
+    assert all(found[key] <= expected[key] for key in found)
+    lines = {hour: row["lines"] for hour, row in lake.accounting().items()}
+    assert lines == {str(hour): truth.log_hours[str(hour)].lines for hour in BEFORE}
+    worked = [one["completedTasks"] for one in executors(server).values()]
+    assert len(worked) == 2
+    assert min(worked) > 0
+
+
+def test_topology_says_which_executor_ran_which_task(
+    lake: TemporaryLake, server: SparkServer, truth: Truth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spark_jobs.explain_topology import explain
+
+    monkeypatch.setenv("CLICKMILL_SPARK_UI_URL", f"http://127.0.0.1:{server.ports.spark_ui}")
+    arguments = JobArguments.of("web", str(BEFORE.start), str(BEFORE.end))
+    (job,) = explain(lake.spark, lake.settings, arguments, ["aggregate_clicks"])
+    placed: set[str] = set()
+    for query in job.queries:
+        assert [task for tasks in query.placement.values() for task in tasks] != []
+        placed.update(query.placement)
+    assert placed == {f"executor {name} on 127.0.0.1" for name in executors(server)}
+    text = describe(job, workers=2)
+    assert "Placement: tasks by the executors that ran them:" in text
+    assert "Simulation" not in text
+
+
+def in_the_middle(lake: TemporaryLake, server: SparkServer, job: str, then: Callable[[], None]) -> list[BaseException]:
+    """Run a job, and do something once its tasks run on the workers; what the job raised."""
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            lake.run(job, str(KILLED.start), str(KILLED.end))
+        except BaseException as error:
+            errors.append(error)
+
+    done = {name: one["completedTasks"] for name, one in executors(server).items()}
+    running = Thread(target=run)
+    running.start()
+    wait_until(
+        lambda: any(one["completedTasks"] > done[name] for name, one in executors(server).items()),
+        f"{job} runs on the workers",
+        60,
+    )
+    assert running.is_alive()
+    then()
+    running.join(300)
+    assert not running.is_alive()
+    return errors
+
+
+@pytest.mark.parametrize(("job", "worker"), [("ingest", 0), ("aggregate", 1)])
+def test_a_worker_is_killed_in_the_middle_of_a_job_and_another_comes(
+    lake: TemporaryLake, server: SparkServer, cluster: SparkCluster, truth: Truth, job: str, worker: int
+) -> None:
+    if job == "ingest":
+        lake.run_all(str(BEFORE.start), str(BEFORE.end))
+    before = executors(server)
+
+    def lose_one() -> None:
+        cluster.kill_worker(worker)
+        cluster.add_worker()
+
+    assert in_the_middle(lake, server, job, lose_one) == []
+    for name in JOBS[JOBS.index(job) + 1 :]:
+        lake.run(name, str(KILLED.start), str(KILLED.end))
+    assert published(lake, SPEC.log_hours) == said(truth, SPEC.log_hours)
+    now = executors(server)
+    lost, came = {name for name in now if not now[name]["isActive"]} - before.keys(), now.keys() - before.keys()
+    assert lost == set(), "one that had been there is lost, none of the new ones"
+    assert sum(not one["isActive"] for one in now.values()) == 1 + sum(not one["isActive"] for one in before.values())
+    assert [now[name]["completedTasks"] > 0 for name in came] == [True], "the worker that came works too"
+
+
+def test_the_server_is_killed_in_the_middle_of_a_job_which_is_run_again(
+    lake: TemporaryLake, server: SparkServer, truth: Truth
+) -> None:
+    def kill_and_start() -> None:
+        server.kill()
+        server.start()
+
+    assert len(in_the_middle(lake, server, "ingest", kill_and_start)) == 1, "its session is gone with the server"
+    with open_session(server.remote) as session:
+        again = TemporaryLake(session, lake.settings)
+        again.run_all(str(SPEC.start), str(KILLED.end))
+        assert published(again, SPEC.log_hours) == said(truth, SPEC.log_hours)
