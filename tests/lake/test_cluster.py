@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -156,14 +157,17 @@ def in_the_middle(lake: TemporaryLake, server: SparkServer, job: str, then: Call
         except BaseException as error:
             errors.append(error)
 
-    done = {name: one["completedTasks"] for name, one in executors(server).items()}
-    running = Thread(target=run)
-    running.start()
-    wait_until(
-        lambda: any(one["completedTasks"] > done[name] for name, one in executors(server).items()),
-        f"{job} runs on the workers",
-        60,
-    )
+    def has_begun_or_ended(done: dict[str, int], running: Thread) -> bool:
+        begun = any(one["completedTasks"] > done.get(name, 0) for name, one in executors(server).items())
+        return begun or not running.is_alive()
+
+    for _ in range(5):  # it may have ended before anybody has looked
+        done = {name: one["completedTasks"] for name, one in executors(server).items()}
+        running = Thread(target=run)
+        running.start()
+        wait_until(partial(has_begun_or_ended, done, running), f"{job} runs on the workers", 60)
+        if running.is_alive():
+            break
     assert running.is_alive()
     then()
     running.join(300)
