@@ -17,7 +17,7 @@ from great_expectations.render.renderer import ValidationResultsPageRenderer
 from great_expectations.render.view import DefaultJinjaPageView
 
 from expectations.checks import CRITICAL, Check
-from include.storage import write_whole
+from include.pages.render import write_page
 
 PASS, FAIL = "pass", "fail"
 
@@ -66,7 +66,7 @@ def judge(page_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_fol
     result = _validate(page_name, frame, checks)
     html = str(_page_view().render(ValidationResultsPageRenderer().render(result)))  # type: ignore[no-untyped-call]
     page = docs_folder / f"{page_name}.html"
-    write_whole(page, lambda file: file.write(html.encode()))
+    write_page(html, page)
     rows = frame.to_dict("records")
     outcomes: list[Outcome] = []
     for checked in result.results:

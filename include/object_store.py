@@ -6,11 +6,10 @@ deltalake, which uses the same library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, wraps
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
@@ -101,16 +100,7 @@ class ObjectPath(S3Path):
     __slots__ = ()
 
 
-def _with_os_errors(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    def call(*given: Any, **options: Any) -> Any:
-        with _as_os_error():
-            return method(*given, **options)
-
-    return call
-
-
 _ASKING = ("exists", "is_dir", "is_file", "iterdir", "open", "read_bytes", "read_text", "stat", "unlink", "write_bytes")
 for _name in _ASKING:
-    setattr(ObjectPath, _name, _with_os_errors(getattr(S3Path, _name)))
+    setattr(ObjectPath, _name, _as_os_error()(getattr(S3Path, _name)))
 register_implementation("s3", ObjectPath, clobber=True)

@@ -25,7 +25,7 @@ from samples.sample_spec import SampleSpec
 from spark_jobs.topology.model import describe
 from tests.support.postgres_server import postgres_server
 from tests.support.spark_cluster import SparkCluster, spark_cluster
-from tests.support.spark_server import SparkServer, open_session
+from tests.support.spark_server import SparkServer, open_session, started
 from tests.support.temporary_lake import JOBS, TemporaryLake, make_settings
 from tests.support.waiting import wait_until
 
@@ -54,11 +54,8 @@ def server(cluster: SparkCluster, s3: S3Server, tmp_path_factory: pytest.TempPat
         data = place(s3.make_bucket("cluster")) / "clickmill"
         server = SparkServer.of(Home(tmp_path_factory.mktemp("home"), data, postgres.make_database("locks")))
         load_secrets(server.home)
-        try:
-            server.start()
+        with started(server):
             yield server
-        finally:
-            server.stop()
 
 
 @pytest.fixture(scope="module")

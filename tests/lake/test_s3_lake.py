@@ -28,7 +28,6 @@ from include.unpublished import unpublished_hours
 from ops import connect_server
 from ops.connect_server import the_only_server
 from ops.home import Home, load_secrets
-from ops.services.running import Ports
 from plugins.data_quality.app import inside
 from plugins.data_quality.quarantine import read_quarantine
 from samples.sample_logs import make_sample
@@ -36,7 +35,7 @@ from samples.sample_spec import SampleSpec
 from spark_jobs import stream_clicks
 from spark_jobs.backfill.plan import Request
 from tests.support.postgres_server import postgres_server
-from tests.support.spark_server import SparkServer, open_session
+from tests.support.spark_server import SparkServer, open_session, started
 from tests.support.temporary_lake import TemporaryLake, assert_same_tables, make_settings
 from tests.support.waiting import wait_until
 
@@ -64,13 +63,8 @@ def home(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hom
 
 @pytest.fixture(scope="module")
 def server(home: Home) -> Iterator[SparkServer]:
-    ports = SparkServer.in_folder(home.path / "ports").ports
-    server = SparkServer(home, Ports(0, ports.spark, ports.spark_ui))
-    try:
-        server.start()
+    with started(SparkServer.of(home)) as server:
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture(scope="module")

@@ -131,12 +131,18 @@ def open_session(remote: str) -> Iterator[SparkSession]:
 
 
 @contextmanager
+def started(server: SparkServer) -> Iterator[SparkServer]:
+    """The server, running until the end."""
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
 def own_server() -> Iterator[SparkServer]:
     """A server that nobody else uses, for as long as it is needed."""
     with tempfile.TemporaryDirectory(prefix="cm-", ignore_cleanup_errors=True) as folder:
-        server = SparkServer.in_folder(Path(folder))
-        try:
-            server.start()
+        with started(SparkServer.in_folder(Path(folder))) as server:
             yield server
-        finally:
-            server.stop()
