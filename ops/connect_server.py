@@ -10,63 +10,25 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from include.command import exit_with
-from include.errors import ClickmillError, LockHeldError, LockLostError, UsageError
-from include.locks import Held, locks_of
+from include.errors import LockLostError
+from include.only_spark import require_safe_commits, the_only_spark
 from include.storage import remove_folder
-from ops.home import Home, find_home
+from ops.home import find_home
 
-#: How long the next server waits for one that was killed: its JVM is gone, this process of it not yet.
-PATIENCE_SECONDS = 20
 #: How often it looks whether its lock is held still: a server takes longer to start.
 _LOOK_MILLISECONDS = 3000
-
-
-@contextmanager
-def the_only_server(home: Home) -> Iterator[Held]:
-    """Be the only Spark server of the home's lake, on any machine that shares it, until the end of the process.
-
-    Raises:
-        ClickmillError: if the lake has one: of two, Delta would lose commits without an error.
-    """
-    try:
-        with locks_of(home).held("spark-server", PATIENCE_SECONDS) as lock:
-            yield lock
-    except LockHeldError as error:
-        raise ClickmillError(
-            f"the lake {home.lake} has a Spark Connect server already: {error}; "
-            "of two, Delta would lose commits. Use that one (SPARK_REMOTE), or end it first"
-        ) from None
-
-
-def require_safe_commits(setting: Callable[[str], str | None]) -> None:
-    """See to it that Spark puts no object over another: Delta's commits would be lost without an error.
-
-    Raises:
-        UsageError: if Hadoop's settings for S3 say that it does.
-    """
-    flags = {flag.strip() for flag in (setting("fs.s3a.performance.flags") or "").lower().split(",")}
-    for name, is_unsafe in (
-        ("fs.s3a.performance.flags", bool(flags & {"create", "*"})),
-        ("fs.s3a.create.performance", (setting("fs.s3a.create.performance") or "").lower() == "true"),
-    ):
-        if is_unsafe:
-            raise UsageError(
-                f"{name} is {setting(name)}: with it Spark overwrites commits of Delta's, and loses them without an "
-                "error; expected none of 'create'; take it out of config/spark-defaults.conf"
-            )
 
 
 def main() -> None:
     """Start Spark, and with it the plugin; hold both until the JVM ends, in whatever way."""
     home = find_home()
-    with the_only_server(home) as lock:
+    with the_only_spark(home) as lock:
         # The JVM, which is told to end too, may still write: the lake is held until it has ended.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         # What killed jobs have left.

@@ -1,4 +1,8 @@
-"""The Spark session of a job: the warm Spark Connect server of this home, or the one that ``SPARK_REMOTE`` names."""
+"""The Spark session of a job.
+
+Of the warm Spark Connect server of this home, or the one that ``SPARK_REMOTE`` names; or of a driver of the job's own,
+where spark-submit runs it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from include.errors import ClickmillError, UsageError
+from include.only_spark import require_safe_commits, the_only_spark
 from include.settings import Settings
+from include.storage import remove_folder
 
 #: What every job relies on, whatever the server's defaults are.
 SESSION_CONF = {
@@ -41,7 +47,36 @@ def configure(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def spark_session(settings: Settings) -> Iterator[SparkSession]:
-    """A configured session, ended at the end; see ``open_session``."""
+    """A configured session, ended at the end.
+
+    Raises:
+        UsageError: if no server is known, or spark-submit was given settings with which commits are lost.
+        ClickmillError: if the server does not answer, or spark-submit runs this and the lake has a driver already.
+    """
+    with _driver_of_its_own(settings) if _is_submitted() else _connected(settings) as spark:
+        yield spark
+
+
+def _is_submitted() -> bool:
+    """Whether spark-submit has started this process, and a JVM beside it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+@contextmanager
+def _driver_of_its_own(settings: Settings) -> Iterator[SparkSession]:
+    with the_only_spark(settings):
+        # What killed jobs have left.
+        remove_folder(settings.scratch)
+        spark = SparkSession.builder.getOrCreate()
+        try:
+            require_safe_commits(spark.sparkContext._jsc.hadoopConfiguration().get)
+            yield configure(spark)
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def _connected(settings: Settings) -> Iterator[SparkSession]:
     spark = open_session(settings)
     try:
         yield spark
@@ -50,7 +85,7 @@ def spark_session(settings: Settings) -> Iterator[SparkSession]:
 
 
 def open_session(settings: Settings) -> SparkSession:
-    """A configured session; ``stop()`` it when done.
+    """A configured session of the Spark Connect server; ``stop()`` it when done.
 
     Raises:
         UsageError: if no server is known.

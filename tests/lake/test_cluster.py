@@ -5,9 +5,13 @@ Workers killed in the middle of a job, others that come later, and the server ki
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +20,12 @@ import pytest
 
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
+from include.only_spark import the_only_spark
+from include.settings import REPOSITORY, Settings
 from include.storage import place
-from include.tables import PUBLISHED
+from include.tables import PUBLISHED, PUBLISHED_CLICKS_BY_URL_HOURLY
 from ops.home import Home, load_secrets
+from ops.submit_settings import write_settings
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from spark_jobs.topology.model import describe
@@ -48,25 +55,41 @@ def cluster(s3: S3Server) -> Iterator[SparkCluster]:
 
 
 @pytest.fixture(scope="module")
-def server(cluster: SparkCluster, s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
-    with postgres_server() as postgres, pytest.MonkeyPatch.context() as environment:
+def homes(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Home]]:
+    """Makes homes whose data is in S3."""
+    with postgres_server() as postgres:
+        bucket = place(s3.make_bucket("cluster"))
+
+        def make(name: str) -> Home:
+            home = Home(tmp_path_factory.mktemp(name), bucket / name, postgres.make_database(name))
+            home.make()
+            load_secrets(home)
+            return home
+
+        yield make
+
+
+@pytest.fixture(scope="module")
+def server(cluster: SparkCluster, homes: Callable[[str], Home]) -> Iterator[SparkServer]:
+    with pytest.MonkeyPatch.context() as environment:
         environment.setenv("CLICKMILL_SPARK_MASTER", cluster.master)
-        data = place(s3.make_bucket("cluster")) / "clickmill"
-        server = SparkServer.of(Home(tmp_path_factory.mktemp("home"), data, postgres.make_database("locks")))
-        load_secrets(server.home)
-        with started(server):
+        with started(SparkServer.of(homes("served"))) as server:
             yield server
 
 
 @pytest.fixture(scope="module")
-def lake(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryLake]:
-    home = server.home
-    settings = replace(
-        make_settings(tmp_path_factory.mktemp("settings") / "home"),
-        home=home.path, data_folder=home.data, locks_database=home.locks_database,
-    )  # fmt: skip
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return make_settings(tmp_path_factory.mktemp("settings") / "home")
+
+
+def of_home(settings: Settings, home: Home) -> Settings:
+    return replace(settings, home=home.path, data_folder=home.data, locks_database=home.locks_database)
+
+
+@pytest.fixture(scope="module")
+def lake(server: SparkServer, settings: Settings) -> Iterator[TemporaryLake]:
     with open_session(server.remote) as session:
-        yield TemporaryLake(session, settings)
+        yield TemporaryLake(session, of_home(settings, server.home))
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +103,35 @@ def executors(server: SparkServer) -> dict[str, dict[str, Any]]:
     (application,) = httpx.get(address).json()
     found = httpx.get(f"{address}/{application['id']}/allexecutors").json()
     return {one["id"]: one for one in found if one["id"] != "driver"}
+
+
+def test_jobs_that_spark_submit_runs_give_what_the_sample_says(
+    cluster: SparkCluster, homes: Callable[[str], Home], settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the operator of Airflow's provider, in client mode: ingest, aggregate, validate and publish by one driver."""
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+    home = homes("submitted")
+    lake = TemporaryLake(None, of_home(settings, home))
+    truth = make_sample(SPEC, lake.settings.landing)
+    variables = {
+        "CLICKMILL_HOME": str(home.path), "CLICKMILL_DATA": str(home.data), "CLICKMILL_LOCKS": str(home.locks_database),
+        "CLICKMILL_SOURCES": str(settings.sources_file), "CLICKMILL_PIPELINE": str(settings.pipeline_file),
+        "PYTHONPATH": str(REPOSITORY), "SPARK_CONF_DIR": str(REPOSITORY / "config"),
+    }  # fmt: skip
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_CLUSTER", json.dumps({"conn_type": "spark", "host": cluster.master}))
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    backfill = SparkSubmitOperator(
+        task_id="backfill", conn_id="spark_cluster", properties_file=str(write_settings(home)), env_vars=variables,
+        application=str(REPOSITORY / "spark_jobs" / "backfill_clicks.py"),
+        application_args=["--source", "web", "--from", str(SPEC.start), "--to", str(KILLED.end), "--because", "new"],
+    )  # fmt: skip
+    with the_only_spark(home), pytest.raises(Exception, match="Cannot execute"):
+        backfill.execute({})
+    assert not lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)
+    backfill.execute({})
+    for table in PUBLISHED:
+        assert published_clicks(lake, table) == true_clicks(truth, table)
 
 
 def test_all_jobs_give_what_the_sample_says_and_both_workers_work(

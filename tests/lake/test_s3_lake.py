@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 import psycopg2
 import pytest
 
+from include import only_spark
 from include.errors import ClickmillError, QualityError, StreamRunsAlreadyError
 from include.landing import hour_folder
 from include.locks import locks_of
 from include.log_hours import Hour
+from include.only_spark import the_only_spark
 from include.quality_index import open_index
 from include.settings import REPOSITORY, Settings
 from include.sources import load_sources
 from include.storage import find, place, remove_folder
 from include.tables import BACKFILLS, CLICKS, PUBLISHED
 from include.unpublished import unpublished_hours
-from ops import connect_server
-from ops.connect_server import the_only_server
 from ops.home import Home, load_secrets
 from plugins.data_quality.app import inside
 from plugins.data_quality.quarantine import read_quarantine
@@ -198,10 +198,10 @@ def test_a_stream_of_another_machine_is_refused_though_its_checkpoint_is_not_see
 def test_a_second_server_of_the_lake_is_refused(
     home: Home, server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connect_server, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(only_spark, "PATIENCE_SECONDS", 0.2)
     other = Home(tmp_path, home.data, home.locks_database)
-    with pytest.raises(ClickmillError, match=r"has a Spark Connect server already: .*connect_server"):
-        the_only_server(other).__enter__()
+    with pytest.raises(ClickmillError, match=r"has a Spark driver already: .*connect_server"):
+        the_only_spark(other).__enter__()
 
 
 def test_a_server_that_lost_its_lock_ends_and_says_so(home: Home, server: SparkServer) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from filelock import FileLock, Timeout
 
+from include import only_spark
 from include.errors import ClickmillError, UsageError
-from ops import connect_server
+from include.only_spark import require_safe_commits, the_only_spark
 from ops.bootstrap import REPOSITORY
-from ops.connect_server import require_safe_commits, the_only_server
 from ops.home import Home, find_home
 from ops.services.running import require_same_data, service_file
 from tests.support.spark_server import SparkServer
@@ -23,9 +23,9 @@ from tests.support.spark_server import SparkServer
 #: Another machine's server.
 HOLDS = """
 import time
-from ops.connect_server import require_safe_commits, the_only_server
+from include.only_spark import the_only_spark
 from ops.home import find_home
-with the_only_server(find_home()):
+with the_only_spark(find_home()):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -45,7 +45,7 @@ def variables(home: Home) -> dict[str, str]:
 
 
 def test_a_lake_has_one_server_until_that_is_gone(homes: tuple[Home, Home], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect_server, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(only_spark, "PATIENCE_SECONDS", 0.2)
     one, other = homes
     with subprocess.Popen(
         [sys.executable, "-c", HOLDS], env=os.environ | variables(one), cwd=REPOSITORY, stdout=subprocess.PIPE
@@ -53,13 +53,13 @@ def test_a_lake_has_one_server_until_that_is_gone(homes: tuple[Home, Home], monk
         try:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"held\n"
-            with pytest.raises(ClickmillError) as refused, the_only_server(other):
+            with pytest.raises(ClickmillError) as refused, the_only_spark(other):
                 pass
-            assert f"the lake {one.lake} has a Spark Connect server already: " in str(refused.value)
+            assert f"the lake {one.lake} has a Spark driver already: " in str(refused.value)
             assert f"process {holder.pid} of" in str(refused.value)
         finally:
             holder.send_signal(signal.SIGKILL)
-    with the_only_server(other):
+    with the_only_spark(other):
         pass
 
 

@@ -1,0 +1,48 @@
+"""One Spark driver a lake, on whatever machine: of two, Delta would lose commits without an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from include.errors import ClickmillError, LockHeldError, UsageError
+from include.home import HomeFolders
+from include.locks import Held, locks_of
+
+#: How long the next one waits for one that was killed: its JVM is gone, the process that started it not yet.
+PATIENCE_SECONDS = 20
+
+
+@contextmanager
+def the_only_spark(home: HomeFolders) -> Iterator[Held]:
+    """Be the only Spark driver of the home's lake, on any machine that shares it, until the end.
+
+    Raises:
+        ClickmillError: if the lake has one.
+    """
+    try:
+        with locks_of(home).held("spark-server", PATIENCE_SECONDS) as lock:
+            yield lock
+    except LockHeldError as error:
+        raise ClickmillError(
+            f"the lake {home.lake} has a Spark driver already: {error}; of two, Delta would lose commits. "
+            "Use its Spark Connect server (SPARK_REMOTE), or end it first"
+        ) from None
+
+
+def require_safe_commits(setting: Callable[[str], str | None]) -> None:
+    """See to it that Spark puts no object over another: Delta's commits would be lost without an error.
+
+    Raises:
+        UsageError: if Hadoop's settings for S3 say that it does.
+    """
+    flags = {flag.strip() for flag in (setting("fs.s3a.performance.flags") or "").lower().split(",")}
+    for name, is_unsafe in (
+        ("fs.s3a.performance.flags", bool(flags & {"create", "*"})),
+        ("fs.s3a.create.performance", (setting("fs.s3a.create.performance") or "").lower() == "true"),
+    ):
+        if is_unsafe:
+            raise UsageError(
+                f"{name} is {setting(name)}: with it Spark overwrites commits of Delta's, and loses them without an "
+                "error; expected none of 'create'; take it out of config/spark-defaults.conf"
+            )

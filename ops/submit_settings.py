@@ -1,0 +1,42 @@
+"""Spark's settings for jobs that spark-submit runs, each with a driver of its own: written, the path is printed.
+
+As in `spark-submit --properties-file "$(python -m ops.submit_settings)" spark_jobs/ingest_clicks.py --source web …`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from include.command import exit_with
+from include.home import REPOSITORY
+from ops.home import Home, find_home, load_secrets
+from ops.services.environment import PYTHONPATH, render_settings, service_environment
+from ops.services.running import Ports
+from ops.setup.prerequisites import find_java
+
+#: Any that is free: nobody else is to find them.
+_PORTS = Ports(airflow=0, spark=0, spark_ui=0)
+
+
+def write_settings(home: Home) -> Path:
+    """The settings of the home's Spark server but for Spark Connect, with Python for the workers; in ``run``."""
+    template = REPOSITORY / "config" / "spark-defaults.conf"
+    values = service_environment(home, _PORTS, load_secrets(home), find_java(), os.environ)
+    lines = render_settings(template.read_text(encoding="utf-8"), values, template.name).splitlines()
+    kept = [line for line in lines if not line.startswith(("spark.plugins", "spark.connect."))]
+    of_workers = [f"spark.pyspark.python {sys.executable}", f"spark.executorEnv.PYTHONPATH {PYTHONPATH}"]
+    home.make()
+    file = home.run / "spark-submit.conf"
+    file.write_text("\n".join([*kept, *of_workers]) + "\n", encoding="utf-8")
+    return file
+
+
+def main() -> None:
+    """Of the home that CLICKMILL_HOME names."""
+    print(write_settings(find_home()))
+
+
+if __name__ == "__main__":
+    exit_with(main, "submit-settings")
