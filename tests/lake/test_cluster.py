@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,12 +23,22 @@ from include.log_hours import Hour, HourRange
 from include.only_spark import the_only_spark
 from include.settings import REPOSITORY, Settings
 from include.storage import place
-from include.tables import PUBLISHED, PUBLISHED_CLICKS_BY_URL_HOURLY
+from include.tables import (
+    CLICKS_BY_COUNTRY_LIVE,
+    CLICKS_BY_URL_LIVE,
+    PUBLISHED,
+    PUBLISHED_CLICKS_BY_URL_HOURLY,
+)
 from ops.home import Home, load_secrets
 from ops.submit_settings import write_settings
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
+from spark_jobs.backfill.plan import Request
 from spark_jobs.topology.model import describe
+from tests.stream.kafka_broker import running_broker
+from tests.stream.landed_records import landed_records
+from tests.stream.live_truth import live_counts, true_counts
+from tests.stream.streamed_lake import StreamedLake
 from tests.support.postgres_server import postgres_server
 from tests.support.published_clicks import published_clicks, true_clicks
 from tests.support.spark_cluster import SparkCluster, spark_cluster
@@ -168,13 +178,13 @@ def test_topology_says_which_executor_ran_which_task(
     assert "Simulation" not in text
 
 
-def in_the_middle(lake: TemporaryLake, server: SparkServer, job: str, then: Callable[[], None]) -> list[BaseException]:
+def in_the_middle(server: SparkServer, job: Callable[[], object], then: Callable[[], None]) -> list[BaseException]:
     """Run a job, and do something once its tasks run on the workers; what the job raised."""
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            lake.run(job, str(KILLED.start), str(KILLED.end))
+            job()
         except BaseException as error:
             errors.append(error)
 
@@ -186,38 +196,72 @@ def in_the_middle(lake: TemporaryLake, server: SparkServer, job: str, then: Call
         done = {name: one["completedTasks"] for name, one in executors(server).items()}
         running = Thread(target=run)
         running.start()
-        wait_until(partial(has_begun_or_ended, done, running), f"{job} runs on the workers", 60)
+        wait_until(partial(has_begun_or_ended, done, running), "the job runs on the workers", 60)
         if running.is_alive():
             break
-    assert running.is_alive()
+    assert running.is_alive(), errors
     then()
     running.join(300)
     assert not running.is_alive()
     return errors
 
 
-@pytest.mark.parametrize(("job", "worker"), [("ingest", 0), ("aggregate", 1)])
+def require_one_lost_and_one_came(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Of these executors; the one that came has worked."""
+    lost, came = {name for name in now if not now[name]["isActive"]} - before.keys(), now.keys() - before.keys()
+    assert lost == set(), "one that had been there is lost, none of the new ones"
+    assert sum(not one["isActive"] for one in now.values()) == 1 + sum(not one["isActive"] for one in before.values())
+    assert [now[name]["completedTasks"] > 0 for name in came] == [True], "the worker that came works too"
+
+
+@pytest.mark.parametrize("job", ["ingest", "aggregate"])
 def test_a_worker_is_killed_in_the_middle_of_a_job_and_another_comes(
-    lake: TemporaryLake, server: SparkServer, cluster: SparkCluster, truth: Truth, job: str, worker: int
+    lake: TemporaryLake, server: SparkServer, cluster: SparkCluster, truth: Truth, job: str
 ) -> None:
     if job == "ingest":
         lake.run_all(str(BEFORE.start), str(BEFORE.end))
     before = executors(server)
 
-    def lose_one() -> None:
-        cluster.kill_worker(worker)
-        cluster.add_worker()
-
-    assert in_the_middle(lake, server, job, lose_one) == []
+    run = partial(lake.run, job, str(KILLED.start), str(KILLED.end))
+    assert in_the_middle(server, run, cluster.replace_worker) == []
     for name in JOBS[JOBS.index(job) + 1 :]:
         lake.run(name, str(KILLED.start), str(KILLED.end))
     for table in PUBLISHED:
         assert published_clicks(lake, table) == true_clicks(truth, table)
-    now = executors(server)
-    lost, came = {name for name in now if not now[name]["isActive"]} - before.keys(), now.keys() - before.keys()
-    assert lost == set(), "one that had been there is lost, none of the new ones"
-    assert sum(not one["isActive"] for one in now.values()) == 1 + sum(not one["isActive"] for one in before.values())
-    assert [now[name]["completedTasks"] > 0 for name in came] == [True], "the worker that came works too"
+    require_one_lost_and_one_came(before, executors(server))
+
+
+@pytest.fixture
+def streamed(server: SparkServer, s3: S3Server, tmp_path: Path) -> Iterator[StreamedLake]:
+    """A lake in S3 of a topic, checkpoints on a disk that all workers see; 2,000 clicks a micro-batch, none late."""
+    data = place(s3.make_bucket("streamed")) / "clickmill"
+    settings = replace(make_settings(tmp_path / "home"), data_folder=data, locks_database=server.home.locks_database)
+    data.joinpath("secrets", "visitor_key").write_bytes(b"a secret of the tests")
+    with running_broker() as broker, open_session(server.remote) as session:
+        streamed = StreamedLake(session, settings, broker, "clicks")
+        streamed.configure(max_rows_per_batch=2000)
+        sources = settings.sources_file.read_text(encoding="utf-8")
+        settings.sources_file.write_text(
+            sources.replace("scheduled = true", "scheduled = true\nlateness_hours = 700", 1)
+        )
+        broker.create_topic(streamed.topic, 3)
+        yield streamed
+
+
+def test_a_worker_is_killed_in_the_middle_of_a_stream_and_another_comes(
+    streamed: StreamedLake, server: SparkServer, cluster: SparkCluster, tmp_path: Path
+) -> None:
+    truth = make_sample(SPEC, tmp_path / "landing")
+    lines = landed_records(tmp_path / "landing", "web", list(SPEC.log_hours), partitions=3)
+    streamed.broker.produce(streamed.topic, lines)
+    before = executors(server)
+    assert in_the_middle(server, partial(streamed.read_all, live=True), cluster.replace_worker) == []
+    require_one_lost_and_one_came(before, executors(server))
+    streamed.backfill(Request("web", SPEC.log_hours, SPEC.hours, is_staged=False))
+    for table in PUBLISHED:
+        assert published_clicks(streamed, table) == true_clicks(truth, table)
+    for live, key in ((CLICKS_BY_URL_LIVE, "url"), (CLICKS_BY_COUNTRY_LIVE, "country_code")):
+        assert live_counts(streamed, live, key) == true_counts(streamed, key)
 
 
 def test_the_server_is_killed_in_the_middle_of_a_job_which_is_run_again(
@@ -227,7 +271,8 @@ def test_the_server_is_killed_in_the_middle_of_a_job_which_is_run_again(
         server.kill()
         server.start()
 
-    assert len(in_the_middle(lake, server, "ingest", kill_and_start)) == 1, "its session is gone with the server"
+    run = partial(lake.run, "ingest", str(KILLED.start), str(KILLED.end))
+    assert len(in_the_middle(server, run, kill_and_start)) == 1, "its session is gone with the server"
     with open_session(server.remote) as session:
         again = TemporaryLake(session, lake.settings)
         again.run_all(str(SPEC.start), str(KILLED.end))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.stream.kafka_broker import KafkaBroker
+from tests.stream.kafka_broker import KafkaBroker, running_broker
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.temporary_lake import make_settings
 
@@ -21,13 +20,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def broker() -> Iterator[KafkaBroker]:
     """A broker that runs."""
-    with tempfile.TemporaryDirectory(prefix="cm-kafka-") as folder:
-        broker = KafkaBroker.in_folder(Path(folder))
-        broker.start()
-        try:
-            yield broker
-        finally:
-            broker.stop()
+    with running_broker() as broker:
+        yield broker
 
 
 @pytest.fixture

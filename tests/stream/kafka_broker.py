@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -127,3 +129,15 @@ class KafkaBroker:
     def _admin(self) -> AdminClient:
         # To be kept by the caller until it has its answer.
         return AdminClient({"bootstrap.servers": self.bootstrap_servers})
+
+
+@contextmanager
+def running_broker() -> Iterator[KafkaBroker]:
+    """A broker that runs until the end."""
+    with tempfile.TemporaryDirectory(prefix="cm-kafka-", ignore_cleanup_errors=True) as folder:
+        broker = KafkaBroker.in_folder(Path(folder))
+        broker.start()
+        try:
+            yield broker
+        finally:
+            broker.stop()

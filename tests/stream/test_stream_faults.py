@@ -28,7 +28,7 @@ from include.settings import REPOSITORY
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
-from tests.stream.kafka_broker import KafkaBroker, Record
+from tests.stream.kafka_broker import KafkaBroker, Record, running_broker
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_home import PLACE, StreamedHome, StreamProcess, multiset
 from tests.support.spark_server import SparkServer, own_server
@@ -60,13 +60,12 @@ class Machine:
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
     """A Spark server and a broker of the module's own."""
-    with own_server() as server, tempfile.TemporaryDirectory(prefix="cm-faults-", ignore_cleanup_errors=True) as folder:
-        broker = KafkaBroker.in_folder(Path(folder) / "kafka")
-        try:
-            broker.start()
-            yield Machine(server, broker, Path(folder))
-        finally:
-            broker.stop()
+    with (
+        own_server() as server,
+        running_broker() as broker,
+        tempfile.TemporaryDirectory(prefix="cm-faults-", ignore_cleanup_errors=True) as folder,
+    ):
+        yield Machine(server, broker, Path(folder))
 
 
 @dataclass

@@ -32,6 +32,7 @@ class SparkCluster:
     ui_port: int = field(default_factory=lambda: claimed_port(18080, "Spark's master's UI"))
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _master: subprocess.Popen[bytes] | None = None
+    _started: int = 0
 
     @property
     def master(self) -> str:
@@ -42,22 +43,23 @@ class SparkCluster:
         """Start the master, and so many workers."""
         ports = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", str(self.ui_port)]
         self._master = self._run(_MASTER, *ports)
-        wait_until(lambda: self._alive() == 0, "Spark's master answers", 60)
+        wait_until(lambda: self._alive() is not None, "Spark's master answers", 60)
         for _ in range(workers):
             self.add_worker()
 
     def add_worker(self) -> None:
         """Start a worker, and wait until the master knows it."""
-        before, number = self._alive() or 0, len(self.workers) + 1
+        self._started = number = self._started + 1
         ports = [claimed_port(usual + number, f"Spark's worker {number}") for usual in (17090, 18090)]
         where = ["--host", "127.0.0.1", "--port", str(ports[0]), "--webui-port", str(ports[1])]
         size = ["--cores", "1", "--memory", "2g", "--work-dir", str(self.folder / f"worker{number}")]
         self.workers.append(self._run(_WORKER, *where, *size, self.master))
-        wait_until(lambda: self._alive() == before + 1, f"worker {number} is known", 60)
+        wait_until(lambda: ports[0] in (self._alive() or ()), f"worker {number} is known", 60)
 
-    def kill_worker(self, number: int) -> None:
-        """End a worker and what it runs by SIGKILL, as when its machine is gone."""
-        _kill(self.workers[number])
+    def replace_worker(self) -> None:
+        """End the oldest worker and what it runs by SIGKILL, as when its machine is gone; then start another."""
+        _kill(self.workers.pop(0))
+        self.add_worker()
 
     def end(self) -> None:
         """End all that runs."""
@@ -65,12 +67,13 @@ class SparkCluster:
             if process is not None:
                 _kill(process)
 
-    def _alive(self) -> int | None:
+    def _alive(self) -> set[int] | None:
+        """The ports of the workers that the master knows; None if it does not answer."""
         try:
             answer = httpx.get(f"http://127.0.0.1:{self.ui_port}/json/", timeout=5).json()
         except (httpx.HTTPError, ValueError):
             return None
-        return sum(worker["state"] == "ALIVE" for worker in answer["workers"])
+        return {worker["port"] for worker in answer["workers"] if worker["state"] == "ALIVE"}
 
     def _run(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         environment = os.environ | self.variables | {
