@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 export HOURS CLICKS LOGS FORMAT SOURCE RATE CLICKMILL_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run stream stream-stop stop status clean test test-all test-faults lint types unit bench bench-stream lock
+.PHONY: help setup run stream stream-stop stop status clean test test-all test-faults lint types unit bench bench-stream bench-cluster lock
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ bench: setup ## measure the pipeline on this machine
 
 bench-stream: setup ## measure the stream: clicks a second from Kafka, seconds until a click is readable
 	@$(VENV) -m tests.benchmarks.bench_stream
+
+bench-cluster: setup ## measure one and two Spark workers on the same work, data in S3
+	@$(VENV) -m tests.benchmarks.bench_cluster
 
 lock: setup ## compile requirements*.txt from requirements*.in
 	@$(VENV) -m ops.lock

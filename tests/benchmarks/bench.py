@@ -2,8 +2,8 @@
 
 Everything that is compared runs in one go, in turn, several rounds; medians and ratios are what to quote.
 Sizes: ``BENCH_CLICKS`` (2,000,000), ``BENCH_ROUNDS`` (5); ``BENCH_ONLY`` names parts: duckdb, memory, dag, quality,
-measuring, pages, database, month, reallog, empty, and if it is named year. reallog needs ``BENCH_LOG``, an access log
-of yours.
+measuring, pages, pages_in_s3, database, month, reallog, empty, and if it is named year. reallog needs ``BENCH_LOG``, an
+access log of yours.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from rich.table import Table
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
+from include.storage import remove_folder
 from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi
 from ops.backfill import run_hours
@@ -42,6 +43,7 @@ from tests.benchmarks.spark_watch import SparkWatch
 from tests.end_to_end.silent_display import Silent
 
 START = Hour.parse("2026-03-01T10")
+PARTS = "duckdb,dag,quality,measuring,memory,pages,pages_in_s3,database,month"
 console = Console(width=100)
 
 
@@ -58,7 +60,7 @@ def make_landing(folder: Path, hours: int, clicks: int, start: Hour = START) -> 
     # The mean over a day is what one asks for; these hours are busier.
     probe = make_sample(spec, folder / "probe")
     lines = sum(hour.lines for hour in probe.log_hours.values())
-    shutil.rmtree(folder / "probe")
+    remove_folder(folder / "probe")
     truth = make_sample(replace(spec, clicks_per_hour=round(1000 * clicks / lines)), folder)
     return sum(hour.lines for hour in truth.log_hours.values())
 
@@ -248,12 +250,12 @@ def one_hour(name: str, services: Services, rounds: int, start: Hour, clicks: in
     record(name, *took)
 
 
-def pages(home: Path, rounds: int) -> None:
-    """The pages on data quality over 10,000 validated partitions."""
+def pages(name: str, home: Path, rounds: int, data: Path | None = None) -> None:
+    """The pages on data quality over 10,000 validated partitions, data in the home or elsewhere."""
     from include import quality_index
     from tests.support.quality_rows import append, validated_hours
 
-    settings = replace(Settings.from_environment({}), home=home)
+    settings = replace(Settings.from_environment({}), home=home, data_folder=data)
     first, hours = Hour.parse("2026-01-01T00"), 2500
     *runs, newest = validated_hours(first, hours)  # four partitions an hour: two sources, the click hour, an operator
     for run in runs:
@@ -276,7 +278,17 @@ def pages(home: Path, rounds: int) -> None:
         "an hour, with 7 days of each metric": f"/hours/{last}",
         "a metric, 92 days": "/metric?suite=clicks&check=quarantined_share&series=web&days=92",
     }
-    record("page", *time_pages(settings, asked, f"{4 * hours:,} validated partitions", rounds)["overview, 3 days"])
+    record(name, *time_pages(settings, asked, f"{4 * hours:,} validated partitions", rounds)["overview, 3 days"])
+
+
+def pages_in_s3(home: Path, rounds: int) -> None:
+    """The same, data in an S3 server of this machine."""
+    from include.storage import place
+    from tests.support.s3_server import s3_server
+
+    with s3_server() as server:
+        os.environ.update(server.variables)
+        pages("page_in_s3", home, rounds, place(server.make_bucket("pages")) / "clickmill")
 
 
 def database(home: Path, rounds: int) -> None:
@@ -339,7 +351,9 @@ def time_pages(settings: Settings, asked: dict[str, str], title: str, rounds: in
 def main() -> None:
     """Run the parts and print their tables."""
     clicks, rounds = int(os.environ.get("BENCH_CLICKS", "2000000")), int(os.environ.get("BENCH_ROUNDS", "5"))
-    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,quality,measuring,memory,pages,database,month").split(",")
+    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,quality,measuring,memory,pages,pages_in_s3,database,month").split(
+        ","
+    )
     cores, gibibytes = psutil.cpu_count(), psutil.virtual_memory().total / 2**30
     console.print(f"{cores} cores, {gibibytes:.0f} GiB, Python {platform.python_version()}")
     home = Path(tempfile.mkdtemp(prefix="cm-bench-"))
@@ -372,7 +386,9 @@ def main() -> None:
         if "memory" in parts:
             memory(home)
         if "pages" in parts:
-            pages(home / "pages", rounds)
+            pages("page", home / "pages", rounds)
+        if "pages_in_s3" in parts:
+            pages_in_s3(home / "pages-in-s3", rounds)
         if "database" in parts:
             database(home / "database", rounds)
     finally:

@@ -48,6 +48,7 @@ WORKS = {
     "year": Work("a year from landed to published: 8,760 hours of 100 clicks", "s", 1_200),
     "page_of_year": Work("the overview of data quality over that year", "ms", 1_000),
     "page": Work("the overview of data quality, 3 days of 10,000 validated partitions", "ms", 1_000),
+    "page_in_s3": Work("the same, data in S3", "ms", 1_000),
     "database": Work("a million published rows to PostgreSQL, in one hour", "s", 15),
     "own_log": Work("`make run LOGS=` of a real log, 84 hours, the services being up", "s", 60),
     "stream": Work("Kafka to `clicks`, 4 partitions, a backlog", "clicks/s", 60_000, at_least=True),

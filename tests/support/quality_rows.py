@@ -124,7 +124,7 @@ def append(lake: Path, rows: Iterable[Row]) -> None:
     """One commit to ``quality_results`` of this lake, as a job makes it."""
     values = [asdict(row) for row in rows]
     schema = pa.schema([(column.name, _ARROW[column.type]) for column in QUALITY_RESULTS.columns])
-    write_deltalake(lake / QUALITY_RESULTS.name, pa.Table.from_pylist(values, schema=schema), mode="append")
+    write_deltalake(str(lake / QUALITY_RESULTS.name), pa.Table.from_pylist(values, schema=schema), mode="append")
 
 
 def validated_hours(
