@@ -101,6 +101,7 @@ def test_a_month_by_range_by_hours_by_killed_chunks_and_streamed(
     expected = published(by_range)
     for lake in (*lakes.values(), streamed):
         assert_same_tables(published(lake), expected)
+        assert lake.exports() == by_range.exports() != []
     for hourly, daily in PUBLISHED.items():
         hours = true_clicks(truth, hourly)
         assert published_clicks(by_range, hourly) == hours

@@ -159,6 +159,11 @@ class TemporaryLake:
         ]
         return sorted(rows, key=repr)
 
+    def exports(self) -> list[str]:
+        """The names of the exported files, with their folders."""
+        folder = self.settings.reports / "exports"
+        return sorted(str(file.relative_to(folder)) for file in folder.rglob("*.*") if file.is_file())
+
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """All tables but those whose rows carry a run's id."""
         return {name: self.rows(table) for name, table in TABLES.items() if "run_id" not in table.column_names}
