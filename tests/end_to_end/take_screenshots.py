@@ -1,6 +1,7 @@
 """Take the pictures of docs/guides/review.md again: `python -m tests.end_to_end.take_screenshots`.
 
-Shows the newest held hour of the running services; needs a run of clicks_hourly over it, Chromium and pngquant.
+Shows the newest held hour of the running services, as after `make run`; runs it again, since the tab of a run shows the
+hour of that run alone. Needs Chromium and pngquant.
 """
 
 from __future__ import annotations
@@ -8,11 +9,14 @@ from __future__ import annotations
 import subprocess
 import time
 
+from include.log_hours import Hour
 from include.quality_index import open_index
 from include.settings import REPOSITORY, Settings
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi
+from ops.backfill import run_hours
 from ops.services.running import running_services
 from tests.end_to_end.browser import PHONE, Browser, browse, find_chromium
+from tests.end_to_end.silent_display import Silent
 
 IMAGES = REPOSITORY / "docs" / "images"
 SETTLED_SECONDS = 3  # fonts and Airflow's own animations
@@ -24,6 +28,7 @@ def main() -> None:
     with open_index(Settings.from_environment()) as index:
         hour = index.held()[0].hour
     api = AirflowApi(services)
+    run_hours(api, CLICKS_HOURLY, [Hour.parse(hour)], "web", again=True, at_once=1, display=Silent())
     runs = api.call("GET", f"/api/v2/dags/{CLICKS_HOURLY}/dagRuns", partition_key_pattern=hour, limit=1)["dag_runs"]
     IMAGES.mkdir(parents=True, exist_ok=True)
     with browse(find_chromium(), services) as browser:
