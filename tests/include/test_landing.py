@@ -30,13 +30,15 @@ def test_hidden_names_and_folders_are_not_data(settings: Settings) -> None:
     for name, content in {
         "b.json": b"12345",
         "a.json.gz": b"123",
+        "X.json": b"",
         ".c.json": b"1",
         "_d": b"1",
         "_SUCCESS": b"",
     }.items():
         (folder / name).write_bytes(content)
     landed = look_at(settings.landing, "web", HOUR)
-    assert [file.name for file in landed.files] == ["a.json.gz", "b.json"]
+    assert [file.name for file in landed.files] == ["X.json", "a.json.gz", "b.json"]
+    assert (landed.folder, landed.hour, landed.others) == (folder, HOUR, (folder / "deeper",))
     assert landed.size_bytes == 8
     assert landed.is_closed
     (folder / "_SUCCESS").unlink()

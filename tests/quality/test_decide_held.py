@@ -29,6 +29,7 @@ RIGHT = {"--hour": "2026-03-01T05", "--decision": "publish", "--by": "Ada", "--b
         ({"--by": " "}, "no by given"),
         ({"--because": ""}, "no because given"),
         ({"--because": None}, "required: --because"),
+        ({"--by": None}, "required: --by"),
     ],
 )
 def test_wrong_arguments_are_one_line_and_exit_code_2(
