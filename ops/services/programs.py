@@ -22,6 +22,9 @@ BROKER = "kafka-broker"  # see ops/broker.py
 RECEIVER = "click-receiver"  # see ops/receive.py
 
 
+METRICS = "metrics"  # see ops/metrics.py
+
+
 def programs_of(environment: Mapping[str, str]) -> list[str]:
     """Return the services that are always there, and the triggerer if it is wanted."""
     triggerer = environment.get("CLICKMILL_TRIGGERER", "0").lower() in ("1", "true", "yes")

@@ -19,12 +19,13 @@ from pathlib import Path
 from include.errors import ClickmillError, UsageError
 from include.home import REPOSITORY
 from ops.home import Home, find_home, load_secrets
+from ops.services.beside import start_beside
 from ops.services.environment import render_settings, service_environment
 from ops.services.health import airflow_health, is_answered, wait_until_healthy
 from ops.services.logs import failure, log_files
 from ops.services.migration import begin_migration, end_migration
 from ops.services.ports import PortChooser
-from ops.services.programs import SPARK, programs_of
+from ops.services.programs import METRICS, SPARK, programs_of
 from ops.services.running import (
     Ports,
     Services,
@@ -37,6 +38,9 @@ from ops.services.running import (
 from ops.services.stop import stop_home
 from ops.services.supervisor import Supervisor, home_lock, socket_path
 from ops.setup.prerequisites import find_java
+
+#: How long the metrics may take to be served.
+_METRICS_SECONDS = 30
 
 
 def _start_supervisord(home: Home, environment: Mapping[str, str], deadline: float) -> None:
@@ -124,6 +128,8 @@ def start(home: Path | str | None = None, environment: Mapping[str, str] | None 
             complete = service_environment(place, ports, keys, java, environment)
             try:
                 _start_all(place, ports, programs, complete, deadline)
+                if complete.get("CLICKMILL_METRICS_PORT"):
+                    start_beside(place, METRICS, _METRICS_SECONDS)
             except BaseException:
                 stop_home(place)
                 raise

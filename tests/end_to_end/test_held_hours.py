@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
+import httpx
 import pytest
 from deltalake import DeltaTable
 
@@ -19,6 +21,7 @@ from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from samples.truth import Truth
 from tests.end_to_end.silent_display import Silent
+from tests.support.shared_services import METRICS_PORT
 from tests.support.waiting import wait_until
 from tests.web_receiver import receiver
 
@@ -136,6 +139,19 @@ def test_one_hour_is_held_and_the_others_are_published(
     (of_broken,) = api.runs(CLICKS_HOURLY, [BROKEN])
     (red,) = [task for task in api.tasks(CLICKS_HOURLY, of_broken.run_id, state="failed")]
     assert (red.task_id, red.try_number) == ("validate_clicks", 1)
+
+
+def test_prometheus_is_told(services: Services, held: Outcome) -> None:
+    port = (services.home / METRICS_PORT).read_text()
+    told = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=60).raise_for_status().text
+    (hours,) = re.findall(r"^clickmill_held_hours (\S+)$", told, re.MULTILINE)
+    assert float(hours) >= 1
+    assert "clickmill_lock_held{host=" in told
+    assert 'lock="spark-server"' in told
+    assert "clickmill_service_unwell{" not in told
+    # Spark tells of its executors itself.
+    told = httpx.get(f"{services.spark_ui_url}/metrics/executors/prometheus/", timeout=60).raise_for_status().text
+    assert "metrics_executor_completedTasks_total" in told
 
 
 def test_the_question_says_why_and_one_message_is_sent(

@@ -18,6 +18,7 @@ from ops.home import Home
 from ops.services.running import Services
 from ops.services.start import start
 from ops.services.stop import stop
+from tests.support.ports import claimed_port
 from tests.support.spark_server import SparkServer
 
 NOTIFICATIONS = """
@@ -29,6 +30,9 @@ hour = "{{ params.hour }}"
 text = "{{ params.reasons | join('; ') }}"
 page = "{{ task.generate_link_to_ui(task_instance=ti) }}"
 """
+
+#: In their home: where the metrics are.
+METRICS_PORT = "metrics-port"
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,11 @@ class SharedServices:
         notifications = self.home.path / "notifications.toml"
         with self._lock:
             notifications.write_text(NOTIFICATIONS, encoding="utf-8")
-            return start(self.home.path, os.environ | {"CLICKMILL_NOTIFICATIONS": str(notifications)})
+            port = self.home.path / METRICS_PORT
+            if not port.exists():
+                port.write_text(str(claimed_port(19464, "metrics")), encoding="utf-8")
+            asked = {"CLICKMILL_NOTIFICATIONS": str(notifications), "CLICKMILL_METRICS_PORT": port.read_text()}
+            return start(self.home.path, os.environ | asked)
 
     def spark_remote(self, *, with_airflow: bool) -> str:
         """SPARK_REMOTE of the one Spark server. Started now, it has the other services beside it or not."""

@@ -1,0 +1,141 @@
+"""What Prometheus reads: the state of a lake as numbers, by a real process and Prometheus's own parser of its text."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from prometheus_client.parser import text_string_to_metric_families
+
+from include.landing import SUCCESS, hour_folder
+from include.locks import locks_of
+from include.log_hours import Hour
+from include.settings import REPOSITORY, Settings
+from include.stored_rows import ARROW_TYPES
+from include.tables import STREAM_PROGRESS
+from tests.stream.streamed_source import streamed_source
+from tests.support.ports import claimed_port
+from tests.support.quality_rows import append, event
+
+NOW = datetime.now(UTC)
+#: Two hours ago, so that it is over.
+NEWEST = Hour.containing(NOW).plus(-2)
+
+
+@contextmanager
+def served(settings: Settings) -> Iterator[str]:
+    """The address of the metrics of a home."""
+    port = claimed_port(19464, "metrics")
+    environment = os.environ | {
+        "CLICKMILL_HOME": str(settings.home),
+        "CLICKMILL_SOURCES": str(settings.sources_file),
+        "CLICKMILL_METRICS_PORT": str(port),
+    }
+    command = [sys.executable, "-m", "ops.metrics"]
+    with subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == f"metrics at http://127.0.0.1:{port}/metrics\n"
+            yield f"http://127.0.0.1:{port}/metrics"
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+
+
+def read(address: str) -> dict[str, dict[str, float]]:
+    """By name, the values by source, service or lock."""
+    found: dict[str, dict[str, float]] = {}
+    for family in text_string_to_metric_families(httpx.get(address, timeout=60).raise_for_status().text):
+        found[family.name] = {
+            "".join(value for label, value in sample.labels.items() if label != "host"): sample.value
+            for sample in family.samples
+        }
+    return found
+
+
+def land(settings: Settings, source: str, *hours: Hour) -> None:
+    for hour in hours:
+        folder = hour_folder(settings.landing, source, hour)
+        folder.mkdir(parents=True)
+        (folder / SUCCESS).touch()
+
+
+def test_metrics_say_what_is_in_the_lake_now(settings: Settings) -> None:
+    land(settings, "web", NEWEST.plus(-1), NEWEST)
+    append(settings.lake, [event(str(NEWEST.plus(-4)), "published"), event(str(NEWEST.plus(-3)), "held", "a check")])
+    append(settings.lake, [event(str(NEWEST.plus(-2)), "held", "a check"), event(str(NEWEST), "dropped")])
+    with served(settings) as address:
+        found = read(address)
+        assert found["clickmill_held_hours"] == {"": 2}
+        assert found["clickmill_unpublished_hours"] == {"web": 2, "access": 0}
+        assert found["clickmill_newest_hour_end_seconds"] == {"web": NEWEST.end.timestamp()}
+        assert found["clickmill_newest_published_end_seconds"] == {"": NEWEST.plus(-4).end.timestamp()}
+        assert found["clickmill_service_unwell"] == {"all": 1}
+        assert found["clickmill_lock_held"] == {}
+        assert found["clickmill_stream_lag_records"] == {}
+        # Asked again, it looks again.
+        decided = event(str(NEWEST.plus(-2)), "published", validated_at=NOW, run_id="run-2")
+        append(settings.lake, [decided])
+        land(settings, "access", NEWEST)
+        with locks_of(settings).held("spark-server"):
+            found = read(address)
+        assert found["clickmill_held_hours"] == {"": 1}
+        assert found["clickmill_newest_published_end_seconds"] == {"": NEWEST.plus(-2).end.timestamp()}
+        assert found["clickmill_unpublished_hours"] == {"web": 2, "access": 1}
+        assert found["clickmill_lock_held"] == {"spark-server": 1}
+
+
+def test_of_a_stream_lag_and_the_age_of_its_newest_micro_batch(settings: Settings) -> None:
+    settings.sources_file.write_text(streamed_source("kafka", {"topic": "clicks"}), encoding="utf-8")
+    began = NOW - timedelta(seconds=40)
+    of_all = {
+        "source": "web", "query": "clicks", "batch_id": 7, "began_at": began, "rows": 5, "rows_per_second": 1.0,
+        "milliseconds": [("triggerExecution", 900)], "state_rows": 0, "state_bytes": 0, "too_late": 0,
+    }  # fmt: skip
+    rows = [of_all | {"partition": partition, "lag": lag} for partition, lag in ((0, 30), (1, 12))]
+    schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in STREAM_PROGRESS.columns])
+    write_deltalake(settings.lake / STREAM_PROGRESS.name, pa.Table.from_pylist(rows, schema))
+    with served(settings) as address:
+        found = read(address)
+        assert found["clickmill_stream_lag_records"] == {"web": 42}
+        (age,) = found["clickmill_stream_micro_batch_age_seconds"].values()
+        assert 40 <= age <= (datetime.now(UTC) - began).total_seconds()
+
+
+def test_what_cannot_be_read_is_no_answer(settings: Settings) -> None:
+    with served(settings) as address:
+        settings.sources_file.write_text("no TOML", encoding="utf-8")
+        answer = httpx.get(address, timeout=60)
+        assert answer.status_code == 500
+        assert "clickmill" not in answer.text
+
+
+@pytest.mark.parametrize("port", ["", "no port", "0", "65536"])
+def test_a_wrong_port_is_one_line(port: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ops.metrics"], cwd=REPOSITORY, env=os.environ | {"CLICKMILL_METRICS_PORT": port},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == f"metrics: CLICKMILL_METRICS_PORT={port!r}: expected a port, such as 9464\n"
+
+
+def test_rules_and_dashboard_name_metrics_that_there_are(settings: Settings) -> None:
+    with served(settings) as address:
+        names = set(re.findall(r"^# TYPE (\w+)", httpx.get(address, timeout=60).text, re.MULTILINE))
+    # Without any publication, the one of the newest is not there.
+    names.add("clickmill_newest_published_end_seconds")
+    rules = (REPOSITORY / "config/prometheus/alerts.yml").read_text(encoding="utf-8")
+    board = json.loads((REPOSITORY / "config/grafana/running.json").read_text(encoding="utf-8"))
+    asked = rules + " " + " ".join(target["expr"] for panel in board["panels"] for target in panel["targets"])
+    assert set(re.findall(r"clickmill_\w+", asked)) == names
