@@ -11,6 +11,8 @@ from include.locks import Held, locks_of
 
 #: How long the next one waits for one that was killed: its JVM is gone, the process that started it not yet.
 PATIENCE_SECONDS = 20
+#: How often it looks whether its lock is held still: another one takes longer to start.
+LOOK_SECONDS = 3
 
 
 @contextmanager
@@ -26,7 +28,7 @@ def the_only_spark(home: HomeFolders) -> Iterator[Held]:
     except LockHeldError as error:
         raise ClickmillError(
             f"the lake {home.lake} has a Spark driver already: {error}; of two, Delta would lose commits. "
-            "Use its Spark Connect server (SPARK_REMOTE), or end it first"
+            "Wait for that one, or end it; jobs that are not run by spark-submit use the lake's Spark Connect server"
         ) from None
 
 

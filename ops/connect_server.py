@@ -17,12 +17,9 @@ from pyspark.sql import SparkSession
 
 from include.command import exit_with
 from include.errors import LockLostError
-from include.only_spark import require_safe_commits, the_only_spark
+from include.only_spark import LOOK_SECONDS, require_safe_commits, the_only_spark
 from include.storage import remove_folder
 from ops.home import find_home
-
-#: How often it looks whether its lock is held still: a server takes longer to start.
-_LOOK_MILLISECONDS = 3000
 
 
 def main() -> None:
@@ -40,7 +37,7 @@ def main() -> None:
         assert jvm is not None
         with suppress(Py4JError):
             while True:
-                jvm.java.lang.Thread.currentThread().join(_LOOK_MILLISECONDS)
+                jvm.java.lang.Thread.currentThread().join(1000 * LOOK_SECONDS)
                 try:
                     lock.require()
                 except LockLostError as error:

@@ -22,22 +22,22 @@ from include.errors import ClickmillError, UsageError
 from include.landing import closed_hours
 from include.locks import locks_of
 from include.log_hours import Hour, HourRange
-from include.quality_index import QualityIndex, catch_up, open_index
+from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
 from include.sources import Source, load_sources
 from include.stored_rows import read_rows
+from include.streams.signs_of_life import sign_of_life
 from include.tables import STREAM_BATCHES
 from include.unpublished import unpublished_hours
-from ops.services.environment import listen_address
+from ops.services.environment import listen_address, metrics_port
 from ops.services.health import unwell
-from ops.stream_state import stream_state
 
 #: Hours of a source that are looked at for clicks that are not published: as far back as the hourly DAG catches up.
 _LOOKED_AT = timedelta(days=31)
 
 
 class ClickmillMetrics(Collector):
-    """The metrics of one home. A source without hours, or without a stream that reads now, has no sample there."""
+    """The metrics of one home; of hours, those of the sources that the hourly DAG takes."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -47,7 +47,7 @@ class ClickmillMetrics(Collector):
         now = datetime.now(UTC)
         settings = self._settings
         sources = load_sources(settings).values()
-        catch_up(settings)
+        scheduled = [source for source in sources if source.scheduled]
         with open_index(settings) as index:
             yield _gauge("held_hours", "Click hours that are held: checks failed, nobody decided.", len(index.held()))
             published = _newest_published(index)
@@ -57,38 +57,47 @@ class ClickmillMetrics(Collector):
         yield _of_sources(
             "unpublished_hours",
             "Log hours of the last 31 days that have landed, or were streamed, and are neither published nor held.",
-            {source.name: len(unpublished_hours(settings, source, _LOOKED_AT, now)) for source in sources},
+            {source.name: len(unpublished_hours(settings, source, _LOOKED_AT, now)) for source in scheduled},
         )
-        newest = {source.name: hours[-1].end.timestamp() for source in sources if (hours := self._hours(source))}
-        yield _of_sources("newest_hour_end_seconds", "When the newest log hour with clicks ends, since 1970.", newest)
-        yield from self._streams([source for source in sources if source.stream], now)
-        held = GaugeMetricFamily(
-            "clickmill_lock_held", "1 for each lock that a process holds.", labels=("lock", "host")
+        yield _of_sources(
+            "newest_hour_end_seconds",
+            "When the newest log hour ends that has landed or was streamed, since 1970; 0 if there is none.",
+            {source.name: self._newest_end(source) for source in scheduled},
         )
+        yield from self._streams(sources, now)
+        held = GaugeMetricFamily("clickmill_lock_held", "1 for each lock that is held.", labels=("lock", "host"))
         for holder in locks_of(settings).holders():
             held.add_metric((holder.name, holder.host), 1)
         yield held
         yield self._services()
 
-    def _hours(self, source: Source) -> list[Hour]:
+    def _newest_end(self, source: Source) -> float:
         if source.stream is None:
-            return sorted(closed_hours(self._settings.landing, source.name))
-        rows = read_rows(self._settings.lake, STREAM_BATCHES, ("log_date", "log_hour"), [("source", "=", source.name)])
-        return sorted(Hour.of(row["log_date"], row["log_hour"]) for row in rows)
+            hours = list(closed_hours(self._settings.landing, source.name))
+        else:
+            where = [("source", "=", source.name)]
+            rows = read_rows(self._settings.lake, STREAM_BATCHES, ("log_date", "log_hour"), where)
+            hours = [Hour.of(row["log_date"], row["log_hour"]) for row in rows]
+        return max((hour.end.timestamp() for hour in hours), default=0)
 
     def _streams(self, sources: Iterable[Source], now: datetime) -> Iterator[GaugeMetricFamily]:
-        states = {source.name: stream_state(self._settings, source.name, (), now) for source in sources}
-        lags = {name: state.lag for name, state in states.items() if state.lag is not None}
-        yield _of_sources("stream_lag_records", "Records that a stream has yet to read.", lags)
-        ages = {
-            name: (now - max(query.began_at for query in state.queries)).total_seconds()
-            for name, state in states.items()
-            if state.queries
-        }
-        yield _of_sources("stream_micro_batch_age_seconds", "Seconds since a stream's newest micro-batch began.", ages)
+        lags: dict[str, int] = {}
+        silent: dict[str, float] = {}
+        for source in sources:
+            sign = sign_of_life(self._settings, source.name)
+            if sign is None or source.stream is None:
+                continue
+            if sign.lag is not None:
+                lags[source.name] = sign.lag
+            if source.stream.run == "supervised":
+                silent[source.name] = (now - sign.at).total_seconds()
+        what = "Records that a stream had yet to read, when it last gave a sign of life."
+        yield _of_sources("stream_lag_records", what, lags)
+        what = "Seconds since a supervised stream gave a sign of life; it gives one each second."
+        yield _of_sources("stream_silent_seconds", what, silent)
 
     def _services(self) -> GaugeMetricFamily:
-        what = "1 for each service that does not work; of all, if none has been started."
+        what = "1 for Spark Connect and each service of Airflow that does not work; of all, if none was started."
         found = GaugeMetricFamily("clickmill_service_unwell", what, labels=("service",))
         try:
             missing = unwell(self._settings.home)
@@ -122,17 +131,17 @@ def _of_sources(name: str, what: str, values: dict[str, float] | dict[str, int])
 def main() -> None:
     """Serve them until SIGTERM or Ctrl-C."""
     argparse.ArgumentParser(prog="ops.metrics", description=str(__doc__).partition("\n")[0]).parse_args()
-    given = os.environ.get("CLICKMILL_METRICS_PORT", "")
-    if not given.isdigit() or not 0 < int(given) < 65536:
-        raise UsageError(f"CLICKMILL_METRICS_PORT={given!r}: expected a port, such as 9464")
+    port = metrics_port(os.environ)
+    if port is None:
+        raise UsageError("CLICKMILL_METRICS_PORT is not set: expected a port, such as 9464")
     registry = CollectorRegistry(auto_describe=False)
     registry.register(ClickmillMetrics(Settings.from_environment()))
     address = listen_address(os.environ)
     try:
-        server, thread = start_http_server(int(given), address, registry)
+        server, thread = start_http_server(port, address, registry)
     except OSError as error:
-        raise ClickmillError(f"cannot listen on {address}:{given} (CLICKMILL_METRICS_PORT): {error}") from None
-    print(f"metrics at http://{address}:{given}/metrics", flush=True)
+        raise ClickmillError(f"cannot listen on {address}:{port} (CLICKMILL_METRICS_PORT): {error}") from None
+    print(f"metrics at http://{address}:{port}/metrics", flush=True)
     ended = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())

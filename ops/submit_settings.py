@@ -14,22 +14,28 @@ from include.home import REPOSITORY
 from ops.home import Home, find_home, load_secrets
 from ops.services.environment import PYTHONPATH, render_settings, service_environment
 from ops.services.running import Ports
+from ops.services.supervisor import home_lock
 from ops.setup.prerequisites import find_java
 
-#: Any that is free: nobody else is to find them.
+#: Of services: there are none.
 _PORTS = Ports(airflow=0, spark=0, spark_ui=0)
 
 
 def write_settings(home: Home) -> Path:
-    """The settings of the home's Spark server but for Spark Connect, with Python for the workers; in ``run``."""
+    """The settings of the home's Spark server without Spark Connect and UI, with Python for the workers; in ``run``."""
     template = REPOSITORY / "config" / "spark-defaults.conf"
-    values = service_environment(home, _PORTS, load_secrets(home), find_java(), os.environ)
-    lines = render_settings(template.read_text(encoding="utf-8"), values, template.name).splitlines()
-    kept = [line for line in lines if not line.startswith(("spark.plugins", "spark.connect."))]
-    of_workers = [f"spark.pyspark.python {sys.executable}", f"spark.executorEnv.PYTHONPATH {PYTHONPATH}"]
     home.make()
+    with home_lock(home):
+        values = service_environment(home, _PORTS, load_secrets(home), find_java(), os.environ)
+    # Of its own: the services empty theirs when they start.
+    temporary = home.run / "spark-submit"
+    temporary.mkdir(exist_ok=True)
+    lines = render_settings(template.read_text(encoding="utf-8"), values, template.name).splitlines()
+    left_out = ("spark.plugins", "spark.connect.", "spark.ui.port")
+    kept = [line.replace(str(home.spark_local), str(temporary)) for line in lines if not line.startswith(left_out)]
+    of_workers = [f"spark.pyspark.python {sys.executable}", f"spark.executorEnv.PYTHONPATH {PYTHONPATH}"]
     file = home.run / "spark-submit.conf"
-    file.write_text("\n".join([*kept, *of_workers]) + "\n", encoding="utf-8")
+    file.write_text("\n".join([*kept, "spark.ui.enabled false", *of_workers]) + "\n", encoding="utf-8")
     return file
 
 

@@ -25,6 +25,7 @@ from include.errors import ClickmillError, LockHeldError, StreamRunsAlreadyError
 from include.locks import locks_of
 from include.settings import Settings
 from include.sources import Source, choose_streamed
+from include.streams.signs_of_life import say_alive
 from spark_jobs.engine.session import spark_session
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.lake.lake import Lake
@@ -36,7 +37,6 @@ from spark_jobs.stream.end_request import EndRequest
 from spark_jobs.stream.failure import failure_of, is_of_another_start, is_of_other_state
 from spark_jobs.stream.input import input_of
 from spark_jobs.stream.progress import ProgressLog, QueryName, keep
-from spark_jobs.stream.supervision import say_alive
 
 #: How often the queries are asked what they have done, and more often if they are to end by themselves.
 POLL_SECONDS = 1.0

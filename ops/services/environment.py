@@ -63,6 +63,20 @@ def listen_address(environment: Mapping[str, str]) -> str:
     return address
 
 
+def metrics_port(environment: Mapping[str, str]) -> int | None:
+    """Return the port on which Prometheus is served; None: it is not.
+
+    Raises:
+        UsageError: when CLICKMILL_METRICS_PORT is no port.
+    """
+    given = environment.get("CLICKMILL_METRICS_PORT", "").strip()
+    if not given:
+        return None
+    if not given.isdecimal() or not 0 < int(given) < 65536:
+        raise UsageError(f"CLICKMILL_METRICS_PORT={given!r}: expected a port, such as 9464")
+    return int(given)
+
+
 def airflow_settings(home: Home, ports: Ports, keys: Secrets, address: str) -> dict[str, str]:
     """Airflow's settings that Clickmill depends on; no shell variable overrides these."""
     connection = {

@@ -14,13 +14,14 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from include.errors import ClickmillError, UsageError
 from include.home import REPOSITORY
 from ops.home import Home, find_home, load_secrets
-from ops.services.beside import start_beside
-from ops.services.environment import render_settings, service_environment
+from ops.services.beside import runs_beside, start_beside
+from ops.services.environment import metrics_port, render_settings, service_environment
 from ops.services.health import airflow_health, is_answered, wait_until_healthy
 from ops.services.logs import failure, log_files
 from ops.services.migration import begin_migration, end_migration
@@ -113,9 +114,12 @@ def start(home: Path | str | None = None, environment: Mapping[str, str] | None 
     java = find_java(environment)
     deadline = time.monotonic() + start_timeout(environment)
     programs = programs_of(environment)
+    metrics = metrics_port(environment)
     with home_lock(place):
         running = _running(place, environment)
         if running is not None:
+            if metrics is not None and not runs_beside(place, METRICS):
+                raise UsageError(f"CLICKMILL_METRICS_PORT={metrics}, but the services run without it; run: make stop")
             return running
         stop_home(place)
         keys = load_secrets(place)
@@ -128,8 +132,8 @@ def start(home: Path | str | None = None, environment: Mapping[str, str] | None 
             complete = service_environment(place, ports, keys, java, environment)
             try:
                 _start_all(place, ports, programs, complete, deadline)
-                if complete.get("CLICKMILL_METRICS_PORT"):
-                    start_beside(place, METRICS, _METRICS_SECONDS)
+                if metrics is not None:
+                    start_beside(place, METRICS, _METRICS_SECONDS, partial(is_answered, metrics))
             except BaseException:
                 stop_home(place)
                 raise

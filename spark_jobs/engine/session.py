@@ -7,16 +7,20 @@ where spark-submit runs it.
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from include.errors import ClickmillError, UsageError
-from include.only_spark import require_safe_commits, the_only_spark
+from include.errors import ClickmillError, LockLostError, UsageError
+from include.locks import Held
+from include.only_spark import LOOK_SECONDS, require_safe_commits, the_only_spark
 from include.settings import Settings
 from include.storage import remove_folder
 
@@ -64,15 +68,33 @@ def _is_submitted() -> bool:
 
 @contextmanager
 def _driver_of_its_own(settings: Settings) -> Iterator[SparkSession]:
-    with the_only_spark(settings):
+    if "SPARK_REMOTE" in os.environ:
+        raise UsageError("SPARK_REMOTE is set, but a job that spark-submit runs has a driver of its own: unset it")
+    # Ends by the block's end: Spark first, then the lock.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with the_only_spark(settings) as lock:
         # What killed jobs have left.
         remove_folder(settings.scratch)
         spark = SparkSession.builder.getOrCreate()
+        ended = Event()
+        Thread(target=_end_without, args=(lock, spark, ended), daemon=True).start()
         try:
             require_safe_commits(spark.sparkContext._jsc.hadoopConfiguration().get)
             yield configure(spark)
         finally:
+            ended.set()
             spark.stop()
+
+
+def _end_without(lock: Held, spark: SparkSession, ended: Event) -> None:
+    """End the driver as soon as its lock is lost, as another one may write the lake then."""
+    while not ended.wait(LOOK_SECONDS):
+        try:
+            lock.require()
+        except LockLostError as error:
+            print(f"failed: {error}", file=sys.stderr, flush=True)
+            spark.sparkContext._jvm.java.lang.Runtime.getRuntime().halt(1)  # type: ignore[union-attr]
+            os._exit(1)
 
 
 @contextmanager

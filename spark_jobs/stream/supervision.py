@@ -1,14 +1,12 @@
-"""A stream that goes on by itself: its sign of life, and what is done when there is none."""
+"""A stream that goes on by itself: what is done when it gives no sign of life."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from socket import gethostname
@@ -20,6 +18,7 @@ from include.errors import ClickmillError
 from include.home import REPOSITORY
 from include.settings import Settings
 from include.sources import choose_sources
+from include.streams.signs_of_life import SignOfLife, sign_of_life
 from spark_jobs.stream.compatibility import require_fit
 
 #: A stream says that it lives every second; after so long without one it counts as hung.
@@ -28,39 +27,9 @@ HUNG_AFTER = timedelta(minutes=2)
 PATIENCE = 120.0
 
 
-@dataclass(frozen=True)
-class SignOfLife:
-    """What a stream last said of itself; ``lag`` are the records not yet read, null if not known: never of files."""
-
-    host: str
-    pid: int
-    at: datetime
-    lag: int | None
-
-
 def lock_file(settings: Settings, source: str) -> Path:
     """Whoever works on the source's checkpoint holds this lock."""
     return settings.locks / f"stream-{source}.lock"
-
-
-def say_alive(settings: Settings, source: str, lag: int | None) -> None:
-    """Leave a sign of life of this process, if that can be written: what is wrong with the disk, the stream tells."""
-    file = _file(settings, source)
-    fresh = file.with_name(f".{file.name}")
-    with suppress(OSError):
-        fresh.write_text(
-            json.dumps({"host": gethostname(), "pid": os.getpid(), "at": datetime.now(UTC).isoformat(), "lag": lag})
-        )
-        fresh.replace(file)
-
-
-def sign_of_life(settings: Settings, source: str) -> SignOfLife | None:
-    """The last one; none if there never was one."""
-    try:
-        said = json.loads(_file(settings, source).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    return SignOfLife(said["host"], said["pid"], datetime.fromisoformat(said["at"]), said["lag"])
 
 
 def supervise(settings: Settings, source: str, *, hung_after: timedelta = HUNG_AFTER) -> str:
@@ -129,8 +98,3 @@ def _kill(last: SignOfLife, source: str) -> None:
         if "spark_jobs.stream_clicks" in process.cmdline():
             process.kill()
             process.wait(PATIENCE)
-
-
-def _file(settings: Settings, source: str) -> Path:
-    settings.streams.mkdir(parents=True, exist_ok=True)
-    return settings.streams / f"{source}.alive.json"

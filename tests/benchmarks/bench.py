@@ -259,9 +259,7 @@ def database(home: Path, rounds: int) -> None:
 def main() -> None:
     """Run the parts and print their tables."""
     clicks, rounds = int(os.environ.get("BENCH_CLICKS", "2000000")), int(os.environ.get("BENCH_ROUNDS", "5"))
-    parts = os.environ.get("BENCH_ONLY", "duckdb,dag,quality,measuring,memory,pages,pages_in_s3,database,month").split(
-        ","
-    )
+    parts = os.environ.get("BENCH_ONLY", PARTS).split(",")
     cores, gibibytes = psutil.cpu_count(), psutil.virtual_memory().total / 2**30
     console.print(f"{cores} cores, {gibibytes:.0f} GiB, Python {platform.python_version()}")
     home = Path(tempfile.mkdtemp(prefix="cm-bench-"))

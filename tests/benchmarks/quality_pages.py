@@ -7,6 +7,7 @@ import statistics
 import time
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 from rich.table import Table
 
@@ -64,8 +65,7 @@ def pages_in_s3(home: Path, rounds: int) -> None:
     from include.storage import place
     from tests.support.s3_server import s3_server
 
-    with s3_server() as server:
-        os.environ.update(server.variables)
+    with s3_server() as server, patch.dict(os.environ, server.variables):
         pages("page_in_s3", home, rounds, place(server.make_bucket("pages")) / "clickmill")
 
 

@@ -9,20 +9,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import httpx
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 from prometheus_client.parser import text_string_to_metric_families
 
 from include.landing import SUCCESS, hour_folder
 from include.locks import locks_of
 from include.log_hours import Hour
 from include.settings import REPOSITORY, Settings
-from include.stored_rows import ARROW_TYPES
-from include.tables import STREAM_PROGRESS
+from include.streams.signs_of_life import say_alive
 from tests.stream.streamed_source import streamed_source
 from tests.support.ports import claimed_port
 from tests.support.quality_rows import append, event
@@ -71,13 +68,15 @@ def land(settings: Settings, source: str, *hours: Hour) -> None:
 
 
 def test_metrics_say_what_is_in_the_lake_now(settings: Settings) -> None:
+    with served(settings) as address:
+        assert read(address)["clickmill_newest_hour_end_seconds"] == {"web": 0}
     land(settings, "web", NEWEST.plus(-1), NEWEST)
     append(settings.lake, [event(str(NEWEST.plus(-4)), "published"), event(str(NEWEST.plus(-3)), "held", "a check")])
     append(settings.lake, [event(str(NEWEST.plus(-2)), "held", "a check"), event(str(NEWEST), "dropped")])
     with served(settings) as address:
         found = read(address)
         assert found["clickmill_held_hours"] == {"": 2}
-        assert found["clickmill_unpublished_hours"] == {"web": 2, "access": 0}
+        assert found["clickmill_unpublished_hours"] == {"web": 2}, "access is not scheduled"
         assert found["clickmill_newest_hour_end_seconds"] == {"web": NEWEST.end.timestamp()}
         assert found["clickmill_newest_published_end_seconds"] == {"": NEWEST.plus(-4).end.timestamp()}
         assert found["clickmill_service_unwell"] == {"all": 1}
@@ -87,29 +86,30 @@ def test_metrics_say_what_is_in_the_lake_now(settings: Settings) -> None:
         decided = event(str(NEWEST.plus(-2)), "published", validated_at=NOW, run_id="run-2")
         append(settings.lake, [decided])
         land(settings, "access", NEWEST)
+        land(settings, "web", NEWEST.plus(-9))
         with locks_of(settings).held("spark-server"):
             found = read(address)
         assert found["clickmill_held_hours"] == {"": 1}
         assert found["clickmill_newest_published_end_seconds"] == {"": NEWEST.plus(-2).end.timestamp()}
-        assert found["clickmill_unpublished_hours"] == {"web": 2, "access": 1}
+        assert found["clickmill_unpublished_hours"] == {"web": 3}
         assert found["clickmill_lock_held"] == {"spark-server": 1}
 
 
-def test_of_a_stream_lag_and_the_age_of_its_newest_micro_batch(settings: Settings) -> None:
-    settings.sources_file.write_text(streamed_source("kafka", {"topic": "clicks"}), encoding="utf-8")
-    began = NOW - timedelta(seconds=40)
-    of_all = {
-        "source": "web", "query": "clicks", "batch_id": 7, "began_at": began, "rows": 5, "rows_per_second": 1.0,
-        "milliseconds": [("triggerExecution", 900)], "state_rows": 0, "state_bytes": 0, "too_late": 0,
-    }  # fmt: skip
-    rows = [of_all | {"partition": partition, "lag": lag} for partition, lag in ((0, 30), (1, 12))]
-    schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in STREAM_PROGRESS.columns])
-    write_deltalake(settings.lake / STREAM_PROGRESS.name, pa.Table.from_pylist(rows, schema))
+@pytest.mark.parametrize("run", ["supervised", "catch_up"])
+def test_of_a_stream_lag_and_silence(settings: Settings, run: str) -> None:
+    declared = streamed_source("kafka", {"topic": "clicks", "run": run})
+    settings.sources_file.write_text(declared, encoding="utf-8")
     with served(settings) as address:
         found = read(address)
-        assert found["clickmill_stream_lag_records"] == {"web": 42}
-        (age,) = found["clickmill_stream_micro_batch_age_seconds"].values()
-        assert 40 <= age <= (datetime.now(UTC) - began).total_seconds()
+        assert (found["clickmill_stream_lag_records"], found["clickmill_stream_silent_seconds"]) == ({}, {})
+        began = datetime.now(UTC)
+        say_alive(settings, "web", 42)
+        found = read(address)
+        ended = datetime.now(UTC)
+    assert found["clickmill_stream_lag_records"] == {"web": 42}
+    silent = found["clickmill_stream_silent_seconds"]
+    assert silent.keys() == ({"web"} if run == "supervised" else set())
+    assert all(0 <= seconds <= (ended - began).total_seconds() for seconds in silent.values())
 
 
 def test_what_cannot_be_read_is_no_answer(settings: Settings) -> None:
@@ -120,7 +120,7 @@ def test_what_cannot_be_read_is_no_answer(settings: Settings) -> None:
         assert "clickmill" not in answer.text
 
 
-@pytest.mark.parametrize("port", ["", "no port", "0", "65536"])
+@pytest.mark.parametrize("port", ["no port", "0", "65536"])
 def test_a_wrong_port_is_one_line(port: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ops.metrics"], cwd=REPOSITORY, env=os.environ | {"CLICKMILL_METRICS_PORT": port},

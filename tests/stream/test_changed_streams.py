@@ -10,9 +10,10 @@ import pytest
 
 from include.errors import UsageError
 from include.log_hours import Hour
+from include.streams.signs_of_life import sign_of_life
 from include.tables import CLICKS, CLICKS_BY_URL_LIVE
 from spark_jobs.stream.compatibility import MADE_FOR, REFUSED
-from spark_jobs.stream.supervision import sign_of_life, supervise
+from spark_jobs.stream.supervision import supervise
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.temporary_lake import click

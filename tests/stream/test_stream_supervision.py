@@ -12,8 +12,9 @@ import pytest
 
 from include.errors import ClickmillError
 from include.log_hours import Hour
+from include.streams.signs_of_life import sign_of_life
 from include.tables import CLICKS
-from spark_jobs.stream.supervision import sign_of_life, supervise
+from spark_jobs.stream.supervision import supervise
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.temporary_lake import click

@@ -17,12 +17,10 @@ ByHourAndKey = Counter[tuple[str, Any]]
 
 def published_clicks(lake: TemporaryLake, table: Table) -> ByHourAndKey:
     """Of a table of hourly counts: ``("2026-03-01T05", key)`` to clicks."""
-    return Counter(
-        {
-            (str(Hour.of(row["click_date"], row["click_hour"])), row[table.key[-1]]): row["click_count"]
-            for row in lake.rows(table)
-        }
-    )
+    counts: ByHourAndKey = Counter()
+    for row in lake.rows(table):
+        counts[str(Hour.of(row["click_date"], row["click_hour"])), row[table.key[-1]]] += row["click_count"]
+    return counts
 
 
 def true_clicks(truth: Truth, table: Table) -> ByHourAndKey:

@@ -1,0 +1,48 @@
+"""What a running stream says of itself each second, in a file beside its checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from socket import gethostname
+
+from include.settings import Settings
+
+
+@dataclass(frozen=True)
+class SignOfLife:
+    """What a stream last said of itself; ``lag`` are the records not yet read, null if not known: never of files."""
+
+    host: str
+    pid: int
+    at: datetime
+    lag: int | None
+
+
+def say_alive(settings: Settings, source: str, lag: int | None) -> None:
+    """Leave a sign of life of this process, if that can be written: what is wrong with the disk, the stream tells."""
+    file = _file(settings, source)
+    fresh = file.with_name(f".{file.name}")
+    with suppress(OSError):
+        fresh.write_text(
+            json.dumps({"host": gethostname(), "pid": os.getpid(), "at": datetime.now(UTC).isoformat(), "lag": lag})
+        )
+        fresh.replace(file)
+
+
+def sign_of_life(settings: Settings, source: str) -> SignOfLife | None:
+    """The last one; none if there never was one."""
+    try:
+        said = json.loads(_file(settings, source).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return SignOfLife(said["host"], said["pid"], datetime.fromisoformat(said["at"]), said["lag"])
+
+
+def _file(settings: Settings, source: str) -> Path:
+    settings.streams.mkdir(parents=True, exist_ok=True)
+    return settings.streams / f"{source}.alive.json"
