@@ -70,9 +70,11 @@ def _is_submitted() -> bool:
 def _driver_of_its_own(settings: Settings) -> Iterator[SparkSession]:
     if "SPARK_REMOTE" in os.environ:
         raise UsageError("SPARK_REMOTE is set, but a job that spark-submit runs has a driver of its own: unset it")
-    # Ends by the block's end: Spark first, then the lock.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    # pyspark would look for a server.
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
     with the_only_spark(settings) as lock:
+        # Ends by the block's end: Spark first, then the lock.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         # What killed jobs have left.
         remove_folder(settings.scratch)
         spark = SparkSession.builder.getOrCreate()

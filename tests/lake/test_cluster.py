@@ -131,6 +131,8 @@ def test_jobs_that_spark_submit_runs_give_what_the_sample_says(
     }  # fmt: skip
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_CLUSTER", json.dumps({"conn_type": "spark", "host": cluster.master}))
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    # As where the shell has used Spark Connect before.
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
     backfill = SparkSubmitOperator(
         task_id="backfill", conn_id="spark_cluster", properties_file=str(write_settings(home)), env_vars=variables,
         application=str(REPOSITORY / "spark_jobs" / "backfill_clicks.py"),

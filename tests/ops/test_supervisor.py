@@ -13,7 +13,7 @@ import pytest
 
 from ops.bootstrap import REPOSITORY
 from ops.home import Home
-from ops.services.programs import AIRFLOW, BROKER, RECEIVER, SPARK, TRIGGERER
+from ops.services.programs import AIRFLOW, BROKER, METRICS, RECEIVER, SPARK, TRIGGERER
 from ops.services.stop import status, stop
 from ops.services.supervisor import LONGEST_SOCKET_PATH, MARK, end_marked, marked_processes, socket_path
 
@@ -30,7 +30,7 @@ def programs() -> dict[str, configparser.SectionProxy]:
 def test_every_service_is_configured_and_ended_with_its_whole_group(
     programs: dict[str, configparser.SectionProxy],
 ) -> None:
-    assert set(programs) == {SPARK, *AIRFLOW, TRIGGERER, BROKER, RECEIVER}
+    assert set(programs) == {SPARK, *AIRFLOW, TRIGGERER, BROKER, RECEIVER, METRICS}
     for name, program in programs.items():
         assert program["stopasgroup"] == program["killasgroup"] == "true", name
         assert program["command"].startswith("/bin/sh -c 'exec "), f"{name}: no shell may stand between"
