@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,11 +17,11 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import psycopg2
 import pytest
 
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
-from include.only_spark import the_only_spark
 from include.settings import REPOSITORY, Settings
 from include.storage import place
 from include.tables import (
@@ -115,10 +116,24 @@ def executors(server: SparkServer) -> dict[str, dict[str, Any]]:
     return {one["id"]: one for one in found if one["id"] != "driver"}
 
 
+def lose_lock(home: Home) -> None:
+    """End the connection of whoever holds the lock of the lake's Spark, once somebody does."""
+    assert home.locks_database is not None
+    held = "FROM pg_stat_activity WHERE application_name LIKE 'spark-server|%'"
+    with closing(psycopg2.connect(home.locks_database)) as connection, connection.cursor() as cursor:
+        connection.autocommit = True
+
+        def is_ended() -> bool:
+            cursor.execute(f"SELECT pg_terminate_backend(pid) {held}")
+            return cursor.rowcount > 0
+
+        wait_until(is_ended, "the lock is taken", 120)
+
+
 def test_jobs_that_spark_submit_runs_give_what_the_sample_says(
     cluster: SparkCluster, homes: Callable[[str], Home], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the operator of Airflow's provider, in client mode: ingest, aggregate, validate and publish by one driver."""
+    """By the operator of Airflow's provider, in client mode: one driver, which ends if its lock is lost; then again."""
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
     home = homes("submitted")
@@ -138,8 +153,11 @@ def test_jobs_that_spark_submit_runs_give_what_the_sample_says(
         application=str(REPOSITORY / "spark_jobs" / "backfill_clicks.py"),
         application_args=["--source", "web", "--from", str(SPEC.start), "--to", str(KILLED.end), "--because", "new"],
     )  # fmt: skip
-    with the_only_spark(home), pytest.raises(Exception, match="Cannot execute"):
+    losing = Thread(target=lose_lock, args=(home,))
+    losing.start()
+    with pytest.raises(Exception, match="the lock spark-server is lost with its connection"):
         backfill.execute({})
+    losing.join()
     assert not lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)
     backfill.execute({})
     for table in PUBLISHED:
