@@ -15,6 +15,8 @@ from spark_jobs.engine.session import spark_session
 def submitted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As spark-submit starts a job."""
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    # Such a job drops it; the other tests of this process, which use a server, are to have it again.
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     monkeypatch.setattr(only_spark, "PATIENCE_SECONDS", 0.2)
 
