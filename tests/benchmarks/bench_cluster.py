@@ -99,11 +99,11 @@ def main() -> None:
         for name, value in s3.variables.items():
             environment.setenv(name, value)
         one, two = (stack.enter_context(workers(number, Path(folder), s3, postgres)) for number in (1, 2))
-        lines = {make_landing(cluster.settings.landing, HOURS, clicks) for cluster in (one, two)}
+        (lines,) = {make_landing(cluster.settings.landing, HOURS, clicks) for cluster in (one, two)}
         for turn in range(rounds + 1):  # the first turn warms both up
             for cluster in (one, two):
                 cluster.run(is_counted=turn > 0)
-        console.print(f"{lines} clicks, {HOURS} log hours, data in S3, {rounds} rounds in turn:")
+        console.print(f"{lines:,} clicks, {HOURS} log hours, data in S3, {rounds} rounds in turn:")
         for job in one.took:
             took = [cluster.took[job] for cluster in (one, two)]
             medians = [statistics.median(all_) for all_ in took]
