@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from include.errors import ClickmillError, LockHeldError, UsageError
+from include.errors import ClickmillError, LockHeldError, LockLostError, UsageError
 from include.home import HomeFolders
 from include.locks import Held, locks_of
 
@@ -30,6 +33,21 @@ def the_only_spark(home: HomeFolders) -> Iterator[Held]:
             f"the lake {home.lake} has a Spark driver already: {error}; of two, Delta would lose commits. "
             "Wait for that one, or end it; jobs that are not run by spark-submit use the lake's Spark Connect server"
         ) from None
+
+
+def halt_without(lock: Held, jvm: Any) -> None:
+    """End the driver's JVM if its lock is lost: sooner than another one that has the lock now can write.
+
+    Raises:
+        Py4JError: of a JVM that ends, or has ended.
+    """
+    try:
+        lock.require()
+    except LockLostError as error:
+        # Said first: the JVM prints it.
+        print(f"failed: {error}", file=sys.stderr, flush=True)
+        time.sleep(0.2)
+        jvm.java.lang.Runtime.getRuntime().halt(1)
 
 
 def require_safe_commits(setting: Callable[[str], str | None]) -> None:

@@ -8,16 +8,13 @@ settings say. See docs/performance.md, lesson 2.
 from __future__ import annotations
 
 import signal
-import sys
-import time
 from contextlib import suppress
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from include.command import exit_with
-from include.errors import LockLostError
-from include.only_spark import LOOK_SECONDS, require_safe_commits, the_only_spark
+from include.only_spark import LOOK_SECONDS, halt_without, require_safe_commits, the_only_spark
 from include.storage import remove_folder
 from ops.home import find_home
 
@@ -38,13 +35,7 @@ def main() -> None:
         with suppress(Py4JError):
             while True:
                 jvm.java.lang.Thread.currentThread().join(1000 * LOOK_SECONDS)
-                try:
-                    lock.require()
-                except LockLostError as error:
-                    # Said first: the JVM prints it. It ends sooner than another server that has the lock now can write.
-                    print(f"spark-connect: {error}", file=sys.stderr, flush=True)
-                    time.sleep(0.2)
-                    jvm.java.lang.Runtime.getRuntime().halt(1)
+                halt_without(lock, jvm)
 
 
 if __name__ == "__main__":

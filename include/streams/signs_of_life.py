@@ -11,6 +11,7 @@ from pathlib import Path
 from socket import gethostname
 
 from include.settings import Settings
+from include.storage import write_whole
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,9 @@ class SignOfLife:
 
 def say_alive(settings: Settings, source: str, lag: int | None) -> None:
     """Leave a sign of life of this process, if that can be written: what is wrong with the disk, the stream tells."""
-    file = _file(settings, source)
-    fresh = file.with_name(f".{file.name}")
+    said = {"host": gethostname(), "pid": os.getpid(), "at": datetime.now(UTC).isoformat(), "lag": lag}
     with suppress(OSError):
-        fresh.write_text(
-            json.dumps({"host": gethostname(), "pid": os.getpid(), "at": datetime.now(UTC).isoformat(), "lag": lag})
-        )
-        fresh.replace(file)
+        write_whole(_file(settings, source), lambda file: file.write(json.dumps(said).encode()))
 
 
 def sign_of_life(settings: Settings, source: str) -> SignOfLife | None:
@@ -44,5 +41,4 @@ def sign_of_life(settings: Settings, source: str) -> SignOfLife | None:
 
 
 def _file(settings: Settings, source: str) -> Path:
-    settings.streams.mkdir(parents=True, exist_ok=True)
     return settings.streams / f"{source}.alive.json"

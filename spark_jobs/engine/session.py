@@ -11,16 +11,17 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from include.errors import ClickmillError, LockLostError, UsageError
+from include.errors import ClickmillError, UsageError
 from include.locks import Held
-from include.only_spark import LOOK_SECONDS, require_safe_commits, the_only_spark
+from include.only_spark import LOOK_SECONDS, halt_without, require_safe_commits, the_only_spark
 from include.settings import Settings
 from include.storage import remove_folder
 
@@ -79,7 +80,7 @@ def _driver_of_its_own(settings: Settings) -> Iterator[SparkSession]:
         remove_folder(settings.scratch)
         spark = SparkSession.builder.getOrCreate()
         ended = Event()
-        Thread(target=_end_without, args=(lock, spark, ended), daemon=True).start()
+        Thread(target=_watch, args=(lock, spark, ended), daemon=True).start()
         try:
             require_safe_commits(spark.sparkContext._jsc.hadoopConfiguration().get)
             yield configure(spark)
@@ -88,15 +89,11 @@ def _driver_of_its_own(settings: Settings) -> Iterator[SparkSession]:
             spark.stop()
 
 
-def _end_without(lock: Held, spark: SparkSession, ended: Event) -> None:
-    """End the driver as soon as its lock is lost, as another one may write the lake then."""
-    while not ended.wait(LOOK_SECONDS):
-        try:
-            lock.require()
-        except LockLostError as error:
-            print(f"failed: {error}", file=sys.stderr, flush=True)
-            spark.sparkContext._jvm.java.lang.Runtime.getRuntime().halt(1)  # type: ignore[union-attr]
-            os._exit(1)
+def _watch(lock: Held, spark: SparkSession, ended: Event) -> None:
+    """End the driver as soon as its lock is lost; with the JVM, what this process asks of it fails."""
+    with suppress(Py4JError):
+        while not ended.wait(LOOK_SECONDS):
+            halt_without(lock, spark.sparkContext._jvm)
 
 
 @contextmanager
