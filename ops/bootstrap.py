@@ -1,8 +1,8 @@
 """Set-up: the virtual environment and the JARs, from the lock files, once.
 
 Run by the system's Python before anything is installed, so it uses the standard library only:
-`python3 -m ops.bootstrap [--dev] [--broker]`. Where CLICKMILL_DATA is s3://, Spark's JARs for S3 too. What is there
-already, by the sums of the lock files, is left alone; a second call does nothing and takes well under a second.
+`python3 -m ops.bootstrap [--dev] [--broker] [--team]`. Where CLICKMILL_DATA is s3://, Spark's JARs for S3 too. What is
+there already, by the sums of the lock files, is left alone; a second call does nothing and takes well under a second.
 """
 
 from __future__ import annotations
@@ -51,11 +51,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="ops.bootstrap", description=str(__doc__).partition("\n")[0])
     parser.add_argument("--dev", action="store_true", help="also install what the tests need")
     parser.add_argument("--broker", action="store_true", help="also install the embedded Kafka broker; so does --dev")
+    parser.add_argument("--team", action="store_true", help="also install what docker-compose.yml's containers need")
     options = parser.parse_args()
     began = time.monotonic()
     is_in_s3 = os.environ.get("CLICKMILL_DATA", "").startswith("s3://")
     wanted = {"runtime": True, "dev": options.dev, "broker": options.broker or options.dev}
-    wanted["s3"] = is_in_s3 or options.dev
+    wanted["s3"] = is_in_s3 or options.dev or options.team
+    wanted["team"] = options.team
     if set_up(groups=[group for group, is_wanted in wanted.items() if is_wanted]):
         say(f"done in {time.monotonic() - began:.0f} s")
 

@@ -16,8 +16,8 @@ from include.home import REPOSITORY
 from ops.setup.packages import BUILD_BY_HASH, BUILD_LOCK
 from ops.setup.prerequisites import OLDEST_PYTHON
 
-# The first builds what is read of the others; requirements-dev.in is constrained by requirements.txt.
-NAMES = ("requirements-build", "requirements", "requirements-dev", "requirements-uv")
+# The first builds what is read of the others; dev and team are constrained by requirements.txt.
+NAMES = ("requirements-build", "requirements", "requirements-dev", "requirements-team", "requirements-uv")
 
 
 def compile_command(name: str, upgrade: bool) -> list[str]:

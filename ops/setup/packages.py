@@ -15,7 +15,7 @@ from ops.setup.messages import how_to, say
 from ops.setup.prerequisites import install_command
 from ops.setup.stamps import STAMP, read_stamp, sha256_of, write_stamp
 
-LOCKS = {"runtime": "requirements.txt", "dev": "requirements-dev.txt"}
+LOCKS = {"runtime": "requirements.txt", "dev": "requirements-dev.txt", "team": "requirements-team.txt"}
 UV_LOCK = "requirements-uv.txt"
 BUILD_LOCK = "requirements-build.txt"
 # For uv: some packages come as source, and what builds them is code that runs here too.
