@@ -157,6 +157,15 @@ class Secrets:
     airflow_passwords_file: Path
 
 
+def make_visitor_key(home: Home) -> str:
+    """Return the key for visitors, which is made unless the data has it.
+
+    Raises:
+        UsageError: if it cannot be read or written.
+    """
+    return _shared_secret(home.visitor_key_file, lambda: secrets.token_hex(32))
+
+
 def load_secrets(home: Home) -> Secrets:
     """Read the home's secrets, making those that are missing.
 
@@ -168,7 +177,7 @@ def load_secrets(home: Home) -> Secrets:
     _private_text(passwords, json.dumps({"admin": password}) + "\n")
     return Secrets(
         spark_token=_keep_secret(folder / SPARK_TOKEN, lambda: secrets.token_urlsafe(32)),
-        visitor_key=_shared_secret(home.visitor_key_file, lambda: secrets.token_hex(32)),
+        visitor_key=make_visitor_key(home),
         airflow_password=password,
         # Airflow signs with HS512, which wants 64 bytes.
         airflow_jwt_secret=_keep_secret(folder / "airflow_jwt_secret", lambda: secrets.token_urlsafe(64)),

@@ -77,8 +77,8 @@ def metrics_port(environment: Mapping[str, str]) -> int | None:
     return int(given)
 
 
-def airflow_settings(home: Home, ports: Ports, keys: Secrets, address: str) -> dict[str, str]:
-    """Airflow's settings that Clickmill depends on; no shell variable overrides these."""
+def airflow_settings(ports: Ports, keys: Secrets, address: str) -> dict[str, str]:
+    """Airflow's settings that the services of one machine depend on; no shell variable overrides these."""
     connection = {
         "conn_type": "spark_connect",
         "host": "localhost",
@@ -86,9 +86,6 @@ def airflow_settings(home: Home, ports: Ports, keys: Secrets, address: str) -> d
         "password": keys.spark_token,
     }
     return {
-        "AIRFLOW_HOME": str(home.airflow),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(REPOSITORY / "dags"),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://localhost:{ports.airflow}/execution/",
         "AIRFLOW__CORE__FERNET_KEY": keys.airflow_fernet_key,
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
@@ -98,8 +95,6 @@ def airflow_settings(home: Home, ports: Ports, keys: Secrets, address: str) -> d
         "AIRFLOW__API__BASE_URL": f"http://localhost:{ports.airflow}",
         "AIRFLOW__API__SECRET_KEY": keys.airflow_secret_key,
         "AIRFLOW__API_AUTH__JWT_SECRET": keys.airflow_jwt_secret,
-        "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home.logs / "airflow"),
-        "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(home.logs / "dag-processor"),
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(connection),
     }
 
@@ -168,45 +163,36 @@ AIRFLOW_DEFAULTS = {
 PYTHONPATH = os.pathsep.join(map(str, (REPOSITORY, REPOSITORY / "ops" / "python_site")))
 
 
-def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, base: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of supervisord and with it of every service. It holds secrets."""
-    # Of the shell's: what would point a service elsewhere, or at another program's packages.
-    unwanted = ("PYTHONPATH", "PYTHONHOME", "SPARK_REMOTE", "SPARK_MASTER", "SPARK_CONF_DIR")
+def program_environment(home: Home, java: Path, base: Mapping[str, str]) -> dict[str, str]:
+    """Return what every program of Clickmill needs, beside where the others are and what lets it in there."""
+    # Of the shell's: what would point a program elsewhere, or at another program's packages.
+    unwanted = ("PYTHONPATH", "PYTHONHOME", "SPARK_MASTER", "SPARK_CONF_DIR")
     environment = {
         name: value
         for name, value in base.items()
-        if name not in unwanted and not name.startswith(("PYTEST_", "SPARK_CONNECT_", "PYSPARK_"))
+        if name not in unwanted and not name.startswith(("PYTEST_", "PYSPARK_"))
     }
-    spark_home = find_spark_home()
     for name in ("NO_PROXY", "no_proxy"):
         environment[name] = ",".join(filter(None, (environment.get(name), LOCAL_NAMES)))
     for name, value in AIRFLOW_DEFAULTS.items():
         environment.setdefault(name, value)
-    address = listen_address(base)
-    environment.setdefault("SPARK_LOCAL_IP", address)
+    environment.setdefault("SPARK_LOCAL_IP", listen_address(base))
+    environment.setdefault("SPARK_LOCAL_DIRS", str(home.spark_local))
     return environment | {
         MARK: str(home.path),
         "CLICKMILL_HOME": str(home.path),
         "CLICKMILL_DATA": str(home.data),
         "CLICKMILL_LOCKS": home.locks_database or "",
         "CLICKMILL_REPOSITORY": str(REPOSITORY),
-        "CLICKMILL_SCHEDULE_START": first_start(home),
         "CLICKMILL_PYTHON": sys.executable,
-        "CLICKMILL_SUPERVISOR_SOCKET": str(socket_path(home)),
-        "CLICKMILL_SPARK_PORT": str(ports.spark),
-        "CLICKMILL_SPARK_UI_PORT": str(ports.spark_ui),
-        "CLICKMILL_AIRFLOW_PORT": str(ports.airflow),
-        "CLICKMILL_SPARK_UI_URL": f"http://localhost:{ports.spark_ui}",
         "CLICKMILL_SPARK_JARS": ",".join(map(str, spark_jars(home))),
         "CLICKMILL_SPARK_FILE_SYSTEM_JAR": str(next((REPOSITORY / ".jars").glob("hadoop-bare-naked-local-fs-*.jar"))),
         "JAVA_HOME": str(java.resolve().parent.parent),
-        "SPARK_HOME": str(spark_home),
+        "SPARK_HOME": str(find_spark_home()),
         # log4j2.properties; --properties-file keeps its spark-defaults.conf from being read unrendered.
         "SPARK_CONF_DIR": str(REPOSITORY / "config"),
-        "SPARK_LOCAL_DIRS": str(home.spark_local),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_CONNECT_AUTHENTICATE_TOKEN": keys.spark_token,
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), base.get("PATH", os.defpath))),
         "PYTHONPATH": PYTHONPATH,
         "PYTHONUNBUFFERED": "1",
@@ -215,7 +201,31 @@ def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, bas
         "LC_ALL": "C.UTF-8",
         # Airflow renames its processes; without this the new name overwrites MARK as well.
         "SPT_NOENV": "1",
-        **airflow_settings(home, ports, keys, address),
+        "AIRFLOW_HOME": str(home.airflow),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(REPOSITORY / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
+        "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home.logs / "airflow"),
+        "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(home.logs / "dag-processor"),
+    }
+
+
+def service_environment(home: Home, ports: Ports, keys: Secrets, java: Path, base: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of supervisord and with it of every service. It holds secrets."""
+    # Other servers than these, and their folders.
+    unwanted = ("SPARK_REMOTE", "SPARK_LOCAL_DIRS")
+    shell = {
+        name: value for name, value in base.items()
+        if name not in unwanted and not name.startswith("SPARK_CONNECT_")
+    }  # fmt: skip
+    return program_environment(home, java, shell) | {
+        "CLICKMILL_SCHEDULE_START": first_start(home),
+        "CLICKMILL_SUPERVISOR_SOCKET": str(socket_path(home)),
+        "CLICKMILL_SPARK_PORT": str(ports.spark),
+        "CLICKMILL_SPARK_UI_PORT": str(ports.spark_ui),
+        "CLICKMILL_AIRFLOW_PORT": str(ports.airflow),
+        "CLICKMILL_SPARK_UI_URL": f"http://localhost:{ports.spark_ui}",
+        "SPARK_CONNECT_AUTHENTICATE_TOKEN": keys.spark_token,
+        **airflow_settings(ports, keys, listen_address(base)),
     }
 
 
