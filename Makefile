@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 export HOURS CLICKS LOGS FORMAT SOURCE RATE CLICKMILL_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run stream stream-stop stop status clean test test-all test-faults lint types unit bench bench-stream bench-cluster lock
+.PHONY: help setup run stream stream-stop stop status clean test test-all compose-test compose-env test-faults lint types unit bench bench-stream bench-cluster lock
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -49,6 +49,12 @@ types:
 
 unit: ## the quick tests without servers, while you work
 	@$(VENV) -m pytest -q -n $${CLICKMILL_TEST_PROCESSES:-2} -m "not servers and not slow"
+
+compose-test: setup ## build the image and run docker-compose.yml for real, by Docker or podman
+	@$(VENV) -m pytest -x tests/containers
+
+compose-env: ## make the passwords and keys that docker-compose.yml needs, in .env
+	@$(PYTHON) -m ops.compose_env
 
 test-faults: setup ## kill streams and jobs at many random moments (CLICKMILL_FAULT_ROUNDS=24)
 	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -m faults tests

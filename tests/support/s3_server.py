@@ -48,7 +48,7 @@ class S3Server:
         return f"s3://{name}"
 
 
-def _program() -> Path:
+def versitygw() -> Path:
     """versitygw, built once for this checkout: two minutes, seconds where Go has built it before."""
     program = _TOOLS / "versitygw"
     _TOOLS.mkdir(exist_ok=True)
@@ -72,7 +72,7 @@ def s3_server() -> Iterator[S3Server]:
         keys = {"ROOT_ACCESS_KEY": "AWS_ACCESS_KEY_ID", "ROOT_SECRET_KEY": "AWS_SECRET_ACCESS_KEY"}
         arguments = ["--quiet", "--port", f"127.0.0.1:{server.port}", "--region", "us-east-1", "posix", folder]
         process = subprocess.Popen(
-            [_program(), *arguments],
+            [versitygw(), *arguments],
             env=os.environ | {name: server.variables[of] for name, of in keys.items()},
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip

@@ -1,24 +1,38 @@
-"""docker-compose.yml, the Dockerfile and .dockerignore, read as text: that they work is seen in tests/end_to_end."""
+"""The compose files, the Dockerfile and .dockerignore, read as text: that they work is seen in tests/containers."""
 
 from __future__ import annotations
 
 import re
+import stat
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 import yaml
+from cryptography.fernet import Fernet
 
 from ops.bootstrap import REPOSITORY
+from ops.compose_env import MADE, complete
 from ops.setup.jars import BROKER_JARS_LOCK
-from ops.setup.packages import BUILD_LOCK, UV_LOCK
+from ops.setup.packages import BUILD_LOCK, LOCKS, UV_LOCK
 from ops.setup.prerequisites import JAVA_VERSIONS
 
-COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
-SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+SMALL = "docker-compose.small.yml"
+TEAM = "docker-compose.yml"
+FILES: dict[str, dict[str, Any]] = {name: yaml.safe_load((REPOSITORY / name).read_text()) for name in (SMALL, TEAM)}
+SERVICES: dict[str, dict[str, Any]] = FILES[SMALL]["services"]
+TEAM_SERVICES: dict[str, dict[str, Any]] = FILES[TEAM]["services"]
+#: Of the team's file, those that are not another file's: their image is ours, or said here.
+ITS_OWN = {name: service for name, service in TEAM_SERVICES.items() if "extends" not in service}
+OURS = {name: service for name, service in ITS_OWN.items() if service["image"].startswith("${CLICKMILL_IMAGE")}
+GUIDES = {SMALL: "docker.md", TEAM: "team.md"}
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
 BROKER_JARS = (REPOSITORY / BROKER_JARS_LOCK).read_text()
 REQUIREMENTS = (REPOSITORY / "requirements.txt").read_text()
+
+
+LOCKS_OF_THE_IMAGE = (LOCKS["runtime"], LOCKS["team"], BUILD_LOCK, UV_LOCK)
 
 
 def instructions(name: str) -> list[str]:
@@ -39,6 +53,70 @@ def mounts(service: str) -> dict[str, str]:
         source, target = re.fullmatch(r"(\$\{.*?\}|[^:]*):([^:]*)(?::ro)?", volume).groups()  # type: ignore[union-attr]
         found[target] = source
     return found
+
+
+def test_a_teams_ports_are_published_on_loopback_only() -> None:
+    for name, service in ITS_OWN.items():
+        for port in service.get("ports", ()):
+            assert port.startswith("127.0.0.1:"), f"{name} publishes {port}"
+
+
+def test_a_teams_containers_are_closed_watched_and_limited() -> None:
+    assert len(OURS) > 10
+    for name, service in ITS_OWN.items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["mem_limit"], name
+        assert service["pids_limit"], name
+        if name == "prepare":
+            assert service["restart"] == "no"
+        else:
+            assert service["restart"] == "unless-stopped", name
+            assert service["healthcheck"]["test"][0] == "CMD", name
+    assert not any("user" in service for service in OURS.values())
+
+
+def test_a_team_has_no_secret_with_a_default() -> None:
+    secret = re.compile("PASSWORD|SECRET|TOKEN|KEY|ADMIN")
+    text = (REPOSITORY / TEAM).read_text()
+    for variable, default in re.findall(r"\$\{(\w+)(:?-[^}]*)?", text):
+        assert not (secret.search(variable) and default), f"{variable}{default}"
+    assert set(MADE) == {name for name in re.findall(r"\$\{(\w+):\?run make compose-env\}", text)}
+    for name, service in TEAM_SERVICES.items():
+        for variable, value in service.get("environment", {}).items():
+            if secret.search(variable):
+                assert "${CLICKMILL_" in value or value == "", f"{name}: {variable}={value}"
+
+
+def test_containers_that_are_not_airflows_have_none_of_its_secrets() -> None:
+    for name, service in OURS.items():
+        if name.startswith(("spark", "stream", "receiver")):
+            given = yaml.safe_dump(service["environment"])
+            assert not re.search("CLICKMILL_(AIRFLOW|ADMIN|POSTGRES|REDIS)", given), name
+
+
+def test_missing_secrets_are_made_and_what_is_there_stays(tmp_path: Path) -> None:
+    file = tmp_path / ".env"
+    file.write_text("# ours\nCLICKMILL_REDIS_PASSWORD=chosen\nCLICKMILL_S3_SECRET_KEY=\nCLICKMILL_UID=1001\n")
+
+    made = complete(file)
+    values = dict(line.split("=", 1) for line in file.read_text().splitlines()[1:])
+
+    assert set(made) == set(MADE) - {"CLICKMILL_REDIS_PASSWORD"}
+    assert (values["CLICKMILL_REDIS_PASSWORD"], values["CLICKMILL_UID"]) == ("chosen", "1001")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert len({values[name] for name in MADE}) == len(MADE)
+    # Of what stands in an address, nothing ends it or has to be written otherwise.
+    assert all(quote(values[name], safe="") == values[name] for name in MADE if name.endswith(("PASSWORD", "TOKEN")))
+    before = file.read_text()
+    assert complete(file) == []
+    assert file.read_text() == before
+
+
+def test_airflow_takes_the_keys_that_are_made() -> None:
+    Fernet(MADE["CLICKMILL_AIRFLOW_FERNET_KEY"]().encode())
+    assert len(MADE["CLICKMILL_AIRFLOW_JWT_SECRET"]().encode()) >= 64
 
 
 def test_ports_are_published_on_loopback_only_and_are_the_same_inside_and_outside() -> None:
@@ -90,12 +168,13 @@ def test_broker_is_there_when_it_is_asked_for_and_for_the_project_only() -> None
 
 
 def test_images_of_others_are_pinned_and_our_own_is_built_here() -> None:
-    for name, service in SERVICES.items():
-        if "build" in service:
-            assert "image" not in service
-        else:
-            assert re.search(r":\d+\.\d+[\w.-]*$", service["image"]), f"{name}: {service['image']} has no full version"
+    for name, service in (SERVICES | ITS_OWN).items():
+        if not service["image"].startswith("${CLICKMILL_IMAGE"):
+            assert re.search(r":v?\d+\.\d+[\w.-]*$", service["image"]), (
+                f"{name}: {service['image']} has no full version"
+            )
     assert [name for name, service in SERVICES.items() if "build" in service] == ["clickmill"]
+    assert [name for name, service in TEAM_SERVICES.items() if "build" in service] == ["prepare"]
 
 
 def test_no_secret_is_in_the_files() -> None:
@@ -133,7 +212,7 @@ def test_state_and_configuration_are_mounted_where_the_image_looks_for_them() ->
     assert mounts("clickmill")[f"{code}/config"] == "./config"
     assert f"--home-dir {state} " in DOCKERFILE
     named = {source for name in SERVICES for source in mounts(name).values() if not source.startswith((".", "/", "$"))}
-    assert named | {"state"} == set(COMPOSE["volumes"])
+    assert named | {"state"} == set(FILES[SMALL]["volumes"])
 
 
 def test_versions_are_said_in_the_lock_files_only() -> None:
@@ -142,11 +221,11 @@ def test_versions_are_said_in_the_lock_files_only() -> None:
     assert [line for line in instructions("RUN") if "python3 -m ops.bootstrap" in line]
     assert not installed, f"{installed}: ops.bootstrap installs what the lock files name"
     assert "==" not in DOCKERFILE
-    for file in ("Dockerfile", "docker-compose.yml", ".dockerignore"):
+    for file in ("Dockerfile", SMALL, ".dockerignore"):
         text = re.sub(r"\b(postgresql\+psycopg2|PLAINTEXT|CONTROLLER)://", "", (REPOSITORY / file).read_text())
         assert "://" not in text
     copied = " ".join(instructions("COPY"))
-    assert all(lock in copied for lock in ("requirements.txt", BUILD_LOCK, UV_LOCK, "jars.lock"))
+    assert all(lock in copied for lock in (*LOCKS_OF_THE_IMAGE, "jars.lock", "s3-jars.lock"))
 
 
 def test_image_has_a_java_that_spark_takes_and_debian_has() -> None:
@@ -154,7 +233,7 @@ def test_image_has_a_java_that_spark_takes_and_debian_has() -> None:
 
     assert java
     assert int(java[1]) in JAVA_VERSIONS
-    assert instructions("FROM") == ["${BASE_IMAGE}"]
+    assert instructions("FROM") == ["${BASE_IMAGE} AS base", "base AS installed", "base"]
     assert "BASE_IMAGE=docker.io/library/debian:bookworm-slim" in instructions("ARG")
     assert SERVICES["clickmill"]["build"]["args"]["BASE_IMAGE"].endswith(":-docker.io/library/debian:bookworm-slim}")
 
@@ -170,13 +249,19 @@ def test_image_gets_the_code_that_runs_and_nothing_else() -> None:
     assert lines[0] == "*"
     assert {"dags", "ops"} <= folders
     assert runs <= let_in
-    assert let_in - runs <= {"plugins", "jars.lock", "requirements.txt", BUILD_LOCK, UV_LOCK}
+    assert let_in - runs <= {"plugins", "jars.lock", "s3-jars.lock", *LOCKS_OF_THE_IMAGE}
 
 
 def test_settings_file_of_the_user_is_not_for_git() -> None:
     assert "/.env" in (REPOSITORY / ".gitignore").read_text().splitlines()
 
 
-@pytest.mark.parametrize("variable", sorted(set(re.findall(r"\$\{(\w+)", yaml.safe_dump(COMPOSE)))))
-def test_every_variable_is_explained_in_the_guide(variable: str) -> None:
-    assert f"\n| `{variable}` | " in (REPOSITORY / "docs" / "guides" / "docker.md").read_text()
+@pytest.mark.parametrize("file", FILES)
+def test_every_variable_is_explained_in_the_guide(file: str) -> None:
+    guide = (REPOSITORY / "docs" / "guides" / GUIDES[file]).read_text()
+    explained = {
+        name
+        for row in re.findall(r"^\| (`CLICKMILL_[^|]*) \| ", guide, re.MULTILINE)
+        for name in re.findall(r"\w+", row)
+    }
+    assert set(re.findall(r"\$\{(\w+)", (REPOSITORY / file).read_text())) <= explained

@@ -1,0 +1,289 @@
+"""docker-compose.yml for real: hours through Airflow on a Spark cluster, and a container of each kind killed.
+
+By `make compose-test`, not by `make test-all`: it builds the image and takes minutes. What the file says is checked
+everywhere, by tests/ops/test_docker_compose.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from deltalake import DeltaTable
+
+from include.log_hours import Hour, HourRange
+from include.settings import REPOSITORY
+from include.storage import place
+from ops.airflow_api import CLICKS_HOURLY, AirflowApi, ApiError
+from ops.backfill import run_hours
+from ops.services.running import Services
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
+from samples.truth import Truth
+from tests.end_to_end.silent_display import Silent
+from tests.support.containers import Project, executors, project
+from tests.support.waiting import wait_until
+
+PATIENCE = 600.0
+FIRST = Hour.parse("2026-03-01T00")
+HOURS = 12
+#: Which containers are killed while which hours of the sample run; all kinds, in three runs, for a task is tried again
+#: three times.
+KILLED = {
+    "spark": (3, ("spark-worker", "spark-master", "spark-connect", "spark-tls", "spark-history")),
+    "airflow": (6, ("airflow-worker", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer",
+                    "airflow-api-server")),
+    "state": (9, ("redis", "s3", "postgres")),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Project]:
+    with project("docker-compose.yml") as found:
+        yield found
+
+
+def services(found: Project, user: str, password: str) -> Services:
+    port = int(found.values["CLICKMILL_AIRFLOW_PORT"])
+    return Services(REPOSITORY, port, 0, 0, user, password, "")
+
+
+@pytest.fixture(scope="module")
+def admin(running: Project) -> AirflowApi:
+    api = AirflowApi(services(running, "admin", running.values["CLICKMILL_ADMIN_PASSWORD"]))
+    api.wait_for_dag(CLICKS_HOURLY)
+    return api
+
+
+def user(running: Project, admin: AirflowApi, role: str) -> AirflowApi:
+    """A client of a user who has this role alone."""
+    name = role.lower()
+    running.inside(
+        "airflow-api-server", "python", "-m", "ops.containers", "airflow", "users", "create", "--username", name,
+        "--firstname", name, "--lastname", name, "--email", f"{name}@localhost", "--role", role, "--password", "secret",
+    )  # fmt: skip
+    return AirflowApi(services(running, name, "secret"))
+
+
+@pytest.fixture(scope="module")
+def operator(running: Project, admin: AirflowApi) -> AirflowApi:
+    api = user(running, admin, "Operator")
+    api.unpause(CLICKS_HOURLY)
+    return api
+
+
+def store(running: Project) -> dict[str, str]:
+    """How this machine reaches the object store."""
+    return {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{running.values['CLICKMILL_S3_PORT']}",
+        "AWS_ALLOW_HTTP": "true", "AWS_EC2_METADATA_DISABLED": "true", "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": running.values["CLICKMILL_S3_ACCESS_KEY"],
+        "AWS_SECRET_ACCESS_KEY": running.values["CLICKMILL_S3_SECRET_KEY"],
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def truth(running: Project) -> Truth:
+    """What is true of the sample that an uploader on this machine has put into the landing zone."""
+    spec = SampleSpec(start=FIRST, source="web", hours=HOURS, clicks_per_hour=800, seed=5, is_clean=True)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in store(running).items():
+            patch.setenv(name, value)
+        return make_sample(spec, place("s3://clickmill/landing"))
+
+
+def hours(first: int, count: int) -> list[Hour]:
+    return [FIRST.plus(first + number) for number in range(count)]
+
+
+ByHourAndKey = Counter[tuple[str, str]]
+
+
+def true_counts(truth: Truth, key: str) -> ByHourAndKey:
+    counts = {"url": truth.clicks_by_url, "country_code": truth.clicks_by_country}[key]
+    return Counter({(hour, name): of.clicks for hour, keys in counts.items() for name, of in keys.items()})
+
+
+def of_hours(counts: ByHourAndKey, wanted: list[Hour]) -> ByHourAndKey:
+    """Those of these click hours alone: a clean sample has no late clicks."""
+    names = {str(hour) for hour in wanted}
+    return Counter({key: count for key, count in counts.items() if key[0] in names})
+
+
+def in_the_lake(running: Project, key: str) -> ByHourAndKey:
+    table = f"s3://clickmill/lake/published_clicks_by_{key.removesuffix('_code')}_hourly"
+    rows = DeltaTable(table, storage_options=store(running)).to_pyarrow_table().to_pylist()
+    return Counter({(str(Hour.of(row["click_date"], row["click_hour"])), row[key]): row["click_count"] for row in rows})
+
+
+def in_the_database(running: Project, key: str) -> ByHourAndKey:
+    """As a dashboard reads it: over the network, with the reader's password."""
+    table = f"published_clicks_by_{key.removesuffix('_code')}_hourly"
+    query = f"SELECT click_date, click_hour, {key}, click_count FROM clickmill.{table}"
+    address = f"postgresql://reader:{running.values['CLICKMILL_READER_PASSWORD']}@127.0.0.1/clickmill"
+    rows = running.inside("postgres", "psql", address, "-XAt", "-F", "\t", "-c", query).splitlines()
+    counts: ByHourAndKey = Counter()
+    for day, hour, name, count in (row.split("\t") for row in rows):
+        counts[f"{day}T{int(hour):02}", name] = int(count)
+    return counts
+
+
+def run(api: AirflowApi, wanted: list[Hour], again: bool = False) -> None:
+    outcome = run_hours(api, CLICKS_HOURLY, wanted, "web", again=again, at_once=2, display=Silent())
+    assert not outcome.failures, outcome.failures
+
+
+@pytest.fixture(scope="module")
+def first_hours(operator: AirflowApi, truth: Truth) -> list[Hour]:
+    """The sample's first hours, after they have run."""
+    wanted = hours(0, 3)
+    run(operator, wanted)
+    return wanted
+
+
+@pytest.mark.parametrize("key", ["url", "country_code"])
+def test_hours_run_on_the_cluster_and_are_published_in_s3_and_postgres(
+    running: Project, truth: Truth, first_hours: list[Hour], key: str
+) -> None:
+    expected = of_hours(true_counts(truth, key), first_hours)
+    assert expected
+    assert of_hours(in_the_lake(running, key), first_hours) == expected
+    assert of_hours(in_the_database(running, key), first_hours) == expected
+
+
+def test_both_workers_had_tasks(running: Project, first_hours: list[Hour]) -> None:
+    found = executors(running)
+    assert len({one["hostPort"].partition(":")[0] for one in found}) == 2, found  # type: ignore[attr-defined]
+    assert all(one["totalTasks"] for one in found)
+
+
+def test_run_again_nothing_changes(running: Project, operator: AirflowApi, first_hours: list[Hour]) -> None:
+    before = in_the_lake(running, "url"), in_the_database(running, "url")
+    run(operator, first_hours[:1], again=True)
+    assert (in_the_lake(running, "url"), in_the_database(running, "url")) == before
+
+
+def test_a_viewer_sees_and_starts_nothing(running: Project, admin: AirflowApi, first_hours: list[Hour]) -> None:
+    viewer = user(running, admin, "Viewer")
+
+    assert viewer.runs(CLICKS_HOURLY, first_hours)
+    with pytest.raises(ApiError) as refused:
+        run(viewer, first_hours, again=True)
+    assert refused.value.status == 403
+
+
+def test_holds_are_answered_by_approvers_and_not_by_operators(
+    running: Project, admin: AirflowApi, operator: AirflowApi, first_hours: list[Hour]
+) -> None:
+    approver = user(running, admin, "Approver")
+    answer = {"chosen_options": ["Keep held"], "params_input": {}}
+    # There is no such question: who may answer is told so, who may not is refused before.
+    path = "/api/v2/dags/held_hours/dagRuns/none/taskInstances/ask/-1/hitlDetails"
+
+    for api, status in ((operator, 403), (approver, 404)):
+        with pytest.raises(ApiError) as refused:
+            api.call("PATCH", path, answer)
+        assert refused.value.status == status
+    with pytest.raises(ApiError) as refused:
+        run(approver, first_hours, again=True)
+    assert refused.value.status == 403
+
+
+def test_spark_connect_is_reached_by_tls_and_by_nobody_without_the_token(running: Project) -> None:
+    job = "from pyspark.sql.connect.session import SparkSession as S; import sys; "
+    count = job + "print(S.builder.remote(sys.argv[1]).getOrCreate().range(7).count())"
+
+    def ask(remote: str) -> str:
+        return running.inside("airflow-worker", "python", "-c", f"{count}", remote)
+
+    token = running.values["CLICKMILL_SPARK_TOKEN"]
+    assert ask(f"sc://spark-tls:15002/;use_ssl=true;token={token}").strip() == "7"
+    with pytest.raises(Exception, match=r"(?i)unauthenticated"):
+        ask("sc://spark-tls:15002/;use_ssl=true;token=guessed")
+    with pytest.raises(Exception, match=r"(?i)unavailable|tls|ssl|connect"):
+        httpx.get(f"http://127.0.0.1:{running.values['CLICKMILL_SPARK_PORT']}/", trust_env=False).raise_for_status()
+
+
+def test_only_loopback_listens_on_this_machine(running: Project) -> None:
+    ports = {int(value) for name, value in running.values.items() if name.endswith("_PORT")}
+    listening = {
+        (found.laddr.port, found.laddr.ip) for found in psutil.net_connections("inet") if found.status == "LISTEN"
+    }
+    assert {found for found in listening if found[0] in ports} == {(port, "127.0.0.1") for port in ports}
+
+
+def test_no_container_of_ours_has_root_or_a_place_to_write_but_its_volumes(running: Project) -> None:
+    for service in running.services():
+        if service in ("postgres", "redis", "s3", "spark-tls", "kafka"):
+            continue
+        assert running.inside(service, "id", "-u").strip() == "1000", service
+        tried = running.inside(service, "sh", "-c", "touch /opt/clickmill/x 2>&1 || true")
+        assert "Read-only file system" in tried, service
+        assert running.inside(service, "grep", "CapEff", "/proc/1/status").split()[1].strip("0") == "", service
+
+
+@pytest.mark.parametrize("kind", KILLED)
+def test_a_container_of_each_kind_is_killed_and_nothing_is_lost(
+    running: Project, admin: AirflowApi, operator: AirflowApi, truth: Truth, first_hours: list[Hour], kind: str
+) -> None:
+    first, services = KILLED[kind]
+    wanted = hours(first, 3)
+    begun = operator.run_range(CLICKS_HOURLY, HourRange(wanted[0], wanted[-1].plus(1)), "web")
+    for service in services:
+        victim = running.container(service)
+        before = running.started(victim)
+        running.kill(victim)
+        wait_until(lambda victim=victim, before=before: running.started(victim) != before, f"{victim} again", 120)  # type: ignore[misc]
+        running.wait_until_well()
+
+    def state() -> Any:
+        return admin.call("GET", f"/api/v2/dags/{CLICKS_HOURLY}/dagRuns/{begun.run_id}")["state"]
+
+    wait_until(lambda: state() in ("success", "failed"), f"{begun.run_id} ends", PATIENCE)
+    assert state() == "success", [(task.task_id, task.state) for task in admin.tasks(CLICKS_HOURLY, begun.run_id)]
+    for key in ("url", "country_code"):
+        expected = of_hours(true_counts(truth, key), wanted)
+        assert of_hours(in_the_lake(running, key), wanted) == expected
+        assert of_hours(in_the_database(running, key), wanted) == expected
+
+
+_PRODUCE = """
+import json, sys, time
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException
+admin = AdminClient({"bootstrap.servers": "kafka:9092"})
+try:
+    admin.create_topics([NewTopic("clicks", 4, 1)])["clicks"].result()
+except KafkaException as error:
+    if "exists" not in str(error): raise
+producer = Producer({"bootstrap.servers": "kafka:9092", "acks": "all"})
+for number in range(int(sys.argv[1]), int(sys.argv[2])):
+    click = {"event_id": f"e{number}", "ts": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+             "url": "https://example.com/", "geo": {"country": "DE"}, "visitor_id": f"v{number % 7}"}
+    producer.produce("clicks", json.dumps(click).encode(), str(number).encode())
+assert producer.flush(60) == 0
+"""
+
+
+def test_a_stream_in_a_container_of_its_own_goes_on_where_it_was_killed(running: Project) -> None:
+    def ids() -> list[str]:
+        clicks = DeltaTable("s3://clickmill/lake/clicks", storage_options=store(running))
+        rows = clicks.to_pyarrow_table(columns=["event_id"], filters=[("source", "=", "web_stream")])
+        return sorted(rows["event_id"].to_pylist())
+
+    running.up("kafka", profile="kafka")
+    running.wait_until_well()
+    running.inside("airflow-worker", "python", "-c", _PRODUCE, "0", "500")
+    running.up("stream", profile="kafka")
+    wait_until(lambda: len(ids()) >= 500, "clicks come", PATIENCE)
+    running.kill(running.container("stream"))
+    running.inside("airflow-worker", "python", "-c", _PRODUCE, "400", "1000")
+    wait_until(lambda: len(ids()) >= 1000, "the stream goes on", PATIENCE)
+    running.wait_until_well()
+
+    assert ids() == sorted(f"e{number}" for number in range(1000))
