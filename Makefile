@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 export HOURS CLICKS LOGS FORMAT SOURCE RATE CLICKMILL_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run stream stream-stop stop status clean test test-all compose-test compose-env test-faults lint types unit bench bench-stream bench-cluster lock
+.PHONY: help setup run stream stream-stop stop status clean test test-all compose-test compose-test-quick compose-env test-faults lint types unit bench bench-stream bench-cluster lock
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ unit: ## the quick tests without servers, while you work
 
 compose-test: setup ## build the image and run docker-compose.yml for real, by Docker or podman
 	@$(VENV) -m pytest -x tests/containers
+
+compose-test-quick: setup ## the same without killing containers, a stream and the small file, as CI does
+	@$(VENV) -m pytest -x -m "not slow" tests/containers
 
 compose-env: ## make the passwords and keys that docker-compose.yml needs, in .env
 	@$(PYTHON) -m ops.compose_env

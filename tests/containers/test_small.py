@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.containers import Project, project
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Project]:
