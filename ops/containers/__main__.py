@@ -15,7 +15,7 @@ from pathlib import Path
 from include.command import exit_with
 from include.errors import UsageError
 from ops.containers.prepare import prepare
-from ops.containers.spark import SPARK_PROGRAMS, write_settings
+from ops.containers.spark import SPARK_PROGRAMS, empty_folders, write_settings
 from ops.home import find_home
 from ops.services.environment import PRELOADED, program_environment
 from ops.setup.prerequisites import find_java
@@ -39,7 +39,8 @@ def main() -> None:
         prepare(home, environment)
         return
     if name in SPARK_PROGRAMS:
-        settings = write_settings(home, name, environment)
+        empty_folders(home, name, environment)
+        settings = write_settings(name, environment)
         # Named in the settings, of files that all of Spark's programs read.
         environment["SPARK_DAEMON_CLASSPATH"] = environment["CLICKMILL_SPARK_FILE_SYSTEM_JAR"]
         command = SPARK_PROGRAMS[name](Path(environment["SPARK_HOME"]), settings, environment)

@@ -25,7 +25,7 @@ def make_databases(environment: Mapping[str, str]) -> None:
     """Make what is not there: roles, with the environment's passwords, and a database for each owner.
 
     Raises:
-        UsageError: if the environment lacks the administrator's address or a password.
+        UsageError: if the environment lacks the administrator's address or a password, or has another password.
         OSError: if the server does not answer.
     """
     for database, make in (("postgres", _make_databases), ("clickmill", _let_read)):
@@ -50,6 +50,11 @@ def _connected(environment: Mapping[str, str], database: str) -> Connection:
     try:
         return psycopg2.connect(**(parts | {"dbname": database}))
     except psycopg2.OperationalError as error:
+        if "authentication failed" in str(error):
+            raise UsageError(
+                f"PostgreSQL refuses the password of {ADMIN}: its volume has that of its first start; set it as it was "
+                "then, or remove the volume if it holds nothing"
+            ) from None
         # As the object store's: to be tried again.
         raise OSError(str(error)) from None
 
@@ -57,13 +62,16 @@ def _connected(environment: Mapping[str, str], database: str) -> Connection:
 def _make_databases(connection: Connection, environment: Mapping[str, str]) -> None:
     """Roles with passwords, and a database for each owner that nobody else may enter."""
     from psycopg2 import sql
+    from psycopg2.extensions import encrypt_password
 
     with connection.cursor() as cursor:
         for role, variable in {**OWNERS, READER: READER_PASSWORD}.items():
             cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,))
             verb = "ALTER" if cursor.fetchone() else "CREATE"
             statement = sql.SQL(verb + " ROLE {} LOGIN PASSWORD %s").format(sql.Identifier(role))
-            cursor.execute(statement, (_required(environment, variable),))
+            # What the server may log has no password.
+            hashed = encrypt_password(_required(environment, variable), role, connection, "scram-sha-256")
+            cursor.execute(statement, (hashed,))
         for owner in OWNERS:
             name = sql.Identifier(owner)
             cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", (owner,))
@@ -74,10 +82,14 @@ def _make_databases(connection: Connection, environment: Mapping[str, str]) -> N
 
 
 def _let_read(connection: Connection, environment: Mapping[str, str]) -> None:
-    """What the role clickmill makes, the reader may read."""
+    """What the role clickmill makes, the reader may read; and take no lock, for which jobs would wait."""
     from psycopg2 import sql
 
     with connection.cursor() as cursor:
         for what in ("USAGE ON SCHEMAS", "SELECT ON TABLES"):
             statement = sql.SQL(f"ALTER DEFAULT PRIVILEGES FOR ROLE clickmill GRANT {what} TO {{}}")
             cursor.execute(statement.format(sql.Identifier(READER)))
+        cursor.execute("SELECT oid::regprocedure FROM pg_proc WHERE proname ~ '^pg_(try_)?advisory'")
+        for (function,) in cursor.fetchall():
+            cursor.execute(f"REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC")
+            cursor.execute(f"GRANT EXECUTE ON FUNCTION {function} TO clickmill")

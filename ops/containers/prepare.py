@@ -61,7 +61,11 @@ def _patiently(what: str, attempt: Callable[[], None]) -> None:
 
 
 def make_bucket(data: str, environment: Mapping[str, str]) -> None:
-    """The bucket of s3://bucket/prefix, unless it is there."""
+    """Make the bucket of s3://bucket/prefix, unless it is there; of a folder nothing.
+
+    Raises:
+        OSError: if the store does not answer, or refuses.
+    """
     from pyarrow.fs import FileType, S3FileSystem
 
     if not data.startswith("s3://"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import gettempdir
 
 from include.home import REPOSITORY
 from ops.home import Home
@@ -16,15 +18,34 @@ _TEMPLATES = ("spark-defaults.conf", "containers/spark.conf")
 _CLASSES = "org.apache.spark.deploy"
 
 
-def write_settings(home: Home, program: str, environment: Mapping[str, str]) -> Path:
-    """Render the settings for one program, which hold a secret; the file."""
-    file = home.run / f"{program}.conf"
+def write_settings(program: str, environment: Mapping[str, str]) -> Path:
+    """Render the settings for one program into the container's own /tmp, since they hold a secret; the file.
+
+    Raises:
+        UsageError: if the environment lacks what they need.
+    """
+    file = Path(gettempdir()) / f"{program}.conf"
+    texts = [(REPOSITORY / "config" / template).read_text(encoding="utf-8") for template in _TEMPLATES]
+    rendered = [render_settings(text, environment, name) for text, name in zip(texts, _TEMPLATES, strict=True)]
     file.unlink(missing_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "w") as stream:
-        for template in _TEMPLATES:
-            text = (REPOSITORY / "config" / template).read_text(encoding="utf-8")
-            stream.write(render_settings(text, environment, template))
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.writelines(rendered)
     return file
+
+
+def empty_folders(home: Home, program: str, environment: Mapping[str, str]) -> None:
+    """Remove what the program has left in its folders, if it was killed."""
+    folders = [Path(environment["SPARK_LOCAL_DIRS"])]
+    if program == "spark-connect":
+        # Shared by all containers, but of its own.
+        home.spark_local.mkdir(exist_ok=True)
+        folders.append(home.spark_local)
+    for folder in folders:
+        for left in folder.iterdir():
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
 
 
 def _here() -> str:
@@ -38,7 +59,8 @@ def _master(spark: Path, settings: Path, environment: Mapping[str, str]) -> list
 
 
 def _worker(spark: Path, settings: Path, environment: Mapping[str, str]) -> list[str]:
-    here = ("--host", _here(), "--webui-port", "8081", "--work-dir", environment["SPARK_LOCAL_DIRS"])
+    # Apart from what executors keep while they run: the worker cleans this folder.
+    here = ("--host", _here(), "--webui-port", "8081", "--work-dir", f"{environment['SPARK_LOCAL_DIRS']}/applications")
     master = environment["CLICKMILL_SPARK_MASTER"]
     return [f"{spark}/bin/spark-class", f"{_CLASSES}.worker.Worker", *here, "--properties-file", str(settings), master]
 

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
+from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
 from include.settings import REPOSITORY
 from include.storage import place
@@ -34,7 +35,7 @@ HOURS = 12
 #: Which containers are killed while which hours of the sample run; all kinds, in three runs, for a task is tried again
 #: three times.
 KILLED = {
-    "spark": (3, ("spark-worker", "spark-master", "spark-connect", "spark-tls", "spark-history")),
+    "spark": (3, ("spark-worker", "spark-connect", "spark-master", "spark-tls", "spark-history")),
     "airflow": (6, ("airflow-worker", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer",
                     "airflow-api-server")),
     "state": (9, ("redis", "s3", "postgres")),
@@ -121,11 +122,12 @@ def in_the_lake(running: Project, key: str) -> ByHourAndKey:
 
 
 def in_the_database(running: Project, key: str) -> ByHourAndKey:
-    """As a dashboard reads it: over the network, with the reader's password."""
+    """As a dashboard reads it: by the server's address, with the reader's password."""
     table = f"published_clicks_by_{key.removesuffix('_code')}_hourly"
     query = f"SELECT click_date, click_hour, {key}, click_count FROM clickmill.{table}"
-    address = f"postgresql://reader:{running.values['CLICKMILL_READER_PASSWORD']}@127.0.0.1/clickmill"
-    rows = running.inside("postgres", "psql", address, "-XAt", "-F", "\t", "-c", query).splitlines()
+    password = f"PGPASSWORD={running.values['CLICKMILL_READER_PASSWORD']}"
+    psql = ("psql", "postgresql://reader@postgres/clickmill", "-XAt", "-F", "\t", "-c", query)
+    rows = running.inside("postgres", "env", password, *psql).splitlines()
     counts: ByHourAndKey = Counter()
     for day, hour, name, count in (row.split("\t") for row in rows):
         counts[f"{day}T{int(hour):02}", name] = int(count)
@@ -181,16 +183,28 @@ def test_holds_are_answered_by_approvers_and_not_by_operators(
 ) -> None:
     approver = user(running, admin, "Approver")
     answer = {"chosen_options": ["Keep held"], "params_input": {}}
-    # There is no such question: who may answer is told so, who may not is refused before.
-    path = "/api/v2/dags/held_hours/dagRuns/none/taskInstances/ask/-1/hitlDetails"
 
-    for api, status in ((operator, 403), (approver, 404)):
-        with pytest.raises(ApiError) as refused:
-            api.call("PATCH", path, answer)
-        assert refused.value.status == status
-    with pytest.raises(ApiError) as refused:
+    def refused(api: AirflowApi, method: str, path: str, body: dict[str, Any]) -> int:
+        with pytest.raises(ApiError) as error:
+            api.call(method, path, body)
+        return error.value.status
+
+    for dag in ("held_hours", "backfill_clicks"):
+        # There is no such question: who may answer is told so, who may not is refused before.
+        question = f"/api/v2/dags/{dag}/dagRuns/none/taskInstances/ask/-1/hitlDetails"
+        assert refused(operator, "PATCH", question, answer) == 403, dag
+        assert refused(approver, "PATCH", question, answer) == 404, dag
+        assert refused(approver, "POST", f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None}) == 403, dag
+    with pytest.raises(ApiError) as of_hours:
         run(approver, first_hours, again=True)
-    assert refused.value.status == 403
+    assert of_hours.value.status == 403
+
+
+_HANDSHAKE = """
+import socket, ssl
+with socket.create_connection(("spark-tls", 15002)) as connection:
+    ssl.create_default_context().wrap_socket(connection, server_hostname="spark-tls")
+"""
 
 
 def test_spark_connect_is_reached_by_tls_and_by_nobody_without_the_token(running: Project) -> None:
@@ -202,10 +216,13 @@ def test_spark_connect_is_reached_by_tls_and_by_nobody_without_the_token(running
 
     token = running.values["CLICKMILL_SPARK_TOKEN"]
     assert ask(f"sc://spark-tls:15002/;use_ssl=true;token={token}").strip() == "7"
-    with pytest.raises(Exception, match=r"(?i)unauthenticated"):
+    with pytest.raises(ClickmillError, match=r"(?i)unauthenticated"):
         ask("sc://spark-tls:15002/;use_ssl=true;token=guessed")
-    with pytest.raises(Exception, match=r"(?i)unavailable|tls|ssl|connect"):
-        httpx.get(f"http://127.0.0.1:{running.values['CLICKMILL_SPARK_PORT']}/", trust_env=False).raise_for_status()
+    # Whoever does not know the authority refuses the server.
+    with pytest.raises(ClickmillError, match="certificate verify failed"):
+        running.inside("airflow-worker", "python", "-c", _HANDSHAKE)
+    with pytest.raises(httpx.RemoteProtocolError):
+        httpx.get(f"http://127.0.0.1:{running.values['CLICKMILL_SPARK_PORT']}/", trust_env=False)
 
 
 def test_only_loopback_listens_on_this_machine(running: Project) -> None:
@@ -234,18 +251,21 @@ def test_a_container_of_each_kind_is_killed_and_nothing_is_lost(
     first, services = KILLED[kind]
     wanted = hours(first, 3)
     begun = operator.run_range(CLICKS_HOURLY, HourRange(wanted[0], wanted[-1].plus(1)), "web")
+
+    def state() -> Any:
+        return admin.call("GET", f"/api/v2/dags/{CLICKS_HOURLY}/dagRuns/{begun.run_id}")["state"]
+
     for service in services:
+        assert state() in ("queued", "running"), f"{service} would be killed after the run"
         victim = running.container(service)
         before = running.started(victim)
         running.kill(victim)
         wait_until(lambda victim=victim, before=before: running.started(victim) != before, f"{victim} again", 120)  # type: ignore[misc]
         running.wait_until_well()
-
-    def state() -> Any:
-        return admin.call("GET", f"/api/v2/dags/{CLICKS_HOURLY}/dagRuns/{begun.run_id}")["state"]
-
     wait_until(lambda: state() in ("success", "failed"), f"{begun.run_id} ends", PATIENCE)
     assert state() == "success", [(task.task_id, task.state) for task in admin.tasks(CLICKS_HOURLY, begun.run_id)]
+    # A master that was started again knows them still.
+    assert executors(running)
     for key in ("url", "country_code"):
         expected = of_hours(true_counts(truth, key), wanted)
         assert of_hours(in_the_lake(running, key), wanted) == expected

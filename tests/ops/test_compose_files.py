@@ -77,6 +77,22 @@ def test_a_teams_containers_are_closed_watched_and_limited() -> None:
     assert not any("user" in service for service in OURS.values())
 
 
+def test_sparks_java_may_load_what_it_unpacks() -> None:
+    programs = [service for name, service in OURS.items() if name.startswith("spark-")]
+
+    assert len(programs) == 4
+    for service in programs:
+        # Docker mounts it noexec otherwise, podman 4 does not.
+        assert service["tmpfs"] == ["/tmp:exec"]
+
+
+def test_airflow_reads_no_settings_where_sparks_containers_write() -> None:
+    of_airflow = TEAM_SERVICES["airflow-api-server"]["environment"]
+
+    for variable in ("AIRFLOW_CONFIG", "AIRFLOW__FAB__CONFIG_FILE"):
+        assert of_airflow[variable].startswith("/tmp/"), variable
+
+
 def test_a_team_has_no_secret_with_a_default() -> None:
     secret = re.compile("PASSWORD|SECRET|TOKEN|KEY|ADMIN")
     text = (REPOSITORY / TEAM).read_text()

@@ -1,6 +1,6 @@
 """Whether a part of Airflow, or a stream, has reported lately, for the health checks of docker-compose.yml.
 
-`python -m ops.containers.heard scheduler`, or dag_processor or triggerer, asks the API server; `worker` asks whether
+`python -m ops.containers.health scheduler`, or dag_processor or triggerer, asks the API server; `worker` asks whether
 this container's worker answers; `stream NAME` whether the source's stream has given a sign of life lately.
 """
 
