@@ -19,6 +19,8 @@ from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
 from include.settings import REPOSITORY
 from include.storage import place
+from include.tables import Table
+from include.tables.counts import PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi, ApiError
 from ops.backfill import run_hours
 from ops.services.running import Services
@@ -27,9 +29,11 @@ from samples.sample_spec import SampleSpec
 from samples.truth import Truth
 from tests.end_to_end.silent_display import Silent
 from tests.support.containers import Project, executors, project
+from tests.support.published_clicks import ByHourAndKey, true_clicks
 from tests.support.waiting import wait_until
 
 PATIENCE = 600.0
+PUBLISHED = (PUBLISHED_CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)
 FIRST = Hour.parse("2026-03-01T00")
 HOURS = 12
 #: Which containers are killed while which hours of the sample run; all kinds, in three runs, for a task is tried again
@@ -101,30 +105,26 @@ def hours(first: int, count: int) -> list[Hour]:
     return [FIRST.plus(first + number) for number in range(count)]
 
 
-ByHourAndKey = Counter[tuple[str, str]]
-
-
-def true_counts(truth: Truth, key: str) -> ByHourAndKey:
-    counts = {"url": truth.clicks_by_url, "country_code": truth.clicks_by_country}[key]
-    return Counter({(hour, name): of.clicks for hour, keys in counts.items() for name, of in keys.items()})
-
-
 def of_hours(counts: ByHourAndKey, wanted: list[Hour]) -> ByHourAndKey:
     """Those of these click hours alone: a clean sample has no late clicks."""
     names = {str(hour) for hour in wanted}
     return Counter({key: count for key, count in counts.items() if key[0] in names})
 
 
-def in_the_lake(running: Project, key: str) -> ByHourAndKey:
-    table = f"s3://clickmill/lake/published_clicks_by_{key.removesuffix('_code')}_hourly"
-    rows = DeltaTable(table, storage_options=store(running)).to_pyarrow_table().to_pylist()
-    return Counter({(str(Hour.of(row["click_date"], row["click_hour"])), row[key]): row["click_count"] for row in rows})
+def in_the_lake(running: Project, table: Table) -> ByHourAndKey:
+    found = DeltaTable(f"s3://clickmill/lake/{table.name}", storage_options=store(running))
+    key = table.key[-1]
+    return Counter(
+        {
+            (str(Hour.of(row["click_date"], row["click_hour"])), row[key]): row["click_count"]
+            for row in found.to_pyarrow_table().to_pylist()
+        }
+    )
 
 
-def in_the_database(running: Project, key: str) -> ByHourAndKey:
+def in_the_database(running: Project, table: Table) -> ByHourAndKey:
     """As a dashboard reads it: by the server's address, with the reader's password."""
-    table = f"published_clicks_by_{key.removesuffix('_code')}_hourly"
-    query = f"SELECT click_date, click_hour, {key}, click_count FROM clickmill.{table}"
+    query = f"SELECT click_date, click_hour, {table.key[-1]}, click_count FROM clickmill.{table.name}"
     password = f"PGPASSWORD={running.values['CLICKMILL_READER_PASSWORD']}"
     psql = ("psql", "postgresql://reader@postgres/clickmill", "-XAt", "-F", "\t", "-c", query)
     rows = running.inside("postgres", "env", password, *psql).splitlines()
@@ -147,14 +147,14 @@ def first_hours(operator: AirflowApi, truth: Truth) -> list[Hour]:
     return wanted
 
 
-@pytest.mark.parametrize("key", ["url", "country_code"])
+@pytest.mark.parametrize("table", PUBLISHED, ids=lambda table: table.name)
 def test_hours_run_on_the_cluster_and_are_published_in_s3_and_postgres(
-    running: Project, truth: Truth, first_hours: list[Hour], key: str
+    running: Project, truth: Truth, first_hours: list[Hour], table: Table
 ) -> None:
-    expected = of_hours(true_counts(truth, key), first_hours)
+    expected = of_hours(true_clicks(truth, table), first_hours)
     assert expected
-    assert of_hours(in_the_lake(running, key), first_hours) == expected
-    assert of_hours(in_the_database(running, key), first_hours) == expected
+    assert of_hours(in_the_lake(running, table), first_hours) == expected
+    assert of_hours(in_the_database(running, table), first_hours) == expected
 
 
 def test_both_workers_had_tasks(running: Project, first_hours: list[Hour]) -> None:
@@ -164,9 +164,9 @@ def test_both_workers_had_tasks(running: Project, first_hours: list[Hour]) -> No
 
 
 def test_run_again_nothing_changes(running: Project, operator: AirflowApi, first_hours: list[Hour]) -> None:
-    before = in_the_lake(running, "url"), in_the_database(running, "url")
+    before = in_the_lake(running, PUBLISHED[0]), in_the_database(running, PUBLISHED[0])
     run(operator, first_hours[:1], again=True)
-    assert (in_the_lake(running, "url"), in_the_database(running, "url")) == before
+    assert (in_the_lake(running, PUBLISHED[0]), in_the_database(running, PUBLISHED[0])) == before
 
 
 def test_a_viewer_sees_and_starts_nothing(running: Project, admin: AirflowApi, first_hours: list[Hour]) -> None:
@@ -266,10 +266,10 @@ def test_a_container_of_each_kind_is_killed_and_nothing_is_lost(
     assert state() == "success", [(task.task_id, task.state) for task in admin.tasks(CLICKS_HOURLY, begun.run_id)]
     # A master that was started again knows them still.
     assert executors(running)
-    for key in ("url", "country_code"):
-        expected = of_hours(true_counts(truth, key), wanted)
-        assert of_hours(in_the_lake(running, key), wanted) == expected
-        assert of_hours(in_the_database(running, key), wanted) == expected
+    for table in PUBLISHED:
+        expected = of_hours(true_clicks(truth, table), wanted)
+        assert of_hours(in_the_lake(running, table), wanted) == expected
+        assert of_hours(in_the_database(running, table), wanted) == expected
 
 
 _PRODUCE = """
