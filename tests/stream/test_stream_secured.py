@@ -5,13 +5,13 @@ from __future__ import annotations
 import ipaddress
 import json
 import tempfile
-import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import httpx
 import pytest
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from cryptography import x509
@@ -29,6 +29,7 @@ from tests.stream.streamed_lake import StreamedLake
 from tests.support.ports import claimed_port
 from tests.support.spark_server import UsedSpark
 from tests.support.temporary_lake import click, make_settings
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -187,6 +188,10 @@ def texts_under(folder: Path) -> dict[str, str]:
 
 
 def page(address: str) -> str:
-    """Its text."""
-    with urllib.request.urlopen(address, timeout=60) as answer:
-        return str(answer.read().decode("utf-8", "replace"))
+    """Its text. Spark answers 404 when it forgets one of its oldest queries while it lists them: asked again."""
+
+    def answer() -> str:
+        response = httpx.get(address, timeout=60, follow_redirects=True)
+        return "" if response.status_code == httpx.codes.NOT_FOUND else response.raise_for_status().text
+
+    return wait_until(answer, f"{address} is there", seconds=60)

@@ -180,6 +180,41 @@ def project(file: str, **settings: str) -> Iterator[Project]:
             found.run(*(word for name in PROFILES for word in ("--profile", name)), "down", "--volumes", check=False)
 
 
+def refusal() -> str:
+    """Why this machine runs no containers, whatever is in them; nothing where it does.
+
+    A program without libraries, with the network, the limit and the port that the compose files ask for.
+    """
+    with TemporaryDirectory(prefix="cm-compose-") as folder:
+        environment, root, network = dict(os.environ), Path(folder, "root"), f"cmtest{os.getpid()}"
+        if _has_docker(environment):
+            return ""
+        _use_podman(Path(folder), environment)
+        root.mkdir()
+        program = shutil.copy(shutil.which("catatonit") or "catatonit", root)
+        port = f"127.0.0.1:{claimed_port(28080, 'a container')}:80"
+        asked = ("--network", network, "--publish", port, "--memory", "64m", "--read-only", "--cap-drop", "ALL")
+        try:
+            _run(["podman", "network", "create", network], environment)
+            _run(["podman", "run", "--rm", *asked, "--rootfs", root, f"/{Path(program).name}", "-V"], environment)
+        except ClickmillError as error:
+            return str(error)
+        finally:
+            _run(["podman", "network", "rm", "--force", network], environment, check=False)
+    return ""
+
+
+def _has_docker(environment: Mapping[str, str]) -> bool:
+    return bool(shutil.which("docker")) and _run(["docker", "info"], environment, check=False).returncode == 0
+
+
+def _use_podman(folder: Path, environment: dict[str, str]) -> None:
+    if not shutil.which("podman"):
+        raise ClickmillError("no Docker and no podman: install one of them (.ci/run does), then run it again")
+    (folder / "containers.conf").write_text(_PODMAN)
+    environment["CONTAINERS_CONF"] = str(folder / "containers.conf")
+
+
 def _project(file: Path, folder: Path, settings: Mapping[str, str], environment: dict[str, str]) -> Project:
     env = folder / "env"
     ports = {name: str(claimed_port(usual, name)) for name, usual in _PORTS.items()}
@@ -187,14 +222,11 @@ def _project(file: Path, folder: Path, settings: Mapping[str, str], environment:
     env.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
     complete(env)
     name = f"cmtest{os.getpid()}"
-    if shutil.which("docker") and _run(["docker", "info"], environment, check=False).returncode == 0:
+    if _has_docker(environment):
         found = Project(file, "docker", ("docker", "compose"), name, environment, env)
         found.run("build")
         return found
-    if not shutil.which("podman"):
-        raise ClickmillError("no Docker and no podman: install one of them (.ci/run does), then run it again")
-    (folder / "containers.conf").write_text(_PODMAN)
-    environment["CONTAINERS_CONF"] = str(folder / "containers.conf")
+    _use_podman(folder, environment)
     base = "docker.io/library/debian:bookworm-slim"
     if _run(["podman", "pull", "-q", base], environment, check=False).returncode != 0:
         base = _make_base(folder, environment)
@@ -252,3 +284,7 @@ def executors(team: Project) -> list[dict[str, object]]:
     path = f"applications/{application['id']}/executors"
     told = json.loads(team.inside("spark-connect", "python", "-c", script.replace("applications", path)))
     return [one for one in told if one["id"] != "driver"]
+
+
+if __name__ == "__main__":
+    sys.exit(refusal() or 0)
