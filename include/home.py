@@ -95,6 +95,11 @@ class HomeFolders:
         return self.data_on_disk / "streams"
 
     @property
+    def received(self) -> Path:
+        """Lines that a receiver has stored, until they are in the landing zone of an object store."""
+        return self.root / "received"
+
+    @property
     def kafka_topics(self) -> Path:
         """The embedded broker's topics."""
         return self.root / "kafka"

@@ -19,7 +19,8 @@ from contextlib import ExitStack
 from filelock import FileLock, Timeout
 
 from include.command import exit_with
-from include.errors import ClickmillError, UsageError
+from include.errors import ClickmillError, LockHeldError, UsageError
+from include.locks import locks_of
 from include.settings import Settings
 from include.sources import Source, load_sources
 from include.storage import is_on_disk
@@ -64,14 +65,9 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
     """Receive for these sources until SIGTERM or SIGINT.
 
     Raises:
-        UsageError: if the landing zone is in an object store.
-        ClickmillError: if a source is received already, a port is taken or the disk refuses.
+        UsageError: if a port is taken.
+        ClickmillError: if a source is received already, or the disk, or the store, refuses.
     """
-    if not is_on_disk(settings.landing):
-        raise UsageError(
-            f"the landing zone is {settings.landing}: a receiver adds to files, and needs a folder; run it with a "
-            "CLICKMILL_DATA of its own, and copy the hours that it closes"
-        )
     told_to_end = asyncio.Event()
     for ending in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(ending, told_to_end.set)
@@ -81,8 +77,12 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
             name = receiver.source.name
             try:
                 stack.enter_context(_lock(settings, name))
-            except Timeout:
-                raise ClickmillError(f"{name} is received already, by another process: end that one first") from None
+                if not is_on_disk(settings.landing):
+                    # The lock's file is this machine's, the landing zone is not.
+                    receiver.require_lock = stack.enter_context(locks_of(settings).held(f"receiver-{name}", 0)).require
+            except (Timeout, LockHeldError) as taken:
+                by = taken if isinstance(taken, LockHeldError) else "by another process"
+                raise ClickmillError(f"{name} is received already, {by}: end that one first") from None
         try:
             for receiver in receivers:
                 receiver.prepare()
@@ -94,8 +94,8 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
                     raise error
         except OSError as error:
             raise ClickmillError(
-                f"the landing zone {settings.landing} cannot be written ({error}); what was acknowledged is stored, "
-                "and the next start completes its files"
+                f"the landing zone {settings.landing} cannot be written ({error}); what was acknowledged is stored on "
+                "this machine's disk, and the next start brings it there"
             ) from error
 
 

@@ -1,4 +1,6 @@
-"""The receiver of clicks over TCP: it stores each client's lines in the landing zone, answers, and closes the hours.
+"""The receiver of clicks over TCP: it stores each client's lines on a disk, answers, and closes the hours.
+
+The disk is that of the landing zone; if that is in an object store, files and closed hours are forwarded to it.
 
 While a client's lines are stored nothing is read from it, so one that is faster than the disk is slowed down.
 """
@@ -16,11 +18,14 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 from include.errors import UsageError
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import ClickSockets, Source
+from include.storage import is_on_disk
+from ops.receiver.forward import forward
 from ops.receiver.spool import LineSplitter, Spool, close_hour, open_hours
 
 #: A client's lines are stored in groups of at most twice as many bytes.
@@ -41,6 +46,45 @@ class NotStoredError(Exception):
     """The receiver ends before the disk has taken the lines. A signal inside the receiver: no person sees it."""
 
 
+class RetryingThread:
+    """One thread for what a disk or a store may refuse; says that it does, and what is done ``meanwhile``."""
+
+    def __init__(self, what: str, meanwhile: str) -> None:
+        self._what, self._meanwhile = what, meanwhile
+        self._thread = ThreadPoolExecutor(1)
+        self._refused_since: float | None = None
+        self._reminded_at = 0.0
+
+    async def done(self, work: Callable[[], object]) -> None:
+        """Do the work in this thread.
+
+        Raises:
+            OSError: if it is refused.
+        """
+        await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def tried(self, work: Callable[[], object]) -> bool:
+        """Whether the work is done; if it was refused, a word on it is left."""
+        try:
+            await self.done(work)
+        except OSError as error:
+            now = time.monotonic()
+            if self._refused_since is None or now - self._reminded_at >= REMIND_SECONDS:
+                self._reminded_at = now
+                say(f"{self._what} refuses ({error}); {self._meanwhile}, it is tried again")
+            self._refused_since = self._refused_since or now
+            return False
+        if self._refused_since is not None:
+            seconds = time.monotonic() - self._refused_since
+            say(f"{self._what} takes lines again, after {seconds:.0f} s")
+            self._refused_since = None
+        return True
+
+    def end(self) -> None:
+        """End the thread."""
+        self._thread.shutdown()
+
+
 @dataclass
 class PortReader:
     """One port: its clients, and the one thread that stores their lines, all that have come meanwhile in one go."""
@@ -55,11 +99,9 @@ class PortReader:
     _quiet: dict[asyncio.Task[None], asyncio.StreamWriter] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _is_ending: bool = False
-    _refused_since: float | None = None
-    _reminded_at: float = 0.0
 
     def __post_init__(self) -> None:
-        self._disk = ThreadPoolExecutor(1, thread_name_prefix=f"port-{self.spool.port}")
+        self.disk = RetryingThread(f"port {self.spool.port}: the disk", "clients wait")
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Store a client's lines and answer, until it or the receiver ends."""
@@ -138,11 +180,11 @@ class PortReader:
             group, self._pending = self._pending, []
             if group:
                 await self._store_group(group)
-            await self.tried(self.spool.roll_if_due)
+            await self.disk.tried(self.spool.roll_if_due)
 
     async def _store_group(self, group: Sequence[tuple[list[bytes], asyncio.Future[int]]]) -> None:
         lines = [line for of_client, _ in group for line in of_client]
-        while not await self.tried(partial(self.spool.store, lines)):
+        while not await self.disk.tried(partial(self.spool.store, lines)):
             if self._is_ending:
                 for _, stored in group:
                     if not stored.done():
@@ -154,26 +196,6 @@ class PortReader:
             last_id += len(of_client)
             if not stored.done():  # its client may be gone
                 stored.set_result(last_id)
-
-    async def tried(self, work: Callable[[], object]) -> bool:
-        """Whether the disk, in the port's own thread, has let this be done; if not, a word on it is left."""
-        try:
-            await self._on_disk(work)
-        except OSError as error:
-            now = time.monotonic()
-            if self._refused_since is None or now - self._reminded_at >= REMIND_SECONDS:
-                self._reminded_at = now
-                say(f"port {self.spool.port}: the disk refuses ({error}); clients wait, it is tried again")
-            self._refused_since = self._refused_since or now
-            return False
-        if self._refused_since is not None:
-            seconds = time.monotonic() - self._refused_since
-            say(f"port {self.spool.port}: the disk takes lines again, after {seconds:.0f} s")
-            self._refused_since = None
-        return True
-
-    async def _on_disk(self, work: Callable[[], object]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._disk, work)
 
     async def end(self) -> None:
         """Answer what has come, read no more, and give the last file its name.
@@ -190,19 +212,32 @@ class PortReader:
         for task in list(self._clients):
             task.cancel()
         await self._storing
-        await self._on_disk(self.spool.roll)
-        self._disk.shutdown()
+        await self.disk.done(self.spool.roll)
+        self.disk.end()
 
 
 @dataclass
 class Receiver:
-    """All ports of one source, and the hours that they close; ``clock`` and ``sync`` are those of ``Spool``."""
+    """All ports of one source, and the hours that they close; ``clock`` and ``sync`` are those of ``Spool``.
+
+    ``require_lock`` raises an error if another receiver may have the source; asked before each look at what to forward.
+    """
 
     settings: Settings
     source: Source
     clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     sync: Callable[[int], None] = os.fsync
+    require_lock: Callable[[], None] = lambda: None
     readers: list[PortReader] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        landing = f"{self.source.name}: the landing zone {self.settings.landing}"
+        self._store = RetryingThread(landing, "what was acknowledged waits on this disk")
+
+    @property
+    def folder(self) -> Path:
+        """Where lines are stored: the landing zone, if that is on a disk."""
+        return self.settings.landing if is_on_disk(self.settings.landing) else self.settings.received
 
     @property
     def sockets(self) -> ClickSockets:
@@ -214,30 +249,33 @@ class Receiver:
         """Complete what an earlier receiver left unfinished, and close its hours.
 
         Raises:
-            OSError: if the landing zone cannot be read or written.
+            OSError: if the disk cannot be read or written.
         """
-        landing, name, sockets = self.settings.landing, self.source.name, self.sockets
+        folder, name, sockets = self.folder, self.source.name, self.sockets
         for port in sockets.ports:
-            spool = Spool(landing, name, port, sockets.roll_seconds, sockets.roll_bytes, self.clock, self.sync)
+            spool = Spool(folder, name, port, sockets.roll_seconds, sockets.roll_bytes, self.clock, self.sync)
             for file in spool.recover():
                 say(f"completed {file.name}, which was left unfinished")
             longest = self.source.max_line_bytes + SPARE_BYTES
             self.readers.append(PortReader(spool, longest, sockets.max_clients, sockets.idle_seconds))
-        for hour in open_hours(landing, name, sockets.ports, self.clock()):
-            close_hour(landing, name, hour)
+        for hour in open_hours(folder, name, sockets.ports, self.clock()):
+            close_hour(folder, name, hour)
 
     async def run(self, told_to_end: asyncio.Event) -> None:
         """Receive until asked to end.
 
         Raises:
             UsageError: if a port is taken.
-            OSError: if the disk refuses the last files.
+            OSError: if the disk, or the store, refuses the last files.
+            LockLostError: if another receiver may have the source.
         """
         async with AsyncExitStack() as stack:
             for reader in self.readers:
                 stack.push_async_callback(_closed, await self._listen(reader))
             tasks = [reader.begin() for reader in self.readers]
             tasks.append(asyncio.create_task(self._close_hours(told_to_end)))
+            if self._is_forwarding:
+                tasks.append(asyncio.create_task(self._keep_forwarding(told_to_end)))
             ending = asyncio.create_task(told_to_end.wait())
             ports = ", ".join(str(port) for port in self.sockets.ports)
             say(f"receiving {self.source.name} on {self.sockets.host}, ports {ports}")
@@ -250,6 +288,9 @@ class Receiver:
         for error in ended:
             if isinstance(error, BaseException):
                 raise error
+        if self._is_forwarding:
+            await self._store.done(self._forward)
+        self._store.end()
         say(f"{self.source.name}: all that was received is stored and in files")
 
     async def _listen(self, reader: PortReader) -> asyncio.Server:
@@ -275,9 +316,23 @@ class Receiver:
     async def _close(self, hour: Hour, now: Hour) -> bool:
         """Whether the disk has let all lines of the hour be in files, and the hour be closed."""
         for reader in self.readers:
-            if not await reader.tried(partial(reader.spool.begin_hour, now)):
+            if not await reader.disk.tried(partial(reader.spool.begin_hour, now)):
                 return False
-        return await self.readers[0].tried(partial(close_hour, self.settings.landing, self.source.name, hour))
+        return await self.readers[0].disk.tried(partial(close_hour, self.folder, self.source.name, hour))
+
+    @property
+    def _is_forwarding(self) -> bool:
+        return self.folder != self.settings.landing
+
+    def _forward(self) -> None:
+        self.require_lock()
+        forward(self.folder, self.settings.landing, self.source.name)
+
+    async def _keep_forwarding(self, told_to_end: asyncio.Event) -> None:
+        while not told_to_end.is_set():
+            taken = await self._store.tried(self._forward)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(told_to_end.wait(), LOOK_SECONDS if taken else RETRY_SECONDS)
 
 
 async def _next_lines(reader: asyncio.StreamReader, splitter: LineSplitter) -> tuple[list[bytes], bool]:

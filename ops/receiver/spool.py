@@ -1,7 +1,8 @@
-"""Received lines as files of the landing zone: what is stored has survived a power cut, and has a sequence id.
+"""Received lines as files, on a disk: what is stored has survived a power cut, and has a sequence id.
 
-A file is ``<port>-<sequence id of its first line>.log`` in the folder of the log hour in which its lines arrived, one
-raw line a row. Until it is complete it has a hidden name, which nobody reads.
+The folder is the landing zone, or one from which files are forwarded into that of an object store. A file is
+``<port>-<sequence id of its first line>.log`` in the folder of the log hour in which its lines arrived, one raw line a
+row. Until it is complete it has a hidden name, which nobody reads.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from include.landing import SUCCESS, hour_folder
+from include.landing import SUCCESS, hour_folder, hour_of_folder
 from include.log_hours import ONE_HOUR, Hour
 
 _UNFINISHED = ".unfinished"
@@ -76,7 +77,7 @@ class Spool:
     ``clock`` and ``sync`` (make a descriptor's bytes durable) are the system's, unless a test has others.
     """
 
-    landing: Path
+    folder: Path
     source: str
     port: int
     roll_seconds: float
@@ -99,11 +100,11 @@ class Spool:
         left = []
         with suppress(FileNotFoundError):
             self.next_id = int(self._next_id_file.read_text(encoding="ascii"))
-        folder = self.landing / self.source
-        for file in sorted(folder.glob(f"log_date=*/log_hour=*/.{self.port}-*.log{_UNFINISHED}")):
+        of_source = self.folder / self.source
+        for file in sorted(of_source.glob(f"log_date=*/log_hour=*/.{self.port}-*.log{_UNFINISHED}")):
             self._complete(file)
             left.append(file)
-        last = max(folder.glob(f"log_date=*/log_hour=*/{self.port}-*.log"), key=_first_id, default=None)
+        last = max(of_source.glob(f"log_date=*/log_hour=*/{self.port}-*.log"), key=_first_id, default=None)
         if last is not None:
             self.next_id = max(self.next_id, _first_id(last) + _line_count(last))
         return left
@@ -187,7 +188,7 @@ class Spool:
         return self._hour
 
     def _open(self, hour: Hour, now: datetime) -> _OpenFile:
-        folder = hour_folder(self.landing, self.source, hour)
+        folder = hour_folder(self.folder, self.source, hour)
         self._make_folder(folder)
         path = folder / f".{self.port}-{self.next_id:015d}.log{_UNFINISHED}"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
@@ -213,7 +214,7 @@ class Spool:
 
     @property
     def _next_id_file(self) -> Path:
-        return self.landing / self.source / f".{self.port}.next_id"
+        return self.folder / self.source / f".{self.port}.next_id"
 
     def _keep_next_id(self) -> None:
         fresh = self._next_id_file.with_name(f"{self._next_id_file.name}.fresh")
@@ -238,26 +239,28 @@ class Spool:
             os.close(descriptor)
 
 
-def close_hour(landing: Path, source: str, hour: Hour) -> None:
+def close_hour(folder: Path, source: str, hour: Hour) -> None:
     """Say that no more lines of this log hour will come: write its ``_SUCCESS``.
 
     Raises:
         OSError: if it cannot be written.
     """
-    folder = hour_folder(landing, source, hour)
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / SUCCESS).open("wb") as stream:
+    of_hour = hour_folder(folder, source, hour)
+    of_hour.mkdir(parents=True, exist_ok=True)
+    with (of_hour / SUCCESS).open("wb") as stream:
         os.fsync(stream.fileno())
 
 
-def open_hours(landing: Path, source: str, ports: Sequence[int], now: datetime) -> list[Hour]:
+def open_hours(folder: Path, source: str, ports: Sequence[int], now: datetime) -> list[Hour]:
     """The log hours before now in which lines came by these ports, and that are not closed."""
     found = set()
-    for file in (landing / source).glob("log_date=*/log_hour=*/*.log"):
-        named = _NAME.match(file.name)
-        if named and int(named["port"]) in ports and not (file.parent / SUCCESS).exists():
-            day, hour = (folder.name.partition("=")[2] for folder in (file.parent.parent, file.parent))
-            found.add(Hour.parse(f"{day}T{hour}"))
+    for of_hour in (folder / source).glob("log_date=*/log_hour=*"):
+        named = [match for file in of_hour.glob("*.log") if (match := _NAME.match(file.name))]
+        # Without any if they were forwarded.
+        is_of_ports = not named or any(int(name["port"]) in ports for name in named)
+        hour = hour_of_folder(of_hour)
+        if hour and is_of_ports and not (of_hour / SUCCESS).exists():
+            found.add(hour)
     return sorted(hour for hour in found if hour.end <= now)
 
 

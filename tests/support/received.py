@@ -88,6 +88,8 @@ class Home:
         return os.environ | {
             "CLICKMILL_HOME": str(self.settings.home),
             "CLICKMILL_SOURCES": str(self.settings.sources_file),
+            "CLICKMILL_DATA": str(self.settings.data_folder or ""),
+            "CLICKMILL_LOCKS": self.settings.locks_database or "",
         }
 
     def start(self) -> subprocess.Popen[bytes]:

@@ -1,0 +1,165 @@
+"""The receiver with a landing zone in a real S3 server: what it acknowledges gets there once, whatever is killed."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg2
+import pytest
+
+from include.landing import closed_hours, hour_folder, look_at
+from include.log_hours import Hour
+from include.settings import REPOSITORY
+from include.storage import find, place
+from tests.support.ports import claimed_port
+from tests.support.postgres_server import postgres_server
+from tests.support.received import PATIENCE, Client, Home
+from tests.support.s3_server import S3Server
+from tests.support.temporary_lake import SOURCES, make_settings
+from tests.support.waiting import wait_until
+
+HOUR = Hour.parse("2026-03-01T08")
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def locks() -> Iterator[str]:
+    with postgres_server() as postgres:
+        yield postgres.make_database("locks")
+
+
+@pytest.fixture
+def home(s3: S3Server, locks: str, tmp_path: Path) -> Home:
+    data = place(s3.make_bucket(f"received-{uuid4().hex[:8]}"))
+    settings = replace(make_settings(tmp_path / "home"), data_folder=data, locks_database=locks)
+    ports = [claimed_port(29990, "the receiver") for _ in range(2)]
+    sockets = f"[sources.web.sockets]\nports = {ports}\nroll_seconds = 0.5\n"
+    settings.sources_file.write_text(SOURCES + sockets, encoding="utf-8")
+    return Home(settings, ports)
+
+
+def landed(home: Home) -> list[bytes]:
+    """All lines in the store."""
+    return [
+        line
+        for file in find(home.settings.landing / "web", "log_date=*/log_hour=*/*.log")
+        for line in file.path.read_bytes().splitlines()
+    ]
+
+
+@pytest.mark.slow
+def test_what_was_acknowledged_is_there_once_whenever_the_receiver_is_killed(home: Home) -> None:
+    dice, acknowledged = random.Random(3), 0
+    for _ in range(4):
+        receiver = home.start()
+        client = Client(home.ports[0])
+        for _ in range(dice.randint(5, 20)):
+            client.send(*(f"{acknowledged + number}\n".encode() for number in range(100)))
+            client.wait_for(client.acknowledged + 100)
+            acknowledged += 100
+            time.sleep(dice.uniform(0, 0.2))
+        receiver.kill()
+        receiver.wait()
+        client.close()
+    receiver = home.start()
+    Client(home.ports[0]).close()
+    receiver.terminate()
+    assert receiver.wait(PATIENCE) == 0
+
+    assert sorted(map(int, landed(home))) == list(range(acknowledged))
+    assert not list(home.settings.received.rglob("*.log*"))
+
+
+def test_an_hour_is_closed_in_the_store_after_all_of_its_files(home: Home) -> None:
+    now = [HOUR.end - timedelta(seconds=1)]
+    with home.running(clock=lambda: now[0]):
+        clients = [Client(port) for port in home.ports]
+        for client in clients:
+            client.send(b"a\n")
+            client.wait_for(1)
+        assert closed_hours(home.settings.landing, "web") == {}
+        now[0] = HOUR.end
+        wait_until(lambda: HOUR in closed_hours(home.settings.landing, "web"), "the hour is closed")
+        found = look_at(home.settings.landing, "web", HOUR)
+        assert [file.name for file in found.files] == [f"{port}-000000000000001.log" for port in sorted(home.ports)]
+        clients[0].send(b"b\n")
+        assert clients[0].wait_for(2).last_id == 2
+        for client in clients:
+            client.close()
+    # What comes at the end is there, and its hour goes on.
+    assert sorted(landed(home)) == [b"a", b"a", b"b"]
+    assert list(closed_hours(home.settings.landing, "web")) == [HOUR]
+    with home.running(clock=lambda: HOUR.plus(2).start):
+        wait_until(lambda: HOUR.plus(1) in closed_hours(home.settings.landing, "web"), "by the next start")
+    assert not hour_folder(home.settings.received, "web", HOUR.plus(1)).exists()
+
+
+def test_a_store_that_is_away_keeps_no_client_waiting(
+    home: Home, s3: S3Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bucket = f"later-{uuid4().hex[:8]}"
+    away = Home(replace(home.settings, data_folder=place(f"s3://{bucket}")), home.ports)
+    with away.running():
+        client = Client(away.ports[0])
+        client.send(b"a\n")
+        client.wait_for(1)
+        said = wait_until(lambda: capsys.readouterr().out.partition("refuses")[2], "that is said", PATIENCE)
+        assert "what was acknowledged waits on this disk" in said
+        s3.make_bucket(bucket)
+        wait_until(lambda: landed(away) == [b"a"], "it is there")
+        client.close()
+    assert f"the landing zone s3://{bucket}/landing takes lines again" in capsys.readouterr().out
+
+
+def test_of_two_machines_one_receives_a_source(home: Home, tmp_path: Path) -> None:
+    receiver = home.start()
+    Client(home.ports[0]).close()
+    other = Home(replace(home.settings, home=tmp_path / "other"), [claimed_port(29990, "the receiver")])
+    refused = subprocess.run(
+        other.command, env=other.environment, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert "web is received already, the lock receiver-web is held by" in refused.stderr
+    receiver.terminate()
+    assert receiver.wait(PATIENCE) == 0
+
+
+def test_a_receiver_that_has_lost_its_lock_forwards_nothing_and_ends(home: Home) -> None:
+    receiver = home.start()
+    client = Client(home.ports[0])
+    client.send(b"a\n")
+    client.wait_for(1)
+    wait_until(lambda: landed(home) == [b"a"], "it is there")
+    with closing(psycopg2.connect(home.settings.locks_database)) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()"
+        )
+    assert receiver.wait(PATIENCE) != 0
+    assert "the lock receiver-web" in (home.settings.home / "receiver.log").read_text().splitlines()[-1]
+
+
+def test_another_receivers_file_stays_as_it_is(home: Home) -> None:
+    name = f"{home.ports[0]}-000000000000001.log"
+    there = hour_folder(home.settings.landing, "web", HOUR) / name
+    there.write_bytes(b"others\n")
+
+    def receive() -> None:
+        with home.running(clock=lambda: HOUR.start):
+            client = Client(home.ports[0])
+            client.send(b"a\n")
+            client.wait_for(1)
+            client.close()
+
+    with pytest.raises(AssertionError, match="another receiver"):
+        receive()
+    assert there.read_bytes() == b"others\n"
+    kept = hour_folder(home.settings.received, "web", HOUR) / name
+    assert kept.read_bytes() == b"a\n"
