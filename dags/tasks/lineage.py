@@ -1,0 +1,93 @@
+"""What each task reads and writes, for OpenLineage: Airflow's provider asks, once it is told where to send events.
+
+Airflow finds this class by ``AIRFLOW__OPENLINEAGE__EXTRACTORS`` (ops/services/environment.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from airflow.providers.openlineage.extractors.base import BaseExtractor, OperatorLineage
+from openlineage.client.event_v2 import Dataset
+from openlineage.client.facet_v2 import DatasetFacet, RunFacet, documentation_dataset, schema_dataset
+
+from include.settings import Settings
+from include.storage import S3, is_on_disk
+from include.tables import (
+    AGGREGATES,
+    BACKFILLS,
+    CLICKS,
+    CLICKS_BY_COUNTRY_DAILY,
+    CLICKS_BY_URL_DAILY,
+    DUPLICATE_CLICKS,
+    GROUPING_METRICS,
+    INGEST_ACCOUNTING,
+    PUBLISHED,
+    QUALITY_RESULTS,
+    QUARANTINED_CLICKS,
+    STREAM_BATCHES,
+    STREAM_PROGRESS,
+    UNFINISHED_INGESTS,
+    Table,
+)
+
+#: Click logs as they arrive.
+LANDING_ZONE = "landing zone"
+Data = Table | str
+
+_ARRIVED = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, INGEST_ACCOUNTING)
+_COUNTS = (*AGGREGATES, CLICKS_BY_URL_DAILY, CLICKS_BY_COUNTRY_DAILY)
+_PUBLISHED = (*PUBLISHED, *PUBLISHED.values())
+_RECORDS = (QUALITY_RESULTS, BACKFILLS)
+_PUBLISH = ((*AGGREGATES, INGEST_ACCOUNTING, QUALITY_RESULTS), (*_PUBLISHED, QUALITY_RESULTS))
+#: Of each task that changes the lake, what it reads and what it writes.
+READ_AND_WRITTEN: dict[str, tuple[tuple[Data, ...], tuple[Table, ...]]] = {
+    "ingest_clicks": ((LANDING_ZONE, CLICKS, INGEST_ACCOUNTING), (*_ARRIVED, UNFINISHED_INGESTS)),
+    "aggregate_clicks": ((CLICKS, INGEST_ACCOUNTING), (*_COUNTS, GROUPING_METRICS)),
+    "validate_clicks": ((*_ARRIVED, *_COUNTS, GROUPING_METRICS, QUALITY_RESULTS), (QUALITY_RESULTS,)),
+    "publish_clicks": _PUBLISH,
+    "stream_clicks": ((CLICKS,), (*_ARRIVED[:3], STREAM_BATCHES, STREAM_PROGRESS)),
+    "decide_held": _PUBLISH,
+    "run_chunk": ((LANDING_ZONE,), (*_ARRIVED, UNFINISHED_INGESTS, *_COUNTS, GROUPING_METRICS, *_PUBLISHED, *_RECORDS)),
+    "decide_backfill": (_PUBLISH[0], (*_PUBLISHED, *_RECORDS)),
+}
+
+
+class TaskLineage(BaseExtractor):
+    """The datasets of one of Clickmill's tasks; none of a task that leaves the lake as it is."""
+
+    @classmethod
+    def get_operator_classnames(cls) -> list[str]:
+        """The operator of all tasks that work on the lake."""
+        return ["PySparkOperator"]
+
+    def _execute_extraction(self) -> OperatorLineage[Dataset, RunFacet]:
+        settings = Settings.from_environment()
+        read, written = READ_AND_WRITTEN.get(self.operator.task_id, ((), ()))
+        return OperatorLineage(
+            inputs=[dataset(settings, data) for data in read], outputs=[dataset(settings, data) for data in written]
+        )
+
+
+def dataset(settings: Settings, data: Data) -> Dataset:
+    """The landing zone or a table, with its columns, named by where it is.
+
+    Names are as OpenLineage has them for files and S3: https://openlineage.io/docs/spec/naming.
+    """
+    if isinstance(data, str):
+        return Dataset(*_name(settings.landing))
+    columns = [
+        schema_dataset.SchemaDatasetFacetFields(column.name, column.type, column.comment) for column in data.columns
+    ]
+    facets: dict[str, DatasetFacet] = {
+        "schema": schema_dataset.SchemaDatasetFacet(columns),
+        "documentation": documentation_dataset.DocumentationDatasetFacet(f"One row is {data.grain}."),
+    }
+    return Dataset(*_name(settings.lake / data.name), facets=facets)
+
+
+def _name(path: Path) -> tuple[str, str]:
+    if is_on_disk(path):
+        return "file", str(path)
+    bucket, _, key = str(path).removeprefix(S3).partition("/")
+    return S3 + bucket, key
