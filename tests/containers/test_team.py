@@ -6,8 +6,11 @@ everywhere, by tests/ops/test_compose_files.py.
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,7 +21,7 @@ from deltalake import DeltaTable
 from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
 from include.settings import REPOSITORY
-from include.storage import place
+from include.storage import find, place
 from include.tables import Table
 from include.tables.counts import PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi, ApiError
@@ -30,12 +33,17 @@ from samples.truth import Truth
 from tests.end_to_end.silent_display import Silent
 from tests.support.containers import Project, executors, project
 from tests.support.published_clicks import ByHourAndKey, true_clicks
+from tests.support.questions import answer, question
+from tests.support.received import Client
 from tests.support.waiting import wait_until
 
 PATIENCE = 600.0
 PUBLISHED = (PUBLISHED_CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)
 FIRST = Hour.parse("2026-03-01T00")
 HOURS = 12
+BROKEN = Hour.parse("2026-03-03T05")
+#: In each container.
+LINEAGE = "/tmp/lineage.json"
 #: Which containers are killed while which hours of the sample run; all kinds, in three runs, for a task is tried again
 #: three times.
 KILLED = {
@@ -47,8 +55,15 @@ KILLED = {
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Project]:
-    with project("docker-compose.yml") as found:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The team's containers; clicks over TCP are received, and OpenLineage's events written to a file."""
+    config = Path(shutil.copytree(REPOSITORY / "config", tmp_path_factory.mktemp("team") / "config"))
+    sources = config / "sources.toml"
+    received = "[sources.collector.sockets]\n"
+    sources.write_text(sources.read_text().replace(received, f'{received}host = "0.0.0.0"\nroll_seconds = 1.0\n'))
+    lineage = {"type": "file", "log_file_path": LINEAGE, "append": True}
+    settings = {"CLICKMILL_CONFIG": str(config), "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(lineage)}
+    with project("docker-compose.yml", **settings) as found:
         yield found
 
 
@@ -92,13 +107,18 @@ def store(running: Project) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def truth(running: Project) -> Truth:
-    """What is true of the sample that an uploader on this machine has put into the landing zone."""
-    spec = SampleSpec(start=FIRST, source="web", hours=HOURS, clicks_per_hour=800, seed=5, is_clean=True)
+def landing(running: Project) -> Iterator[Path]:
+    """The landing zone, for an uploader on this machine."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in store(running).items():
             patch.setenv(name, value)
-        return make_sample(spec, place("s3://clickmill/landing"))
+        yield place("s3://clickmill/landing")
+
+
+@pytest.fixture(scope="module")
+def truth(landing: Path) -> Truth:
+    """What is true of the sample that was put into the landing zone."""
+    return make_sample(SampleSpec(start=FIRST, hours=HOURS, clicks_per_hour=800, seed=5, is_clean=True), landing)
 
 
 def hours(first: int, count: int) -> list[Hour]:
@@ -178,26 +198,79 @@ def test_a_viewer_sees_and_starts_nothing(running: Project, admin: AirflowApi, f
     assert refused.value.status == 403
 
 
-def test_holds_are_answered_by_approvers_and_not_by_operators(
-    running: Project, admin: AirflowApi, operator: AirflowApi, first_hours: list[Hour]
+def test_openlineage_is_told_which_tables_a_task_read_and_wrote(running: Project, first_hours: list[Hour]) -> None:
+    told = [json.loads(line) for line in running.inside("airflow-worker", "cat", LINEAGE).splitlines()]
+    of_publish = [
+        event
+        for event in told
+        if (event["job"]["name"], event["eventType"]) == ("clicks_hourly.publish_clicks", "COMPLETE")
+    ]
+    assert len(of_publish) >= len(first_hours)
+    for kind, name in (("inputs", "clicks_by_url_hourly"), ("outputs", "published_clicks_by_url_hourly")):
+        named = {(data["namespace"], data["name"]) for event in of_publish for data in event[kind]}
+        assert ("s3://clickmill", f"lake/{name}") in named, kind
+
+
+def test_a_held_hour_is_published_by_an_approver_and_not_by_an_operator(
+    running: Project, landing: Path, admin: AirflowApi, operator: AirflowApi, first_hours: list[Hour]
 ) -> None:
+    broken = SampleSpec(start=BROKEN, hours=1, clicks_per_hour=600, seed=5, broken={BROKEN: 0.7})
+    truth = make_sample(broken, landing)
     approver = user(running, admin, "Approver")
-    answer = {"chosen_options": ["Keep held"], "params_input": {}}
+    run(operator, [BROKEN])
+    assert of_hours(in_the_lake(running, PUBLISHED[0]), [BROKEN]) == Counter()
 
     def refused(api: AirflowApi, method: str, path: str, body: dict[str, Any]) -> int:
         with pytest.raises(ApiError) as error:
             api.call(method, path, body)
         return error.value.status
 
+    run_id = question(admin, BROKEN)
+    publish = {"chosen_options": ["Publish anyway"], "params_input": {"reason": "that is all"}}
+    asked = f"/api/v2/dags/held_hours/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails"
+    assert refused(operator, "PATCH", asked, publish) == 403
     for dag in ("held_hours", "backfill_clicks"):
-        # There is no such question: who may answer is told so, who may not is refused before.
-        question = f"/api/v2/dags/{dag}/dagRuns/none/taskInstances/ask/-1/hitlDetails"
-        assert refused(operator, "PATCH", question, answer) == 403, dag
-        assert refused(approver, "PATCH", question, answer) == 404, dag
         assert refused(approver, "POST", f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None}) == 403, dag
-    with pytest.raises(ApiError) as of_hours:
-        run(approver, first_hours, again=True)
-    assert of_hours.value.status == 403
+    # There is no such question: who may answer is told so, who may not is refused before.
+    none = "/api/v2/dags/backfill_clicks/dagRuns/none/taskInstances/ask/-1/hitlDetails"
+    assert [refused(api, "PATCH", none, publish) for api in (operator, approver)] == [403, 404]
+    with pytest.raises(ApiError) as of_hour:
+        run(approver, [BROKEN], again=True)
+    assert of_hour.value.status == 403
+
+    states = answer(approver, run_id, "Publish anyway", "that is all")
+    assert states == {"ask": "success", "decide_held": "success", "ask_again": "skipped"}
+    for table in PUBLISHED:
+        expected = of_hours(true_clicks(truth, table), [BROKEN])
+        assert expected
+        assert of_hours(in_the_lake(running, table), [BROKEN]) == expected
+        assert of_hours(in_the_database(running, table), [BROKEN]) == expected
+    results = DeltaTable("s3://clickmill/lake/quality_results", storage_options=store(running)).to_pyarrow_table()
+    decided = [row for row in results.to_pylist() if row["outcome"] == "published_anyway"]
+    assert [(row["partition"], row["actor"]) for row in decided] == [(str(BROKEN), "approver")]
+
+
+def test_clicks_over_tcp_are_in_the_landing_zone_once_though_the_receiver_is_killed(
+    running: Project, landing: Path
+) -> None:
+    def landed() -> list[bytes]:
+        files = find(landing / "collector", "log_date=*/log_hour=*/*.log")
+        return sorted(line for file in files for line in file.path.read_bytes().splitlines())
+
+    running.up("receiver", profile="receiver")
+    sent: list[bytes] = []
+    for number in range(2):
+        running.wait_until_well()
+        client = Client(9990)
+        lines = [b"%d" % line for line in range(1000 * number, 1000 * number + 1000)]
+        client.send(*(line + b"\n" for line in lines))
+        client.wait_for(len(lines))
+        client.close()
+        sent += lines
+        if number == 0:
+            running.kill(running.container("receiver"))
+    wait_until(lambda: len(landed()) >= len(sent), "all lines are in S3", PATIENCE)
+    assert landed() == sorted(sent)
 
 
 _HANDSHAKE = """

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -21,8 +20,8 @@ from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from samples.truth import Truth
 from tests.end_to_end.silent_display import Silent
+from tests.support.questions import answer, question
 from tests.support.shared_services import METRICS_PORT
-from tests.support.waiting import wait_until
 from tests.web_receiver import receiver
 
 BROKEN = Hour.parse("2026-01-11T09")
@@ -96,34 +95,6 @@ def events(services: Services) -> list[tuple[str, str | None]]:
     return [(row["outcome"], row["actor"]) for row in sorted(of_hour, key=lambda row: row["validated_at"])]
 
 
-def question(api: AirflowApi) -> str:
-    """The run of held_hours that waits for an answer, when it does."""
-    page: str = wait_until(lambda: api.open_questions().get(str(BROKEN)), "the question is asked")
-    run_id = unquote(page.split("/runs/")[1].split("/")[0])
-    path = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}/taskInstances/ask"
-    wait_until(lambda: api.call("GET", path)["state"] == "awaiting_input", "the question is open")
-    return run_id
-
-
-def answer(api: AirflowApi, run_id: str, chosen: str, reason: str) -> dict[str, str]:
-    """Answer as Airflow's page does; the states of the run's tasks in the end.
-
-    A program can answer before Airflow's scheduler has heard that the task waits. Then it takes the task for one that
-    died, tries it again and asks again (3.3); whoever is asked answers again.
-    """
-    path = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}"
-    detail = f"{path}/taskInstances/ask/-1/hitlDetails"
-
-    def decided() -> bool:
-        state = api.call("GET", f"{path}/taskInstances/ask")["state"]
-        if state == "awaiting_input" and not api.call("GET", detail)["response_received"]:
-            api.call("PATCH", detail, {"chosen_options": [chosen], "params_input": {"reason": reason}})
-        return api.call("GET", path)["state"] in ("success", "failed")
-
-    wait_until(decided, "the decision is done")
-    return {task.task_id: task.state for task in api.tasks(HELD_HOURS, run_id)}
-
-
 def questions_notified(notified: list[Any]) -> int:
     """Of how many questions somebody was notified; of one that is asked again (see answer), once more."""
     return len({message["page"] for _, message in notified})
@@ -157,7 +128,7 @@ def test_prometheus_is_told(services: Services, held: Outcome) -> None:
 def test_the_question_says_why_and_one_message_is_sent(
     api: AirflowApi, services: Services, held: Outcome, notified: list[Any]
 ) -> None:
-    run_id = question(api)
+    run_id = question(api, BROKEN)
     detail = api.call("GET", f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails")
     assert detail["subject"] == f"Click hour {BROKEN} is held"
     assert f"web {BROKEN}: expected" in detail["body"]
@@ -172,11 +143,11 @@ def test_the_question_says_why_and_one_message_is_sent(
 def test_the_same_failure_again_asks_and_tells_nothing_new(
     api: AirflowApi, services: Services, held: Outcome, notified: list[Any]
 ) -> None:
-    run_id = question(api)
+    run_id = question(api, BROKEN)
     again = run(api, [BROKEN])
     assert not again.failures
     assert again.held == [f"web {BROKEN}"]
-    assert question(api) == run_id
+    assert question(api, BROKEN) == run_id
     assert len(notified) == 1
     assert events(services) == [("held", None)]
 
@@ -184,12 +155,12 @@ def test_the_same_failure_again_asks_and_tells_nothing_new(
 def test_an_answer_for_counts_that_were_made_again_is_asked_for_again(
     api: AirflowApi, services: Services, truth: Truth, held: Outcome, notified: list[Any]
 ) -> None:
-    run_id = question(api)
+    run_id = question(api, BROKEN)
     states = answer(api, run_id, "Publish anyway", "the shop says that is all")
     assert states == {"ask": "success", "decide_held": "success", "ask_again": "success"}
     assert str(BROKEN) not in published(services)
     assert events(services) == [("held", None), ("held", None)]
-    again = question(api)
+    again = question(api, BROKEN)
     assert again != run_id
     body = api.call("GET", f"/api/v2/dags/{HELD_HOURS}/dagRuns/{again}/taskInstances/ask/-1/hitlDetails")["body"]
     assert f"The answer of {services.airflow_user}, 'Publish anyway', was not carried out" in body
@@ -200,7 +171,7 @@ def test_an_answer_for_counts_that_were_made_again_is_asked_for_again(
 def test_a_person_publishes_it_anyway_and_is_on_record(
     api: AirflowApi, services: Services, truth: Truth, held: Outcome
 ) -> None:
-    run_id = question(api)
+    run_id = question(api, BROKEN)
     with pytest.raises(ApiError, match="400"):
         answer(api, run_id, "Publish and be damned", "no such option")
     states = answer(api, run_id, "Publish anyway", "the shop says that is all")
@@ -221,7 +192,7 @@ def test_fixed_and_run_again_it_is_published_and_there_is_nothing_left_to_decide
     # A question that is answered too late, or asked for no reason.
     conf = {"logical_date": None, "conf": {"hour": str(BROKEN)}}
     api.call("POST", f"/api/v2/dags/{HELD_HOURS}/dagRuns", conf)
-    states = answer(api, question(api), "Drop", "too late")
+    states = answer(api, question(api, BROKEN), "Drop", "too late")
     assert states == {"ask": "success", "decide_held": "skipped", "ask_again": "skipped"}
     assert published(services) == true_counts(fixed)
     assert len(events(services)) == 4

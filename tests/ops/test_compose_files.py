@@ -276,8 +276,6 @@ def test_settings_file_of_the_user_is_not_for_git() -> None:
 def test_every_variable_is_explained_in_the_guide(file: str) -> None:
     guide = (REPOSITORY / "docs" / "guides" / GUIDES[file]).read_text()
     explained = {
-        name
-        for row in re.findall(r"^\| (`CLICKMILL_[^|]*) \| ", guide, re.MULTILINE)
-        for name in re.findall(r"\w+", row)
+        name for row in re.findall(r"^\| (`[A-Z][^|]*) \| ", guide, re.MULTILINE) for name in re.findall(r"\w+", row)
     }
     assert set(re.findall(r"\$\{(\w+)", (REPOSITORY / file).read_text())) <= explained
