@@ -1,8 +1,8 @@
 """Files and folders of the data, on a disk or in an object store: what the two do differently, once.
 
-A place is a path with pathlib's methods: a ``Path``, or of ``s3://bucket/prefix`` an ``ObjectPath``, with which Spark,
-delta-rs and Arrow mean the same by its text. An object store has no folders: one is there as long as something is in
-it. It puts a whole object or none, renames by copying, and cannot append.
+A place is a path with pathlib's methods: a ``Path``, or of ``s3://bucket/prefix`` or ``gs://bucket/prefix`` an
+``ObjectPath``, with which Spark, delta-rs and Arrow mean the same by its text. An object store has no folders: one is
+there as long as something is in it. It puts a whole object or none, renames by copying, and cannot append.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta
     from pyarrow.fs import FileSystem
 
-#: What the name of a place in an object store begins with.
-S3 = "s3://"
+#: What the name of a place in an object store begins with: one that speaks S3, and Google's.
+S3, GCS = "s3://", "gs://"
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,29 @@ class Entry:
 
 
 def place(name: str) -> Path:
-    """The folder or file of this name: ``s3://bucket/prefix``, else a path of this machine.
+    """The folder or file of this name: ``s3://bucket/prefix``, ``gs://bucket/prefix``, else a path of this machine.
 
     Raises:
         UsageError: if it is of another kind of store, or names no bucket.
     """
-    if name.startswith(S3):
-        from include.object_store import ObjectPath
+    store = store_of(name)
+    if not store:
+        return Path(name)
+    if store not in (S3, GCS):
+        raise UsageError(f"{name} cannot be used: expected a folder, {S3}bucket/prefix or {GCS}bucket/prefix")
+    parts = [part for part in name.removeprefix(store).split("/") if part]
+    if not parts:
+        raise UsageError(f"{name} names no bucket: expected {store}bucket/prefix")
+    from include.object_store import object_path
 
-        if not name.removeprefix(S3).strip("/"):
-            raise UsageError(f"{name} names no bucket: expected s3://bucket/prefix")
-        # It has pathlib's methods, as far as this program uses them, and is no Path.
-        return cast(Path, ObjectPath(S3 + "/".join(filter(None, name.removeprefix(S3).split("/")))))
-    if "://" in name:
-        raise UsageError(f"{name} cannot be used: expected a folder, or s3://bucket/prefix")
-    return Path(name)
+    # It has pathlib's methods, as far as this program uses them, and is no Path.
+    return cast(Path, object_path(store + "/".join(parts)))
+
+
+def store_of(name: str) -> str:
+    """What the name of a place in an object store begins with, such as ``s3://``; nothing for one of this machine."""
+    kind, is_store, _ = name.partition("://")
+    return kind + is_store if is_store else ""
 
 
 def is_on_disk(path: Path) -> bool:
@@ -214,29 +222,25 @@ def filesystem_of(path: Path) -> FileSystem:
     """Arrow's own file system of a place; ``key_of`` names the place in it."""
     from pyarrow.fs import LocalFileSystem
 
-    return LocalFileSystem() if is_on_disk(path) else _arrow_s3()
+    return LocalFileSystem() if is_on_disk(path) else _of_store(store_of(str(path)))
 
 
 def key_of(path: Path) -> str:
     """The name of a place in its ``filesystem_of``."""
-    return str(path) if is_on_disk(path) else _key(path)
+    return str(path) if is_on_disk(path) else str(path).removeprefix(store_of(str(path)))
 
 
 @cache
-def _arrow_s3() -> FileSystem:
+def _of_store(store: str) -> FileSystem:
     from pyarrow.fs import FileSystem
 
     # Address and keys are those of the environment, as for deltalake. Unless it is told the region, Arrow asks AWS for
     # that of the bucket.
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-    return FileSystem.from_uri(f"{S3}any?region={region}")[0]
-
-
-def _key(path: Path) -> str:
-    return str(path).removeprefix(S3)
+    return FileSystem.from_uri(f"{S3}any?region={region}" if store == S3 else f"{store}any")[0]
 
 
 def _entry(folder: Path, found: ObjectMeta) -> Entry:
     bucket = key_of(folder).partition("/")[0]
-    path = place(f"{S3}{bucket}/{found['path']}")
+    path = place(f"{store_of(str(folder))}{bucket}/{found['path']}")
     return Entry(path, True, found["size"], int(found["last_modified"].timestamp() * 1e9))

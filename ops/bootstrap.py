@@ -1,8 +1,9 @@
 """Set-up: the virtual environment and the JARs, from the lock files, once.
 
 Run by the system's Python before anything is installed, so it uses the standard library only:
-`python3 -m ops.bootstrap [--dev] [--broker] [--team]`. Where CLICKMILL_DATA is s3://, Spark's JARs for S3 too. What is
-there already, by the sums of the lock files, is left alone; a second call does nothing and takes well under a second.
+`python3 -m ops.bootstrap [--dev] [--broker] [--team]`. Where CLICKMILL_DATA is in an object store, Spark's
+JARs for it too. What is there already, by the sums of the lock files, is left alone; a second call does nothing and
+takes well under a second.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from include.command import exit_with
 from include.home import REPOSITORY
-from ops.setup.jars import BROKER_JARS_LOCK, S3_JARS_LOCK, install_jars
+from ops.setup.jars import BROKER_JARS_LOCK, STORE_JARS_LOCKS, install_jars
 from ops.setup.messages import say
 from ops.setup.packages import LOCKS, install_packages, remove_archives
 from ops.setup.prerequisites import check_python, find_java
@@ -42,8 +43,8 @@ def set_up(root: Path = REPOSITORY, groups: Sequence[str] = ("runtime",)) -> boo
         remove_archives(root)
         jars = install_jars(root, java)
         broker = "broker" in groups and install_jars(root, java, lock=BROKER_JARS_LOCK)
-        s3 = "s3" in groups and install_jars(root, java, lock=S3_JARS_LOCK)
-    return packages or jars or broker or s3
+        stores = [install_jars(root, java, lock=lock) for store, lock in STORE_JARS_LOCKS.items() if store in groups]
+    return packages or jars or broker or any(stores)
 
 
 def main() -> None:
@@ -54,9 +55,10 @@ def main() -> None:
     parser.add_argument("--team", action="store_true", help="also install what docker-compose.yml's containers need")
     options = parser.parse_args()
     began = time.monotonic()
-    is_in_s3 = os.environ.get("CLICKMILL_DATA", "").startswith("s3://")
+    data = os.environ.get("CLICKMILL_DATA", "")
     wanted = {"runtime": True, "dev": options.dev, "broker": options.broker or options.dev}
-    wanted["s3"] = is_in_s3 or options.dev or options.team
+    wanted |= {store: data.startswith(store) for store in STORE_JARS_LOCKS}
+    wanted["s3://"] |= options.dev or options.team
     wanted["team"] = options.team
     if set_up(groups=[group for group, is_wanted in wanted.items() if is_wanted]):
         say(f"done in {time.monotonic() - began:.0f} s")

@@ -12,7 +12,7 @@ from openlineage.client.event_v2 import Dataset
 from openlineage.client.facet_v2 import DatasetFacet, RunFacet, documentation_dataset, schema_dataset
 
 from include.settings import Settings
-from include.storage import S3, is_on_disk
+from include.storage import is_on_disk, key_of, store_of
 from include.tables import (
     AGGREGATES,
     BACKFILLS,
@@ -72,7 +72,7 @@ class TaskLineage(BaseExtractor):
 def dataset(settings: Settings, data: Data) -> Dataset:
     """The landing zone or a table, with its columns, named by where it is.
 
-    Names are as OpenLineage has them for files and S3: https://openlineage.io/docs/spec/naming.
+    Names are as OpenLineage has them for files and object stores: https://openlineage.io/docs/spec/naming.
     """
     if isinstance(data, str):
         return Dataset(*_name(settings.landing))
@@ -89,5 +89,5 @@ def dataset(settings: Settings, data: Data) -> Dataset:
 def _name(path: Path) -> tuple[str, str]:
     if is_on_disk(path):
         return "file", str(path)
-    bucket, _, key = str(path).removeprefix(S3).partition("/")
-    return S3 + bucket, key
+    bucket, _, key = key_of(path).partition("/")
+    return store_of(str(path)) + bucket, key

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from include.errors import UsageError
 from include.home import REPOSITORY
-from include.storage import is_on_disk
+from include.storage import is_on_disk, store_of
 from ops.home import Home, Secrets, first_start
 from ops.services.running import Ports
 from ops.services.supervisor import MARK, socket_path
-from ops.setup.jars import JAR_FOLDERS, JARS_LOCK, S3_JARS_LOCK
+from ops.setup.jars import JAR_FOLDERS, JARS_LOCK, STORE_JARS_LOCKS
 
 LOCAL_NAMES = "localhost,127.0.0.1,::1"
 
@@ -240,10 +240,10 @@ def spark_jars(home: Home) -> list[Path]:
     jars = sorted((REPOSITORY / JAR_FOLDERS[JARS_LOCK]).glob("*.jar"))
     if is_on_disk(home.data):
         return jars
-    of_s3 = sorted((REPOSITORY / JAR_FOLDERS[S3_JARS_LOCK]).glob("*.jar"))
-    if not of_s3:
-        raise UsageError(f"CLICKMILL_DATA is {home.data}, and Spark has no JARs for S3: run: make setup")
-    return [*jars, *of_s3]
+    of_store = sorted((REPOSITORY / JAR_FOLDERS[STORE_JARS_LOCKS[store_of(str(home.data))]]).glob("*.jar"))
+    if not of_store:
+        raise UsageError(f"CLICKMILL_DATA is {home.data}, and Spark has no JARs for such a store: run: make setup")
+    return [*jars, *of_store]
 
 
 def find_spark_home() -> Path:

@@ -18,8 +18,11 @@ from ops.setup.stamps import STAMP, read_stamp, sha256_of, write_stamp
 
 JARS_LOCK = "jars.lock"
 BROKER_JARS_LOCK = "broker-jars.lock"
-S3_JARS_LOCK = "s3-jars.lock"
-JAR_FOLDERS = {JARS_LOCK: ".jars", BROKER_JARS_LOCK: ".jars/broker", S3_JARS_LOCK: ".jars/s3"}
+#: What Spark needs for an object store, by what the names of its places begin with.
+STORE_JARS_LOCKS = {"s3://": "s3-jars.lock", "gs://": "gs-jars.lock"}
+JAR_FOLDERS = {
+    JARS_LOCK: ".jars", BROKER_JARS_LOCK: ".jars/broker", "s3-jars.lock": ".jars/s3", "gs-jars.lock": ".jars/gs",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
