@@ -19,7 +19,7 @@ def home_path(environment: Mapping[str, str]) -> Path:
 
 
 def data_path(environment: Mapping[str, str]) -> Path | None:
-    """CLICKMILL_DATA, a folder or ``s3://bucket/prefix``; None where it is not set: the data is in the home.
+    """CLICKMILL_DATA, a folder or a place in an object store; None where it is not set: the data is in the home.
 
     Raises:
         UsageError: if it is another kind of store.

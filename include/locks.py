@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: The environment variable with the database's address.
 VARIABLE = "CLICKMILL_LOCKS"
 _MOMENT = "%Y-%m-%d %H:%M:%S"
-#: Their locks are files always, beside their checkpoints and spools.
+#: Their locks are files too, beside their checkpoints and spools.
 _OF_STREAMS = ("stream-", "receiver-")
 #: How the client asks after a silent server, and the server after a silent client, which is gone after 25 s. What the
 #: client has asked is answered within 10 s, or it is the client that gives up: sooner than the server.

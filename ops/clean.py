@@ -28,11 +28,16 @@ def clean() -> str:
             f"{home.path} is not a Clickmill home (no secrets/{SPARK_TOKEN} in it), so nothing was removed: "
             "check CLICKMILL_HOME, or remove the folder yourself",
         )
+    if any(home.received.rglob("*.log*")):
+        raise UsageError(
+            f"{home.received} holds lines that were acknowledged and are nowhere else, so nothing was removed: start "
+            "the receiver once more (python -m ops.receive), or remove the folder yourself"
+        )
     stop(home.path)
     # The secrets last: while they are there, a clean that was interrupted can be run again.
     for folder in (
         home.landing, home.lake, home.reports, home.airflow, home.logs, home.run,
-        home.kafka_topics, home.streams, home.secrets,
+        home.kafka_topics, home.streams, home.received, home.secrets,
     ):  # fmt: skip
         if folder.is_symlink():
             folder.unlink()

@@ -41,7 +41,12 @@ class Home(HomeFolders):
         Raises:
             UsageError: when one of them cannot be written, or Airflow could not take its path.
         """
-        _make("CLICKMILL_HOME", self.path, (self.logs, self.kafka_topics), (self.airflow, self.run, self.secrets))
+        _make(
+            "CLICKMILL_HOME",
+            self.path,
+            (self.logs, self.kafka_topics),
+            (self.airflow, self.run, self.secrets, self.received),
+        )
         name = "CLICKMILL_DATA" if self.data_folder else "CLICKMILL_HOME"
         _make(name, self.data_on_disk, (self.streams,), (self.locks.parent,))
         if is_on_disk(self.data):
@@ -118,7 +123,7 @@ def _shared_secret(file: Path, make: Callable[[], str]) -> str:
         raise UsageError(
             f"cannot read and write {file}: {' '.join(str(error).split())[:300]}; of a folder, see who may write it; "
             "of an object store, set AWS_ENDPOINT_URL (unless it is AWS), AWS_REGION, AWS_ACCESS_KEY_ID, "
-            "AWS_SECRET_ACCESS_KEY, and for http:// AWS_ALLOW_HTTP=true"
+            "AWS_SECRET_ACCESS_KEY, and for http:// AWS_ALLOW_HTTP=true; of Google's, GOOGLE_APPLICATION_CREDENTIALS"
         ) from None
     return _required(file, secret)
 

@@ -1,7 +1,7 @@
 """Who holds which lock of the data: `python -m ops.locks`.
 
-One line a lock that is held: its name, what runs, on which host as which process, and since when. Of streams and
-receivers, whose locks are files of the machine that they run on, `make status` and the DAG clicks_stream tell.
+One line a lock that is held: its name, what runs, on which host as which process, and since when. Where locks are
+files, those of streams and receivers are left out: `make status` and the DAG clicks_stream tell of them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _REASONS = {
     "land-": "logs of a source are landed",
     "spark-server": "the lake's Spark server runs",
     "stream-": "a stream runs",
+    "receiver-": "a source's lines are received",
 }
 
 

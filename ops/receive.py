@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from filelock import FileLock, Timeout
 
 from include.command import exit_with
-from include.errors import ClickmillError, LockHeldError, UsageError
+from include.errors import ClickmillError, UsageError
 from include.locks import locks_of
 from include.settings import Settings
 from include.sources import Source, load_sources
@@ -48,7 +48,9 @@ def sources_with_sockets(settings: Settings, name: str) -> list[Source]:
 
 
 def is_received(settings: Settings, source: str) -> bool:
-    """Whether a process receives the source's lines."""
+    """Whether a process receives the source's lines, on this machine or, with a landing zone in a store, on any."""
+    if not is_on_disk(settings.landing):
+        return any(holder.name == f"receiver-{source}" for holder in locks_of(settings).holders())
     try:
         with _lock(settings, source):
             return False
@@ -77,12 +79,8 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
             name = receiver.source.name
             try:
                 stack.enter_context(_lock(settings, name))
-                if not is_on_disk(settings.landing):
-                    # The lock's file is this machine's, the landing zone is not.
-                    receiver.require_lock = stack.enter_context(locks_of(settings).held(f"receiver-{name}", 0)).require
-            except (Timeout, LockHeldError) as taken:
-                by = taken if isinstance(taken, LockHeldError) else "by another process"
-                raise ClickmillError(f"{name} is received already, {by}: end that one first") from None
+            except Timeout:
+                raise ClickmillError(f"{name} is received already, by another process: end that one first") from None
         try:
             for receiver in receivers:
                 receiver.prepare()
@@ -93,9 +91,9 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
                 if isinstance(error, BaseException):
                     raise error
         except OSError as error:
+            what = "stored" if is_on_disk(settings.landing) else "stored, or not forwarded"
             raise ClickmillError(
-                f"the landing zone {settings.landing} cannot be written ({error}); what was acknowledged is stored on "
-                "this machine's disk, and the next start brings it there"
+                f"lines cannot be {what} ({error}); what was acknowledged is on the disk, and the next start goes on"
             ) from error
 
 

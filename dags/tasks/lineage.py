@@ -42,11 +42,11 @@ _RECORDS = (QUALITY_RESULTS, BACKFILLS)
 _PUBLISH = ((*AGGREGATES, INGEST_ACCOUNTING, QUALITY_RESULTS), (*_PUBLISHED, QUALITY_RESULTS))
 #: Of each task that changes the lake, what it reads and what it writes.
 READ_AND_WRITTEN: dict[str, tuple[tuple[Data, ...], tuple[Table, ...]]] = {
-    "ingest_clicks": ((LANDING_ZONE, CLICKS, INGEST_ACCOUNTING), (*_ARRIVED, UNFINISHED_INGESTS)),
+    "ingest_clicks": ((LANDING_ZONE, CLICKS, INGEST_ACCOUNTING, STREAM_BATCHES), (*_ARRIVED, UNFINISHED_INGESTS)),
     "aggregate_clicks": ((CLICKS, INGEST_ACCOUNTING), (*_COUNTS, GROUPING_METRICS)),
     "validate_clicks": ((*_ARRIVED, *_COUNTS, GROUPING_METRICS, QUALITY_RESULTS), (QUALITY_RESULTS,)),
     "publish_clicks": _PUBLISH,
-    "stream_clicks": ((CLICKS,), (*_ARRIVED[:3], STREAM_BATCHES, STREAM_PROGRESS)),
+    "stream_clicks": ((LANDING_ZONE, CLICKS), (*_ARRIVED[:3], STREAM_BATCHES, STREAM_PROGRESS)),
     "decide_held": _PUBLISH,
     "run_chunk": ((LANDING_ZONE,), (*_ARRIVED, UNFINISHED_INGESTS, *_COUNTS, GROUPING_METRICS, *_PUBLISHED, *_RECORDS)),
     "decide_backfill": (_PUBLISH[0], (*_PUBLISHED, *_RECORDS)),

@@ -12,21 +12,21 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 
 from include.errors import UsageError
+from include.locks import locks_of
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import ClickSockets, Source
 from include.storage import is_on_disk
-from ops.receiver.forward import forward
-from ops.receiver.spool import LineSplitter, Spool, close_hour, open_hours
+from ops.receiver.forward import Forwarder
+from ops.receiver.spool import LineSplitter, Spool, close_hour, open_hours, ports_left
 
 #: A client's lines are stored in groups of at most twice as many bytes.
 CHUNK = 64 * 1024
@@ -79,6 +79,11 @@ class RetryingThread:
             say(f"{self._what} takes lines again, after {seconds:.0f} s")
             self._refused_since = None
         return True
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the newest try was refused."""
+        return self._refused_since is not None
 
     def end(self) -> None:
         """End the thread."""
@@ -218,26 +223,25 @@ class PortReader:
 
 @dataclass
 class Receiver:
-    """All ports of one source, and the hours that they close; ``clock`` and ``sync`` are those of ``Spool``.
-
-    ``require_lock`` raises an error if another receiver may have the source; asked before each look at what to forward.
-    """
+    """All ports of one source, and the hours that they close; ``clock`` and ``sync`` are those of ``Spool``."""
 
     settings: Settings
     source: Source
     clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     sync: Callable[[int], None] = os.fsync
-    require_lock: Callable[[], None] = lambda: None
     readers: list[PortReader] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        landing = f"{self.source.name}: the landing zone {self.settings.landing}"
-        self._store = RetryingThread(landing, "what was acknowledged waits on this disk")
-
-    @property
-    def folder(self) -> Path:
-        """Where lines are stored: the landing zone, if that is on a disk."""
-        return self.settings.landing if is_on_disk(self.settings.landing) else self.settings.received
+        settings, name = self.settings, self.source.name
+        #: Where lines are stored: the landing zone, if that is on a disk.
+        self.folder = settings.landing if is_on_disk(settings.landing) else settings.received
+        self.forwarder: Forwarder | None = None
+        if self.folder != settings.landing:
+            self.forwarder = Forwarder(
+                self.folder, settings.landing, name, lambda: locks_of(settings).held(f"receiver-{name}", 0)
+            )
+            landing = f"{name}: the landing zone {settings.landing}"
+            self._store = RetryingThread(landing, "what was acknowledged waits on this disk")
 
     @property
     def sockets(self) -> ClickSockets:
@@ -252,14 +256,28 @@ class Receiver:
             OSError: if the disk cannot be read or written.
         """
         folder, name, sockets = self.folder, self.source.name, self.sockets
+        ports: Collection[int] | None = sockets.ports
+        if self.forwarder:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # The folder is this receiver's own: also what came by ports that it has no more goes on.
+            for port in ports_left(folder, name) - set(sockets.ports):
+                self._recover(port)
+            ports = None
         for port in sockets.ports:
-            spool = Spool(folder, name, port, sockets.roll_seconds, sockets.roll_bytes, self.clock, self.sync)
-            for file in spool.recover():
-                say(f"completed {file.name}, which was left unfinished")
+            spool = self._recover(port)
             longest = self.source.max_line_bytes + SPARE_BYTES
             self.readers.append(PortReader(spool, longest, sockets.max_clients, sockets.idle_seconds))
-        for hour in open_hours(folder, name, sockets.ports, self.clock()):
+        for hour in open_hours(folder, name, ports, self.clock()):
             close_hour(folder, name, hour)
+
+    def _recover(self, port: int) -> Spool:
+        sockets = self.sockets
+        spool = Spool(
+            self.folder, self.source.name, port, sockets.roll_seconds, sockets.roll_bytes, self.clock, self.sync
+        )
+        for file in spool.recover():
+            say(f"completed {file.name}, which was left unfinished")
+        return spool
 
     async def run(self, told_to_end: asyncio.Event) -> None:
         """Receive until asked to end.
@@ -267,15 +285,15 @@ class Receiver:
         Raises:
             UsageError: if a port is taken.
             OSError: if the disk, or the store, refuses the last files.
-            LockLostError: if another receiver may have the source.
+            ClickmillError: if another receiver has the source.
         """
         async with AsyncExitStack() as stack:
             for reader in self.readers:
                 stack.push_async_callback(_closed, await self._listen(reader))
             tasks = [reader.begin() for reader in self.readers]
             tasks.append(asyncio.create_task(self._close_hours(told_to_end)))
-            if self._is_forwarding:
-                tasks.append(asyncio.create_task(self._keep_forwarding(told_to_end)))
+            if self.forwarder:
+                tasks.append(asyncio.create_task(self._keep_forwarding(self.forwarder, told_to_end)))
             ending = asyncio.create_task(told_to_end.wait())
             ports = ", ".join(str(port) for port in self.sockets.ports)
             say(f"receiving {self.source.name} on {self.sockets.host}, ports {ports}")
@@ -288,9 +306,8 @@ class Receiver:
         for error in ended:
             if isinstance(error, BaseException):
                 raise error
-        if self._is_forwarding:
-            await self._store.done(self._forward)
-        self._store.end()
+        if self.forwarder:
+            await self._forward_the_last(self.forwarder)
         say(f"{self.source.name}: all that was received is stored and in files")
 
     async def _listen(self, reader: PortReader) -> asyncio.Server:
@@ -320,19 +337,21 @@ class Receiver:
                 return False
         return await self.readers[0].disk.tried(partial(close_hour, self.folder, self.source.name, hour))
 
-    @property
-    def _is_forwarding(self) -> bool:
-        return self.folder != self.settings.landing
-
-    def _forward(self) -> None:
-        self.require_lock()
-        forward(self.folder, self.settings.landing, self.source.name)
-
-    async def _keep_forwarding(self, told_to_end: asyncio.Event) -> None:
+    async def _keep_forwarding(self, forwarder: Forwarder, told_to_end: asyncio.Event) -> None:
         while not told_to_end.is_set():
-            taken = await self._store.tried(self._forward)
+            taken = await self._store.tried(forwarder.forward)
             with suppress(TimeoutError):
                 await asyncio.wait_for(told_to_end.wait(), LOOK_SECONDS if taken else RETRY_SECONDS)
+
+    async def _forward_the_last(self, forwarder: Forwarder) -> None:
+        try:
+            if self._store.is_refused:
+                say(f"{self.source.name}: what was acknowledged waits on this disk for the next start")
+            else:
+                await self._store.done(forwarder.forward)
+        finally:
+            await self._store.done(forwarder.let_go)
+            self._store.end()
 
 
 async def _next_lines(reader: asyncio.StreamReader, splitter: LineSplitter) -> tuple[list[bytes], bool]:

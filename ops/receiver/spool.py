@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,7 +18,8 @@ from pathlib import Path
 from include.landing import SUCCESS, hour_folder, hour_of_folder
 from include.log_hours import ONE_HOUR, Hour
 
-_UNFINISHED = ".unfinished"
+#: The end of a hidden name.
+UNFINISHED = ".unfinished"
 _NAME = re.compile(r"^\.?(?P<port>\d+)-(?P<first>\d+)\.log(?:\.unfinished)?$")
 _CHUNK = 1 << 20
 
@@ -67,7 +68,7 @@ class _OpenFile:
 
     @property
     def final(self) -> Path:
-        return self.path.with_name(self.path.name.removeprefix(".").removesuffix(_UNFINISHED))
+        return self.path.with_name(self.path.name.removeprefix(".").removesuffix(UNFINISHED))
 
 
 @dataclass
@@ -101,7 +102,7 @@ class Spool:
         with suppress(FileNotFoundError):
             self.next_id = int(self._next_id_file.read_text(encoding="ascii"))
         of_source = self.folder / self.source
-        for file in sorted(of_source.glob(f"log_date=*/log_hour=*/.{self.port}-*.log{_UNFINISHED}")):
+        for file in sorted(of_source.glob(f"log_date=*/log_hour=*/.{self.port}-*.log{UNFINISHED}")):
             self._complete(file)
             left.append(file)
         last = max(of_source.glob(f"log_date=*/log_hour=*/{self.port}-*.log"), key=_first_id, default=None)
@@ -190,7 +191,7 @@ class Spool:
     def _open(self, hour: Hour, now: datetime) -> _OpenFile:
         folder = hour_folder(self.folder, self.source, hour)
         self._make_folder(folder)
-        path = folder / f".{self.port}-{self.next_id:015d}.log{_UNFINISHED}"
+        path = folder / f".{self.port}-{self.next_id:015d}.log{UNFINISHED}"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         # Until the folder is known to have it, the file is one to be given up.
         self._file = _OpenFile(path, descriptor, hour, self.next_id, now, is_broken=True)
@@ -207,7 +208,7 @@ class Spool:
         self.next_id = max(self.next_id, _first_id(file) + lines)
         if lines:
             self._keep_next_id()
-            file.rename(file.with_name(file.name.removeprefix(".").removesuffix(_UNFINISHED)))
+            file.rename(file.with_name(file.name.removeprefix(".").removesuffix(UNFINISHED)))
         else:
             file.unlink()
         self._sync_folder(file.parent)
@@ -251,17 +252,25 @@ def close_hour(folder: Path, source: str, hour: Hour) -> None:
         os.fsync(stream.fileno())
 
 
-def open_hours(folder: Path, source: str, ports: Sequence[int], now: datetime) -> list[Hour]:
-    """The log hours before now in which lines came by these ports, and that are not closed."""
+def open_hours(folder: Path, source: str, ports: Collection[int] | None, now: datetime) -> list[Hour]:
+    """The log hours before now that are not closed, and in which lines came by these ports.
+
+    None: in a folder that is the receiver's own all of them, also those whose files were forwarded.
+    """
     found = set()
     for of_hour in (folder / source).glob("log_date=*/log_hour=*"):
-        named = [match for file in of_hour.glob("*.log") if (match := _NAME.match(file.name))]
-        # Without any if they were forwarded.
-        is_of_ports = not named or any(int(name["port"]) in ports for name in named)
         hour = hour_of_folder(of_hour)
-        if hour and is_of_ports and not (of_hour / SUCCESS).exists():
-            found.add(hour)
-    return sorted(hour for hour in found if hour.end <= now)
+        if hour and hour.end <= now and not (of_hour / SUCCESS).exists():
+            named = (_NAME.match(file.name) for file in of_hour.glob("*.log"))
+            if ports is None or any(name and int(name["port"]) in ports for name in named):
+                found.add(hour)
+    return sorted(found)
+
+
+def ports_left(folder: Path, source: str) -> set[int]:
+    """The ports whose receiver left a file unfinished."""
+    files = (folder / source).glob(f"log_date=*/log_hour=*/.*{UNFINISHED}")
+    return {int(name["port"]) for file in files if (name := _NAME.match(file.name))}
 
 
 def _write(descriptor: int, content: bytes) -> None:

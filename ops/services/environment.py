@@ -154,7 +154,7 @@ AIRFLOW_DEFAULTS = {
     "AIRFLOW__SCHEDULER__MAX_DAGRUNS_PER_LOOP_TO_SCHEDULE": "200",
     # Tasks of a scheduler that was killed are run again within a minute, not after five.
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "30",
-    # What tasks read and write, for OpenLineage; without AIRFLOW__OPENLINEAGE__TRANSPORT nothing is sent or asked.
+    # What tasks read and write, for OpenLineage; without a transport nothing is asked or sent.
     "AIRFLOW__OPENLINEAGE__EXTRACTORS": "dags.tasks.lineage.TaskLineage",
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
     "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",

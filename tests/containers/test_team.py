@@ -269,7 +269,8 @@ def test_clicks_over_tcp_are_in_the_landing_zone_once_though_the_receiver_is_kil
         sent += lines
         if number == 0:
             running.kill(running.container("receiver"))
-    wait_until(lambda: len(landed()) >= len(sent), "all lines are in S3", PATIENCE)
+    waiting = ("sh", "-c", "find /var/lib/clickmill/received -name '*.log*'")
+    wait_until(lambda: not running.inside("receiver", *waiting).strip(), "all lines have left the receiver", PATIENCE)
     assert landed() == sorted(sent)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from include.errors import ClickmillError
+from include.errors import ClickmillError, UsageError
 from ops import clean
 from ops.bootstrap import REPOSITORY
 from ops.home import Home, find_home, first_start, load_secrets
@@ -31,6 +31,7 @@ def test_secrets_are_readable_by_their_owner_alone_whatever_the_umask(tmp_path: 
 
     assert home.secrets.stat().st_mode & 0o777 == 0o700
     assert home.run.stat().st_mode & 0o777 == 0o700
+    assert home.received.stat().st_mode & 0o777 == 0o700
     modes = {file.name: file.stat().st_mode & 0o777 for file in home.secrets.iterdir()}
     assert set(modes.values()) == {0o600}, modes
     assert {"spark_connect_token", "visitor_key", "airflow_admin_password"} <= set(modes)
@@ -194,6 +195,22 @@ def test_clean_leaves_data_that_others_may_share(
     monkeypatch.setenv("CLICKMILL_HOME", str(tmp_path))
     with pytest.raises(ClickmillError, match="is not a Clickmill home"):
         clean.clean()
+
+
+def test_clean_refuses_while_lines_that_were_acknowledged_are_nowhere_else(
+    home: Home, monkeypatch: pytest.MonkeyPatch, stopped: list[Path]
+) -> None:
+    monkeypatch.setenv("CLICKMILL_HOME", str(home.path))
+    load_secrets(home)
+    waiting = home.received / "web" / "log_date=2026-03-01" / "log_hour=08" / ".9990-000000000000001.log.unfinished"
+    waiting.parent.mkdir(parents=True)
+    waiting.write_bytes(b"a\n")
+
+    with pytest.raises(UsageError, match="acknowledged and are nowhere else"):
+        clean.clean()
+    assert waiting.exists()
+    waiting.unlink()
+    assert clean.clean() == f"removed {home.path}"
 
 
 def test_clean_leaves_what_is_not_clickmills(home: Home, monkeypatch: pytest.MonkeyPatch, stopped: list[Path]) -> None:

@@ -15,10 +15,12 @@ from uuid import uuid4
 import psycopg2
 import pytest
 
-from include.landing import closed_hours, hour_folder, look_at
+from include.landing import SUCCESS, closed_hours, hour_folder, look_at
+from include.locks import locks_of
 from include.log_hours import Hour
 from include.settings import REPOSITORY
 from include.storage import find, place
+from ops.receive import is_received
 from tests.support.ports import claimed_port
 from tests.support.postgres_server import postgres_server
 from tests.support.received import PATIENCE, Client, Home
@@ -122,44 +124,84 @@ def test_a_store_that_is_away_keeps_no_client_waiting(
 
 def test_of_two_machines_one_receives_a_source(home: Home, tmp_path: Path) -> None:
     receiver = home.start()
-    Client(home.ports[0]).close()
-    other = Home(replace(home.settings, home=tmp_path / "other"), [claimed_port(29990, "the receiver")])
-    refused = subprocess.run(
-        other.command, env=other.environment, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE
-    )
-    assert "web is received already, the lock receiver-web is held by" in refused.stderr
-    receiver.terminate()
-    assert receiver.wait(PATIENCE) == 0
-
-
-def test_a_receiver_that_has_lost_its_lock_forwards_nothing_and_ends(home: Home) -> None:
-    receiver = home.start()
     client = Client(home.ports[0])
     client.send(b"a\n")
     client.wait_for(1)
-    wait_until(lambda: landed(home) == [b"a"], "it is there")
-    with closing(psycopg2.connect(home.settings.locks_database)) as connection, connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()"
-        )
-    assert receiver.wait(PATIENCE) != 0
-    assert "the lock receiver-web" in (home.settings.home / "receiver.log").read_text().splitlines()[-1]
+    wait_until(lambda: landed(home) == [b"a"], "it has the source")
+    assert is_received(home.settings, "web")
+    other = make_settings(tmp_path / "other")
+    port = claimed_port(29990, "the receiver")
+    other.sources_file.write_text(f"{SOURCES}[sources.web.sockets]\nports = [{port}]\n", encoding="utf-8")
+    second = Home(
+        replace(other, data_folder=home.settings.data_folder, locks_database=home.settings.locks_database), [port]
+    )
+    refused = subprocess.run(
+        second.command, env=second.environment, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert refused.returncode != 0
+    assert "web is received already, the lock receiver-web is held by" in refused.stderr
+    receiver.terminate()
+    assert receiver.wait(PATIENCE) == 0
+    client.close()
 
 
-def test_another_receivers_file_stays_as_it_is(home: Home) -> None:
+def test_a_receiver_that_has_lost_its_lock_forwards_when_it_has_it_again(home: Home) -> None:
+    with home.running():
+        client = Client(home.ports[0])
+        client.send(b"a\n")
+        client.wait_for(1)
+        wait_until(lambda: landed(home) == [b"a"], "it is there")
+        with closing(psycopg2.connect(home.settings.locks_database)) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()"
+            )
+        with locks_of(home.settings).held("receiver-web", PATIENCE):
+            client.send(b"b\n")
+            client.wait_for(2)
+            complete = home.settings.received / "web"
+            wait_until(lambda: list(complete.glob("log_date=*/log_hour=*/[0-9]*.log")), "it is complete")
+            time.sleep(1.5)  # it is tried meanwhile
+            assert landed(home) == [b"a"]
+        wait_until(lambda: sorted(landed(home)) == [b"a", b"b"], "it is there")
+        client.close()
+
+
+def test_another_receivers_file_stays_and_keeps_its_own_hour_open(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
     name = f"{home.ports[0]}-000000000000001.log"
     there = hour_folder(home.settings.landing, "web", HOUR) / name
     there.write_bytes(b"others\n")
+    now = [HOUR.start]
+    with home.running(clock=lambda: now[0]):
+        client = Client(home.ports[0])
+        client.send(b"a\n")
+        client.wait_for(1)
+        now[0] = HOUR.plus(1).start
+        mark = hour_folder(home.settings.received, "web", HOUR) / SUCCESS
+        wait_until(mark.exists, "the hour is over", PATIENCE)
+        client.send(b"b\n")
+        client.wait_for(2)
+        now[0] = HOUR.plus(2).start
+        client.close()
+        wait_until(
+            lambda: HOUR.plus(1) in closed_hours(home.settings.landing, "web"), "the next hour is closed", PATIENCE
+        )
+    assert list(closed_hours(home.settings.landing, "web")) == [HOUR.plus(1)]
+    assert sorted(landed(home)) == [b"b", b"others"]
+    assert (hour_folder(home.settings.received, "web", HOUR) / name).read_bytes() == b"a\n"
+    assert "another receiver, or one whose disk was lost, had the source and the port" in capsys.readouterr().out
 
-    def receive() -> None:
-        with home.running(clock=lambda: HOUR.start):
-            client = Client(home.ports[0])
-            client.send(b"a\n")
-            client.wait_for(1)
-            client.close()
 
-    with pytest.raises(AssertionError, match="another receiver"):
-        receive()
-    assert there.read_bytes() == b"others\n"
-    kept = hour_folder(home.settings.received, "web", HOUR) / name
-    assert kept.read_bytes() == b"a\n"
+def test_lines_of_a_port_that_is_no_more_get_there(home: Home) -> None:
+    gone = max(home.ports) + 1
+    folder = hour_folder(home.settings.received, "web", HOUR)
+    folder.mkdir(parents=True)
+    (folder / f".{gone}-000000000000001.log.unfinished").write_bytes(b"a\nb\ntorn")
+    with home.running(clock=lambda: HOUR.plus(5).start):
+        wait_until(lambda: HOUR in closed_hours(home.settings.landing, "web"), "the hour is closed")
+    assert landed(home) == [b"a", b"b"]
+    closed = closed_hours(home.settings.landing, "web")
+    with home.running(clock=lambda: HOUR.plus(5).start):
+        time.sleep(1)
+    assert closed_hours(home.settings.landing, "web") == closed, "not once more"

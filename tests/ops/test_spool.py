@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from include.landing import look_at
+from include.landing import hour_folder, look_at
 from include.log_hours import Hour
 from ops.receiver.spool import LineSplitter, Spool, close_hour, open_hours
 
@@ -137,6 +137,17 @@ def test_hours_left_open_are_found_and_closed(tmp_path: Path) -> None:
     close_hour(tmp_path, "web", HOUR)
     assert look_at(tmp_path, "web", HOUR).is_closed
     assert open_hours(tmp_path, "web", [9990], HOUR.end) == []
+
+
+def test_hours_of_others_are_not_closed_but_in_a_folder_of_the_receivers_own(tmp_path: Path) -> None:
+    others = [HOUR.plus(1), HOUR.plus(2), HOUR.plus(3)]
+    empty, files, unfinished = (hour_folder(tmp_path, "web", hour) for hour in others)
+    for folder in (empty, files, unfinished):
+        folder.mkdir(parents=True)
+    (files / "a.json").touch()
+    (unfinished / ".9993-000000000000001.log.unfinished").touch()
+    assert open_hours(tmp_path, "web", [9990], HOUR.plus(9).start) == []
+    assert open_hours(tmp_path, "web", None, HOUR.plus(9).start) == others
 
 
 def test_nothing_is_added_to_a_file_that_has_its_name(tmp_path: Path) -> None:

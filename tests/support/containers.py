@@ -38,6 +38,8 @@ _PORTS = {
     "CLICKMILL_SPARK_HISTORY_PORT": 28180, "CLICKMILL_S3_PORT": 27170,
 }  # fmt: skip
 _IMAGE = "localhost/clickmill-test"
+#: What the compose files read, and compose prefers the shell's.
+_READ_BY_COMPOSE = ("CLICKMILL_", "AWS_", "AIRFLOW_", "OTEL_")
 #: podman on a machine without systemd; few open files: with many, Python's subprocess closes them all, one by one.
 _PODMAN = """
 [containers]
@@ -170,7 +172,7 @@ def project(file: str, **settings: str) -> Iterator[Project]:
     """
     with TemporaryDirectory(prefix="cm-compose-") as folder:
         # Not what a developer has set.
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CLICKMILL_", "AWS_"))}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_READ_BY_COMPOSE)}
         found = _project(REPOSITORY / file, Path(folder), settings, kept)
         try:
             found.up()
@@ -286,5 +288,10 @@ def executors(team: Project) -> list[dict[str, object]]:
     return [one for one in told if one["id"] != "driver"]
 
 
+#: What the check of a machine that runs no containers exits with; any other error is one.
+REFUSED = 3
+
 if __name__ == "__main__":
-    sys.exit(refusal() or 0)
+    found = refusal()
+    print(found)
+    sys.exit(REFUSED if found else 0)
