@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from include.errors import ClickmillError, LockHeldError
+from include.errors import ClickmillError, LockHeldError, LockLostError
 from include.landing import SUCCESS
 from include.locks import Held
 from include.storage import touch, write_once
@@ -76,23 +76,36 @@ class Forwarder:
     _lock: Held | None = None
     _had_it: bool = False
 
-    def forward(self) -> None:
-        """As ``forward``, in one thread always. A lock that is lost is taken again by the next call.
+    def take(self) -> None:
+        """Take the lock, unless it is held.
 
         Raises:
-            OSError: if the store, the database of the locks or the disk refuses.
-            ClickmillError: if another receiver has the source, from the first call on.
+            OSError: if the store or the database of the locks does not answer.
+            ClickmillError: if another receiver has had the source all along.
         """
         try:
             if self._lock is None:
                 self._lock = self._held.enter_context(self.take_lock())
                 self._had_it = True
-            forward(self.folder, self.landing, self.source, self._lock.require)
         except ClickmillError as error:
-            self.let_go()
             if isinstance(error, LockHeldError) and not self._had_it:
                 raise ClickmillError(f"{self.source} is received already, {error}: end that one first") from None
             # A connection that was cut may hold it for seconds yet.
+            raise OSError(str(error)) from None
+
+    def forward(self) -> None:
+        """As ``forward``, in the thread that takes the lock. If that is lost the next call takes it again.
+
+        Raises:
+            OSError: if the store, the database of the locks or the disk refuses.
+            ClickmillError: as ``take``.
+        """
+        self.take()
+        assert self._lock is not None
+        try:
+            forward(self.folder, self.landing, self.source, self._lock.require)
+        except LockLostError as error:
+            self.let_go()
             raise OSError(str(error)) from None
 
     def let_go(self) -> None:

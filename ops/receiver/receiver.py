@@ -33,6 +33,8 @@ CHUNK = 64 * 1024
 #: How often it is looked whether a file or an hour is complete, and how long until a full disk is tried again.
 LOOK_SECONDS = 0.2
 RETRY_SECONDS = 1.0
+#: How long a start waits for the lock by which one receiver has a source.
+LOCK_SECONDS = 5.0
 #: How often it is said that the disk still refuses.
 REMIND_SECONDS = 60.0
 #: How long clients that do not read their answers are waited for at the end.
@@ -287,6 +289,10 @@ class Receiver:
             OSError: if the disk, or the store, refuses the last files.
             ClickmillError: if another receiver has the source.
         """
+        if self.forwarder:
+            # Before anything is acknowledged; without an answer lines are stored all the same.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._store.tried(self.forwarder.take), LOCK_SECONDS)
         async with AsyncExitStack() as stack:
             for reader in self.readers:
                 stack.push_async_callback(_closed, await self._listen(reader))

@@ -22,7 +22,7 @@ from include.settings import REPOSITORY
 from include.storage import find, place
 from ops.receive import is_received
 from tests.support.ports import claimed_port
-from tests.support.postgres_server import postgres_server
+from tests.support.postgres_server import PostgresServer, postgres_server
 from tests.support.received import PATIENCE, Client, Home
 from tests.support.s3_server import S3Server
 from tests.support.temporary_lake import SOURCES, make_settings
@@ -34,9 +34,14 @@ pytestmark = pytest.mark.servers
 
 
 @pytest.fixture(scope="module")
-def locks() -> Iterator[str]:
-    with postgres_server() as postgres:
-        yield postgres.make_database("locks")
+def postgres() -> Iterator[PostgresServer]:
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def locks(postgres: PostgresServer) -> str:
+    return postgres.make_database("locks")
 
 
 @pytest.fixture
@@ -164,6 +169,25 @@ def test_a_receiver_that_has_lost_its_lock_forwards_when_it_has_it_again(home: H
             assert landed(home) == [b"a"]
         wait_until(lambda: sorted(landed(home)) == [b"a", b"b"], "it is there")
         client.close()
+
+
+def test_started_without_the_database_of_the_locks_it_stores_and_forwards_later(
+    home: Home, postgres: PostgresServer
+) -> None:
+    postgres.stop()
+    try:
+        receiver = home.start()
+        client = Client(home.ports[0])
+        client.send(b"a\n")
+        client.wait_for(1)
+        time.sleep(1.5)  # it is tried meanwhile
+        assert landed(home) == []
+    finally:
+        postgres.start()
+    wait_until(lambda: landed(home) == [b"a"], "it is there", PATIENCE)
+    client.close()
+    receiver.terminate()
+    assert receiver.wait(PATIENCE) == 0
 
 
 def test_another_receivers_file_stays_and_keeps_its_own_hour_open(
