@@ -18,6 +18,7 @@ from pathlib import Path
 
 from include.command import exit_with
 from include.home import REPOSITORY
+from include.storage import S3, store_of
 from ops.setup.jars import BROKER_JARS_LOCK, STORE_JARS_LOCKS, install_jars
 from ops.setup.messages import say
 from ops.setup.packages import LOCKS, install_packages, remove_archives
@@ -55,10 +56,10 @@ def main() -> None:
     parser.add_argument("--team", action="store_true", help="also install what docker-compose.yml's containers need")
     options = parser.parse_args()
     began = time.monotonic()
-    data = os.environ.get("CLICKMILL_DATA", "")
+    of_data = store_of(os.environ.get("CLICKMILL_DATA", ""))
     wanted = {"runtime": True, "dev": options.dev, "broker": options.broker or options.dev}
-    wanted |= {store: data.startswith(store) for store in STORE_JARS_LOCKS}
-    wanted["s3://"] |= options.dev or options.team
+    wanted |= {store: store == of_data for store in STORE_JARS_LOCKS}
+    wanted[S3] |= options.dev or options.team
     wanted["team"] = options.team
     if set_up(groups=[group for group, is_wanted in wanted.items() if is_wanted]):
         say(f"done in {time.monotonic() - began:.0f} s")

@@ -25,6 +25,7 @@ from include.settings import Settings
 from include.sources import Source, load_sources
 from include.storage import is_on_disk
 from ops.home import find_home
+from ops.receiver.forward import lock_name
 from ops.receiver.receiver import Receiver
 from ops.services.beside import start_beside, stop_beside
 from ops.services.programs import RECEIVER
@@ -50,7 +51,7 @@ def sources_with_sockets(settings: Settings, name: str) -> list[Source]:
 def is_received(settings: Settings, source: str) -> bool:
     """Whether a process receives the source's lines, on this machine or, with a landing zone in a store, on any."""
     if not is_on_disk(settings.landing):
-        return any(holder.name == f"receiver-{source}" for holder in locks_of(settings).holders())
+        return any(holder.name == lock_name(source) for holder in locks_of(settings).holders())
     try:
         with _lock(settings, source):
             return False
@@ -60,14 +61,14 @@ def is_received(settings: Settings, source: str) -> bool:
 
 def _lock(settings: Settings, source: str) -> FileLock:
     settings.locks.mkdir(parents=True, exist_ok=True)
-    return FileLock(settings.locks / f"receiver-{source}.lock", timeout=0)
+    return FileLock(settings.locks / f"{lock_name(source)}.lock", timeout=0)
 
 
 async def receive(settings: Settings, sources: Sequence[Source]) -> None:
     """Receive for these sources until SIGTERM or SIGINT.
 
     Raises:
-        UsageError: if a port is taken.
+        UsageError: if a port is taken, or there are no locks for a landing zone in a store.
         ClickmillError: if a source is received already, or the disk, or the store, refuses.
     """
     told_to_end = asyncio.Event()

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from include.errors import ClickmillError, LockHeldError, LockLostError
 from include.landing import SUCCESS
-from include.locks import Held
+from include.locks import Held, locks_of
+from include.settings import Settings
 from include.storage import touch, write_once
 from ops.receiver.spool import UNFINISHED
+
+
+def lock_name(source: str) -> str:
+    """The lock of whoever receives the source."""
+    return f"receiver-{source}"
 
 
 def forward(folder: Path, landing: Path, source: str, require_lock: Callable[[], None]) -> None:
@@ -68,10 +74,8 @@ def _move(file: Path, landed: Path) -> None:
 class Forwarder:
     """Forwards what a receiver has stored, while it holds the lock by which one receiver has the source."""
 
-    folder: Path
-    landing: Path
+    settings: Settings
     source: str
-    take_lock: Callable[[], AbstractContextManager[Held]]
     _held: ExitStack = field(default_factory=ExitStack)
     _lock: Held | None = None
     _had_it: bool = False
@@ -85,7 +89,7 @@ class Forwarder:
         """
         try:
             if self._lock is None:
-                self._lock = self._held.enter_context(self.take_lock())
+                self._lock = self._held.enter_context(locks_of(self.settings).held(lock_name(self.source), 0))
                 self._had_it = True
         except ClickmillError as error:
             if isinstance(error, LockHeldError) and not self._had_it:
@@ -103,7 +107,7 @@ class Forwarder:
         self.take()
         assert self._lock is not None
         try:
-            forward(self.folder, self.landing, self.source, self._lock.require)
+            forward(self.settings.received, self.settings.landing, self.source, self._lock.require)
         except LockLostError as error:
             self.let_go()
             raise OSError(str(error)) from None

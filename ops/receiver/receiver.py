@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from functools import partial
 
 from include.errors import UsageError
-from include.locks import locks_of
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import ClickSockets, Source
@@ -239,9 +238,7 @@ class Receiver:
         self.folder = settings.landing if is_on_disk(settings.landing) else settings.received
         self.forwarder: Forwarder | None = None
         if self.folder != settings.landing:
-            self.forwarder = Forwarder(
-                self.folder, settings.landing, name, lambda: locks_of(settings).held(f"receiver-{name}", 0)
-            )
+            self.forwarder = Forwarder(settings, name)
             landing = f"{name}: the landing zone {settings.landing}"
             self._store = RetryingThread(landing, "what was acknowledged waits on this disk")
 
@@ -285,7 +282,7 @@ class Receiver:
         """Receive until asked to end.
 
         Raises:
-            UsageError: if a port is taken.
+            UsageError: if a port is taken, or there are no locks for a landing zone in a store.
             OSError: if the disk, or the store, refuses the last files.
             ClickmillError: if another receiver has the source.
         """
