@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from include.errors import ClickmillError, LockHeldError, LockLostError
+from include.errors import ClickmillError, LockHeldError, LockLostError, UsageError
 from include.landing import SUCCESS
 from include.locks import Held, locks_of
 from include.settings import Settings
@@ -85,12 +85,15 @@ class Forwarder:
 
         Raises:
             OSError: if the store or the database of the locks does not answer.
+            UsageError: if there are no locks, or they are not where other jobs have them.
             ClickmillError: if another receiver has had the source all along.
         """
         try:
             if self._lock is None:
                 self._lock = self._held.enter_context(locks_of(self.settings).held(lock_name(self.source), 0))
                 self._had_it = True
+        except UsageError:
+            raise
         except ClickmillError as error:
             if isinstance(error, LockHeldError) and not self._had_it:
                 raise ClickmillError(f"{self.source} is received already, {error}: end that one first") from None

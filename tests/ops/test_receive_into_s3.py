@@ -190,6 +190,17 @@ def test_started_without_the_database_of_the_locks_it_stores_and_forwards_later(
     assert receiver.wait(PATIENCE) == 0
 
 
+def test_without_locks_it_says_so_in_one_line_and_receives_nothing(home: Home) -> None:
+    without = Home(replace(home.settings, locks_database=None), home.ports)
+    refused = subprocess.run(
+        without.command, env=without.environment, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert refused.returncode != 0
+    (line,) = refused.stderr.strip().splitlines()
+    assert "set CLICKMILL_LOCKS to a PostgreSQL database" in line
+    assert "receiving web" not in refused.stdout
+
+
 def test_another_receivers_file_stays_and_keeps_its_own_hour_open(
     home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
