@@ -17,7 +17,7 @@ RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-ins
 COPY requirements.txt requirements-team.txt requirements-build.txt requirements-uv.txt jars.lock s3-jars.lock ./
 COPY ops/__init__.py ops/bootstrap.py ops/
 COPY ops/setup ops/setup
-COPY include/__init__.py include/errors.py include/home.py include/command.py include/
+COPY include/__init__.py include/errors.py include/home.py include/command.py include/storage.py include/
 RUN PIP_NO_CACHE_DIR=1 UV_NO_CACHE=1 python3 -m ops.bootstrap --team
 
 FROM base

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -242,6 +245,29 @@ def test_versions_are_said_in_the_lock_files_only() -> None:
         assert "://" not in text
     copied = " ".join(instructions("COPY"))
     assert all(lock in copied for lock in (*LOCKS_OF_THE_IMAGE, "jars.lock", "s3-jars.lock"))
+
+
+def test_image_copies_what_its_set_up_imports_before_it_runs(tmp_path: Path) -> None:
+    before = DOCKERFILE[: DOCKERFILE.index("python3 -m ops.bootstrap")]
+    for line in re.findall(r"^COPY (?!--)(.*)$", before, re.MULTILINE):
+        *sources, target = line.split()
+        for source in sources:
+            place = tmp_path / target
+            if (REPOSITORY / source).is_dir():
+                shutil.copytree(REPOSITORY / source, place)
+            else:
+                place.mkdir(parents=True, exist_ok=True)
+                shutil.copy(REPOSITORY / source, place)
+
+    # -S: nothing is installed there.
+    run = subprocess.run(
+        [sys.executable, "-S", "-m", "ops.bootstrap", "--help"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
 
 
 def test_image_has_a_java_that_spark_takes_and_debian_has() -> None:
