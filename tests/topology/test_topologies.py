@@ -63,8 +63,6 @@ SHUFFLES = {
         "read the busiest url": ["url"],
         "read the visitors of the busiest country_code": ["country_code"],
         "read the visitors of the busiest url": ["url"],
-        "write published_clicks_by_country_hourly": [],
-        "write published_clicks_by_url_hourly": [],
     },
 }
 
