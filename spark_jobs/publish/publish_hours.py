@@ -59,14 +59,14 @@ def _for_each_count(lake: Lake, publish: Callable[[Table, Table], None]) -> None
 def replace_published(lake: Lake, published: Table, source: Table, versions: HoursOfVersions) -> None:
     """Replace these click hours of a published table, in one commit, by rows of ``source``; and export them."""
     columns = published.column_names
-    rows = (
+    # A list: delta-rs cannot open a table while it writes what it reads.
+    rows = [
         lake.open_table(source, columns, _of_hours(hours), version)
         for version, hours in versions.items()
         if version is not None
-    )
+    ]
     hours = [hour for of_version in versions.values() for hour in of_version]
-    # All are opened first: delta-rs, which writes what it asks for, cannot open a table meanwhile.
-    reader = pa.RecordBatchReader.from_batches(arrow_schema(published, columns), chain.from_iterable(list(rows)))
+    reader = pa.RecordBatchReader.from_batches(arrow_schema(published, columns), chain.from_iterable(rows))
     lake.replace_rows(published, reader, click_hours_predicate(hours))
     lake.require_locks()
     for part in _in_parts(lake, published, hours):
