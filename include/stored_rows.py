@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ def open_table(
 ) -> pa.RecordBatchReader:
     """As ``read_table``, of the rows that any of these filters lets through, which are read as they are asked for.
 
-    By Arrow alone, so that delta-rs may ask for them while it writes. ``version``: one other than the newest.
+    By Arrow alone, so that delta-rs may ask for them while it writes. The newest version unless ``version`` is told.
     """
     wanted = arrow_schema(table, columns)
     path = lake / table.name
@@ -70,11 +70,15 @@ def open_table(
     dataset = stored.to_pyarrow_dataset(
         file_pruning_predicate=_of_partitions(possible, table.partitioned_by), filesystem=table_files(path)
     )
-    batches = dataset.to_batches(
-        columns=[name for name in columns if name in known],
-        filter=filters_to_expression([list(one) for one in possible]) if all(possible) else None,
-    )
-    return pa.RecordBatchReader.from_batches(wanted, (_as_wanted(batch, wanted) for batch in batches))
+    there = [name for name in columns if name in known]
+    chosen = filters_to_expression([list(one) for one in possible]) if all(possible) else None
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        # Arrow begins to read as soon as it is told to.
+        for batch in dataset.to_batches(columns=there, filter=chosen):
+            yield _as_wanted(batch, wanted)
+
+    return pa.RecordBatchReader.from_batches(wanted, batches())
 
 
 def _lets_through(where: Filters, known: set[str]) -> bool:

@@ -18,7 +18,7 @@ from include.stored_rows import ARROW_TYPES
 from include.tables import Table, daily_table
 from spark_jobs.aggregate.day_counts import counts_per_day
 from spark_jobs.engine.steps import in_parallel, step
-from spark_jobs.lake.data_files import in_parts, may_have_click_hours
+from spark_jobs.lake.data_files import may_have_click_hours, parts_by_size
 from spark_jobs.lake.lake import Lake
 
 #: Of the hours' files, so many bytes at a time: the days' rows pass through this process. A month of a small site is
@@ -44,7 +44,7 @@ def days_in_parts(lake: Lake, hourly: Iterable[Table], days: Sequence[Day]) -> I
     for table in hourly:
         for file in lake.data_files(table, may_have_click_hours(table, hours_of(days))):
             sizes[file.click_hour] += file.size
-    return in_parts(days, lambda day: sum(sizes[hour] for hour in day.hours), MOST_BYTES)
+    return parts_by_size(((day, sum(sizes[hour] for hour in day.hours)) for day in days), MOST_BYTES)
 
 
 def replace_days(

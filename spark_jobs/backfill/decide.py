@@ -22,7 +22,7 @@ from spark_jobs.backfill.comparison_page import write_comparison
 from spark_jobs.backfill.record import find_backfill, say, say_publishing
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
-from spark_jobs.publish.publish_hours import publish_at_once
+from spark_jobs.publish.publish_hours import publish_hours
 from spark_jobs.publish.report_data import renew_report
 from spark_jobs.quality.held_hours import new_run_id
 from spark_jobs.quality.results import append_results
@@ -173,7 +173,7 @@ def swap(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState]) 
         def say_swapped(table: Table) -> None:
             say(lake, backfill, SWAPPING, tables=[table.name])
 
-        publish_at_once(lake, hours, say_swapped)
+        publish_hours(lake, hours, say_swapped)
     followed = follow_hours(lake, states)
     say(lake, backfill, SWAPPED)
     approved = next(one for one in reversed(backfill.decisions) if one.event == APPROVED)

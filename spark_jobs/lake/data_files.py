@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import reduce
@@ -114,16 +114,16 @@ class TableVersion:
         return rows.select(*self.schema.names)
 
 
-def in_parts(items: Iterable[T], size_of: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """The items in order, so many at a time that their sizes add up to ``most`` bytes; a single one may have more."""
+def parts_by_size(sizes: Iterable[tuple[T, int]], most: int) -> Iterator[list[T]]:
+    """What has these sizes, in order, so many at a time that they add up to ``most``; a single one may have more."""
     part: list[T] = []
-    size = 0
-    for item in items:
-        if part and size + size_of(item) > most:
+    together = 0
+    for one, size in sizes:
+        if part and together + size > most:
             yield part
-            part, size = [], 0
-        part.append(item)
-        size += size_of(item)
+            part, together = [], 0
+        part.append(one)
+        together += size
     if part:
         yield part
 

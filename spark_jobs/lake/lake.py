@@ -73,7 +73,7 @@ class Lake:
         """
         if not self.exists(table):
             return self.spark.createDataFrame([], ", ".join(f"{c.name} {c.type}" for c in table.columns))
-        return with_declared(self.spark.read.format("delta").load(self.uri(table)), table)
+        return _with_declared(self.spark.read.format("delta").load(self.uri(table)), table)
 
     def read_stream(self, table: Table) -> DataFrame:
         """The table's rows as they come, those that it has first, in the order of their time where it is large.
@@ -180,13 +180,28 @@ class Lake:
             )
 
     def replace_rows(
-        self, table: Table, rows: Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatchReader, predicate: str
+        self,
+        table: Table,
+        rows: Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatchReader,
+        predicate: str,
+        *,
+        file_bytes: int | None = None,
     ) -> None:
-        """As ``replace``, by rows made outside Spark or fetched from it; by delta-rs, as in ``append_rows``."""
+        """As ``replace``, by rows made outside Spark or fetched from it; by delta-rs, as in ``append_rows``.
+
+        ``file_bytes``: the size from which on a file is closed and another begun; delta-rs knows a usual one.
+        """
         self._make(table, "delta-rs")
         arrow = rows if isinstance(rows, pa.Table | pa.RecordBatchReader) else _as_arrow(table, rows)
         with self.locked(f"write-{table.name}"):
-            write_deltalake(self.uri(table), arrow, mode="overwrite", predicate=predicate, schema_mode="merge")
+            write_deltalake(
+                self.uri(table),
+                arrow,
+                mode="overwrite",
+                predicate=predicate,
+                schema_mode="merge",
+                target_file_size=file_bytes,
+            )
 
     def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
         """``include.stored_rows.read_rows`` of this lake."""
@@ -245,7 +260,7 @@ class Lake:
             return self.read(table), []
         version = TableVersion.newest(self.path(table), table)
         files = [file for file in version.chosen(*choices) if file.is_whole or not leave_out_lost]
-        return with_declared(version.read(self.spark, files), table), files
+        return _with_declared(version.read(self.spark, files), table), files
 
     def columns_of_other_types(self, table: Table) -> dict[str, str]:
         """The columns that are stored with another type than the declared one, and that type."""
@@ -396,7 +411,7 @@ def _as_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, arrow_schema(table, table.column_names))
 
 
-def with_declared(rows: DataFrame, table: Table) -> DataFrame:
+def _with_declared(rows: DataFrame, table: Table) -> DataFrame:
     """The rows with the declared columns that they lack, null."""
     stored = set(rows.columns)
     absent = [column for column in table.columns if column.name not in stored]

@@ -1,4 +1,4 @@
-"""Published hours: copies of the counts, in one commit or in several."""
+"""Published hours: copies of the counts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
-from include.tables import AGGREGATES, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
+from include.tables import AGGREGATES, CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish import publish_hours
 from tests.support.temporary_lake import TemporaryLake, click
@@ -45,31 +46,29 @@ def copied(lake: TemporaryLake) -> list[list[dict[str, Any]]]:
     ]
 
 
-def test_a_large_range_is_published_in_parts_and_a_staged_one_at_once(
+def test_published_hours_are_copies_of_the_counts_in_one_commit(
     lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = (str(HOURS.start), str(HOURS.end))
     land(lake)
     lake.run_all(*whole)
     assert clicks_by_hour(lake) == expected()
-    assert [sorted(lake.rows(table), key=repr) for table in AGGREGATES.values()] == copied(lake)
+    assert [lake.rows(table) for table in AGGREGATES.values()] == copied(lake)
 
     land(lake, more=2)
     for job in ("ingest", "aggregate", "validate"):
         lake.run(job, *whole)
-    monkeypatch.setattr(publish_hours, "MOST_BYTES", 1)
+    monkeypatch.setattr(publish_hours, "MOST_BYTES_EXPORTED", 1)
     before = lake.commits(PUBLISHED_CLICKS_BY_URL_HOURLY)
     lake.run("publish", *whole)
-    assert lake.commits(PUBLISHED_CLICKS_BY_URL_HOURLY) - before > 1
+    assert lake.commits(PUBLISHED_CLICKS_BY_URL_HOURLY) - before == 1
     assert clicks_by_hour(lake) == expected(2)
     assert len(lake.exports()) == 2 * 2 * (len(expected()) + 2), "of both tables, as Parquet and CSV, hours and days"
 
-    land(lake, more=5)
-    lake.run("ingest", *whole)
-    lake.run("aggregate", *whole)
-    done: list[str] = []
-    before = lake.commits(PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)
-    publish_hours.publish_at_once(Lake(lake.spark, lake.settings), list(HOURS), lambda table: done.append(table.name))
-    assert lake.commits(PUBLISHED_CLICKS_BY_COUNTRY_HOURLY) - before == 1
-    assert sorted(done) == sorted(table.name for table in AGGREGATES.values())
-    assert clicks_by_hour(lake) == expected(5)
+    # A file of counts is lost after it was judged.
+    published = [lake.rows(table) for table in AGGREGATES.values()]
+    lost, *_ = Lake(lake.spark, lake.settings).data_files(CLICKS_BY_URL_HOURLY)
+    lost.path.unlink()
+    with pytest.raises(ClickmillError, match=f"(?s)nothing of {PUBLISHED_CLICKS_BY_URL_HOURLY.name} .*--from"):
+        publish_hours.publish_hours(Lake(lake.spark, lake.settings), list(HOURS))
+    assert lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY) == published[0]
