@@ -55,7 +55,6 @@ def hourly_table(name: str, key: Column, what: str) -> Table:
 def _published(name: str, computed: Table, key: Column, what: str) -> Table:
     return Table(
         name=name,
-        engine="delta-rs",
         grain=computed.grain,
         columns=(*CLICK_HOUR, key, *_counts(what)),
         key=computed.key,

@@ -10,6 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from include.log_hours import Hour
 from include.tables import (
+    AGGREGATES,
     Table,
 )
 from tests.support.temporary_lake import TemporaryLake
@@ -96,10 +97,11 @@ def publish_and(plant_in: Callable[[TemporaryLake, Hour], None]) -> Callable[[Te
     """Publish the hour, say so, and plant the fault after that."""
 
     def plant(lake: TemporaryLake, hour: Hour) -> None:
-        from spark_jobs.lake.lake import Lake
-        from spark_jobs.publish.publish_hours import publish_hours
+        from spark_jobs.lake.lake import Lake, click_hours_predicate
 
-        publish_hours(Lake(lake.spark, lake.settings), [hour])
+        stored = Lake(lake.spark, lake.settings)
+        for computed, published in AGGREGATES.items():
+            stored.replace(published, stored.read_click_hours(computed, [hour]), click_hours_predicate([hour]))
         lake.say_published(hour)
         plant_in(lake, hour)
 
