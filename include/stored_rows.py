@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from pyarrow.parquet import filters_to_expression
 
 from include.storage import table_files
 from include.tables import Table
@@ -32,6 +32,12 @@ ARROW_TYPES = {
 }
 
 
+def arrow_schema(table: Table, columns: Sequence[str]) -> pa.Schema:
+    """These columns of a table, as Arrow has them."""
+    declared = {column.name: ARROW_TYPES[column.type] for column in table.columns}
+    return pa.schema([(name, declared[name]) for name in columns])
+
+
 #: Of column, operator and value: all must hold.
 Filters = Sequence[tuple[str, str, Any]]
 
@@ -41,37 +47,70 @@ def read_table(lake: Path, table: Table, columns: Sequence[str], where: Filters)
 
     A column that an earlier version of the table lacks is null, and a filter on it lets nothing through.
     """
-    declared = {column.name: ARROW_TYPES[column.type] for column in table.columns if column.name in columns}
-    wanted = pa.schema([(name, declared[name]) for name in columns])
+    return open_table(lake, table, columns, [where]).read_all()
+
+
+def open_table(
+    lake: Path, table: Table, columns: Sequence[str], where: Sequence[Filters], version: int | None = None
+) -> pa.RecordBatchReader:
+    """As ``read_table``, of the rows that any of these filters lets through, which are read as they are asked for.
+
+    By Arrow alone, so that delta-rs may ask for them while it writes. The newest version unless ``version`` is told.
+    """
+    wanted = arrow_schema(table, columns)
     path = lake / table.name
     if not DeltaTable.is_deltatable(str(path)):
-        return wanted.empty_table()
-    stored = DeltaTable(str(path))
+        return wanted.empty_table().to_reader()
+    stored = DeltaTable(str(path), version=version)
     known = {one.name for one in stored.schema().fields}
-    # Arrow does not take an empty list for one of the column's type.
-    asks_for_none = any(operator == "in" and not value for _, operator, value in where)
-    if asks_for_none or not {name for name, _, _ in where} <= known:
-        return wanted.empty_table()
+    possible = [one for one in where if _lets_through(one, known)]
+    if not possible:
+        return wanted.empty_table().to_reader()
+    # Of ``filter`` alone deltalake opens what it knows of every file: 7 s in a year of hours, 0.3 s with these.
+    dataset = stored.to_pyarrow_dataset(
+        file_pruning_predicate=_of_partitions(possible, table.partitioned_by), filesystem=table_files(path)
+    )
     there = [name for name in columns if name in known]
-    with warnings.catch_warnings():
-        # Of ``filters`` alone deltalake opens what it knows of every file: 7 s in a year of hours, 0.3 s with these.
-        warnings.filterwarnings("ignore", "`partitions` is deprecated", DeprecationWarning)
-        rows = stored.to_pyarrow_table(
-            columns=there,
-            filters=list(where) or None,
-            partitions=[_as_texts(one) for one in where if one[0] in table.partitioned_by] or None,
-            filesystem=table_files(path),
-        )
-    arrays = [
-        rows[field.name].cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
-        for field in wanted
-    ]
-    return pa.Table.from_arrays(arrays, schema=wanted)
+    chosen = filters_to_expression([list(one) for one in possible]) if all(possible) else None
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        # Arrow begins to read as soon as it is told to.
+        for batch in dataset.to_batches(columns=there, filter=chosen):
+            yield _as_wanted(batch, wanted)
+
+    return pa.RecordBatchReader.from_batches(wanted, batches())
+
+
+def _lets_through(where: Filters, known: set[str]) -> bool:
+    """Arrow does not take an empty list for one of the column's type, nor a column that is not there."""
+    return all(name in known and not (operator == "in" and not value) for name, operator, value in where)
+
+
+def _of_partitions(where: Sequence[Filters], partitioned_by: Sequence[str]) -> list[tuple[str, str, Any]] | None:
+    """What must hold of a file's partition, as delta-rs takes it: of several conditions at least what all ask for."""
+    if len(where) == 1:
+        return [_as_texts(one) for one in where[0] if one[0] in partitioned_by] or None
+    conditions = []
+    for name in partitioned_by:
+        asked = [[_as_texts(one) for one in all_of if one[0] == name and one[1] in ("=", "in")] for all_of in where]
+        if all(len(of_name) == 1 for of_name in asked):
+            values = {text for ((_, _, value),) in asked for text in ([value] if isinstance(value, str) else value)}
+            conditions.append((name, "in", sorted(values)))
+    return conditions or None
 
 
 def _as_texts(condition: tuple[str, str, Any]) -> tuple[str, str, Any]:
     name, operator, value = condition
     return name, operator, [str(one) for one in value] if operator == "in" else str(value)
+
+
+def _as_wanted(rows: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+    there = set(rows.schema.names)
+    arrays = [
+        rows[field.name].cast(field.type) if field.name in there else pa.nulls(rows.num_rows, field.type)
+        for field in wanted
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
 def read_rows(lake: Path, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:

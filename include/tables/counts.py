@@ -55,6 +55,7 @@ def hourly_table(name: str, key: Column, what: str) -> Table:
 def _published(name: str, computed: Table, key: Column, what: str) -> Table:
     return Table(
         name=name,
+        engine="delta-rs",
         grain=computed.grain,
         columns=(*CLICK_HOUR, key, *_counts(what)),
         key=computed.key,

@@ -18,7 +18,7 @@ from include.stored_rows import ARROW_TYPES
 from include.tables import Table, daily_table
 from spark_jobs.aggregate.day_counts import counts_per_day
 from spark_jobs.engine.steps import in_parallel, step
-from spark_jobs.lake.data_files import may_have_click_hours
+from spark_jobs.lake.data_files import may_have_click_hours, parts_by_size
 from spark_jobs.lake.lake import Lake
 
 #: Of the hours' files, so many bytes at a time: the days' rows pass through this process. A month of a small site is
@@ -33,28 +33,18 @@ def count_days(lake: Lake, hours: Iterable[Hour]) -> None:
     """
     said = {"counted_at": datetime.now(UTC)}
     tables = [count_table(key) for key in lake.settings.pipeline.counts]
-    for days in in_parts(lake, tables, days_of(lake.settings.pipeline.time_zones, hours)):
+    for days in days_in_parts(lake, tables, days_of(lake.settings.pipeline.time_zones, hours)):
         of_days = dict.fromkeys(days, said)
         in_parallel(lake.spark, *(partial(replace_days, lake, table, of_days, leave_out_lost=True) for table in tables))
 
 
-def in_parts(lake: Lake, hourly: Iterable[Table], days: Sequence[Day]) -> Iterator[list[Day]]:
+def days_in_parts(lake: Lake, hourly: Iterable[Table], days: Sequence[Day]) -> Iterator[list[Day]]:
     """The days, in order, so many at a time that their rows fit into memory."""
     sizes: Counter[Hour] = Counter()
     for table in hourly:
         for file in lake.data_files(table, may_have_click_hours(table, hours_of(days))):
             sizes[file.click_hour] += file.size
-    part: list[Day] = []
-    size = 0
-    for day in days:
-        of_day = sum(sizes[hour] for hour in day.hours)
-        if part and size + of_day > MOST_BYTES:
-            yield part
-            part, size = [], 0
-        part.append(day)
-        size += of_day
-    if part:
-        yield part
+    return parts_by_size(((day, sum(sizes[hour] for hour in day.hours)) for day in days), MOST_BYTES)
 
 
 def replace_days(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial, reduce
+from collections.abc import Mapping
+from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from include.backfills import UNDOING, UNDONE, Backfill
 from include.errors import ClickmillError
@@ -18,15 +18,12 @@ from spark_jobs.backfill.decide import drop_counts
 from spark_jobs.backfill.record import find_backfill, say
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.ingest.touched_hours import log_hours_around
-from spark_jobs.lake.data_files import DataFile, TableVersion, may_have_click_hours
-from spark_jobs.lake.lake import Lake, click_hours_predicate, with_declared
+from spark_jobs.lake.data_files import TableVersion, may_have_click_hours
+from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
-from spark_jobs.publish.publish_hours import replace_published
+from spark_jobs.publish.publish_hours import HoursOfVersions, replace_published
 from spark_jobs.publish.report_data import renew_report
 from spark_jobs.quality.held_hours import click_hour_states
-
-#: Of one published table: click hours, and the version that it had before they were published; None: no table.
-Former = Mapping[int | None, Sequence[Hour]]
 
 
 def undo(
@@ -63,7 +60,8 @@ def undo(
                 f"they were before {backfill.described}"
             )
         former = {published: _former(backfill, published) for published in AGGREGATES.values()}
-        rows = {published: _rows_of(lake, published, of_table) for published, of_table in former.items()}
+        for published, of_table in former.items():
+            _require_there(lake, published, of_table)
         backfill = say(
             lake, backfill, UNDOING,
             click_hours=[str(hour) for hour in hours], actor=by.strip(), because=because.strip(),
@@ -71,7 +69,7 @@ def undo(
         # What was counted again since, and is not published yet, is judged on its own.
         to_drop = (of for hour, of in states.items() if hour in others or not _is_counted_since(backfill, of))
         drop_counts(lake, backfill, to_drop, by.strip(), f"undone, {because.strip()}")
-        in_parallel(lake.spark, *(partial(replace_published, lake, table, rows[table], hours) for table in rows))
+        in_parallel(lake.spark, *(partial(replace_published, lake, of, of, former[of]) for of in former))
         followed = follow_hours(lake, hours)
         say(lake, backfill, UNDONE)
     return [
@@ -111,32 +109,22 @@ def _published_by_others(lake: Lake, backfill: Backfill, states: Mapping[Hour, C
     return sorted({hour for hour, at in moments if at > backfill.published[hour].last_at})
 
 
-def _former(backfill: Backfill, table: Table) -> Former:
+def _former(backfill: Backfill, table: Table) -> HoursOfVersions:
+    """The versions that the published table had before the backfill published its hours."""
     by_version: dict[int | None, list[Hour]] = {}
     for hour, published in sorted(backfill.published.items()):
         by_version.setdefault(published.versions.get(table.name), []).append(hour)
     return by_version
 
 
-def _rows_of(lake: Lake, table: Table, former: Former) -> DataFrame:
-    """The rows that the table had."""
-    empty = lake.spark.createDataFrame([], ", ".join(f"{column.name} {column.type}" for column in table.columns))
-    parts = [empty]
+def _require_there(lake: Lake, table: Table, former: HoursOfVersions) -> None:
     for number, hours in former.items():
         if number is None:
             continue
-        version = TableVersion.newest(lake.path(table), table, number)
-        files = version.chosen(may_have_click_hours(table, hours))
-        _require_there(table, number, files)
-        rows = with_declared(version.read(lake.spark, files), table).where(click_hours_predicate(hours))
-        parts.append(rows.select(table.column_names))
-    return reduce(DataFrame.unionByName, parts)
-
-
-def _require_there(table: Table, number: int, files: Sequence[DataFile]) -> None:
-    lost = [file for file in files if not file.is_whole]
-    if lost:
-        raise ClickmillError(
-            f"nothing is undone: {len(lost)} files of version {number} of table {table.name} are gone; VACUUM has "
-            "removed them, or somebody else"
-        )
+        files = TableVersion.newest(lake.path(table), table, number).chosen(may_have_click_hours(table, hours))
+        lost = [file for file in files if not file.is_whole]
+        if lost:
+            raise ClickmillError(
+                f"nothing is undone: {len(lost)} files of version {number} of table {table.name} are gone; VACUUM has "
+                "removed them, or somebody else"
+            )

@@ -108,7 +108,7 @@ class SourceIngest:
         in_parallel(
             self.lake.spark,
             lambda: self._replace(CLICKS, plan.clicks.accepted(), plan.hours),
-            lambda: self._replace(QUARANTINED_CLICKS, quarantine(arrivals, self.source.name), plan.ingested),
+            lambda: self._replace_quarantined(plan),
             lambda: self._add_fields(arrivals, {hour: plan.accounts[hour] for hour in plan.ingested}),
             *([] if plan.later else [lambda: self._replace_duplicates(plan)]),
         )
@@ -136,10 +136,15 @@ class SourceIngest:
         self.lake.replace_rows(UNFINISHED_INGESTS, rows, log_hours_predicate(self.source.name, plan.ingested))
 
     def _replace_duplicates(self, plan: _Plan) -> None:
-        """Most small log hours have none, and had none: to write that takes as long as to write clicks."""
         has_some = any(plan.accounts[hour].duplicates_of for hour in plan.hours)
         if has_some or self._has_files(DUPLICATE_CLICKS, plan.hours):
             self._replace(DUPLICATE_CLICKS, plan.clicks.duplicates(), plan.hours)
+
+    def _replace_quarantined(self, plan: _Plan) -> None:
+        has_some = any(plan.accounts[hour].quarantined for hour in plan.ingested)
+        if has_some or self._has_files(QUARANTINED_CLICKS, plan.ingested):
+            rows = quarantine(plan.clicks.arrivals, self.source.name)
+            self._replace(QUARANTINED_CLICKS, rows, plan.ingested)
 
     def _write_accounts(self, plan: _Plan) -> None:
         now, name = datetime.now(UTC), self.source.name
@@ -243,6 +248,10 @@ class SourceIngest:
             yield stored
 
     def _has_files(self, table: Table, hours: Collection[Hour]) -> bool:
+        """Whether there is anything to replace. Most small log hours have no duplicates and nothing quarantined.
+
+        To write that they have none takes as long as to write clicks.
+        """
         return bool(self.lake.data_files(table, has_log_hours(self.source.name, hours)))
 
     def _replace(self, table: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:

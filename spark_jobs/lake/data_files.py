@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import orjson
@@ -23,6 +23,8 @@ from include.days import Day
 from include.errors import ClickmillError
 from include.log_hours import Hour, by_day
 from include.tables import Table
+
+T = TypeVar("T")
 
 #: Above this version a table's files alone do not say what rows it has: some may be marked as deleted, for one.
 _PLAIN_READER_VERSION = 1
@@ -110,6 +112,20 @@ class TableVersion:
         rows = spark.read.schema(self.schema).option("basePath", str(self.folder)).parquet(*paths)
         # Spark puts what the folders say behind what the files say.
         return rows.select(*self.schema.names)
+
+
+def parts_by_size(sizes: Iterable[tuple[T, int]], most: int) -> Iterator[list[T]]:
+    """What has these sizes, in order, so many at a time that they add up to ``most``; a single one may have more."""
+    part: list[T] = []
+    together = 0
+    for one, size in sizes:
+        if part and together + size > most:
+            yield part
+            part, together = [], 0
+        part.append(one)
+        together += size
+    if part:
+        yield part
 
 
 def has_log_hours(source: str, hours: Iterable[Hour]) -> pc.Expression:

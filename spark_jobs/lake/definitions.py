@@ -45,6 +45,8 @@ def _declared(column: Column, required: str = "") -> str:
 
 
 def _properties(table: Table) -> str:
+    # As often as Spark makes one; of itself delta-rs does after a hundred commits, which are read one by one.
+    checkpoints = "'delta.checkpointInterval' = '10'"
     if table.statistics:
-        return f"'delta.dataSkippingStatsColumns' = {as_literal(','.join(table.statistics))}"
-    return "'delta.dataSkippingNumIndexedCols' = '0'"
+        return f"{checkpoints}, 'delta.dataSkippingStatsColumns' = {as_literal(','.join(table.statistics))}"
+    return f"{checkpoints}, 'delta.dataSkippingNumIndexedCols' = '0'"

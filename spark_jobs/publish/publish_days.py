@@ -13,7 +13,7 @@ from include.holds import PUBLISHED as SAID_PUBLISHED
 from include.holds import PUBLISHED_ANYWAY, ClickHourState
 from include.log_hours import Hour
 from include.tables import PUBLISHED, PUBLISHED_CLICKS_BY_URL_HOURLY, Table
-from spark_jobs.aggregate.days import in_parts, replace_days
+from spark_jobs.aggregate.days import days_in_parts, replace_days
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.ingest.touched_hours import log_hours_around
 from spark_jobs.lake.data_files import may_have_click_hours
@@ -29,7 +29,7 @@ def publish_days(lake: Lake, hours: Iterable[Hour]) -> None:
 
     Hold the lake's lock from what changed these hours on.
     """
-    for days in in_parts(lake, PUBLISHED, days_of(lake.settings.pipeline.time_zones, hours)):
+    for days in days_in_parts(lake, PUBLISHED, days_of(lake.settings.pipeline.time_zones, hours)):
         publish = partial(_publish, lake, presence_of(lake, days))
         in_parallel(lake.spark, *(partial(publish, *tables) for tables in PUBLISHED.items()))
 

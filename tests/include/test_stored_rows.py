@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
-from include.stored_rows import ARROW_TYPES, read_rows
+from include.stored_rows import ARROW_TYPES, open_table, read_rows
 from include.tables import INGEST_ACCOUNTING
 
 COLUMNS = ("source", "log_date", "log_hour", "lines")
@@ -63,3 +64,36 @@ def test_rows_are_those_for_which_all_filters_hold(lake: Path, where: list[tuple
     expected = [hour for hour in HOURS if all(OPERATORS[sign](hour[name], value) for name, sign, value in where)]
     found = read_rows(lake, INGEST_ACCOUNTING, COLUMNS, where)
     assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        [],
+        [[("log_date", "=", date(2026, 2, 1)), ("log_hour", "in", [10])], [("log_date", "=", date(2026, 2, 10))]],
+        [[("log_date", "=", date(2026, 2, 1))], [("source", "=", "web"), ("log_hour", "=", 2)]],
+        [[("log_date", "in", [])], [("lines", ">=", 1002)]],
+        [[("log_date", "in", [])]],
+    ],
+    ids=repr,
+)
+def test_any_of_several_conditions_may_let_a_row_through(lake: Path, conditions: list[Any]) -> None:
+    found = open_table(lake, INGEST_ACCOUNTING, COLUMNS, conditions).read_all().to_pylist()
+    expected = [
+        hour
+        for hour in HOURS
+        if any(all(OPERATORS[how](hour[name], value) for name, how, value in all_of) for all_of in conditions)
+    ]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+def test_of_an_earlier_version_its_rows_are_read(lake: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "copied"
+    shutil.copytree(lake, copied)
+    place = str(copied / INGEST_ACCOUNTING.name)
+    DeltaTable(place).delete("source = 'web'")
+    now, before = (
+        open_table(copied, INGEST_ACCOUNTING, COLUMNS, [[("log_hour", "=", 2)]], version).read_all().num_rows
+        for version in (None, 0)
+    )
+    assert (now, before) == (3, 6)

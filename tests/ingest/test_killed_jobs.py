@@ -72,7 +72,7 @@ _TIMES = list(product(range(3), range(3), range(3), range(2), range(2), range(3)
 _OLD, _NEW, _TWO_LATER, _THREE_LATER, _EARLIER, _LATER = (
     {f"e{number}": times[column] for number, times in enumerate(_TIMES)} for column in range(6)
 )
-OLD, NEW = _one_file("old", KILLED, _OLD), _one_file("new", KILLED, _NEW)
+OLD, NEW = _one_file("old", KILLED, _OLD), _one_file("new", KILLED, _NEW) | {"bad.json": (Line(None),)}
 NOISE = {"b.json": (Line(None),) * 1000}
 FURTHER = {7: _one_file("seventh", 7, _TWO_LATER), 8: _one_file("eighth", 8, _THREE_LATER)}
 BESIDE = {LATER: _one_file("later", LATER, _LATER)}

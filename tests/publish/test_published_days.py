@@ -103,9 +103,9 @@ def test_days_whose_files_are_large_are_computed_one_after_the_other(
 ) -> None:
     hours = days_of(["UTC", "Europe/Berlin"], HourRange(Hour.parse(DAY), Hour.parse(NEXT)))
     tables = list(PUBLISHED)
-    assert list(days.in_parts(Lake(lake.spark, lake.settings), tables, hours)) == [hours]
+    assert list(days.days_in_parts(Lake(lake.spark, lake.settings), tables, hours)) == [hours]
     monkeypatch.setattr(days, "MOST_BYTES", 1)
-    assert list(days.in_parts(Lake(lake.spark, lake.settings), tables, hours)) == [[day] for day in hours]
+    assert list(days.days_in_parts(Lake(lake.spark, lake.settings), tables, hours)) == [[day] for day in hours]
     lake.run("publish", DAY, NEXT)
     assert (presence(lake), presence(lake, "2026-03-02")) == ((8, 24, True), (2, 1, False))
 

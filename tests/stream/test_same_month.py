@@ -37,6 +37,8 @@ ROUNDS = int(os.environ.get("CLICKMILL_FAULT_ROUNDS") or 1)
 SEED = int(os.environ.get("CLICKMILL_FAULT_SEED") or random.randrange(2**32))
 SPEC = SampleSpec(start=Hour.parse("2026-03-01T22"), hours=5 * ROUNDS, clicks_per_hour=400, seed=5)
 HOURS = list(SPEC.log_hours)
+#: At most so many kills for each five hours.
+KILLS = 4
 #: So many are run one by one, first of all and last, 6 s each; those between as one range, as after an outage.
 ONE_BY_ONE = 50
 
@@ -49,11 +51,12 @@ def in_chunks(lake: TemporaryLake, hours: int) -> None:
 
 
 def in_killed_chunks(lake: TemporaryLake) -> int:
-    """The same, killed after some commits and begun again until it ends; how many kills that took."""
+    """The same, killed after some commits and begun again, and to its end after KILLS; how many that were."""
     drawn = random.Random(SEED)
     kills = 0
     while True:
-        with suppress(Killed), killed_after(drawn.choice([2, 5, 9, 13, 21]), first=drawn.randrange(3)):
+        commits = drawn.choice([2, 5, 9, 13, 21]) if kills < KILLS * ROUNDS else None
+        with suppress(Killed), killed_after(commits, first=drawn.randrange(3)):
             in_chunks(lake, max(2, len(HOURS) // 20))
             return kills
         kills += 1

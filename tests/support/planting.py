@@ -10,7 +10,6 @@ from deltalake import DeltaTable, write_deltalake
 
 from include.log_hours import Hour
 from include.tables import (
-    AGGREGATES,
     Table,
 )
 from tests.support.temporary_lake import TemporaryLake
@@ -97,11 +96,10 @@ def publish_and(plant_in: Callable[[TemporaryLake, Hour], None]) -> Callable[[Te
     """Publish the hour, say so, and plant the fault after that."""
 
     def plant(lake: TemporaryLake, hour: Hour) -> None:
-        from spark_jobs.lake.lake import Lake, click_hours_predicate
+        from spark_jobs.lake.lake import Lake
+        from spark_jobs.publish.publish_hours import publish_hours
 
-        stored = Lake(lake.spark, lake.settings)
-        for computed, published in AGGREGATES.items():
-            stored.replace(published, stored.read_click_hours(computed, [hour]), click_hours_predicate([hour]))
+        publish_hours(Lake(lake.spark, lake.settings), [hour])
         lake.say_published(hour)
         plant_in(lake, hour)
 

@@ -59,12 +59,8 @@ SHUFFLES = {
     "publish_clicks": {
         "count published_clicks_by_country_daily": ["time_zone, day, country_code"],
         "count published_clicks_by_url_daily": ["time_zone, day, url"],
-        "read the busiest country_code": ["country_code"],
-        "read the busiest url": ["url"],
-        "read the visitors of the busiest country_code": ["country_code"],
-        "read the visitors of the busiest url": ["url"],
-        "write published_clicks_by_country_hourly": [],
-        "write published_clicks_by_url_hourly": [],
+        "read the busiest country_code": ["country_code", "country_code"],
+        "read the busiest url": ["url", "url"],
     },
 }
 
