@@ -289,9 +289,13 @@ class _OfConnection:
                 ) from None
 
     def release(self) -> None:
-        """It is not needed any more."""
+        """It is not needed any more, and free at once: of a connection that is closed, PostgreSQL frees it later."""
+        import psycopg2
+
         with self._asking:
             self._is_released = True
+            with suppress(psycopg2.Error), self._connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock_all()")
 
 
 def _held_by(name: str, holder: Holder | None) -> LockHeldError:
