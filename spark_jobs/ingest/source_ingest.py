@@ -255,7 +255,7 @@ class SourceIngest:
         return bool(self.lake.data_files(table, has_log_hours(self.source.name, hours)))
 
     def _replace(self, table: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:
-        self.lake.replace(table, rows, log_hours_predicate(self.source.name, hours))
+        self.lake.replace(table, rows, has_log_hours(self.source.name, hours))
 
     def _add_fields(self, arrivals: DataFrame, accounts: Mapping[Hour, HourAccount]) -> None:
         """What fields the sampled lines of a JSON source have."""
