@@ -35,7 +35,8 @@ from spark_jobs.lake.new_files import NewFile, write_files
 
 #: In bytes, of which only those that are smaller are written together.
 _LARGE_FILE = 1 << 30
-_NOT_TRIED_AGAIN = CommitProperties(max_commit_retries=0)
+#: Of a commit that must not follow one that it does not know.
+NOT_TRIED_AGAIN = CommitProperties(max_commit_retries=0)
 _PARTS_OF_FILES = ("spark.sql.files.openCostInBytes", "spark.sql.files.maxPartitionBytes")
 
 
@@ -153,7 +154,7 @@ class Lake:
                 raise ValueError(f"{table.name}: rows of {dict(strange[0])}, a partition that is not to be replaced")
             try:
                 # Not on top of what another has written: of two jobs that have the same hours, one is to go.
-                version.commit([file.as_added() for file in new], version.chosen(choice), _NOT_TRIED_AGAIN)
+                version.commit([file.as_added() for file in new], version.chosen(choice), NOT_TRIED_AGAIN)
             except CommitFailedError as error:
                 raise ClickmillError(
                     f"nothing is replaced in table {table.name}: another has written to it in the same moment, though "

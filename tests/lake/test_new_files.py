@@ -20,6 +20,7 @@ from include.stored_rows import arrow_schema
 from include.tables import Column, Table
 from spark_jobs.lake import new_files
 from spark_jobs.lake.data_files import EVERY_FILE, TableVersion
+from spark_jobs.lake.lake import NOT_TRIED_AGAIN
 from spark_jobs.lake.new_files import files_of
 
 TABLE = Table(
@@ -167,7 +168,21 @@ def test_what_another_has_only_added_to_is_replaced(tmp_path: Path) -> None:
     assert sorted(one["hour"] for one in stored(folder)) == [1, 2]
 
 
-def test_a_required_column_is_never_null(tmp_path: Path) -> None:
-    batch = pa.RecordBatch.from_pylist([row(0) | {"seen_at": None}], SCHEMA)
-    with pytest.raises(ValueError, match="a row of things lacks seen_at: required by include/tables"):
+@pytest.mark.parametrize("column", ["seen_at", "hour"])
+def test_a_required_column_is_never_null(tmp_path: Path, column: str) -> None:
+    batch = pa.RecordBatch.from_pylist([row(0), row(0) | {column: None}], SCHEMA)
+    with pytest.raises(ValueError, match=f"a row of things lacks {column}: required by include/tables"):
         list(files_of([batch], TABLE, tmp_path / "things"))
+
+
+def test_of_two_that_write_an_empty_partition_at_once_one_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "things"
+    make(folder)
+    new = [
+        list(files_of([pa.RecordBatch.from_pylist([row(0, name)], SCHEMA)], TABLE, folder)) for name in ("one", "two")
+    ]
+    versions = [newest(folder), newest(folder)]
+    versions[0].commit([file.as_added() for file in new[0]], [], NOT_TRIED_AGAIN)
+    with pytest.raises(CommitFailedError):
+        versions[1].commit([file.as_added() for file in new[1]], [], NOT_TRIED_AGAIN)
+    assert [one["name"] for one in stored(folder)] == ["one"]
