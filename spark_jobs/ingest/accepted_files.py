@@ -23,8 +23,8 @@ from spark_jobs.ingest.times import HOUR_MICROS
 from spark_jobs.lake.new_files import WRITTEN, NewFile, files_of
 
 _CLICKS = arrow_schema(CLICKS, CLICKS.column_names)
-#: What is not staged: it is the source's name, or follows from the time.
-_ADDED = ("source", "click_date", "click_hour")
+#: Of them those of arrivals; the others are the source's name, or follow from the time.
+_STAGED = [name for name in CLICKS.column_names if name not in ("source", "click_date", "click_hour")]
 
 
 def write_accepted(
@@ -44,21 +44,25 @@ def write_accepted(
 
 def accepted_clicks(staged: Path, decided: Sequence[Path], source: str) -> Iterator[pa.Table]:
     """The accepted arrivals of a staged file, in its order, as ``clicks`` declares them."""
-    columns = [name for name in CLICKS.column_names if name not in _ADDED]
     with staged.open("rb") as stream:
         file = ParquetFile(stream)
         duplicates = _duplicates(decided, pc.min_max(file.read(["row_id"])["row_id"]).as_py())
-        for batch in file.iter_batches(columns=[*columns, "row_id", "reason"]):
+        for batch in file.iter_batches(columns=[*_STAGED, "row_id", "reason"]):
             arrivals = pa.Table.from_batches([batch])
             is_click = as_numpy(pc.is_null(arrivals["reason"]))
-            clicks = arrivals.filter(pa.array(is_click & ~_is_in(as_numpy(arrivals["row_id"]), duplicates)))
-            micros = as_numpy(clicks["clicked_at"].cast(pa.int64()))
-            values = {name: clicks[name] for name in columns} | {
-                "source": pa.array([source] * len(clicks), pa.string()),
-                "click_date": pa.array((micros // (24 * HOUR_MICROS)).astype(np.int32)).cast(pa.date32()),
-                "click_hour": pa.array((micros // HOUR_MICROS % 24).astype(np.int32)),
-            }
-            yield table_of(_CLICKS, values, len(clicks))
+            is_accepted = is_click & ~_is_in(as_numpy(arrivals["row_id"]), duplicates)
+            yield as_clicks(arrivals.filter(pa.array(is_accepted)), source)
+
+
+def as_clicks(arrivals: pa.Table, source: str) -> pa.Table:
+    """One row per well-formed line, as ``clicks`` declares it, in their order."""
+    micros = as_numpy(arrivals["clicked_at"].cast(pa.int64()))
+    added = {
+        "source": pa.array([source] * len(arrivals), pa.string()),
+        "click_date": pa.array((micros // (24 * HOUR_MICROS)).astype(np.int32)).cast(pa.date32()),
+        "click_hour": pa.array((micros // HOUR_MICROS % 24).astype(np.int32)),
+    }
+    return table_of(_CLICKS, {name: arrivals[name] for name in _STAGED} | added, len(arrivals))
 
 
 def _duplicates(decided: Sequence[Path], bounds: Mapping[str, int | None]) -> np.ndarray[Any, Any]:

@@ -161,12 +161,9 @@ class Lake:
                     "this job had its lock; run it again"
                 ) from error
 
-    def append(self, table: Table, rows: DataFrame, transaction: StreamTransaction) -> None:
-        """Add rows in one commit, unless the table has those of this transaction already."""
+    def append(self, table: Table, new: Sequence[NewFile], transaction: StreamTransaction) -> None:
+        """Add files in one commit, unless the table has the rows of this transaction already."""
         self._make(table, "delta-rs")
-        if transaction.is_in(DeltaTable(self.uri(table), without_files=True)):
-            return
-        new = self.write_files(table, rows)
         with self.locked(f"write-{table.name}"):
             version = TableVersion.newest(self.path(table), table)
             # A query that was ended may have written the same micro-batch meanwhile.
