@@ -100,6 +100,7 @@ SAMPLED = (
 
 INGEST_ACCOUNTING = Table(
     name="ingest_accounting",
+    engine="delta-rs",
     grain="one source and log hour",
     columns=(
         SOURCE,
@@ -136,6 +137,7 @@ INGEST_ACCOUNTING = Table(
 
 UNFINISHED_INGESTS = Table(
     name="unfinished_ingests",
+    engine="delta-rs",
     grain="one source and log hour whose ingest has begun to write, and has not ended",
     columns=(
         SOURCE,

@@ -35,7 +35,7 @@ class Table:
     partitioned_by: tuple[str, ...] = ()
     statistics: tuple[str, ...] = ()
     bucket_key: str | None = None
-    engine: Engine = "delta-rs"
+    engine: Engine = "Spark"
 
     @property
     def column_names(self) -> list[str]:
