@@ -29,7 +29,8 @@ from spark_jobs.engine.command import run_from_shell
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.ingest.finalise import final_clicks
 from spark_jobs.ingest.touched_hours import touched_click_hours
-from spark_jobs.lake.lake import Lake, click_hours_predicate, files_kept_whole
+from spark_jobs.lake.data_files import may_have_click_hours
+from spark_jobs.lake.lake import Lake, files_kept_whole
 
 #: Into so many partitions, at most, counts are put by click hour before they are written.
 MOST_PARTITIONS = 256
@@ -55,7 +56,7 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         }
         for grouping in groupings.values():
             grouping.require_columns(clicks)
-        metrics = GroupingMetrics(spark, "aggregate_clicks", arguments)
+        metrics = GroupingMetrics(spark, "aggregate_clicks", arguments, gives_on=True)
         has_fifo = any(isinstance(grouping, FifoGrouping) for grouping in groupings.values())
 
         def count(key: CountKey, grouping: Grouping) -> None:
@@ -63,7 +64,8 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
             with metrics.measured(operator):
                 parts = metrics.observe(count_per_instance(clicks, key, grouping), operator, key, grouping)
                 rows = _as_stored(parts, key, grouping, FieldsGrouping(buckets[key], (key,)), len(hours))
-                lake.replace(count_table(key), rows, click_hours_predicate(hours))
+                table = count_table(key)
+                lake.replace(table, rows, may_have_click_hours(table, hours))
 
         with files_kept_whole(spark) if has_fifo else nullcontext():
             in_parallel(spark, *(partial(count, *operator) for operator in groupings.items()))

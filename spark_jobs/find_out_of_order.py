@@ -17,10 +17,10 @@ from include.job_arguments import JobArguments
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS, OUT_OF_ORDER_KEYS
-from include.texts import as_literal
 from spark_jobs.engine.command import run_from_shell
 from spark_jobs.ingest.out_of_order import find_out_of_order
-from spark_jobs.lake.lake import Lake, log_hours_predicate
+from spark_jobs.lake.data_files import has_log_hours
+from spark_jobs.lake.lake import Lake
 
 _LISTED = 10
 
@@ -31,10 +31,11 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, key
     report = []
     for source in choose_sources(settings, arguments.source):
         hours = list(arguments.log_hours)
-        predicate = f"{log_hours_predicate(source.name, hours)} AND key_name = {as_literal(key)}"
         with lake.locked():
             clicks = lake.read_log_hours(CLICKS, source.name, hours)
-            lake.replace(OUT_OF_ORDER_KEYS, find_out_of_order(clicks, key), predicate)
+            of_others = lake.read_log_hours(OUT_OF_ORDER_KEYS, source.name, hours).where(F.col("key_name") != key)
+            found = find_out_of_order(clicks, key).unionByName(of_others)
+            lake.replace(OUT_OF_ORDER_KEYS, found, has_log_hours(source.name, hours))
             logged = lake.read_log_hours(OUT_OF_ORDER_KEYS, source.name, hours).where(F.col("key_name") == key)
             keys, late = logged.agg(F.count_distinct(F.struct("key")), F.sum("out_of_order")).collect()[0]
             worst = logged.groupBy("key").agg(

@@ -18,6 +18,7 @@ from include.tables import Table
 from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, layout_differences, row_differences
 from spark_jobs.aggregate.groupings import FieldsGrouping
 from spark_jobs.engine.session import spark_session
+from spark_jobs.lake.data_files import EVERY_FILE
 from spark_jobs.lake.lake import Lake
 
 
@@ -56,7 +57,7 @@ def _repartition(lake: Lake, table: Table, buckets: int) -> None:
     assert table.bucket_key is not None
     grouping = FieldsGrouping(buckets, (table.bucket_key,))
     # Only what is said of a row changes: it stays in the task that has read it, and a file stays one.
-    lake.replace_all(table, lake.read(table).withColumns(grouping.placement()))
+    lake.replace(table, lake.read(table).withColumns(grouping.placement()), EVERY_FILE)
 
 
 def _number_of_buckets(text: str) -> int:

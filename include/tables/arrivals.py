@@ -100,7 +100,6 @@ SAMPLED = (
 
 INGEST_ACCOUNTING = Table(
     name="ingest_accounting",
-    engine="delta-rs",
     grain="one source and log hour",
     columns=(
         SOURCE,
@@ -137,7 +136,6 @@ INGEST_ACCOUNTING = Table(
 
 UNFINISHED_INGESTS = Table(
     name="unfinished_ingests",
-    engine="delta-rs",
     grain="one source and log hour whose ingest has begun to write, and has not ended",
     columns=(
         SOURCE,

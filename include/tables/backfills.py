@@ -6,7 +6,6 @@ from include.tables.model import SOURCE, Column, Table
 
 BACKFILLS = Table(
     name="backfills",
-    engine="delta-rs",
     grain="one event of a backfill",
     columns=(
         Column("backfill_id", "STRING", "The backfill; begins with when it began, UTC."),

@@ -55,7 +55,6 @@ def hourly_table(name: str, key: Column, what: str) -> Table:
 def _published(name: str, computed: Table, key: Column, what: str) -> Table:
     return Table(
         name=name,
-        engine="delta-rs",
         grain=computed.grain,
         columns=(*CLICK_HOUR, key, *_counts(what)),
         key=computed.key,
@@ -91,7 +90,6 @@ def daily_table(hourly: Table) -> Table:
     computed = Column("counted_at", "TIMESTAMP", "When it was computed from the counts of its hours.")
     return Table(
         name=hourly.name.replace("_hourly", "_daily"),
-        engine="delta-rs",
         grain=f"one time zone, day and {hourly.key[-1]}",
         columns=(*_LOCAL_DAY, *counts, *((computed,) if hourly.bucket_key else _PRESENCE)),
         key=("time_zone", "click_date", hourly.key[-1]),
@@ -120,6 +118,7 @@ def live_table(key: Column) -> Table:
     """A table of counts of streamed clicks per source, window and key, brought up to date within seconds."""
     return Table(
         name=f"clicks_by_{key.name.removesuffix('_code')}_live",
+        engine="Spark",
         grain=f"one source, window and {key.name}",
         columns=(
             SOURCE,

@@ -35,7 +35,7 @@ class Table:
     partitioned_by: tuple[str, ...] = ()
     statistics: tuple[str, ...] = ()
     bucket_key: str | None = None
-    engine: Engine = "Spark"
+    engine: Engine = "delta-rs"
 
     @property
     def column_names(self) -> list[str]:

@@ -6,7 +6,6 @@ from include.tables.model import BY_LOG_HOUR, LOG_HOUR, SOURCE, Column, Table
 
 QUALITY_RESULTS = Table(
     name="quality_results",
-    engine="delta-rs",
     grain="one run, partition and check, or one decision on a click hour",
     columns=(
         Column("run_id", "STRING", "The run that found it; Data Docs use the same name."),
@@ -50,7 +49,6 @@ QUALITY_RESULTS = Table(
 
 GROUPING_METRICS = Table(
     name="grouping_metrics",
-    engine="delta-rs",
     grain="one run, operator and instance",
     columns=(
         Column("run_id", "STRING", "The run of the job."),

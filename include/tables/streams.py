@@ -7,7 +7,6 @@ from include.tables.model import SOURCE, Column, Table
 
 STREAM_PROGRESS = Table(
     name="stream_progress",
-    engine="delta-rs",
     grain="one stream's query, micro-batch and partition of its input",
     columns=(
         SOURCE,
@@ -46,7 +45,6 @@ STREAM_PROGRESS = Table(
 
 STREAM_BATCHES = Table(
     name="stream_batches",
-    engine="delta-rs",
     grain="one stream, log hour, file or topic partition, and micro-batch (after a week, all micro-batches)",
     columns=(
         SOURCE,

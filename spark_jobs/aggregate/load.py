@@ -41,10 +41,10 @@ class _Operator:
 
 
 class GroupingMetrics:
-    """The load of one run's operators."""
+    """The load of one run's operators; ``gives_on`` if their counts go to other tasks, which write them."""
 
-    def __init__(self, spark: SparkSession, job: str, arguments: JobArguments) -> None:
-        self._spark, self._job, self._arguments = spark, job, arguments
+    def __init__(self, spark: SparkSession, job: str, arguments: JobArguments, *, gives_on: bool = False) -> None:
+        self._spark, self._job, self._arguments, self._gives_on = spark, job, arguments, gives_on
         self._run_id, self._measured_at = uuid4().hex, datetime.now(UTC)
         self._operators: list[_Operator] = []
 
@@ -65,7 +65,7 @@ class GroupingMetrics:
         """Rows of ``grouping_metrics``, one per operator and instance; after the counts have been computed."""
         status = SparkStatus.of(self._spark)
         counted = {self._mark(operator.name): operator.rows for operator in self._operators if any(operator.rows)}
-        stages = status.stages_that_read(counted) if status is not None and counted else {}
+        stages = status.stages_that_read(counted, gives_on=self._gives_on) if status is not None and counted else {}
         return [
             row
             for operator in self._operators

@@ -51,8 +51,6 @@ class Task:
     shuffle_bytes_read: int
     shuffle_records_written: int
     shuffle_bytes_written: int
-    output_records: int
-    output_bytes: int
     executor: str
     host: str = ""
 
@@ -173,14 +171,17 @@ class SparkStatus:
         self.catch_up()
         return self._stages_of(self._jobs(name))
 
-    def stages_that_read(self, records: Mapping[str, Sequence[int]]) -> dict[str, Stage]:
+    def stages_that_read(self, records: Mapping[str, Sequence[int]], *, gives_on: bool) -> dict[str, Stage]:
         """For each mark, under which something has run, the newest stage whose tasks read so many records.
 
-        By partition, exactly as many from a shuffle, or at least as many from files. Rather one that does not write a
-        table: with one task, what writes the rows reads as many. Only what may be that stage is asked for, as each
-        request takes its milliseconds.
+        By partition, exactly as many from a shuffle, or at least as many from files. If it ``gives_on`` what it
+        computes, rather one that does: with one task, what writes the rows into a table reads as many. Only what may be
+        that stage is asked for, as each request takes its milliseconds.
         """
-        found = {mark: self._stage_that_read(jobs, records[mark]) for mark, jobs in self._marked_jobs(records).items()}
+        found = {
+            mark: self._stage_that_read(jobs, records[mark], gives_on)
+            for mark, jobs in self._marked_jobs(records).items()
+        }
         return {mark: stage for mark, stage in found.items() if stage is not None}
 
     def _marked_jobs(self, marks: Collection[str]) -> dict[str, list[dict[str, Any]]]:
@@ -194,8 +195,8 @@ class SparkStatus:
                 return found
             time.sleep(_PAUSE_SECONDS)
 
-    def _stage_that_read(self, jobs: Iterable[dict[str, Any]], records: Sequence[int]) -> Stage | None:
-        writing = None
+    def _stage_that_read(self, jobs: Iterable[dict[str, Any]], records: Sequence[int], gives_on: bool) -> Stage | None:
+        last = None
         for ran in self._ran(jobs, newest_first=True):
             counts = ran.attempt
             may_be = counts["shuffleReadRecords"] == sum(records) or counts["inputRecords"] >= sum(records)
@@ -206,10 +207,10 @@ class SparkStatus:
                     all(task.shuffle_records_read == number for task, number in pairs)
                     or all(task.input_records >= number for task, number in pairs)
                 ):
-                    if not any(task.output_records for task in stage.tasks):
+                    if not gives_on or any(task.shuffle_records_written for task in stage.tasks):
                         return stage
-                    writing = writing or stage
-        return writing
+                    last = last or stage
+        return last
 
     def _stages_of(self, jobs: Iterable[dict[str, Any]]) -> list[Stage]:
         return [self._stage(ran) for ran in self._ran(jobs)]
@@ -365,8 +366,6 @@ def _task(task: dict[str, Any]) -> Task:
         shuffle_bytes_read=int(read["remoteBytesRead"]) + int(read["localBytesRead"]),
         shuffle_records_written=int(written["recordsWritten"]),
         shuffle_bytes_written=int(written["bytesWritten"]),
-        output_records=int(metrics["outputMetrics"]["recordsWritten"]),
-        output_bytes=int(metrics["outputMetrics"]["bytesWritten"]),
         executor=str(task["executorId"]),
         host=str(task.get("host", "")),
     )

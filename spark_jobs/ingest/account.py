@@ -59,7 +59,7 @@ class HourAccount:
             sampled=_sampled(row),
         )
 
-    def add_accepted(self, row: Row, log_hour: Hour, click_hour: Hour) -> None:
+    def add_accepted(self, row: Row | Mapping[str, Any], log_hour: Hour, click_hour: Hour) -> None:
         """Count the accepted clicks of one click hour."""
         self.accepted += row["lines"]
         self.out_of_order += row["out_of_order"]

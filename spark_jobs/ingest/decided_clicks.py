@@ -40,13 +40,9 @@ class DecidedClicks:
             lines = lines.unionByName(stored.select(*OUTCOME))
         return count_outcomes(lines)
 
-    def accepted(self) -> DataFrame:
-        """One row per accepted arrival, as ``clicks`` declares it."""
-        lines = decided_lines(self.arrivals, self.decided)
-        clicks = build_clicks(lines.where("reason IS NULL AND first_hour IS NULL"), self.source)
-        if self.stored is None:
-            return clicks
-        return clicks.unionByName(self.stored.where("is_accepted").select(*CLICKS.column_names))
+    def stored_accepted(self) -> DataFrame | None:
+        """One row per stored arrival that is accepted now, as ``clicks`` declares it; None if these stay."""
+        return None if self.stored is None else self.stored.where("is_accepted").select(*CLICKS.column_names)
 
     def duplicates(self, *, with_former: bool = False) -> DataFrame:
         """One row per duplicate, as ``duplicate_clicks`` declares it.

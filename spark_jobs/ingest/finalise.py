@@ -52,7 +52,7 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
         rows.append(with_reopened(known[names_again], again))
     lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source.name, {*finalised, names_again}))
     for table in (CLICKS, QUARANTINED_CLICKS):
-        lake.write_as_few_files(table, log_hours_predicate(source.name, finalised))
+        lake.write_as_few_files(table, source.name, finalised)
     write_as_few(lake, source.name, now)
     return finalised
 

@@ -13,9 +13,9 @@ LOG_HOUR = ("log_date", "log_hour")
 def line_shapes(arrivals: DataFrame, place: Sequence[str]) -> DataFrame:
     """One row per place and shape of its sampled lines: ``example``, the smallest of them, and ``lines``.
 
-    ``arrivals`` are those of ``spark_jobs.ingest.arrivals``; ``place`` are columns of them, such as ``LOG_HOUR``. Lines
-    have one shape when they have the same fields of the same types; decimals of different widths differ. What has no
-    shape, such as an object with one name twice, is left out.
+    ``arrivals`` have ``sampled``, as those of ``spark_jobs.ingest.arrivals``; ``place`` are columns of them, such as
+    ``LOG_HOUR``. Lines have one shape when they have the same fields of the same types; decimals of different widths
+    differ. What has no shape, such as an object with one name twice, is left out.
     """
     return (
         arrivals.where("sampled IS NOT NULL")

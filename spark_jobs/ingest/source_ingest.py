@@ -24,6 +24,7 @@ from include.settings import Settings
 from include.sources import Source
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, UNFINISHED_INGESTS, Table
 from spark_jobs.engine.steps import in_parallel, step
+from spark_jobs.ingest.accepted_files import write_accepted
 from spark_jobs.ingest.account import HourAccount, accounts_of, recounted
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.clicks import quarantine
@@ -53,6 +54,8 @@ class _Plan:
 
     landed: Sequence[LandedHour]
     later: Mapping[Hour, Account]
+    staged: Sequence[Path]
+    decided: Sequence[Path]
     clicks: DecidedClicks
     accounts: Mapping[Hour, HourAccount]
 
@@ -81,7 +84,8 @@ class SourceIngest:
         """
         known = self._accounts(hours)
         landed = self._landed(hours, known)
-        with self._staged(landed) as staged, self._decided(staged.files, hours) as (decided, changed):
+        with self._staged(landed) as staged, self._decided(staged.files, hours) as (files, changed):
+            decided = self._rows_of(files)
             unfinished = self._unfinished(hours)
             left_open = {Hour.parse(hour) for row in unfinished.values() for hour in row["changed_later"]}
             later = self._accounts(sorted(left_open.union(changed).difference(hours)))
@@ -90,7 +94,7 @@ class SourceIngest:
                 with step(self.lake.spark, "count outcomes"):
                     accounts = accounts_of([*hours, *later], staged.read, clicks.outcomes().collect())
                 _keep_click_hours(accounts, [known, unfinished], later)
-                self._write(_Plan(landed, later, clicks, accounts))
+                self._write(_Plan(landed, later, staged.files, files, clicks, accounts))
         return Ingested({hour: accounts[hour] for hour in hours}, list(later))
 
     def _write(self, plan: _Plan) -> None:
@@ -107,7 +111,7 @@ class SourceIngest:
             self._replace(DUPLICATE_CLICKS, plan.clicks.duplicates(with_former=True), plan.hours)
         in_parallel(
             self.lake.spark,
-            lambda: self._replace(CLICKS, plan.clicks.accepted(), plan.hours),
+            lambda: self._replace_clicks(plan),
             lambda: self._replace_quarantined(plan),
             lambda: self._add_fields(arrivals, {hour: plan.accounts[hour] for hour in plan.ingested}),
             *([] if plan.later else [lambda: self._replace_duplicates(plan)]),
@@ -134,6 +138,14 @@ class SourceIngest:
 
     def _replace_unfinished(self, plan: _Plan, rows: Sequence[Account]) -> None:
         self.lake.replace_rows(UNFINISHED_INGESTS, rows, log_hours_predicate(self.source.name, plan.ingested))
+
+    def _replace_clicks(self, plan: _Plan) -> None:
+        folder = self.lake.folder_for_files(CLICKS)
+        with step(self.lake.spark, f"write {CLICKS.name}"):
+            files = write_accepted(self.lake.spark, plan.staged, plan.decided, self.source.name, folder)
+        if (stored := plan.clicks.stored_accepted()) is not None:
+            files += self.lake.write_files(CLICKS, stored)
+        self.lake.replace_files(CLICKS, files, has_log_hours(self.source.name, plan.hours))
 
     def _replace_duplicates(self, plan: _Plan) -> None:
         has_some = any(plan.accounts[hour].duplicates_of for hour in plan.hours)
@@ -200,8 +212,8 @@ class SourceIngest:
             yield staged
 
     @contextmanager
-    def _decided(self, arrivals: Sequence[Path], hours: Sequence[Hour]) -> Iterator[tuple[DataFrame, list[Hour]]]:
-        """The rows of ``decide_duplicates``; and the later log hours of which stored clicks change.
+    def _decided(self, arrivals: Sequence[Path], hours: Sequence[Hour]) -> Iterator[tuple[list[Path], list[Hour]]]:
+        """The files of ``decide_duplicates``' rows; and the later log hours of which stored clicks change.
 
         An arrival changes what is at most the lateness window later. That may change what is later still: looked at
         in windows that double, until nothing changes at the end.
@@ -220,7 +232,7 @@ class SourceIngest:
                 if not changed or changed[-1].plus(lateness) <= last:
                     break
                 last = last.plus(last.number - hours[0].number + 1)
-            yield self._rows_of(decided), changed
+            yield decided, changed
 
     def _rows_of(self, decided: Sequence[Path]) -> DataFrame:
         schema = from_arrow_schema(DECIDED)
@@ -250,12 +262,12 @@ class SourceIngest:
     def _has_files(self, table: Table, hours: Collection[Hour]) -> bool:
         """Whether there is anything to replace. Most small log hours have no duplicates and nothing quarantined.
 
-        To write that they have none takes as long as to write clicks.
+        To find out that there is nothing to write takes two Spark jobs.
         """
         return bool(self.lake.data_files(table, has_log_hours(self.source.name, hours)))
 
     def _replace(self, table: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:
-        self.lake.replace(table, rows, log_hours_predicate(self.source.name, hours))
+        self.lake.replace(table, rows, has_log_hours(self.source.name, hours))
 
     def _add_fields(self, arrivals: DataFrame, accounts: Mapping[Hour, HourAccount]) -> None:
         """What fields the sampled lines of a JSON source have."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import reduce
@@ -14,8 +15,9 @@ from urllib.parse import unquote
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -26,18 +28,32 @@ from include.tables import Table
 
 T = TypeVar("T")
 
+#: What the names of partition columns begin with where a row is a data file.
+_OF_PARTITION = "partition."
+
+#: Chooses all files.
+EVERY_FILE = pc.scalar(True)
 #: Above this version a table's files alone do not say what rows it has: some may be marked as deleted, for one.
 _PLAIN_READER_VERSION = 1
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One data file as Delta's log has it: its size in bytes, the values of its partition, when it was written."""
+    """One data file as Delta's log has it.
 
-    path: Path
+    Its name in the table's folder, its size in bytes, the values of its partition, when it was written.
+    """
+
+    folder: Path
+    name: str
     size: int
     partition: Mapping[str, Any]
     written_at: datetime
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self.folder / self.name
 
     @property
     def click_hour(self) -> Hour:
@@ -48,6 +64,11 @@ class DataFile:
     def log_hour(self) -> Hour:
         """The log hour of its rows, if the table is partitioned by it."""
         return Hour.of(self.partition["log_date"], self.partition["log_hour"])
+
+    def as_removed(self, now: int) -> RemoveAction:
+        """The file as a commit removes it, at a time in milliseconds since 1970."""
+        partition: dict[str, str | None] = {name: str(value) for name, value in self.partition.items()}
+        return RemoveAction(self.name, True, now, self.size, partition)
 
     @property
     def is_whole(self) -> bool:
@@ -67,8 +88,13 @@ class TableVersion:
     """
 
     folder: Path
-    schema: StructType
+    stored: DeltaTable
     files: pa.Table
+
+    @property
+    def schema(self) -> StructType:
+        """Its columns as Spark has them."""
+        return StructType.fromJson(orjson.loads(self.stored.schema().to_json()))
 
     @classmethod
     def newest(cls, folder: Path, table: Table, number: int | None = None) -> TableVersion:
@@ -96,13 +122,45 @@ class TableVersion:
         for name in (f"{bound}.{column}" for column in table.statistics for bound in ("min", "max")):
             if name not in files.column_names:
                 files = files.append_column(name, pa.nulls(files.num_rows))
-        schema = StructType.fromJson(orjson.loads(stored.schema().to_json()))
-        return cls(folder, schema, files)
+        return cls(folder, stored, files)
 
     def chosen(self, *choices: pc.Expression) -> list[DataFile]:
         """The files that one of the choices takes."""
         files = self.files.filter(reduce(operator.or_, choices)) if choices else self.files
         return [_file(self.folder, action) for action in files.to_pylist()]
+
+    def not_chosen(self, partitions: Sequence[Mapping[str, str]], choice: pc.Expression) -> list[Mapping[str, str]]:
+        """Those of these partitions, as Delta's log has their values, whose files the choice does not take."""
+        number = pa.array(range(len(partitions)), pa.int64())
+        values = {
+            name: pa.array([partition[name.removeprefix(_OF_PARTITION)] for partition in partitions], pa.string()).cast(
+                kind
+            )
+            for name, kind in zip(self.files.schema.names, self.files.schema.types, strict=True)
+            if name.startswith(_OF_PARTITION)
+        }
+        taken = set(pa.table(values | {"number": number}).filter(choice)["number"].to_pylist())
+        return [partition for index, partition in enumerate(partitions) if index not in taken]
+
+    def commit(
+        self, added: Sequence[AddAction], removed: Sequence[DataFile], properties: CommitProperties | None = None
+    ) -> None:
+        """Add and remove files in one commit, to this version of the table or, if others only added some, a later one.
+
+        Raises:
+            CommitFailedError: if a file that is to be removed has been removed since.
+        """
+        now = int(time.time() * 1000)
+        gone = [file.as_removed(now) for file in removed]
+        if not added and not gone and properties is None:
+            return
+        self.stored.create_write_transaction(
+            [*added, *gone],
+            mode="append",
+            schema=self.stored.schema(),
+            partition_by=self.stored.metadata().partition_columns,
+            commit_properties=properties,
+        )
 
     def read(self, spark: SparkSession, files: Iterable[DataFile]) -> DataFrame:
         """All rows of these files; one that is lost is an error."""
@@ -176,7 +234,8 @@ def _may_have(column: str, value: date | int) -> pc.Expression:
 
 
 def _file(folder: Path, action: Mapping[str, Any]) -> DataFile:
-    prefix = "partition."
-    partition = {name.removeprefix(prefix): value for name, value in action.items() if name.startswith(prefix)}
+    partition = {
+        name.removeprefix(_OF_PARTITION): value for name, value in action.items() if name.startswith(_OF_PARTITION)
+    }
     written_at = datetime.fromtimestamp(action["modification_time"] / 1000, UTC)
-    return DataFile(folder / unquote(action["path"]), action["size_bytes"], partition, written_at)
+    return DataFile(folder, unquote(action["path"]), action["size_bytes"], partition, written_at)

@@ -7,12 +7,13 @@ lines, and whatever it had written is left out: each table takes the rows of a b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 
 from include.log_hours import Hour
@@ -22,11 +23,10 @@ from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.engine.session import configure
 from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.ingest.account import HourAccount
-from spark_jobs.ingest.clicks import build_clicks, quarantine
 from spark_jobs.ingest.sampled_lines import line_shapes
 from spark_jobs.ingest.stream_batches import in_order_of_time
 from spark_jobs.lake.lake import Lake, StreamTransaction
-from spark_jobs.stream.batch_counts import PLACE, count_batch
+from spark_jobs.stream.written_rows import PLACE, SAMPLED, write_rows
 
 
 @dataclass
@@ -42,11 +42,14 @@ class PartOfBatch:
     last_offset: int | None = None
     account: HourAccount = field(default_factory=HourAccount)
 
-    def add(self, row: Row, log_hour: Hour) -> None:
-        """Count the lines of one outcome: a row of ``count_batch``."""
+    def add(self, row: Mapping[str, Any], log_hour: Hour) -> None:
+        """Count the lines of one outcome: a row of ``OUTCOMES``."""
         if row["is_read"]:
-            self.account.lines, self.bytes, self.damage = row["lines"], row["bytes"], row["damage"]
-            self.first_offset, self.last_offset = row["first_offset"], row["last_offset"]
+            self.account.lines += row["lines"]
+            self.bytes += row["bytes"]
+            self.damage = max(filter(None, (self.damage, row["damage"])), default=None)
+            self.first_offset = min(_known(self.first_offset, row["first_offset"]), default=None)
+            self.last_offset = max(_known(self.last_offset, row["last_offset"]), default=None)
         elif row["reason"] is not None:
             self.account.quarantined[row["reason"]] += row["lines"]
         else:
@@ -65,8 +68,7 @@ class StreamIngest:
         """Write one micro-batch: arrivals less duplicates, and what was read."""
         lake = Lake(configure(rows.sparkSession), self.settings)
         transaction = StreamTransaction(self.stream_id, batch_id)
-        with lake.staged(rows, "micro-batch") as staged:
-            parts = MicroBatch(lake, self.source, transaction, staged).write()
+        parts = MicroBatch(lake, self.source, transaction, rows).write()
         if parts:
             with in_order_of_time(lake) as now:
                 lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id, now), transaction)
@@ -106,38 +108,28 @@ class MicroBatch:
 
     def write(self) -> dict[tuple[str, Hour], PartOfBatch]:
         """Write its rows; what it has, none if it has read nothing."""
-        parts = self._count_outcomes()
-        pieces: list[Callable[[], None]] = []
-        if any(part.account.accepted for part in parts.values()):
-            pieces.append(self._write_clicks)
-        if any(part.account.quarantined for part in parts.values()):
-            pieces.append(self._write_quarantined)
-        if pieces and self.source.fields is not None:
-            pieces.append(partial(self._add_fields, parts))
-        in_parallel(self.lake.spark, *pieces)
+        folders = [self.lake.folder_for_files(table) for table in (CLICKS, QUARANTINED_CLICKS)]
+        with step(self.lake.spark, "write micro-batch"):
+            written = write_rows(self.rows, self.source.name, *folders)
+        parts = parts_of(written.outcomes)
+        in_parallel(
+            self.lake.spark,
+            *(
+                partial(self.lake.append, table, files, self.transaction)
+                for table, files in ((CLICKS, written.clicks), (QUARANTINED_CLICKS, written.quarantined))
+                if files
+            ),
+            partial(self._add_fields, parts, written.sampled),
+        )
         return parts
 
-    @property
-    def _arrivals(self) -> DataFrame:
-        return self.rows.where("read IS NULL")
-
-    @property
-    def _accepted(self) -> DataFrame:
-        return self._arrivals.where("reason IS NULL")
-
-    def _count_outcomes(self) -> dict[tuple[str, Hour], PartOfBatch]:
-        with step(self.lake.spark, "count outcomes"):
-            return parts_of(count_batch(self.rows).collect())
-
-    def _write_clicks(self) -> None:
-        self.lake.append(CLICKS, build_clicks(self._accepted, self.source.name), self.transaction)
-
-    def _write_quarantined(self) -> None:
-        self.lake.append(QUARANTINED_CLICKS, quarantine(self._arrivals, self.source.name), self.transaction)
-
-    def _add_fields(self, parts: dict[tuple[str, Hour], PartOfBatch]) -> None:
+    def _add_fields(self, parts: dict[tuple[str, Hour], PartOfBatch], sampled: Sequence[Mapping[str, Any]]) -> None:
+        """What fields the sampled lines of a JSON source have."""
+        if self.source.fields is None or not sampled:
+            return
+        lines = self.lake.spark.createDataFrame(pa.Table.from_pylist(sampled, SAMPLED))
         with step(self.lake.spark, "sample fields"):
-            rows = line_shapes(self._arrivals, PLACE).collect()
+            rows = line_shapes(lines, PLACE).collect()
         shapes: dict[tuple[str, Hour], list[Row]] = {}
         for row in rows:
             shapes.setdefault(_place(row), []).append(row)
@@ -145,8 +137,8 @@ class MicroBatch:
             parts[place].account.add_fields(of_place, self.source)
 
 
-def parts_of(outcomes: Iterable[Row]) -> dict[tuple[str, Hour], PartOfBatch]:
-    """The rows of ``count_batch`` by file, or topic partition, and log hour."""
+def parts_of(outcomes: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Hour], PartOfBatch]:
+    """The rows of ``OUTCOMES`` by file, or topic partition, and log hour."""
     parts: dict[tuple[str, Hour], PartOfBatch] = {}
     for row in outcomes:
         place = _place(row)
@@ -154,5 +146,9 @@ def parts_of(outcomes: Iterable[Row]) -> dict[tuple[str, Hour], PartOfBatch]:
     return parts
 
 
-def _place(row: Row) -> tuple[str, Hour]:
+def _place(row: Mapping[str, Any] | Row) -> tuple[str, Hour]:
     return row["file"], Hour.of(row["log_date"], row["log_hour"])
+
+
+def _known(*offsets: int | None) -> list[int]:
+    return [offset for offset in offsets if offset is not None]

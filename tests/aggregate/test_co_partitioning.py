@@ -125,15 +125,15 @@ def test_stopped_between_the_tables_jobs_refuse_and_running_it_again_finishes(
     from spark_jobs.lake.lake import Lake
 
     before = {table: _rows(_stored(lake, table)) for table in TABLES}
-    replace_all = Lake.replace_all
+    replace = Lake.replace
 
     def replace_the_first(self: Lake, table: Table, *rest: Any) -> None:
         if table == CLICKS_BY_COUNTRY_HOURLY:
             raise KeyboardInterrupt
-        replace_all(self, table, *rest)
+        replace(self, table, *rest)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Lake, "replace_all", replace_the_first)
+        patched.setattr(Lake, "replace", replace_the_first)
         with pytest.raises(KeyboardInterrupt):
             _repartition(lake, 6)
     first = _stored(lake, CLICKS_BY_URL_HOURLY)

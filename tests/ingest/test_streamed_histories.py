@@ -31,7 +31,7 @@ from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import load_sources
 from include.stored_rows import ARROW_TYPES
-from include.tables import CLICKS, INGEST_ACCOUNTING, STREAM_BATCHES, Table
+from include.tables import CLICKS, INGEST_ACCOUNTING, STREAM_BATCHES
 from spark_jobs.ingest import stream_batches
 from spark_jobs.ingest.account import HourAccount
 from spark_jobs.ingest.finalise import finalise, open_log_hours
@@ -53,13 +53,6 @@ HOURS = [NEAR.plus(-500), NEAR.plus(-499), *(NEAR.plus(shift) for shift in range
 #: The columns of ``clicks`` that are looked at here.
 _TYPES = {column.name: ARROW_TYPES[column.type] for column in CLICKS.columns if column.type in ARROW_TYPES}
 CLICKS_SCHEMA = pa.schema([(name, _TYPES[name]) for name in (*CLICKS.partitioned_by, "click_date", "click_hour")])
-
-
-class LakeWithoutSpark(Lake):
-    """Does not write files as few, which changes no row."""
-
-    def write_as_few_files(self, table: Table, predicate: str) -> None:
-        pass
 
 
 @dataclass(frozen=True)
@@ -315,7 +308,7 @@ def test_streamed_hours_are_counted_as_plain_python_adds_them_up(
     template: Settings, ingested: list[Lines], history: list[Step]
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="cm-history-") as folder:
-        played = History(LakeWithoutSpark(None, copied_home(template, Path(folder) / "home")))  # type: ignore[arg-type]
+        played = History(Lake(None, copied_home(template, Path(folder) / "home")))  # type: ignore[arg-type]
         for part in ingested:
             played.ingest(part)
         for step in history:
@@ -327,7 +320,7 @@ def test_a_micro_batch_that_commits_while_its_hour_is_finalised_is_accounted_for
     template: Settings, tmp_path: Path
 ) -> None:
     """Of an hour that the batch has ingested; and once, by this run or by the next."""
-    played = History(LakeWithoutSpark(None, copied_home(template, tmp_path / "home")))  # type: ignore[arg-type]
+    played = History(Lake(None, copied_home(template, tmp_path / "home")))  # type: ignore[arg-type]
     newest = len(HOURS) - 1
     played.ingest(Lines(newest, clicks=3, late=1, duplicates=1, quarantined=1))
     is_begun, batches = threading.Event(), 5

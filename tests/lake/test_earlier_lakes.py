@@ -68,7 +68,8 @@ def test_missing_columns_are_added_by_the_first_write(lake: TemporaryLake) -> No
 
 
 def test_a_partitioned_table_gets_its_missing_column_too(lake: TemporaryLake) -> None:
-    from spark_jobs.lake.lake import Lake, log_hours_predicate
+    from spark_jobs.lake.data_files import has_log_hours
+    from spark_jobs.lake.lake import Lake
 
     path = lake.settings.lake / OUT_OF_ORDER_KEYS.name
     columns = ", ".join(
@@ -81,8 +82,7 @@ def test_a_partitioned_table_gets_its_missing_column_too(lake: TemporaryLake) ->
         "source": "web", "log_date": HOUR.day, "log_hour": HOUR.hour, "key_name": "url", "key": "http://shop.test/",
         "clicks": 9, "out_of_order": 2, "largest_delay": 1.5,
     }  # fmt: skip
-    predicate = log_hours_predicate("web", [HOUR])
-    stored.replace(OUT_OF_ORDER_KEYS, lake.spark.createDataFrame([row]), predicate)
+    stored.replace(OUT_OF_ORDER_KEYS, lake.spark.createDataFrame([row]), has_log_hours("web", [HOUR]))
     assert [row["largest_delay"] for row in lake.rows(OUT_OF_ORDER_KEYS)] == [1.5]
 
 

@@ -10,7 +10,8 @@ import pytest
 from filelock import FileLock, Timeout
 
 from include.tables import CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY, TABLES, Table
-from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.data_files import EVERY_FILE
+from spark_jobs.lake.lake import Lake, StreamTransaction
 from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click
 
 if TYPE_CHECKING:
@@ -63,13 +64,12 @@ def test_no_table_is_written_by_two_engines(settings: Settings, table: Table) ->
     rows = cast("DataFrame", None)
     writes = {
         "Spark": [
-            lambda: lake.replace(table, rows, "true"),
-            lambda: lake.replace_all(table, rows),
-            lambda: lake.append(table, rows, cast("None", None)),  # type: ignore[arg-type]
             lambda: lake.merge_click_hours(table, rows, []),
-            lambda: lake.write_as_few_files(table, "true"),
         ],
         "delta-rs": [
+            lambda: lake.replace(table, rows, EVERY_FILE),
+            lambda: lake.append(table, [], StreamTransaction("a", 0)),
+            lambda: lake.write_as_few_files(table, "web", []),
             lambda: lake.append_rows(table, []),
             lambda: lake.replace_rows(table, [], "true"),
             lambda: lake.compact(table),

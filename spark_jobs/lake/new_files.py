@@ -1,0 +1,196 @@
+"""New data files of a table, written by Spark's tasks with Arrow; delta-rs commits them (see ``Lake``).
+
+A task writes a file for each partition that it has rows of. Files of a task that fails, or of a run that is killed
+before the commit, belong to no version of the table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.transaction import AddAction
+from pyarrow.parquet import ParquetWriter
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from include.stored_rows import arrow_schema
+from include.tables import Table
+
+#: What a task says of each file that it has written: its path below the table's folder, its size in bytes, the values
+#: of its partition as Delta's log has them, and what the log knows of its rows, as JSON.
+WRITTEN = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("partition", pa.map_(pa.string(), pa.string())),
+        ("statistics", pa.string()),
+    ]
+)
+#: A row group is written when there are so many bytes of rows: what a task keeps in memory.
+_GROUP_BYTES = 64 << 20
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """One data file that belongs to no version of its table yet; see ``WRITTEN``."""
+
+    path: str
+    size: int
+    partition: Mapping[str, str]
+    statistics: str
+
+    def as_added(self) -> AddAction:
+        """The file as a commit adds it."""
+        now = int(time.time() * 1000)
+        return AddAction(self.path, self.size, self.partition, now, data_change=True, stats=self.statistics)
+
+
+def write_files(rows: DataFrame, table: Table, folder: Path) -> list[NewFile]:
+    """Write the rows, which have the declared columns, as files of the table in this folder.
+
+    Raises:
+        PySparkException: if a required column is null in a row, or a file cannot be written.
+    """
+    ordered = rows.sortWithinPartitions(*table.partitioned_by) if table.partitioned_by else rows
+
+    def write(batches: Batches) -> Batches:
+        for file in files_of(batches, table, folder):
+            yield pa.RecordBatch.from_pylist([vars(file)], WRITTEN)
+
+    written = ordered.mapInArrow(write, from_arrow_schema(WRITTEN)).collect()
+    return [NewFile(**row.asDict()) for row in written]
+
+
+def files_of(batches: Iterable[pa.RecordBatch], table: Table, folder: Path) -> Iterator[NewFile]:
+    """Write these rows, of which those of a partition come together, a file for each partition."""
+    files = TaskFiles(table, folder)
+    for batch in batches:
+        yield from files.add(batch)
+    yield from files.end()
+
+
+class TaskFiles:
+    """The files that one task writes, given its rows bit by bit: another one wherever the partition changes."""
+
+    def __init__(self, table: Table, folder: Path) -> None:
+        self._table, self._folder = table, folder
+        self._partition: tuple[Any, ...] = ()
+        self._file: _OpenFile | None = None
+
+    def add(self, rows: pa.RecordBatch) -> Iterator[NewFile]:
+        """Take these rows; gives the files that have come to their end by that.
+
+        Raises:
+            ValueError: if a required column is null in one.
+        """
+        for name in self._table.required_columns:
+            if rows[name].null_count:
+                raise ValueError(f"a row of {self._table.name} lacks {name}: required by include/tables")
+        for partition, piece in _pieces(rows, self._table.partitioned_by):
+            if self._file is None or partition != self._partition:
+                yield from self.end()
+                self._partition, self._file = partition, _OpenFile(self._table, self._folder, partition)
+            self._file.add(piece)
+
+    def end(self) -> Iterator[NewFile]:
+        """There are no more rows."""
+        if self._file is not None:
+            yield self._file.end()
+        self._file = None
+
+
+def _pieces(batch: pa.RecordBatch, names: tuple[str, ...]) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
+    """The rows in their order, cut where one of these columns changes, with the values that they have there."""
+    count = batch.num_rows
+    if not count:
+        return
+    changes = np.zeros(count - 1, bool)
+    for name in names:
+        column = batch[name]
+        differs = pc.not_equal(column.slice(1), column.slice(0, count - 1))
+        changes |= differs.to_numpy(zero_copy_only=False)
+    for start, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), count]):
+        piece = batch.slice(start, end - start)
+        yield tuple(piece[name][0].as_py() for name in names), piece
+
+
+class _OpenFile:
+    """A file that is being written, of one partition's rows."""
+
+    def __init__(self, table: Table, folder: Path, partition: tuple[Any, ...]) -> None:
+        self._partition = dict(zip(table.partitioned_by, map(str, partition), strict=True))
+        self._schema = arrow_schema(table, [name for name in table.column_names if name not in self._partition])
+        self._statistics = _Statistics(table)
+        of_partition = [f"{name}={value}" for name, value in self._partition.items()]
+        self._path = "/".join([*of_partition, f"part-{uuid4()}.snappy.parquet"])
+        self._file = folder / self._path
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._stream = self._file.open("wb")
+        self._writer = ParquetWriter(self._stream, self._schema, compression="snappy")
+        self._group: list[pa.RecordBatch] = []
+        self._group_bytes = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self._group.append(rows)
+        self._group_bytes += rows.nbytes
+        if self._group_bytes >= _GROUP_BYTES:
+            self._write_group()
+
+    def end(self) -> NewFile:
+        self._write_group()
+        self._writer.close()
+        self._stream.close()
+        return NewFile(self._path, self._file.stat().st_size, self._partition, self._statistics.as_json())
+
+    def _write_group(self) -> None:
+        if self._group:
+            rows = pa.Table.from_batches(self._group).select(self._schema.names).cast(self._schema)
+            self._statistics.add(rows)
+            self._writer.write_table(rows)
+        self._group, self._group_bytes = [], 0
+
+
+@dataclass
+class _Statistics:
+    """What Delta's log knows of a file's rows: their number, and of the declared columns bounds and nulls.
+
+    Source: Delta's protocol, per-file statistics.
+    """
+
+    table: Table
+    rows: int = 0
+    least: dict[str, Any] = field(default_factory=dict)
+    greatest: dict[str, Any] = field(default_factory=dict)
+    nulls: dict[str, int] = field(default_factory=dict)
+
+    def add(self, rows: pa.Table) -> None:
+        """Count these rows."""
+        self.rows += rows.num_rows
+        for name in set(self.table.statistics).intersection(rows.column_names):
+            self.nulls[name] = self.nulls.get(name, 0) + rows[name].null_count
+            bounds = pc.min_max(rows[name]).as_py()
+            for known, value, better in ((self.least, bounds["min"], min), (self.greatest, bounds["max"], max)):
+                if value is not None:
+                    known[name] = better(known.get(name, value), value)
+
+    def as_json(self) -> str:
+        """As the log has them."""
+        found = {
+            "numRecords": self.rows,
+            "minValues": self.least,
+            "maxValues": self.greatest,
+            "nullCount": self.nulls,
+        }
+        return orjson.dumps(found, option=orjson.OPT_UTC_Z).decode()

@@ -1,0 +1,159 @@
+"""What the tasks of a micro-batch do with its rows, in one pass: write clicks and quarantined lines, count, sample.
+
+The rows are arrivals less duplicates, and what was read, as ``spark_jobs.ingest.arrivals`` has them; the arrivals of a
+task are in the order in which they came, so that those of a log hour come together. No row is kept or read again: what
+tasks give back is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from include.stored_rows import arrow_schema
+from include.tables import CLICKS, QUARANTINED_CLICKS
+from spark_jobs.ingest.accepted_files import as_clicks
+from spark_jobs.ingest.columns import as_numpy, table_of
+from spark_jobs.ingest.times import HOUR_MICROS
+from spark_jobs.lake.new_files import WRITTEN, NewFile, TaskFiles
+
+PLACE = ("file", "log_date", "log_hour")
+
+#: Where lines went: of one file, or topic partition, and log hour those that were read (``is_read``, with what was read
+#: of it), quarantined (``reason``), or accepted in one ``click_hour``, hours since 1970. ``out_of_order`` of the
+#: accepted are older than a well-formed line before them in the file and the micro-batch.
+OUTCOMES = pa.schema(
+    [
+        ("file", pa.string()),
+        ("log_date", pa.date32()),
+        ("log_hour", pa.int32()),
+        ("is_read", pa.bool_()),
+        ("reason", pa.string()),
+        ("click_hour", pa.int32()),
+        ("lines", pa.int64()),
+        ("bytes", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("damage", pa.string()),
+        ("first_clicked_at", pa.timestamp("us", "UTC")),
+        ("last_clicked_at", pa.timestamp("us", "UTC")),
+        ("out_of_order", pa.int64()),
+    ]
+)
+#: A sampled line and its place: see ``spark_jobs.ingest.sampled_lines``.
+SAMPLED = pa.schema([*(OUTCOMES.field(name) for name in PLACE), ("sampled", pa.string())])
+#: What a task gives: of these one, the others null.
+_GIVEN = pa.schema(
+    [
+        ("clicks", pa.struct(list(WRITTEN))),
+        ("quarantined", pa.struct(list(WRITTEN))),
+        ("outcome", pa.struct(list(OUTCOMES))),
+        ("sampled", pa.struct(list(SAMPLED))),
+    ]
+)
+_QUARANTINED = arrow_schema(QUARANTINED_CLICKS, QUARANTINED_CLICKS.column_names)
+_GROUPED = ["file", "log_date", "log_hour", "reason", "click_hour"]
+
+
+@dataclass(frozen=True)
+class WrittenRows:
+    """What has become of a micro-batch's rows: files that are yet to be committed, rows of ``OUTCOMES`` and samples."""
+
+    clicks: list[NewFile] = field(default_factory=list)
+    quarantined: list[NewFile] = field(default_factory=list)
+    outcomes: list[dict[str, Any]] = field(default_factory=list)
+    sampled: list[dict[str, Any]] = field(default_factory=list)
+
+
+def write_rows(rows: DataFrame, source: str, clicks: Path, quarantined: Path) -> WrittenRows:
+    """Write the rows into the folders of the two tables. The rows are computed once."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for name, given in rows_written(batches, source, clicks, quarantined):
+            yield pa.RecordBatch.from_pylist([{name: one} for one in given], _GIVEN)
+
+    found = WrittenRows()
+    for row in rows.mapInArrow(write, from_arrow_schema(_GIVEN)).collect():
+        if row["clicks"] is not None:
+            found.clicks.append(NewFile(**row["clicks"].asDict()))
+        elif row["quarantined"] is not None:
+            found.quarantined.append(NewFile(**row["quarantined"].asDict()))
+        elif row["outcome"] is not None:
+            found.outcomes.append(row["outcome"].asDict())
+        else:
+            found.sampled.append(row["sampled"].asDict())
+    return found
+
+
+def rows_written(
+    batches: Iterable[pa.RecordBatch], source: str, clicks: Path, quarantined: Path
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """One task's work; what it gives, by the name of a column of ``_GIVEN``."""
+    of_clicks, of_quarantined = TaskFiles(CLICKS, clicks), TaskFiles(QUARANTINED_CLICKS, quarantined)
+    counted: list[pa.Table] = []
+    for batch in batches:
+        rows = pa.Table.from_batches([batch])
+        is_read = pc.is_valid(rows["read"])
+        yield "outcome", _read(rows.filter(is_read))
+        arrivals = rows.filter(pc.invert(is_read))
+        is_click = pc.is_null(arrivals["reason"])
+        counted.append(_counted(arrivals, is_click))
+        for piece in as_clicks(arrivals.filter(is_click), source).to_batches():
+            yield "clicks", list(map(vars, of_clicks.add(piece)))
+        for piece in _as_quarantined(arrivals.filter(pc.invert(is_click)), source).to_batches():
+            yield "quarantined", list(map(vars, of_quarantined.add(piece)))
+        yield "sampled", arrivals.filter(pc.is_valid(arrivals["sampled"])).select(SAMPLED.names).to_pylist()
+    yield "clicks", list(map(vars, of_clicks.end()))
+    yield "quarantined", list(map(vars, of_quarantined.end()))
+    if counted:
+        yield "outcome", _added_up(pa.concat_tables(counted)).to_pylist()
+
+
+def _read(rows: pa.Table) -> list[dict[str, Any]]:
+    return [
+        {
+            **{name: row[name] for name in PLACE},
+            "is_read": True,
+            "lines": row["read"]["lines"],
+            "bytes": row["read"]["bytes"],
+            "first_offset": row["read"]["first_line"],
+            "last_offset": row["read"]["last_line"],
+            "damage": row["read"]["damage"],
+        }
+        for row in rows.select([*PLACE, "read"]).to_pylist()
+    ]
+
+
+def _as_quarantined(arrivals: pa.Table, source: str) -> pa.Table:
+    columns = {name: arrivals[name] for name in _QUARANTINED.names if name != "source"}
+    return table_of(_QUARANTINED, columns | {"source": pa.array([source] * len(arrivals), pa.string())}, len(arrivals))
+
+
+def _counted(arrivals: pa.Table, is_click: pa.ChunkedArray) -> pa.Table:
+    hours = as_numpy(arrivals["clicked_at"].cast(pa.int64()).fill_null(0)) // HOUR_MICROS
+    click_hour = pc.if_else(is_click, pa.array(hours.astype(np.int32)), pa.scalar(None, pa.int32()))
+    columns = {name: arrivals[name] for name in (*PLACE, "reason")} | {
+        "click_hour": click_hour,
+        "lines": pa.array(np.ones(len(arrivals), np.int64)),
+        "first_clicked_at": arrivals["clicked_at"],
+        "last_clicked_at": arrivals["clicked_at"],
+        "out_of_order": arrivals["is_out_of_order"].fill_null(False).cast(pa.int64()),
+        "is_read": pa.array(np.zeros(len(arrivals), bool)),
+    }
+    return _added_up(table_of(OUTCOMES, columns, len(arrivals)))
+
+
+def _added_up(outcomes: pa.Table) -> pa.Table:
+    """Rows of ``OUTCOMES`` of arrivals, one for each outcome."""
+    how = {"lines": "sum", "out_of_order": "sum", "first_clicked_at": "min", "last_clicked_at": "max"}
+    found = outcomes.group_by(_GROUPED).aggregate(list(how.items()))
+    columns = {name: found[name] for name in _GROUPED} | {name: found[f"{name}_{by}"] for name, by in how.items()}
+    return table_of(OUTCOMES, columns | {"is_read": pa.array([False] * len(found))}, len(found))
