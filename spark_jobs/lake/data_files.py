@@ -25,6 +25,7 @@ from include.days import Day
 from include.errors import ClickmillError
 from include.log_hours import Hour, by_day
 from include.tables import Table
+from spark_jobs.lake.version_checksums import write_checksum
 
 T = TypeVar("T")
 
@@ -89,6 +90,7 @@ class TableVersion:
 
     folder: Path
     stored: DeltaTable
+    number: int
     files: pa.Table
 
     @property
@@ -122,7 +124,7 @@ class TableVersion:
         for name in (f"{bound}.{column}" for column in table.statistics for bound in ("min", "max")):
             if name not in files.column_names:
                 files = files.append_column(name, pa.nulls(files.num_rows))
-        return cls(folder, stored, files)
+        return cls(folder, stored, stored.version(), files)
 
     def chosen(self, *choices: pc.Expression) -> list[DataFile]:
         """The files that one of the choices takes."""
@@ -161,6 +163,15 @@ class TableVersion:
             partition_by=self.stored.metadata().partition_columns,
             commit_properties=properties,
         )
+        self.stored.update_incremental()
+        if self.stored.version() == self.number + 1:
+            sizes = pc.sum(self.files["size_bytes"]).as_py() or 0
+            write_checksum(
+                self.folder,
+                self.stored,
+                self.files.num_rows + len(added) - len(removed),
+                sizes + sum(file.size for file in added) - sum(file.size for file in removed),
+            )
 
     def read(self, spark: SparkSession, files: Iterable[DataFile]) -> DataFrame:
         """All rows of these files; one that is lost is an error."""

@@ -1,52 +1,58 @@
-"""The statements that make a table as ``include.tables`` declares it, and that complete one of an earlier version."""
+"""Tables made as ``include.tables`` declares them, and those of an earlier version completed; by delta-rs."""
 
 from __future__ import annotations
 
-from deltalake import DeltaTable
+from pathlib import Path
 
-from include.tables import Column, Table
-from include.texts import as_literal
+from deltalake import DeltaTable, Field, Schema
 
-
-def creating(table: Table, uri: str) -> str:
-    """The statement that makes the table in this folder, unless it is there."""
-    columns = ",\n  ".join(_declared(column, " NOT NULL" if column.required else "") for column in table.columns)
-    partitioned = f"\nPARTITIONED BY ({', '.join(table.partitioned_by)})" if table.partitioned_by else ""
-    return (
-        f"CREATE TABLE IF NOT EXISTS delta.`{uri}` (\n  {columns}\n) USING delta{partitioned}\n"
-        f"COMMENT {as_literal('One row: ' + table.grain)}\nTBLPROPERTIES ({_properties(table)})"
-    )
+from include.stored_rows import arrow_schema
+from include.tables import Table
 
 
-def completing(table: Table, uri: str) -> list[str]:
-    """What adds the declared columns that the table in this folder lacks; null in the rows that it has.
+def make_or_complete(table: Table, folder: Path) -> None:
+    """Make the table in this folder; add the columns that it lacks if it is there, null in the rows that it has.
 
     What an earlier version declared and this one does not, or not as required, stays, and may be null from now on.
     """
-    stored = DeltaTable(uri).schema().fields
-    required = {column.name for column in table.columns if column.required}
-    absent = [column for column in table.columns if column.name not in {one.name for one in stored}]
-    alter = f"ALTER TABLE delta.`{uri}`"
-    statements = [
-        f"{alter} ALTER COLUMN `{former.name}` DROP NOT NULL"
-        for former in stored
-        if former.name not in required and not former.nullable
-    ]
+    if not DeltaTable.is_deltatable(str(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        DeltaTable.create(
+            str(folder),
+            Schema(_fields(table)),
+            partition_by=list(table.partitioned_by),
+            description=f"One row: {table.grain}",
+            configuration=_properties(table),
+        )
+        return
+    stored = DeltaTable(str(folder))
+    there = stored.schema().fields
+    required = set(table.required_columns)
+    for former in there:
+        if former.name not in required and not former.nullable:
+            stored.alter.drop_column_not_null(former.name)
+    # Rows that are there have none of an added column, so it cannot be required.
+    absent = [_as_nullable(field) for field in _fields(table) if field.name not in {former.name for former in there}]
     if absent:
-        statements += [
-            f"{alter} ADD COLUMNS ({', '.join(map(_declared, absent))})",
-            f"{alter} SET TBLPROPERTIES ({_properties(table)})",
-        ]
-    return statements
+        stored.alter.add_columns(absent)
+        stored.alter.set_table_properties(_properties(table))
 
 
-def _declared(column: Column, required: str = "") -> str:
-    return f"{column.name} {column.type}{required} COMMENT {as_literal(column.comment)}"
+def _fields(table: Table) -> list[Field]:
+    types = {field.name: field.type for field in Schema.from_arrow(arrow_schema(table, table.column_names)).fields}
+    return [
+        Field(column.name, types[column.name], nullable=not column.required, metadata={"comment": column.comment})
+        for column in table.columns
+    ]
 
 
-def _properties(table: Table) -> str:
+def _as_nullable(field: Field) -> Field:
+    return Field(field.name, field.type, nullable=True, metadata=field.metadata)
+
+
+def _properties(table: Table) -> dict[str, str]:
     # As often as Spark makes one; of itself delta-rs does after a hundred commits, which are read one by one.
-    checkpoints = "'delta.checkpointInterval' = '10'"
+    checkpoints = {"delta.checkpointInterval": "10"}
     if table.statistics:
-        return f"{checkpoints}, 'delta.dataSkippingStatsColumns' = {as_literal(','.join(table.statistics))}"
-    return f"{checkpoints}, 'delta.dataSkippingNumIndexedCols' = '0'"
+        return checkpoints | {"delta.dataSkippingStatsColumns": ",".join(table.statistics)}
+    return checkpoints | {"delta.dataSkippingNumIndexedCols": "0"}

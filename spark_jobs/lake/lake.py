@@ -30,7 +30,7 @@ from include.tables.model import Engine
 from include.texts import as_literal
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
-from spark_jobs.lake.definitions import completing, creating
+from spark_jobs.lake.definitions import make_or_complete
 from spark_jobs.lake.new_files import NewFile, write_files
 
 #: In bytes, of which only those that are smaller are written together.
@@ -402,12 +402,9 @@ class Lake:
         self._require_engine(table, engine)
         if table.name in self._complete and self.exists(table):
             return
-        # It is Spark that makes and completes it, whose rows delta-rs may write: not beside a write of that.
+        # By delta-rs, whoever writes its rows: each process does this before it writes any.
         with self.locked(f"write-{table.name}"):
-            uri = self.uri(table)
-            statements = completing(table, uri) if self.exists(table) else [creating(table, uri)]
-            for statement in statements:
-                self.spark.sql(statement)
+            make_or_complete(table, self.path(table))
         self._complete.add(table.name)
 
 

@@ -36,7 +36,7 @@ WRITTEN = pa.schema(
         ("statistics", pa.string()),
     ]
 )
-#: A row group is written when there are so many bytes of rows: what a task keeps in memory.
+#: Row groups are written when there are so many bytes of rows: what a task keeps in memory.
 _GROUP_BYTES = 64 << 20
 
 Batches = Iterator[pa.RecordBatch]
@@ -82,12 +82,14 @@ def files_of(batches: Iterable[pa.RecordBatch], table: Table, folder: Path) -> I
 
 
 class TaskFiles:
-    """The files that one task writes, given its rows bit by bit: another one wherever the partition changes."""
+    """The files that one task writes, given its rows bit by bit.
 
-    def __init__(self, table: Table, folder: Path) -> None:
-        self._table, self._folder = table, folder
-        self._partition: tuple[Any, ...] = ()
-        self._file: _OpenFile | None = None
+    Of so many partitions a file is open ``at_once``; of one more, the file that was begun first is closed.
+    """
+
+    def __init__(self, table: Table, folder: Path, at_once: int = 1) -> None:
+        self._table, self._folder, self._at_once = table, folder, at_once
+        self._open: dict[tuple[Any, ...], _OpenFile] = {}
 
     def add(self, rows: pa.RecordBatch) -> Iterator[NewFile]:
         """Take these rows; gives the files that have come to their end by that.
@@ -99,16 +101,16 @@ class TaskFiles:
             if rows[name].null_count:
                 raise ValueError(f"a row of {self._table.name} lacks {name}: required by include/tables")
         for partition, piece in _pieces(rows, self._table.partitioned_by):
-            if self._file is None or partition != self._partition:
-                yield from self.end()
-                self._partition, self._file = partition, _OpenFile(self._table, self._folder, partition)
-            self._file.add(piece)
+            if partition not in self._open:
+                if len(self._open) == self._at_once:
+                    yield self._open.pop(next(iter(self._open))).end()
+                self._open[partition] = _OpenFile(self._table, self._folder, partition, _GROUP_BYTES // self._at_once)
+            self._open[partition].add(piece)
 
     def end(self) -> Iterator[NewFile]:
         """There are no more rows."""
-        if self._file is not None:
-            yield self._file.end()
-        self._file = None
+        while self._open:
+            yield self._open.popitem()[1].end()
 
 
 def _pieces(batch: pa.RecordBatch, names: tuple[str, ...]) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
@@ -129,7 +131,8 @@ def _pieces(batch: pa.RecordBatch, names: tuple[str, ...]) -> Iterator[tuple[tup
 class _OpenFile:
     """A file that is being written, of one partition's rows."""
 
-    def __init__(self, table: Table, folder: Path, partition: tuple[Any, ...]) -> None:
+    def __init__(self, table: Table, folder: Path, partition: tuple[Any, ...], group_bytes: int) -> None:
+        self._most_group_bytes = group_bytes
         self._partition = dict(zip(table.partitioned_by, map(str, partition), strict=True))
         self._schema = arrow_schema(table, [name for name in table.column_names if name not in self._partition])
         self._statistics = _Statistics(table)
@@ -145,7 +148,7 @@ class _OpenFile:
     def add(self, rows: pa.RecordBatch) -> None:
         self._group.append(rows)
         self._group_bytes += rows.nbytes
-        if self._group_bytes >= _GROUP_BYTES:
+        if self._group_bytes >= self._most_group_bytes:
             self._write_group()
 
     def end(self) -> NewFile:

@@ -1,8 +1,7 @@
 """What the tasks of a micro-batch do with its rows, in one pass: write clicks and quarantined lines, count, sample.
 
-The rows are arrivals less duplicates, and what was read, as ``spark_jobs.ingest.arrivals`` has them; the arrivals of a
-task are in the order in which they came, so that those of a log hour come together. No row is kept or read again: what
-tasks give back is small.
+The rows are arrivals less duplicates, and what was read, as ``spark_jobs.ingest.arrivals`` has them. No row is kept or
+read again: what tasks give back is small.
 """
 
 from __future__ import annotations
@@ -59,6 +58,8 @@ _GIVEN = pa.schema(
         ("sampled", pa.struct(list(SAMPLED))),
     ]
 )
+#: Of so many log hours a task has files open at the same time.
+_HOURS_AT_ONCE = 24
 _QUARANTINED = arrow_schema(QUARANTINED_CLICKS, QUARANTINED_CLICKS.column_names)
 _GROUPED = ["file", "log_date", "log_hour", "reason", "click_hour"]
 
@@ -97,13 +98,14 @@ def rows_written(
     batches: Iterable[pa.RecordBatch], source: str, clicks: Path, quarantined: Path
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """One task's work; what it gives, by the name of a column of ``_GIVEN``."""
-    of_clicks, of_quarantined = TaskFiles(CLICKS, clicks), TaskFiles(QUARANTINED_CLICKS, quarantined)
+    of_clicks = TaskFiles(CLICKS, clicks, _HOURS_AT_ONCE)
+    of_quarantined = TaskFiles(QUARANTINED_CLICKS, quarantined, _HOURS_AT_ONCE)
     counted: list[pa.Table] = []
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         is_read = pc.is_valid(rows["read"])
         yield "outcome", _read(rows.filter(is_read))
-        arrivals = rows.filter(pc.invert(is_read))
+        arrivals = _by_log_hour(rows.filter(pc.invert(is_read)))
         is_click = pc.is_null(arrivals["reason"])
         counted.append(_counted(arrivals, is_click))
         for piece in as_clicks(arrivals.filter(is_click), source).to_batches():
@@ -115,6 +117,14 @@ def rows_written(
     yield "quarantined", list(map(vars, of_quarantined.end()))
     if counted:
         yield "outcome", _added_up(pa.concat_tables(counted)).to_pylist()
+
+
+def _by_log_hour(arrivals: pa.Table) -> pa.Table:
+    """Sorted, so that there are few pieces to write, though a topic's records have times in any order."""
+    hours = as_numpy(arrivals["log_date"].cast(pa.int32())) * 24 + as_numpy(arrivals["log_hour"])
+    if (np.diff(hours) >= 0).all():
+        return arrivals
+    return arrivals.take(pa.array(np.argsort(hours, kind="stable")))
 
 
 def _read(rows: pa.Table) -> list[dict[str, Any]]:

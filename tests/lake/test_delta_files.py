@@ -9,7 +9,7 @@ import json
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -67,6 +67,40 @@ def test_files_with_a_click_hour_are_chosen_by_what_the_log_says_of_them(lake: T
     (file,) = version.chosen(has_log_hours("web", [Hour.parse("2026-03-01T01")]))
     assert "log_hour=1/" in str(file.path)
     assert not version.chosen(has_log_hours("access", HOURS))
+
+
+def test_the_checksum_of_a_version_says_what_spark_says_of_the_next(lake: TemporaryLake) -> None:
+    stored = ingest(lake)
+    table, number = stored.path(CLICKS), stored.version(CLICKS)
+    assert number
+    ours, by_spark = (table / "_delta_log" / f"{of:020}.crc" for of in (number, number + 1))
+    checksum = read_checksum(ours)
+    files = DeltaTable(table).file_uris()
+    assert checksum["numFiles"] == len(files) == 3
+    assert checksum["tableSizeBytes"] == sum(Path(file).stat().st_size for file in files)
+    # Spark is to say it of itself.
+    ours.unlink()
+    lake.spark.sql(f"INSERT INTO delta.`{table}` SELECT * FROM delta.`{table}` WHERE click_hour = 2").collect()
+    of_next = read_checksum(by_spark)
+    assert (checksum["metadata"], checksum["protocol"]) == (of_next["metadata"], of_next["protocol"])
+    assert [checksum[of] for of in ("numMetadata", "numProtocol")] == [of_next["numMetadata"], of_next["numProtocol"]]
+    assert of_next["numFiles"] == len(files) + 1
+
+
+def read_checksum(file: Path) -> dict[str, Any]:
+    checksum: dict[str, Any] = json.loads(file.read_text())
+    # Spark leaves out what is null, and writes the columns in its own order of names.
+    metadata = {name: value for name, value in checksum["metadata"].items() if value is not None}
+    return checksum | {"metadata": metadata | {"schemaString": json.loads(metadata["schemaString"])}}
+
+
+def test_spark_asks_no_log_what_columns_a_version_has(lake: TemporaryLake) -> None:
+    stored = ingest(lake)
+    status = SparkStatus.of(lake.spark)
+    assert status is not None
+    with step(lake.spark, "look at clicks"):
+        assert stored.read(CLICKS).columns == CLICKS.column_names
+    assert not status.stages("look at clicks")
 
 
 def test_validation_is_two_spark_jobs_though_the_tables_are_new(lake: TemporaryLake) -> None:

@@ -134,7 +134,7 @@ def test_one_commit_adds_files_and_removes_those_that_are_chosen(tmp_path: Path)
     assert version.not_chosen([file.partition for file in new], of_hour(1)) == []
     version.commit([file.as_added() for file in new], version.chosen(of_hour(1)))
     assert sorted((one["hour"], one["name"]) for one in stored(folder)) == [(0, "a"), (1, "b"), (1, "c"), (2, "a")]
-    assert newest(folder).stored.version() == version.stored.version() + 1
+    assert newest(folder).number == version.number + 1
 
 
 def test_rows_of_a_partition_that_is_not_replaced_are_found(tmp_path: Path) -> None:

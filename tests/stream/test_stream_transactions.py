@@ -24,7 +24,12 @@ def test_a_micro_batch_that_is_written_twice_at_once_is_there_once(spark: SparkS
         "'web' AS source", "DATE'2026-03-01' AS log_date", "8 AS log_hour", "'clicks/0' AS file", "id AS line",
         "'not_json' AS reason", "'x' AS raw", "1 AS bytes",
     )  # fmt: skip
+
+    def write(batch_id: int) -> None:
+        # Each of the two has written its own files.
+        files = writer.write_files(QUARANTINED_CLICKS, rows)
+        writer.append(QUARANTINED_CLICKS, files, StreamTransaction("stream", batch_id))
+
     for batch_id in range(4):
-        append = partial(writer.append, QUARANTINED_CLICKS, rows, StreamTransaction("stream", batch_id))
-        in_parallel(spark, append, append)
+        in_parallel(spark, *[partial(write, batch_id)] * 2)
         assert len(lake.rows(QUARANTINED_CLICKS)) == 3 * (batch_id + 1)
