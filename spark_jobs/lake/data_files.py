@@ -163,6 +163,7 @@ class TableVersion:
             partition_by=self.stored.metadata().partition_columns,
             commit_properties=properties,
         )
+        # Of the version that follows this one what files it has is known; of another Spark finds out by itself.
         self.stored.update_incremental()
         if self.stored.version() == self.number + 1:
             sizes = pc.sum(self.files["size_bytes"]).as_py() or 0

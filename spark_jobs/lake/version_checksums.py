@@ -1,7 +1,7 @@
 """The checksum file of a table's version, as Spark writes one with each commit, and delta-rs none.
 
-Without it Spark asks the log by a query what columns a version has, and compiles code for each: a live count would do so
-for every micro-batch of clicks. Source: Delta's protocol, version checksum file.
+Without it Spark asks the log what columns a version has, by a query for which it compiles code: live counts would do so
+for each micro-batch of clicks. Source: Delta's protocol, version checksum file.
 """
 
 from __future__ import annotations

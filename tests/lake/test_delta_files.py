@@ -94,15 +94,6 @@ def read_checksum(file: Path) -> dict[str, Any]:
     return checksum | {"metadata": metadata | {"schemaString": json.loads(metadata["schemaString"])}}
 
 
-def test_spark_asks_no_log_what_columns_a_version_has(lake: TemporaryLake) -> None:
-    stored = ingest(lake)
-    status = SparkStatus.of(lake.spark)
-    assert status is not None
-    with step(lake.spark, "look at clicks"):
-        assert stored.read(CLICKS).columns == CLICKS.column_names
-    assert not status.stages("look at clicks")
-
-
 def test_validation_is_two_spark_jobs_though_the_tables_are_new(lake: TemporaryLake) -> None:
     ingest(lake)
     lake.run("aggregate", str(HOURS.start), str(HOURS.end))
