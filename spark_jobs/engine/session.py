@@ -29,8 +29,6 @@ from include.storage import remove_folder
 SESSION_CONF = {
     # A click hour is a UTC hour, wherever Spark runs.
     "spark.sql.session.timeZone": "UTC",
-    # Rows of several partitions are written as they come, without sorting them first.
-    "spark.sql.maxConcurrentOutputFileWriters": "64",
     # Sketches are kept in memory for that many keys a task before sorting is resorted to.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
     # Java does not compile methods above 8,000 bytes of code to machine code, so Spark had better not make them.

@@ -12,8 +12,7 @@ from pyspark.sql import Row
 
 from include.landing import LandedHour
 from include.log_hours import Hour
-from include.sources import Source
-from spark_jobs.ingest.json_fields import SampledFields, sampled_fields
+from spark_jobs.ingest.json_fields import SampledFields
 from spark_jobs.ingest.read_lines import ReadFile
 
 
@@ -82,15 +81,11 @@ class HourAccount:
         self.first_clicked_at = min(filter(None, (self.first_clicked_at, other.first_clicked_at)), default=None)
         self.last_clicked_at = max(filter(None, (self.last_clicked_at, other.last_clicked_at)), default=None)
         if other.sampled is not None:
-            self.sampled = self.sampled + other.sampled if self.sampled else other.sampled
+            self.add_sampled(other.sampled)
 
-    def add_fields(self, shapes: Iterable[Row], source: Source) -> None:
-        """Keep what the sampled lines of a JSON source have: rows of ``line_shapes``."""
-        assert source.fields is not None
-        sampled = sampled_fields((row["example"], row["lines"]) for row in shapes)
-        # Client addresses are kept in no table of good lines, so not as an example either.
-        addresses = [source.fields.client_address] if source.fields.client_address else []
-        self.sampled = sampled.less(left_out=source.unwatched_fields, without_example=addresses)
+    def add_sampled(self, fields: SampledFields) -> None:
+        """Keep what more sampled lines have, of a JSON source."""
+        self.sampled = self.sampled + fields if self.sampled else fields
 
     def of_lines(self) -> dict[str, Any]:
         """What both ``ingest_accounting`` and ``stream_batches`` say of the lines, by column."""

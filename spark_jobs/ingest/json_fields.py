@@ -1,7 +1,7 @@
 """Which fields the lines of a JSON source have, and of which types: what schema drift is found by.
 
-A few lines are looked at (``spark_jobs/ingest/sampled_lines.py``), in shapes: lines with the same fields of the same
-types are of one shape, and one of them stands for all.
+A few lines are looked at, by those who have them (``spark_jobs/ingest/sampled_lines.py``), in shapes: lines with the
+same fields of the same types are of one shape, and one of them stands for all.
 """
 
 from __future__ import annotations
@@ -84,26 +84,41 @@ class SampledFields:
         return SampledFields(self.lines + other.lines, fields)
 
 
-def sampled_fields(shapes: Iterable[tuple[str, int]]) -> SampledFields:
-    """The fields of lines given by shape: one of the lines, and how many they are.
+class LineShapes:
+    """Lines by their shape: of the lines of one shape the smallest is kept, and how many they are.
 
-    A line that is no JSON object to this parser (Spark's takes a little more) is left out.
+    A line that is no JSON object is left out. Of a name that comes twice in an object the last value counts.
     """
-    lines = 0
-    fields: dict[tuple[str, str], SampledField] = {}
-    for line, times in shapes:
-        try:
-            document = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            continue
-        if not isinstance(document, dict):
-            continue
-        lines += times
-        # A field has one type in a line, but what is inside an array may have several, or one many times.
-        values = {(path, json_type(value)): value for path, value in _fields_of(document, "", MAX_DEPTH)}
-        for key, value in values.items():
-            fields.setdefault(key, SampledField()).add(SampledField(times, _example(value)))
-    return SampledFields(lines, fields)
+
+    def __init__(self) -> None:
+        self._shapes: dict[frozenset[tuple[str, str]], tuple[int, str]] = {}
+
+    def add(self, line: str) -> None:
+        """Count one more line."""
+        if (values := _values(line)) is not None:
+            shape = frozenset(values)
+            lines, smallest = self._shapes.get(shape, (0, line))
+            self._shapes[shape] = lines + 1, min(smallest, line)
+
+    def fields(self) -> SampledFields:
+        """The fields of all these lines."""
+        fields: dict[tuple[str, str], SampledField] = {}
+        for lines, smallest in self._shapes.values():
+            for key, value in (_values(smallest) or {}).items():
+                fields.setdefault(key, SampledField()).add(SampledField(lines, _example(value)))
+        return SampledFields(sum(lines for lines, _ in self._shapes.values()), fields)
+
+
+def _values(line: str) -> dict[tuple[str, str], Any] | None:
+    """A value for each field and type of a line; None if it is no JSON object."""
+    try:
+        document = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(document, dict):
+        return None
+    # A field has one type in a line, but what is inside an array may have several, or one many times.
+    return {(path, json_type(value)): value for path, value in _fields_of(document, "", MAX_DEPTH)}
 
 
 def json_type(value: Any) -> str:

@@ -1,27 +1,51 @@
-"""A few of a JSON source's lines, and of what shapes they are: enough to find new, gone and changed fields."""
+"""What fields the sampled lines of a JSON source have, found by the tasks that have the lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
-LOG_HOUR = ("log_date", "log_hour")
+from include.sources import Source
+from include.stored_rows import ARROW_TYPES
+from include.tables import INGEST_ACCOUNTING
+from spark_jobs.ingest.json_fields import LineShapes, SampledFields
+
+_FIELDS = next(column for column in INGEST_ACCOUNTING.columns if column.name == "sampled_fields")
 
 
-def line_shapes(arrivals: DataFrame, place: Sequence[str]) -> DataFrame:
-    """One row per place and shape of its sampled lines: ``example``, the smallest of them, and ``lines``.
+def sampled_schema(place: pa.Schema) -> pa.Schema:
+    """Rows of ``SampledLines``: where the lines are, how many they are, and their fields."""
+    return pa.schema([*place, ("lines", pa.int64()), ("fields", ARROW_TYPES[_FIELDS.type])])
 
-    ``arrivals`` have ``sampled``, as those of ``spark_jobs.ingest.arrivals``; ``place`` are columns of them, such as
-    ``LOG_HOUR``. Lines have one shape when they have the same fields of the same types; decimals of different widths
-    differ. What has no shape, such as an object with one name twice, is left out.
-    """
-    return (
-        arrivals.where("sampled IS NOT NULL")
-        .withColumn("shape", F.schema_of_variant(F.try_parse_json("sampled")))
-        .where("shape IS NOT NULL")
-        .groupBy(*place, "shape")
-        .agg(F.min("sampled").alias("example"), F.count(F.lit(1)).alias("lines"))
-        .drop("shape")
-    )
+
+class SampledLines:
+    """The sampled lines of one task, by their place: columns such as the log hour. Few of them are kept."""
+
+    def __init__(self, source: Source, place: Sequence[str]) -> None:
+        self._source, self._place = source, list(place)
+        self._shapes: dict[tuple[Any, ...], LineShapes] = {}
+
+    def add(self, arrivals: pa.Table) -> None:
+        """Look at those of these arrivals."""
+        sampled = arrivals.filter(pc.is_valid(arrivals["sampled"])).select([*self._place, "sampled"])
+        for *place, line in zip(*(column.to_pylist() for column in sampled.columns), strict=True):
+            self._shapes.setdefault(tuple(place), LineShapes()).add(line)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row of ``sampled_schema`` per place that has some."""
+        # Client addresses are kept in no table of good lines, so not as an example either.
+        fields = self._source.fields
+        addresses = [fields.client_address] if fields and fields.client_address else []
+        rows = []
+        for place, shapes in self._shapes.items():
+            found = shapes.fields().less(left_out=self._source.unwatched_fields, without_example=addresses)
+            rows.append(dict(zip(self._place, place, strict=True)) | {"lines": found.lines, "fields": found.as_rows()})
+        return rows
+
+
+def fields_of(row: Mapping[str, Any]) -> SampledFields:
+    """What a row of ``sampled_schema`` says."""
+    return SampledFields.of_rows(row["lines"], row["fields"])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.errors import ClickmillError, MissingLandingError
@@ -30,8 +30,8 @@ from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.clicks import quarantine
 from spark_jobs.ingest.decided_clicks import DecidedClicks, stored_as_decided
 from spark_jobs.ingest.duplicates import DECIDED
+from spark_jobs.ingest.json_fields import SampledFields
 from spark_jobs.ingest.repeated_ids import IdFile, changed_hours, find_duplicates
-from spark_jobs.ingest.sampled_lines import LOG_HOUR, line_shapes
 from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake, log_hours_predicate
@@ -93,6 +93,9 @@ class SourceIngest:
                 clicks = DecidedClicks(self.source.name, staged.arrivals, decided, stored)
                 with step(self.lake.spark, "count outcomes"):
                     accounts = accounts_of([*hours, *later], staged.read, clicks.outcomes().collect())
+                if self.source.fields is not None:
+                    for hour in hours:
+                        accounts[hour].add_sampled(staged.sampled.get(hour, SampledFields(0, {})))
                 _keep_click_hours(accounts, [known, unfinished], later)
                 self._write(_Plan(landed, later, staged.files, files, clicks, accounts))
         return Ingested({hour: accounts[hour] for hour in hours}, list(later))
@@ -105,7 +108,6 @@ class SourceIngest:
         The clicks of all log hours are one commit, so that of each id one arrival is accepted at every moment. What is
         no click any more is among the duplicates before that: nothing that has arrived is forgotten.
         """
-        arrivals = plan.clicks.arrivals
         self._begin(plan)
         if plan.later:
             self._replace(DUPLICATE_CLICKS, plan.clicks.duplicates(with_former=True), plan.hours)
@@ -113,7 +115,6 @@ class SourceIngest:
             self.lake.spark,
             lambda: self._replace_clicks(plan),
             lambda: self._replace_quarantined(plan),
-            lambda: self._add_fields(arrivals, {hour: plan.accounts[hour] for hour in plan.ingested}),
             *([] if plan.later else [lambda: self._replace_duplicates(plan)]),
         )
         if plan.later:
@@ -268,18 +269,6 @@ class SourceIngest:
 
     def _replace(self, table: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:
         self.lake.replace(table, rows, has_log_hours(self.source.name, hours))
-
-    def _add_fields(self, arrivals: DataFrame, accounts: Mapping[Hour, HourAccount]) -> None:
-        """What fields the sampled lines of a JSON source have."""
-        if self.source.fields is None:
-            return
-        with step(self.lake.spark, "sample fields"):
-            rows = line_shapes(arrivals, LOG_HOUR).collect()
-        shapes: dict[Hour, list[Row]] = {hour: [] for hour in accounts}
-        for row in rows:
-            shapes[Hour.of(row["log_date"], row["log_hour"])].append(row)
-        for hour, account in accounts.items():
-            account.add_fields(shapes[hour], self.source)
 
 
 def _of_hours(rows: Iterable[Account], hours: Sequence[Hour]) -> dict[Hour, Account]:

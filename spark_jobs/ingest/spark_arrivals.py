@@ -26,20 +26,23 @@ from spark_jobs.ingest.arrivals import (
     rows_of_files,
     unique_ids,
 )
+from spark_jobs.ingest.json_fields import SampledFields
 from spark_jobs.ingest.read_lines import LINES, LandedFile, ReadFile
+from spark_jobs.ingest.sampled_lines import SampledLines, fields_of, sampled_schema
 
 #: ``ARRIVALS`` as Spark has it.
 ARRIVALS_OF_SPARK = from_arrow_schema(ARRIVALS)
 #: A task reads landed files of so many bytes, as they are stored.
 _TASK_BYTES = 16 << 20
-#: What a task says of each file that it has staged: where its arrivals are, and what was read of it.
+#: What a task says of each file that it has read.
+_READ = pa.schema([("number", pa.int64()), ("lines", pa.int64()), ("bytes", pa.int64()), ("damage", pa.string())])
+_LOG_HOUR = ("log_date", "log_hour")
+#: What a task gives: where its arrivals are; and of the others one, null else.
 _STAGED = pa.schema(
     [
         ("staged", pa.string()),
-        ("number", pa.int64()),
-        ("lines", pa.int64()),
-        ("bytes", pa.int64()),
-        ("damage", pa.string()),
+        ("read", pa.struct(list(_READ))),
+        ("sampled", pa.struct(list(sampled_schema(pa.schema([ARRIVALS.field(name) for name in _LOG_HOUR]))))),
     ]
 )
 
@@ -51,12 +54,14 @@ _RAISED = re.compile(r"[A-Z]\w*(?:Error|Exception): .*\Z")
 class StagedArrivals:
     """The arrivals of landed files, kept for several passes in these Parquet ``files``.
 
-    ``read`` says what was read of each landed file, in their order.
+    ``read`` says what was read of each landed file, in their order; ``sampled`` what fields the sampled lines of a log
+    hour have, if it has any.
     """
 
     arrivals: DataFrame
     files: list[Path]
     read: list[ReadFile]
+    sampled: dict[Hour, SampledFields]
 
 
 def stage_arrivals(
@@ -70,27 +75,36 @@ def stage_arrivals(
         PySparkException: if a file cannot be read.
     """
     if not files:
-        return StagedArrivals(spark.createDataFrame([], ARRIVALS_OF_SPARK), [], [])
+        return StagedArrivals(spark.createDataFrame([], ARRIVALS_OF_SPARK), [], [], {})
     landed = [LandedFile(path, hour, number) for number, (path, hour) in enumerate(files)]
     shares = share_files(landed, lambda file: file.path.stat().st_size, _TASK_BYTES)
 
     def stage(mine: list[LandedFile]) -> Iterator[dict[str, Any]]:
         done: list[ReadFile] = []
+        sampled = SampledLines(parser.source, _LOG_HOUR)
         staged = folder / f"{uuid4()}.parquet"
         with staged.open("wb") as stream, ParquetWriter(stream, ARRIVALS, compression="lz4") as writer:
             for table in read_files(mine, parser, unique_ids, done):
                 writer.write_table(table)
-        for read in done:
-            of_file = {"number": read.file.number, "lines": read.lines, "bytes": read.bytes, "damage": read.damage}
-            yield of_file | {"staged": str(staged)}
+                sampled.add(table)
+        for file in done:
+            of_file = {"number": file.file.number, "lines": file.lines, "bytes": file.bytes, "damage": file.damage}
+            yield {"staged": str(staged), "read": of_file}
+        yield from ({"staged": str(staged), "sampled": row} for row in sampled.rows())
 
     found = run_tasks(spark, shares, stage, _STAGED)
-    read = [
-        ReadFile(landed[row["number"]], row["lines"], row["bytes"], row["damage"])
-        for row in sorted(found, key=lambda row: row["number"])
-    ]
+    read = sorted((row["read"] for row in found if row["read"] is not None), key=lambda file: file["number"])
+    fields: dict[Hour, SampledFields] = {}
+    for row in (row["sampled"] for row in found if row["sampled"] is not None):
+        hour = Hour.of(row["log_date"], row["log_hour"])
+        fields[hour] = fields[hour] + fields_of(row) if hour in fields else fields_of(row)
     staged = sorted({row["staged"] for row in found})
-    return StagedArrivals(spark.read.schema(ARRIVALS_OF_SPARK).parquet(*staged), list(map(place, staged)), read)
+    return StagedArrivals(
+        spark.read.schema(ARRIVALS_OF_SPARK).parquet(*staged),
+        list(map(place, staged)),
+        [ReadFile(landed[file["number"]], file["lines"], file["bytes"], file["damage"]) for file in read],
+        fields,
+    )
 
 
 def arrivals_of_listed_files(listed: DataFrame, parser: LineParser) -> DataFrame:

@@ -25,7 +25,6 @@ from include.days import Day
 from include.errors import ClickmillError
 from include.log_hours import Hour, by_day
 from include.tables import Table
-from spark_jobs.lake.version_checksums import write_checksum
 
 T = TypeVar("T")
 
@@ -90,7 +89,6 @@ class TableVersion:
 
     folder: Path
     stored: DeltaTable
-    number: int
     files: pa.Table
 
     @property
@@ -124,7 +122,7 @@ class TableVersion:
         for name in (f"{bound}.{column}" for column in table.statistics for bound in ("min", "max")):
             if name not in files.column_names:
                 files = files.append_column(name, pa.nulls(files.num_rows))
-        return cls(folder, stored, stored.version(), files)
+        return cls(folder, stored, files)
 
     def chosen(self, *choices: pc.Expression) -> list[DataFile]:
         """The files that one of the choices takes."""
@@ -149,12 +147,14 @@ class TableVersion:
     ) -> None:
         """Add and remove files in one commit, to this version of the table or, if others only added some, a later one.
 
+        Of nothing to add or remove there is no commit.
+
         Raises:
             CommitFailedError: if a file that is to be removed has been removed since.
         """
         now = int(time.time() * 1000)
         gone = [file.as_removed(now) for file in removed]
-        if not added and not gone and properties is None:
+        if not added and not gone:
             return
         self.stored.create_write_transaction(
             [*added, *gone],
@@ -163,16 +163,6 @@ class TableVersion:
             partition_by=self.stored.metadata().partition_columns,
             commit_properties=properties,
         )
-        # Of the version that follows this one what files it has is known; of another Spark finds out by itself.
-        self.stored.update_incremental()
-        if self.stored.version() == self.number + 1:
-            sizes = pc.sum(self.files["size_bytes"]).as_py() or 0
-            write_checksum(
-                self.folder,
-                self.stored,
-                self.files.num_rows + len(added) - len(removed),
-                sizes + sum(file.size for file in added) - sum(file.size for file in removed),
-            )
 
     def read(self, spark: SparkSession, files: Iterable[DataFile]) -> DataFrame:
         """All rows of these files; one that is lost is an error."""

@@ -32,6 +32,7 @@ from spark_jobs.engine.steps import step
 from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
 from spark_jobs.lake.definitions import make_or_complete
 from spark_jobs.lake.new_files import NewFile, write_files
+from spark_jobs.lake.version_checksums import write_checksum
 
 #: In bytes, of which only those that are smaller are written together.
 _LARGE_FILE = 1 << 30
@@ -144,11 +145,13 @@ class Lake:
         Raises:
             ValueError: if a file is of a partition that is not chosen.
             LockLostError: if a lock is not held any more.
-            ClickmillError: if another has written to the table in the same moment.
+            ClickmillError: if another has written to the table in the same moment, or a column is stored with another
+                type than the declared one.
         """
         self._make(table, "delta-rs")
         with self.locked(f"write-{table.name}"):
             version = TableVersion.newest(self.path(table), table)
+            _require_declared_types(version, table)
             strange = version.not_chosen([file.partition for file in new], choice)
             if strange:
                 raise ValueError(f"{table.name}: rows of {dict(strange[0])}, a partition that is not to be replaced")
@@ -162,13 +165,25 @@ class Lake:
                 ) from error
 
     def append(self, table: Table, new: Sequence[NewFile], transaction: StreamTransaction) -> None:
-        """Add files in one commit, unless the table has the rows of this transaction already."""
+        """Add files in one commit, unless the table has the rows of this transaction already.
+
+        Raises:
+            ClickmillError: if a column is stored with another type than the declared one.
+        """
         self._make(table, "delta-rs")
         with self.locked(f"write-{table.name}"):
             version = TableVersion.newest(self.path(table), table)
+            _require_declared_types(version, table)
             # A query that was ended may have written the same micro-batch meanwhile.
-            if not transaction.is_in(version.stored):
+            if transaction.is_in(version.stored):
+                return
+            try:
                 version.commit([file.as_added() for file in new], [], transaction.as_committed())
+            except CommitFailedError:
+                if not transaction.is_in(DeltaTable(self.uri(table))):
+                    raise
+                return
+            write_checksum(version, new)
 
     def merge_click_hours(self, table: Table, rows: DataFrame, hours: Iterable[Hour]) -> None:
         """Put the rows of these click hours, unique by the table's key, in the place of those of the same key."""
@@ -262,16 +277,17 @@ class Lake:
     def write_as_few_files(self, table: Table, source: str, hours: Iterable[Hour]) -> None:
         """Write the files of a source's log hours as few, an hour at a time; their rows stay the same.
 
-        In this process, which needs some 0.4 GiB for 200 MiB of files; nobody else writes to the table meanwhile.
+        In this process, which needs some 0.4 GiB for 200 MiB of files; others may add rows meanwhile.
         """
         self._require_engine(table, "delta-rs")
         of_hours = Counter(file.log_hour for file in self.data_files(table, has_log_hours(source, hours)))
         for hour in (hour for hour, files in of_hours.items() if files > 1):
             partition = [("source", "=", source), ("log_date", "=", str(hour.day)), ("log_hour", "=", str(hour.hour))]
-            with self.locked(f"write-{table.name}"):
-                DeltaTable(self.uri(table)).optimize.compact(
-                    partition_filters=partition, target_size=_LARGE_FILE, max_concurrent_tasks=1
-                )
+            # Without the table's lock, so that no stream waits: Delta keeps it apart from what is only added.
+            self.require_locks()
+            DeltaTable(self.uri(table)).optimize.compact(
+                partition_filters=partition, target_size=_LARGE_FILE, max_concurrent_tasks=1
+            )
 
     def data_files(self, table: Table, *choices: pc.Expression) -> list[DataFile]:
         """The files that one of the choices takes, as the table is now; none when it has not been made."""
@@ -299,13 +315,7 @@ class Lake:
         """The columns that are stored with another type than the declared one, and that type."""
         if not self.exists(table):
             return {}
-        version = TableVersion.newest(self.path(table), table)
-        stored = {field.name: field.dataType.simpleString().upper() for field in version.schema.fields}
-        return {
-            column.name: stored[column.name]
-            for column in table.columns
-            if column.name in stored and stored[column.name] != column.type.replace(" ", "")
-        }
+        return _columns_of_other_types(TableVersion.newest(self.path(table), table), table)
 
     @contextmanager
     def staged(self, rows: DataFrame, what: str) -> Iterator[DataFrame]:
@@ -432,6 +442,25 @@ def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
 def click_hours_predicate(hours: Iterable[Hour]) -> str:
     """A constant predicate for click hours."""
     return hours_predicate(hours, "click_date", "click_hour")
+
+
+def _columns_of_other_types(version: TableVersion, table: Table) -> dict[str, str]:
+    stored = {field.name: field.dataType.simpleString().upper() for field in version.schema.fields}
+    return {
+        column.name: stored[column.name]
+        for column in table.columns
+        if column.name in stored and stored[column.name] != column.type.replace(" ", "")
+    }
+
+
+def _require_declared_types(version: TableVersion, table: Table) -> None:
+    """Files have the declared types, and Delta's log takes any: the table could not be read."""
+    for name, type_ in _columns_of_other_types(version, table).items():
+        declared = next(column.type for column in table.columns if column.name == name)
+        raise ClickmillError(
+            f"nothing is written to table {table.name}: its column {name} is stored as {type_}, expected {declared}; "
+            "move the table's folder away, and run again the log hours that it had"
+        )
 
 
 def _as_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:

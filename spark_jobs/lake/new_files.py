@@ -84,7 +84,7 @@ def files_of(batches: Iterable[pa.RecordBatch], table: Table, folder: Path) -> I
 class TaskFiles:
     """The files that one task writes, given its rows bit by bit.
 
-    Of so many partitions a file is open ``at_once``; of one more, the file that was begun first is closed.
+    Of so many partitions a file is open ``at_once``; for one more, the file that has got no rows for longest is closed.
     """
 
     def __init__(self, table: Table, folder: Path, at_once: int = 1) -> None:
@@ -101,11 +101,15 @@ class TaskFiles:
             if rows[name].null_count:
                 raise ValueError(f"a row of {self._table.name} lacks {name}: required by include/tables")
         for partition, piece in _pieces(rows, self._table.partitioned_by):
-            if partition not in self._open:
+            file = self._open.pop(partition, None)
+            if file is None:
                 if len(self._open) == self._at_once:
                     yield self._open.pop(next(iter(self._open))).end()
-                self._open[partition] = _OpenFile(self._table, self._folder, partition, _GROUP_BYTES // self._at_once)
-            self._open[partition].add(piece)
+                file = _OpenFile(self._table, self._folder, partition)
+            self._open[partition] = file
+            file.add(piece)
+            if sum(one.waiting_bytes for one in self._open.values()) >= _GROUP_BYTES:
+                max(self._open.values(), key=lambda one: one.waiting_bytes).write_group()
 
     def end(self) -> Iterator[NewFile]:
         """There are no more rows."""
@@ -123,16 +127,17 @@ def _pieces(batch: pa.RecordBatch, names: tuple[str, ...]) -> Iterator[tuple[tup
         column = batch[name]
         differs = pc.not_equal(column.slice(1), column.slice(0, count - 1))
         changes |= differs.to_numpy(zero_copy_only=False)
-    for start, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), count]):
-        piece = batch.slice(start, end - start)
+    places = [0, *(np.flatnonzero(changes) + 1).tolist(), count]
+    for start, end in pairwise(places):
+        # A part of a batch keeps all of it in memory, unless it is copied.
+        piece = batch if len(places) == 2 else batch.take(pa.array(range(start, end)))
         yield tuple(piece[name][0].as_py() for name in names), piece
 
 
 class _OpenFile:
     """A file that is being written, of one partition's rows."""
 
-    def __init__(self, table: Table, folder: Path, partition: tuple[Any, ...], group_bytes: int) -> None:
-        self._most_group_bytes = group_bytes
+    def __init__(self, table: Table, folder: Path, partition: tuple[Any, ...]) -> None:
         self._partition = dict(zip(table.partitioned_by, map(str, partition), strict=True))
         self._schema = arrow_schema(table, [name for name in table.column_names if name not in self._partition])
         self._statistics = _Statistics(table)
@@ -143,26 +148,24 @@ class _OpenFile:
         self._stream = self._file.open("wb")
         self._writer = ParquetWriter(self._stream, self._schema, compression="snappy")
         self._group: list[pa.RecordBatch] = []
-        self._group_bytes = 0
+        self.waiting_bytes = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
         self._group.append(rows)
-        self._group_bytes += rows.nbytes
-        if self._group_bytes >= self._most_group_bytes:
-            self._write_group()
+        self.waiting_bytes += rows.nbytes
 
     def end(self) -> NewFile:
-        self._write_group()
+        self.write_group()
         self._writer.close()
         self._stream.close()
         return NewFile(self._path, self._file.stat().st_size, self._partition, self._statistics.as_json())
 
-    def _write_group(self) -> None:
+    def write_group(self) -> None:
         if self._group:
             rows = pa.Table.from_batches(self._group).select(self._schema.names).cast(self._schema)
             self._statistics.add(rows)
             self._writer.write_table(rows)
-        self._group, self._group_bytes = [], 0
+        self._group, self.waiting_bytes = [], 0
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The checksum file of a table's version, as Spark writes one with each commit, and delta-rs none.
+"""The checksum file of a table's newest version, as Spark writes one with each commit, and delta-rs none.
 
 Without it Spark asks the log what columns a version has, by a query for which it compiles code: live counts would do so
 for each micro-batch of clicks. Source: Delta's protocol, version checksum file.
@@ -6,21 +6,48 @@ for each micro-batch of clicks. Source: Delta's protocol, version checksum file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
+import pyarrow.compute as pc
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from include.storage import write_whole
+from spark_jobs.lake.data_files import TableVersion
+from spark_jobs.lake.new_files import NewFile
+
+#: Of so many versions there is one: delta-rs removes none when it removes the log of former versions.
+_KEPT = 10
 
 
-def write_checksum(folder: Path, version: DeltaTable, files: int, size: int) -> None:
-    """Write that of this version of the table in the folder, whose files are so many and have so many bytes."""
+def write_checksum(before: TableVersion, added: Sequence[NewFile]) -> None:
+    """Write that of the version that follows this one by adding these files.
+
+    There is none where another has committed in between, or it cannot be written: the table is as good without.
+    """
+    number = before.stored.version() + 1
+    with suppress(OSError, DeltaError):
+        now = DeltaTable(str(before.folder))
+        if now.version() != number:
+            return
+        sizes = pc.sum(before.files["size_bytes"]).as_py() or 0
+        of_files = {
+            "tableSizeBytes": sizes + sum(file.size for file in added),
+            "numFiles": before.files.num_rows + len(added),
+        }
+        checksum = orjson.dumps(of_files | _of_columns(now))
+        write_whole(_checksum_file(before.folder, number), lambda stream: stream.write(checksum))
+        if number >= _KEPT:
+            _checksum_file(before.folder, number - _KEPT).unlink(missing_ok=True)
+
+
+def _of_columns(version: DeltaTable) -> dict[str, object]:
     metadata, protocol = version.metadata(), version.protocol()
     features = {"readerFeatures": protocol.reader_features, "writerFeatures": protocol.writer_features}
-    checksum = {
-        "tableSizeBytes": size,
-        "numFiles": files,
+    return {
         "numMetadata": 1,
         "numProtocol": 1,
         "metadata": {
@@ -39,5 +66,7 @@ def write_checksum(folder: Path, version: DeltaTable, files: int, size: int) -> 
             **{name: listed for name, listed in features.items() if listed is not None},
         },
     }
-    file = folder / "_delta_log" / f"{version.version():020}.crc"
-    write_whole(file, lambda stream: stream.write(orjson.dumps(checksum)))
+
+
+def _checksum_file(folder: Path, version: int) -> Path:
+    return folder / "_delta_log" / f"{version:020}.crc"

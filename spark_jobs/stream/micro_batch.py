@@ -7,14 +7,13 @@ lines, and whatever it had written is left out: each table takes the rows of a b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 
 from include.log_hours import Hour
 from include.settings import Settings
@@ -23,10 +22,10 @@ from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.engine.session import configure
 from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.ingest.account import HourAccount
-from spark_jobs.ingest.sampled_lines import line_shapes
+from spark_jobs.ingest.sampled_lines import fields_of
 from spark_jobs.ingest.stream_batches import in_order_of_time
 from spark_jobs.lake.lake import Lake, StreamTransaction
-from spark_jobs.stream.written_rows import PLACE, SAMPLED, write_rows
+from spark_jobs.stream.written_rows import WrittenRows, write_rows
 
 
 @dataclass
@@ -110,8 +109,8 @@ class MicroBatch:
         """Write its rows; what it has, none if it has read nothing."""
         folders = [self.lake.folder_for_files(table) for table in (CLICKS, QUARANTINED_CLICKS)]
         with step(self.lake.spark, "write micro-batch"):
-            written = write_rows(self.rows, self.source.name, *folders)
-        parts = parts_of(written.outcomes)
+            written = write_rows(self.rows, self.source, *folders)
+        parts = parts_of(written)
         in_parallel(
             self.lake.spark,
             *(
@@ -119,34 +118,22 @@ class MicroBatch:
                 for table, files in ((CLICKS, written.clicks), (QUARANTINED_CLICKS, written.quarantined))
                 if files
             ),
-            partial(self._add_fields, parts, written.sampled),
         )
         return parts
 
-    def _add_fields(self, parts: dict[tuple[str, Hour], PartOfBatch], sampled: Sequence[Mapping[str, Any]]) -> None:
-        """What fields the sampled lines of a JSON source have."""
-        if self.source.fields is None or not sampled:
-            return
-        lines = self.lake.spark.createDataFrame(pa.Table.from_pylist(sampled, SAMPLED))
-        with step(self.lake.spark, "sample fields"):
-            rows = line_shapes(lines, PLACE).collect()
-        shapes: dict[tuple[str, Hour], list[Row]] = {}
-        for row in rows:
-            shapes.setdefault(_place(row), []).append(row)
-        for place, of_place in shapes.items():
-            parts[place].account.add_fields(of_place, self.source)
 
-
-def parts_of(outcomes: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Hour], PartOfBatch]:
-    """The rows of ``OUTCOMES`` by file, or topic partition, and log hour."""
+def parts_of(written: WrittenRows) -> dict[tuple[str, Hour], PartOfBatch]:
+    """What was written, and of which fields, by file, or topic partition, and log hour."""
     parts: dict[tuple[str, Hour], PartOfBatch] = {}
-    for row in outcomes:
+    for row in written.outcomes:
         place = _place(row)
         parts.setdefault(place, PartOfBatch()).add(row, place[1])
+    for row in written.sampled:
+        parts[_place(row)].account.add_sampled(fields_of(row))
     return parts
 
 
-def _place(row: Mapping[str, Any] | Row) -> tuple[str, Hour]:
+def _place(row: Mapping[str, Any]) -> tuple[str, Hour]:
     return row["file"], Hour.of(row["log_date"], row["log_hour"])
 
 

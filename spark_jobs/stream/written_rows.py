@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from include.sources import Source
 from include.stored_rows import arrow_schema
 from include.tables import CLICKS, QUARANTINED_CLICKS
 from spark_jobs.ingest.accepted_files import as_clicks
 from spark_jobs.ingest.columns import as_numpy, table_of
+from spark_jobs.ingest.sampled_lines import SampledLines, sampled_schema
 from spark_jobs.ingest.times import HOUR_MICROS
 from spark_jobs.lake.new_files import WRITTEN, NewFile, TaskFiles
 
@@ -47,26 +49,28 @@ OUTCOMES = pa.schema(
         ("out_of_order", pa.int64()),
     ]
 )
-#: A sampled line and its place: see ``spark_jobs.ingest.sampled_lines``.
-SAMPLED = pa.schema([*(OUTCOMES.field(name) for name in PLACE), ("sampled", pa.string())])
+_PLACE = pa.schema([OUTCOMES.field(name) for name in PLACE])
 #: What a task gives: of these one, the others null.
 _GIVEN = pa.schema(
     [
         ("clicks", pa.struct(list(WRITTEN))),
         ("quarantined", pa.struct(list(WRITTEN))),
         ("outcome", pa.struct(list(OUTCOMES))),
-        ("sampled", pa.struct(list(SAMPLED))),
+        ("sampled", pa.struct(list(sampled_schema(_PLACE)))),
     ]
 )
 #: Of so many log hours a task has files open at the same time.
-_HOURS_AT_ONCE = 24
+_HOURS_AT_ONCE = 100
 _QUARANTINED = arrow_schema(QUARANTINED_CLICKS, QUARANTINED_CLICKS.column_names)
 _GROUPED = ["file", "log_date", "log_hour", "reason", "click_hour"]
 
 
 @dataclass(frozen=True)
 class WrittenRows:
-    """What has become of a micro-batch's rows: files that are yet to be committed, rows of ``OUTCOMES`` and samples."""
+    """What has become of a micro-batch's rows.
+
+    Files that are yet to be committed, rows of ``OUTCOMES``, and by ``PLACE`` rows of ``sampled_schema``.
+    """
 
     clicks: list[NewFile] = field(default_factory=list)
     quarantined: list[NewFile] = field(default_factory=list)
@@ -74,7 +78,7 @@ class WrittenRows:
     sampled: list[dict[str, Any]] = field(default_factory=list)
 
 
-def write_rows(rows: DataFrame, source: str, clicks: Path, quarantined: Path) -> WrittenRows:
+def write_rows(rows: DataFrame, source: Source, clicks: Path, quarantined: Path) -> WrittenRows:
     """Write the rows into the folders of the two tables. The rows are computed once."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -95,11 +99,12 @@ def write_rows(rows: DataFrame, source: str, clicks: Path, quarantined: Path) ->
 
 
 def rows_written(
-    batches: Iterable[pa.RecordBatch], source: str, clicks: Path, quarantined: Path
+    batches: Iterable[pa.RecordBatch], source: Source, clicks: Path, quarantined: Path
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """One task's work; what it gives, by the name of a column of ``_GIVEN``."""
     of_clicks = TaskFiles(CLICKS, clicks, _HOURS_AT_ONCE)
     of_quarantined = TaskFiles(QUARANTINED_CLICKS, quarantined, _HOURS_AT_ONCE)
+    sampled = SampledLines(source, PLACE)
     counted: list[pa.Table] = []
     for batch in batches:
         rows = pa.Table.from_batches([batch])
@@ -108,13 +113,14 @@ def rows_written(
         arrivals = _by_log_hour(rows.filter(pc.invert(is_read)))
         is_click = pc.is_null(arrivals["reason"])
         counted.append(_counted(arrivals, is_click))
-        for piece in as_clicks(arrivals.filter(is_click), source).to_batches():
+        for piece in as_clicks(arrivals.filter(is_click), source.name).to_batches():
             yield "clicks", list(map(vars, of_clicks.add(piece)))
-        for piece in _as_quarantined(arrivals.filter(pc.invert(is_click)), source).to_batches():
+        for piece in _as_quarantined(arrivals.filter(pc.invert(is_click)), source.name).to_batches():
             yield "quarantined", list(map(vars, of_quarantined.add(piece)))
-        yield "sampled", arrivals.filter(pc.is_valid(arrivals["sampled"])).select(SAMPLED.names).to_pylist()
+        sampled.add(arrivals)
     yield "clicks", list(map(vars, of_clicks.end()))
     yield "quarantined", list(map(vars, of_quarantined.end()))
+    yield "sampled", sampled.rows()
     if counted:
         yield "outcome", _added_up(pa.concat_tables(counted)).to_pylist()
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import given
@@ -12,15 +13,22 @@ from spark_jobs.ingest.json_fields import (
     MAX_EXAMPLE_CHARACTERS,
     MAX_FIELDS,
     MAX_PATH_CHARACTERS,
+    LineShapes,
     SampledFields,
     is_within,
-    sampled_fields,
 )
+
+
+def fields_of(lines: Iterable[str]) -> SampledFields:
+    shapes = LineShapes()
+    for line in lines:
+        shapes.add(line)
+    return shapes.fields()
 
 
 def _rows(*documents: Any, left_out: tuple[str, ...] = (), hidden: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
     """Path, type, lines and example of each field."""
-    sampled = sampled_fields((json.dumps(document), 1) for document in documents).less(left_out, hidden)
+    sampled = fields_of(map(json.dumps, documents)).less(left_out, hidden)
     return [(row["path"], row["type"], row["lines"], row["example"]) for row in sampled.as_rows()]
 
 
@@ -47,23 +55,27 @@ def test_each_field_with_its_types_and_an_example() -> None:
 
 
 def test_a_shape_counts_for_all_its_lines() -> None:
-    sampled = sampled_fields([('{"a": 1}', 40), ('{"a": 1, "b": 2}', 2)])
+    sampled = fields_of(['{"a": 1}'] * 40 + ['{"a": 1, "b": 2}'] * 2)
     assert sampled.lines == 42
     assert [(row["path"], row["lines"]) for row in sampled.as_rows()] == [("a", 42), ("b", 2)]
 
 
 def test_fields_of_two_parts_are_those_of_all_their_lines() -> None:
     documents = [{"a": n, "b": "x" if n % 2 else None, "c": {"d": [n]}} for n in range(8)] + [{"e": "z"}, {"e": "y"}]
-    lines = [(json.dumps(document), 1) for document in documents]
-    every = sampled_fields(lines)
-    parts = [sampled_fields(lines[:3]), sampled_fields(lines[3:9]), sampled_fields(lines[9:])]
+    lines = [json.dumps(document) for document in documents]
+    every = fields_of(lines)
+    parts = [fields_of(lines[:3]), fields_of(lines[3:9]), fields_of(lines[9:])]
     stored = [SampledFields.of_rows(part.lines, part.as_rows()) for part in parts]
     assert stored[2] + stored[0] + stored[1] == every
     assert stored == parts, "adding changes none of them"
 
 
 def test_what_this_parser_does_not_take_is_left_out() -> None:
-    assert sampled_fields([("{a: 1}", 3), ("[1]", 3), ('{"a": "\\ud800"}', 3), ("[" * 2000, 1)]).lines == 0
+    assert fields_of(["{a: 1}", "[1]", '{"a": "\\ud800"}', "[" * 2000]).lines == 0
+
+
+def test_of_a_name_that_comes_twice_the_last_value_counts() -> None:
+    assert fields_of(['{"a": 1, "a": "x", "b": 3}']) == fields_of(['{"b": 3, "a": "x"}'])
 
 
 def test_paths_stand_for_what_is_inside_them() -> None:

@@ -21,7 +21,7 @@ from include.tables import Column, Table
 from spark_jobs.lake import new_files
 from spark_jobs.lake.data_files import EVERY_FILE, TableVersion
 from spark_jobs.lake.lake import NOT_TRIED_AGAIN
-from spark_jobs.lake.new_files import files_of
+from spark_jobs.lake.new_files import TaskFiles, files_of
 
 TABLE = Table(
     name="things",
@@ -134,7 +134,7 @@ def test_one_commit_adds_files_and_removes_those_that_are_chosen(tmp_path: Path)
     assert version.not_chosen([file.partition for file in new], of_hour(1)) == []
     version.commit([file.as_added() for file in new], version.chosen(of_hour(1)))
     assert sorted((one["hour"], one["name"]) for one in stored(folder)) == [(0, "a"), (1, "b"), (1, "c"), (2, "a")]
-    assert newest(folder).number == version.number + 1
+    assert newest(folder).stored.version() == version.stored.version() + 1
 
 
 def test_rows_of_a_partition_that_is_not_replaced_are_found(tmp_path: Path) -> None:
@@ -186,3 +186,15 @@ def test_of_two_that_write_an_empty_partition_at_once_one_is_refused(tmp_path: P
     with pytest.raises(CommitFailedError):
         versions[1].commit([file.as_added() for file in new[1]], [], NOT_TRIED_AGAIN)
     assert [one["name"] for one in stored(folder)] == ["one"]
+
+
+def test_a_row_that_waits_keeps_no_other_rows_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(new_files, "_GROUP_BYTES", 1 << 21)
+    files = TaskFiles(TABLE, tmp_path / "things", at_once=2)
+    # Some 1 MB of one hour, which are written soon, and a row of the next.
+    rows = [*(row(0, f"{number:01000}") for number in range(1000)), row(1)]
+    before = pa.total_allocated_bytes()
+    for _ in range(40):
+        assert list(files.add(pa.RecordBatch.from_pylist(rows, SCHEMA))) == []
+    assert pa.total_allocated_bytes() - before < 10 << 20
+    assert [len(file.statistics) > 0 for file in files.end()] == [True, True]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,12 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.log_hours import Hour
+from include.sources import JsonFields, Source
 from spark_jobs.ingest.arrivals import ARRIVALS
 from spark_jobs.stream import written_rows
 from spark_jobs.stream.micro_batch import parts_of
-from spark_jobs.stream.written_rows import rows_written
+from spark_jobs.stream.written_rows import WrittenRows, rows_written
 
-DAY = date(2026, 3, 1)
+WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"))
+#: Log hours of it are before 1970.
+DAY = date(1969, 12, 31)
 places = st.tuples(st.sampled_from(["clicks/0", "clicks/1"]), st.integers(0, 3))
 clicked = st.datetimes(datetime(1969, 12, 31, 22), datetime(1970, 1, 1, 3), timezones=st.just(UTC))
 #: Of each arrival its file and log hour, and when it was clicked or why it is quarantined; whether it was sampled.
@@ -32,15 +35,17 @@ arrivals = st.lists(
 
 def as_row(number: int, one: tuple[tuple[str, int], datetime | str, bool, bool]) -> dict[str, Any]:
     (file, hour), outcome, is_out_of_order, is_sampled = one
-    row = {"row_id": 0, "log_date": DAY, "log_hour": hour, "file": file, "line": number, "bytes": 7, "sampled": None}
+    row = {"row_id": 0, "log_date": DAY, "log_hour": hour, "file": file, "line": number, "bytes": 7}
+    row["sampled"] = '{"a": 1}' if is_sampled else None
     if isinstance(outcome, str):
         return row | {"reason": outcome, "raw": f"raw {number}"}
     of_click = {"clicked_at": outcome, "url": f"http://shop.test/{number}", "country_code": "DE", "is_bot": False}
-    return row | of_click | {"is_out_of_order": is_out_of_order, "sampled": "{}" if is_sampled else None}
+    return row | of_click | {"is_out_of_order": is_out_of_order}
 
 
 def read_row(file: str, hour: int, lines: int) -> dict[str, Any]:
-    read = {"lines": lines, "bytes": 7 * lines, "first_line": 5, "last_line": 4 + lines, "damage": None}
+    damage = "cut off" if lines % 2 else None
+    read = {"lines": lines, "bytes": 7 * lines, "first_line": 5, "last_line": 4 + lines, "damage": damage}
     return {"log_date": DAY, "log_hour": hour, "file": file, "read": read}
 
 
@@ -70,7 +75,7 @@ def test_a_task_says_of_every_row_what_became_of_it(
         patch.setattr(written_rows, "_HOURS_AT_ONCE", hours_at_once)
         folders = Path(name) / "clicks", Path(name) / "quarantined"
         said: dict[str, list[dict[str, Any]]] = {"clicks": [], "quarantined": [], "outcome": [], "sampled": []}
-        for kind, ones in rows_written(batches, "web", *folders):
+        for kind, ones in rows_written(batches, WEB, *folders):
             said[kind] += ones
         clicks, quarantined = map(stored, folders)
         for folder, kind in zip(folders, ("clicks", "quarantined"), strict=True):
@@ -89,11 +94,8 @@ def test_a_task_says_of_every_row_what_became_of_it(
     assert (len(clicks), len(quarantined)) == (len(of_clicks), len(of_others))
     if hours_at_once > 1:
         assert len(said["clicks"]) == len({place[1] for place, *_ in of_clicks.values()})
-    assert Counter((one["file"], one["log_hour"]) for one in said["sampled"]) == Counter(
-        place for place, _, _, is_sampled in of_clicks.values() if is_sampled
-    )
 
-    parts = parts_of(said["outcome"])
+    parts = parts_of(WrittenRows(outcomes=said["outcome"], sampled=said["sampled"]))
     assert set(parts) == {(file, Hour.of(DAY, hour)) for (file, hour), *_ in [*given, *read]}
     for (file, log_hour), part in parts.items():
         here = [(one[1], one[2]) for one in given if one[0] == (file, log_hour.hour)]
@@ -103,8 +105,11 @@ def test_a_task_says_of_every_row_what_became_of_it(
         lines = [count for place, count in read if place == (file, log_hour.hour)]
         assert part.account.lines == sum(lines)
         assert part.bytes == 7 * sum(lines)
-        assert part.last_offset == (4 + max(lines) if lines else None)
+        assert (part.first_offset, part.last_offset) == ((5, 4 + max(lines)) if lines else (None, None))
+        assert part.damage == ("cut off" if any(lines_read % 2 for lines_read in lines) else None)
         account = part.account.of_lines()
+        is_here = [one[3] for one in given if one[0] == (file, log_hour.hour)]
+        assert (account["sampled_lines"] or 0) == sum(is_here)
         assert account["accepted"] == len(moments)
         assert account["out_of_order"] == sum(is_late for _, is_late in moments)
         if moments:
@@ -113,12 +118,12 @@ def test_a_task_says_of_every_row_what_became_of_it(
 
 
 def test_of_hours_that_alternate_a_file_each_is_written(tmp_path: Path) -> None:
-    at = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=1)
+    at = datetime(2026, 3, 1, tzinfo=UTC)
     rows = [as_row(number, (("clicks/0", number % 20), at, False, False)) for number in range(1_000)]
     batches = pa.Table.from_pylist(rows, ARRIVALS).to_batches(100)
     files = [
         one
-        for kind, ones in rows_written(batches, "web", tmp_path / "clicks", tmp_path / "quarantined")
+        for kind, ones in rows_written(batches, WEB, tmp_path / "clicks", tmp_path / "quarantined")
         if kind == "clicks"
         for one in ones
     ]
