@@ -21,7 +21,7 @@ from include.tables import CLICKS, CLICKS_BY_URL_HOURLY
 from spark_jobs.engine.spark_status import SparkStatus
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.data_files import TableVersion, has_log_hours, may_have_click_hours
-from spark_jobs.lake.lake import Lake, click_hours_predicate
+from spark_jobs.lake.lake import Lake, StreamTransaction, click_hours_predicate
 from tests.support.temporary_lake import click
 
 if TYPE_CHECKING:
@@ -71,12 +71,14 @@ def test_files_with_a_click_hour_are_chosen_by_what_the_log_says_of_them(lake: T
 
 def test_the_checksum_of_a_version_says_what_spark_says_of_the_next(lake: TemporaryLake) -> None:
     stored = ingest(lake)
+    again = stored.write_files(CLICKS, stored.read(CLICKS))
+    stored.append(CLICKS, again, StreamTransaction("stream", 0))
     table, number = stored.path(CLICKS), stored.version(CLICKS)
     assert number
     ours, by_spark = (table / "_delta_log" / f"{of:020}.crc" for of in (number, number + 1))
     checksum = read_checksum(ours)
     files = DeltaTable(table).file_uris()
-    assert checksum["numFiles"] == len(files) == 3
+    assert checksum["numFiles"] == len(files) == 3 + len(again)
     assert checksum["tableSizeBytes"] == sum(Path(file).stat().st_size for file in files)
     # Spark is to say it of itself.
     ours.unlink()
