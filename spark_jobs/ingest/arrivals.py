@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
-from spark_jobs.ingest.columns import as_array, as_numpy, table_of
+from spark_jobs.ingest.columns import as_array, as_numpy, in_pieces, table_of
 from spark_jobs.ingest.cut_lines import PIECE_BYTES
 from spark_jobs.ingest.lookups import Lookups
 from spark_jobs.ingest.parse_lines import PARSED, parse_lines
@@ -70,7 +70,8 @@ class LineParser:
     def arrivals(self, lines: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """The arrivals of tables of ``LINES``, of each file in its order, in tables of ``ARRIVALS``."""
         latest: dict[tuple[str, int], int] = {}
-        for piece in _joined(lines):
+        # Pieces worth the while of a query.
+        for piece in in_pieces((table.select(LINES.names) for table in lines), PIECE_BYTES):
             parsed = self.lookups.look_up(parse_lines(piece, self.source, self.tracking_parameters))
             out_of_order = {"is_out_of_order": _out_of_order(piece, parsed, latest)}
             yield table_of(
@@ -142,20 +143,6 @@ def unique_ids(file: LandedFile, line: np.ndarray) -> np.ndarray:
 def hour_of_arrival(file: LandedFile, line: np.ndarray) -> np.ndarray:
     """The beginning of the log hour in microseconds since 1970, as a topic's records have their time of arrival."""
     return np.full(len(line), file.hour.number * HOUR_MICROS)
-
-
-def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The rows of the tables in pieces worth the while of a query: many small files and batches are one."""
-    pending: list[pa.Table] = []
-    size = 0
-    for table in tables:
-        pending.append(table.select(LINES.names))
-        size += table.nbytes
-        if size >= PIECE_BYTES:
-            yield pa.concat_tables(pending)
-            pending, size = [], 0
-    if pending:
-        yield pa.concat_tables(pending)
 
 
 def _out_of_order(lines: pa.Table, parsed: pa.Table, latest: dict[tuple[str, int], int]) -> pa.Array:

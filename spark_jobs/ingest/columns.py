@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,20 @@ def map_distinct(texts: pa.ChunkedArray | pa.Array, function: Callable[[str], An
     """The function's value of each text, computed once for each distinct one; null for null."""
     encoded = as_array(texts).dictionary_encode()
     return pa.array(map(function, encoded.dictionary.to_pylist()), type_).take(encoded.indices)
+
+
+def in_pieces(tables: Iterable[pa.Table], piece_bytes: int) -> Iterator[pa.Table]:
+    """The rows of the tables in pieces of about so many bytes: many small tables are one."""
+    pending: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        pending.append(table)
+        size += table.nbytes
+        if size >= piece_bytes:
+            yield pa.concat_tables(pending)
+            pending, size = [], 0
+    if pending:
+        yield pa.concat_tables(pending)
 
 
 def table_of(schema: pa.Schema, columns: Mapping[str, Any], rows: int) -> pa.Table:

@@ -37,7 +37,7 @@ WRITTEN = pa.schema(
     ]
 )
 #: Row groups are written when there are so many bytes of rows: what a task keeps in memory.
-_GROUP_BYTES = 64 << 20
+_GROUP_BYTES = 32 << 20
 
 Batches = Iterator[pa.RecordBatch]
 

@@ -10,8 +10,10 @@ from spark_jobs.engine.column_functions import let
 _LOG_HOUR = r"/log_date=(\d{4}-\d\d-\d\d)/log_hour=(\d\d)/[^/]+$"
 
 
-def lines_of_records(records: DataFrame) -> DataFrame:
+def lines_of_records(records: DataFrame, most_bytes: int) -> DataFrame:
     """Kafka's records as ``spark_jobs.ingest.read_lines.LINES``; a null value is an empty line.
+
+    Of a longer value than ``most_bytes``, which is no click, the beginning is kept: memory has so much room for each.
 
     The log hour is that of the record's time, or of the reading where a clock was ahead. ``file`` is topic and
     partition, such as ``clicks/3``; ``line`` is the offset; ``row_id``, not unique here, is the time of arrival in
@@ -19,9 +21,10 @@ def lines_of_records(records: DataFrame) -> DataFrame:
     """
     arrived = let(F.col("timestamp"), lambda time: F.least(time, F.current_timestamp()))
     value = F.coalesce(F.col("value"), F.lit(b""))
+    length = F.octet_length(value).cast("bigint")
     return records.withColumn("arrived", arrived).select(
-        value.alias("value"),
-        F.octet_length(value).cast("bigint").alias("bytes"),
+        F.when(length > most_bytes, F.substring(value, 1, most_bytes)).otherwise(value).alias("value"),
+        length.alias("bytes"),
         F.floor(F.unix_seconds("arrived") / 3600).cast("int").alias("hour"),
         F.concat_ws("/", "topic", "partition").alias("file"),
         F.col("offset").alias("line"),

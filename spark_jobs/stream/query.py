@@ -37,5 +37,6 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
         StreamIngest(settings, source, stream_id),
         checkpoint,
         state_partitions=stream.state_partitions,
+        most_row_bytes=source.max_line_bytes,
         trigger_seconds=None if available_now else stream.trigger_seconds,
     )

@@ -62,7 +62,7 @@ class TopicInput:
             batches = start.earlier_batches(lambda row: bool(row["topic"] == topic.topic))
             if batches:
                 starting_offsets = offsets_after(batches, topic, partitions_of(topic, self.settings))
-        lines = lines_of_records(self.records(topic, starting_offsets))
+        lines = lines_of_records(self.records(topic, starting_offsets), self.source.max_line_bytes)
         return arrivals_of_records(lines, LineParser.of(self.source, self.settings))
 
     def explained(self, reason: str) -> str | None:

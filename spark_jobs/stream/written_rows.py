@@ -21,7 +21,8 @@ from include.sources import Source
 from include.stored_rows import arrow_schema
 from include.tables import CLICKS, QUARANTINED_CLICKS
 from spark_jobs.ingest.accepted_files import as_clicks
-from spark_jobs.ingest.columns import as_numpy, table_of
+from spark_jobs.ingest.columns import as_numpy, in_pieces, table_of
+from spark_jobs.ingest.cut_lines import PIECE_BYTES
 from spark_jobs.ingest.sampled_lines import SampledLines, sampled_schema
 from spark_jobs.ingest.times import HOUR_MICROS
 from spark_jobs.lake.new_files import WRITTEN, NewFile, TaskFiles
@@ -106,8 +107,7 @@ def rows_written(
     of_quarantined = TaskFiles(QUARANTINED_CLICKS, quarantined, _HOURS_AT_ONCE)
     sampled = SampledLines(source, PLACE)
     counted: list[pa.Table] = []
-    for batch in batches:
-        rows = pa.Table.from_batches([batch])
+    for rows in in_pieces((pa.Table.from_batches([batch]) for batch in batches), PIECE_BYTES):
         is_read = pc.is_valid(rows["read"])
         yield "outcome", _read(rows.filter(is_read))
         arrivals = _by_log_hour(rows.filter(pc.invert(is_read)))
