@@ -53,7 +53,7 @@ WORKS = {
     "own_log": Work("`make run LOGS=` of a real log, 84 hours, the services being up", "s", 60),
     "stream": Work("Kafka to `clicks`, 4 partitions, a backlog", "clicks/s", 60_000, at_least=True),
     "stream_live": Work("the same with both live counts", "clicks/s", 45_000, at_least=True),
-    "stream_processor": Work("Kafka to `clicks`, processor time a million clicks, workers included", "s", 35),
+    "stream_processor": Work("Kafka to `clicks`, processor time a million clicks, workers included", "s", 25),
     "stream_wait": Work("from producing a click to reading it, half of that load, median", "s", 2),
     "run": Work("`make run` in a fresh clone, packages at hand", "s", 210),
     "unit": Work("`make unit`", "s", 60),

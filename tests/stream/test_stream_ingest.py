@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from include.log_hours import Hour
-from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
+from include.tables import CLICKS, MAX_RAW_CHARACTERS, QUARANTINED_CLICKS, STREAM_BATCHES
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from tests.stream.kafka_broker import Record
@@ -72,7 +72,8 @@ def test_what_is_no_click_is_quarantined_with_its_place(streamed: StreamedLake) 
         streamed.topic, [Record(1, MILLISECONDS + place, value) for place, value in enumerate(values)]
     )
     streamed.read_all()
-    found = {row["line"]: (row["file"], row["reason"]) for row in streamed.rows(QUARANTINED_CLICKS)}
+    rows = {row["line"]: row for row in streamed.rows(QUARANTINED_CLICKS)}
+    found = {line: (row["file"], row["reason"]) for line, row in rows.items()}
     file = f"{streamed.topic}/1"
     assert found == {
         0: (file, "not_json"),
@@ -82,6 +83,8 @@ def test_what_is_no_click_is_quarantined_with_its_place(streamed: StreamedLake) 
         4: (file, "not_utf8"),
     }
     assert [row["event_id"] for row in streamed.rows(CLICKS)] == ["good"]
+    too_long = values[3] or b""
+    assert (rows[3]["bytes"], rows[3]["raw"]) == (len(too_long), too_long[:MAX_RAW_CHARACTERS].decode())
 
 
 def test_the_first_arrival_wins_and_clocks_do_not_matter(streamed: StreamedLake) -> None:
