@@ -42,7 +42,7 @@ from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS
 from spark_jobs.aggregate.groupings import GlobalGrouping, Grouping, grouping_of
-from spark_jobs.engine.session import core_count, spark_session
+from spark_jobs.engine.session import core_count, files_kept_whole, spark_session
 from spark_jobs.engine.steps import step
 from spark_jobs.grouping.advice import (
     GROUPINGS,
@@ -64,7 +64,8 @@ from spark_jobs.grouping.partitioning import key_distribution, loads
 from spark_jobs.grouping.shown_advice import print_advice
 from spark_jobs.grouping.timing import measure_counts
 from spark_jobs.ingest.touched_hours import touched_click_hours
-from spark_jobs.lake.lake import Lake, files_kept_whole, log_hours_predicate
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.predicates import log_hours_predicate
 
 _OWN_NUMBER = ("fifo", "global")
 #: Every grouping partitions the clicks over every number of instances; more clicks say no more about their keys.

@@ -26,11 +26,12 @@ from spark_jobs.aggregate.days import count_days
 from spark_jobs.aggregate.groupings import FieldsGrouping, FifoGrouping, Grouping, grouping_of
 from spark_jobs.aggregate.load import GroupingMetrics
 from spark_jobs.engine.command import run_from_shell
+from spark_jobs.engine.session import files_kept_whole
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.ingest.finalise import final_clicks
 from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.data_files import may_have_click_hours
-from spark_jobs.lake.lake import Lake, files_kept_whole
+from spark_jobs.lake.lake import Lake
 
 #: Into so many partitions, at most, counts are put by click hour before they are written.
 MOST_PARTITIONS = 256

@@ -10,8 +10,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Event, Thread
 from urllib.parse import urlsplit
 
@@ -39,6 +39,8 @@ SESSION_CONF = {
     # To end a streaming query: Spark waits without end by default. The error says what its thread is doing.
     "spark.sql.streaming.stopTimeout": "45s",
 }
+#: By which Spark makes partitions of the files that it reads.
+_PARTS_OF_FILES = ("spark.sql.files.openCostInBytes", "spark.sql.files.maxPartitionBytes")
 
 
 def configure(spark: SparkSession) -> SparkSession:
@@ -46,6 +48,27 @@ def configure(spark: SparkSession) -> SparkSession:
     for name, value in SESSION_CONF.items():
         spark.conf.set(name, value)
     return spark
+
+
+@contextmanager
+def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of the session that hold until the end."""
+    before = {name: str(spark.conf.get(name)) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def files_kept_whole(spark: SparkSession) -> AbstractContextManager[None]:
+    """What the session reads until the end: one file, one partition, whatever their sizes.
+
+    Not longer than needed: a task for each file makes reading many small ones take twice as long.
+    """
+    return session_settings(spark, dict.fromkeys(_PARTS_OF_FILES, str(1 << 50)))
 
 
 @contextmanager

@@ -20,7 +20,8 @@ from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM
 from spark_jobs.ingest.account import HourAccount, with_reopened
 from spark_jobs.ingest.stream_batches import account_of, in_order_of_time, log_hour_of, write_as_few
 from spark_jobs.lake.data_files import DataFile, has_source, may_have_click_hours
-from spark_jobs.lake.lake import Lake, click_hours_predicate, log_hours_predicate
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.predicates import click_hours_predicate, log_hours_predicate
 
 #: Longer than between the time that a row says and its commit.
 _MOMENT = timedelta(minutes=15)

@@ -34,7 +34,8 @@ from spark_jobs.ingest.json_fields import SampledFields
 from spark_jobs.ingest.repeated_ids import IdFile, changed_hours, find_duplicates
 from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
 from spark_jobs.lake.data_files import has_log_hours
-from spark_jobs.lake.lake import Lake, log_hours_predicate
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.predicates import log_hours_predicate
 
 #: A row of ``ingest_accounting`` or ``unfinished_ingests``.
 Account = Mapping[str, Any]

@@ -12,7 +12,8 @@ from include.landing import hour_folder
 from include.log_hours import Hour
 from include.tables import STREAM_BATCHES
 from spark_jobs.ingest.account import HourAccount
-from spark_jobs.lake.lake import Lake, log_hours_predicate
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.predicates import log_hours_predicate
 
 #: With more files than this, the table is written as few.
 MOST_FILES = 200

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from include.buckets import Layout
 from include.errors import ClickmillError
@@ -24,41 +22,20 @@ from include.locks import Held, Locks, locks_of
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
 from include.storage import remove_folder
-from include.stored_rows import Filters, arrow_schema, open_table, read_rows, read_table
+from include.stored_rows import Filters, open_table, read_rows, read_table
 from include.tables import AGGREGATES, Table
 from include.tables.model import Engine
-from include.texts import as_literal
 from spark_jobs.engine.steps import step
+from spark_jobs.lake import declared
 from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
 from spark_jobs.lake.definitions import make_or_complete
 from spark_jobs.lake.new_files import NewFile, write_files
+from spark_jobs.lake.predicates import click_hours_predicate
+from spark_jobs.lake.transactions import NOT_TRIED_AGAIN, StreamTransaction
 from spark_jobs.lake.version_checksums import write_checksum
 
 #: In bytes, of which only those that are smaller are written together.
 _LARGE_FILE = 1 << 30
-#: Of a commit that must not follow one that it does not know.
-NOT_TRIED_AGAIN = CommitProperties(max_commit_retries=0)
-_PARTS_OF_FILES = ("spark.sql.files.openCostInBytes", "spark.sql.files.maxPartitionBytes")
-
-
-@dataclass(frozen=True)
-class StreamTransaction:
-    """A micro-batch of a stream: Delta writes the rows of each once, however often it is asked to.
-
-    The stream's id is never used again once its batches are numbered from 0 again: Delta would drop their rows.
-    """
-
-    stream_id: str
-    batch_id: int
-
-    def is_in(self, stored: DeltaTable) -> bool:
-        """Whether the table has the rows of this micro-batch, or of a later one."""
-        last = stored.transaction_version(self.stream_id)
-        return last is not None and last >= self.batch_id
-
-    def as_committed(self) -> CommitProperties:
-        """As a commit names it."""
-        return CommitProperties(app_transactions=[Transaction(self.stream_id, self.batch_id)])
 
 
 class Lake:
@@ -89,7 +66,7 @@ class Lake:
         """
         if not self.exists(table):
             return self.spark.createDataFrame([], ", ".join(f"{c.name} {c.type}" for c in table.columns))
-        return _with_declared(self.spark.read.format("delta").load(self.uri(table)), table)
+        return declared.with_declared(self.spark.read.format("delta").load(self.uri(table)), table)
 
     def read_stream(self, table: Table) -> DataFrame:
         """The table's rows as they come, those that it has first, in the order of their time where it is large.
@@ -132,7 +109,7 @@ class Lake:
         """
         folder = self.folder_for_files(table)
         with step(self.spark, f"write {table.name}"):
-            return write_files(_as_declared(rows, table), table, folder)
+            return write_files(declared.as_declared(rows, table), table, folder)
 
     def folder_for_files(self, table: Table) -> Path:
         """The table's folder, for tasks to write files into; the table is made, as Delta makes none where files are."""
@@ -151,7 +128,7 @@ class Lake:
         self._make(table, "delta-rs")
         with self.locked(f"write-{table.name}"):
             version = TableVersion.newest(self.path(table), table)
-            _require_declared_types(version, table)
+            declared.require_declared_types(version, table)
             strange = version.not_chosen([file.partition for file in new], choice)
             if strange:
                 raise ValueError(f"{table.name}: rows of {dict(strange[0])}, a partition that is not to be replaced")
@@ -173,7 +150,7 @@ class Lake:
         self._make(table, "delta-rs")
         with self.locked(f"write-{table.name}"):
             version = TableVersion.newest(self.path(table), table)
-            _require_declared_types(version, table)
+            declared.require_declared_types(version, table)
             # A query that was ended may have written the same micro-batch meanwhile.
             if transaction.is_in(version.stored):
                 return
@@ -190,7 +167,7 @@ class Lake:
         self._make(table, "Spark")
         same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
         view = f"new_{table.name}"
-        _as_declared(rows, table).createOrReplaceTempView(view)
+        declared.as_declared(rows, table).createOrReplaceTempView(view)
         with step(self.spark, f"merge {table.name}"):
             self.spark.sql(
                 f"MERGE INTO delta.`{self.uri(table)}` AS old USING {view} AS new "
@@ -214,7 +191,7 @@ class Lake:
             # Merged by name: a table of an earlier version may have more columns, which are null from now on.
             write_deltalake(
                 self.uri(table),
-                _as_arrow(table, rows),
+                declared.as_arrow(table, rows),
                 mode="append",
                 schema_mode="merge",
                 commit_properties=None if transaction is None else transaction.as_committed(),
@@ -233,7 +210,7 @@ class Lake:
         ``file_bytes``: the size from which on a file is closed and another begun; delta-rs knows a usual one.
         """
         self._make(table, "delta-rs")
-        arrow = rows if isinstance(rows, pa.Table | pa.RecordBatchReader) else _as_arrow(table, rows)
+        arrow = rows if isinstance(rows, pa.Table | pa.RecordBatchReader) else declared.as_arrow(table, rows)
         with self.locked(f"write-{table.name}"):
             write_deltalake(
                 self.uri(table),
@@ -309,13 +286,13 @@ class Lake:
             return self.read(table), []
         version = TableVersion.newest(self.path(table), table)
         files = [file for file in version.chosen(*choices) if file.is_whole or not leave_out_lost]
-        return _with_declared(version.read(self.spark, files), table), files
+        return declared.with_declared(version.read(self.spark, files), table), files
 
     def columns_of_other_types(self, table: Table) -> dict[str, str]:
         """The columns that are stored with another type than the declared one, and that type."""
         if not self.exists(table):
             return {}
-        return _columns_of_other_types(TableVersion.newest(self.path(table), table), table)
+        return declared.columns_of_other_types(TableVersion.newest(self.path(table), table), table)
 
     @contextmanager
     def staged(self, rows: DataFrame, what: str) -> Iterator[DataFrame]:
@@ -416,69 +393,3 @@ class Lake:
         with self.locked(f"write-{table.name}"):
             make_or_complete(table, self.path(table))
         self._complete.add(table.name)
-
-
-@contextmanager
-def files_kept_whole(spark: SparkSession) -> Iterator[None]:
-    """What the session reads until the end: one file, one partition, whatever their sizes.
-
-    Not longer than needed: a task for each file makes reading many small ones take twice as long.
-    """
-    before = {name: spark.conf.get(name) for name in _PARTS_OF_FILES}
-    for name in _PARTS_OF_FILES:
-        spark.conf.set(name, 1 << 50)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, str(value))
-
-
-def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
-    """A constant predicate for a source's log hours, on partition columns only."""
-    return f"source = {as_literal(source)} AND ({hours_predicate(hours, 'log_date', 'log_hour')})"
-
-
-def click_hours_predicate(hours: Iterable[Hour]) -> str:
-    """A constant predicate for click hours."""
-    return hours_predicate(hours, "click_date", "click_hour")
-
-
-def _columns_of_other_types(version: TableVersion, table: Table) -> dict[str, str]:
-    stored = {field.name: field.dataType.simpleString().upper() for field in version.schema.fields}
-    return {
-        column.name: stored[column.name]
-        for column in table.columns
-        if column.name in stored and stored[column.name] != column.type.replace(" ", "")
-    }
-
-
-def _require_declared_types(version: TableVersion, table: Table) -> None:
-    """Files have the declared types, and Delta's log takes any: the table could not be read."""
-    for name, type_ in _columns_of_other_types(version, table).items():
-        declared = next(column.type for column in table.columns if column.name == name)
-        raise ClickmillError(
-            f"nothing is written to table {table.name}: its column {name} is stored as {type_}, expected {declared}; "
-            "move the table's folder away, and run again the log hours that it had"
-        )
-
-
-def _as_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    known, required = set(table.column_names), set(table.required_columns)
-    for row in rows:
-        if unknown := sorted(row.keys() - known):
-            raise ValueError(f"a row of {table.name} has no column {', '.join(unknown)}: see include/tables")
-        if missing := sorted(required - row.keys()):
-            raise ValueError(f"a row of {table.name} lacks {', '.join(missing)}: required by include/tables")
-    return pa.Table.from_pylist(rows, arrow_schema(table, table.column_names))
-
-
-def _with_declared(rows: DataFrame, table: Table) -> DataFrame:
-    """The rows with the declared columns that they lack, null."""
-    stored = set(rows.columns)
-    absent = [column for column in table.columns if column.name not in stored]
-    return rows.select("*", *(F.lit(None).cast(column.type).alias(column.name) for column in absent))
-
-
-def _as_declared(rows: DataFrame, table: Table) -> DataFrame:
-    return rows.select(*(F.col(column.name).cast(column.type) for column in table.columns))

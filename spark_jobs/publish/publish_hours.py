@@ -20,7 +20,8 @@ from include.stored_rows import Filters, arrow_schema
 from include.tables import AGGREGATES, Table
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.lake.data_files import may_have_click_hours, parts_by_size
-from spark_jobs.lake.lake import Lake, click_hours_predicate
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.publish.exports import export_hours, exported_columns
 
 #: Click hours by the version of a table that has their rows; None: it had not been made.

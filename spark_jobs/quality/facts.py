@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import date, datetime
 from typing import Any
 
@@ -30,11 +30,13 @@ from include.tables import (
 )
 from spark_jobs.aggregate.days import hours_frame
 from spark_jobs.engine.fact_frames import together
+from spark_jobs.engine.session import session_settings
 from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.ingest.finalise import less_open, open_log_hours
 from spark_jobs.ingest.touched_hours import TouchedHours
 from spark_jobs.lake.data_files import DataFile, has_days, has_log_hours, may_have_click_hours
-from spark_jobs.lake.lake import Lake, click_hours_predicate, log_hours_predicate
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.predicates import click_hours_predicate, log_hours_predicate
 from spark_jobs.quality import measures
 from spark_jobs.quality.earlier_hours import accounting_history, click_history
 from spark_jobs.quality.live_position import live_positions, live_tables
@@ -242,14 +244,6 @@ def _as_text(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
 
 
-@contextmanager
-def measuring(spark: SparkSession) -> Iterator[None]:
+def measuring(spark: SparkSession) -> AbstractContextManager[None]:
     """Settings for queries that look for faults, and give small results."""
-    before = {name: str(spark.conf.get(name)) for name in _MEASURING}
-    try:
-        for name, value in _MEASURING.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
+    return session_settings(spark, _MEASURING)

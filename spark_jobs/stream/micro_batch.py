@@ -24,7 +24,8 @@ from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.ingest.account import HourAccount
 from spark_jobs.ingest.sampled_lines import fields_of
 from spark_jobs.ingest.stream_batches import in_order_of_time
-from spark_jobs.lake.lake import Lake, StreamTransaction
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.transactions import StreamTransaction
 from spark_jobs.stream.written_rows import WrittenRows, write_rows
 
 

@@ -21,7 +21,7 @@ from include.tables import (
     OUT_OF_ORDER_KEYS,
     QUALITY_RESULTS,
 )
-from tests.support.session_settings import session_setting
+from spark_jobs.engine.session import session_settings
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -77,7 +77,7 @@ def test_hours_are_one_file_each_however_large_they_are_together(lake: Temporary
     lake.run("ingest", HOUR, end)
     files = {}
     for size in ("16KB", "4KB"):
-        with session_setting(lake.spark, "spark.sql.adaptive.advisoryPartitionSizeInBytes", size):
+        with session_settings(lake.spark, {"spark.sql.adaptive.advisoryPartitionSizeInBytes": size}):
             lake.run("aggregate", HOUR, end)
         files[size] = len(DeltaTable(lake.settings.lake / CLICKS_BY_URL_HOURLY.name).file_uris())
     assert files["16KB"] == len(hours)

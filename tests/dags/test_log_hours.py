@@ -17,7 +17,7 @@ from include.holds import HELD, PUBLISHED, event_row
 from include.landing import SUCCESS, hour_folder
 from include.log_hours import Hour, HourRange
 from include.tables import INGEST_ACCOUNTING, QUALITY_RESULTS, UNFINISHED_INGESTS, Table
-from spark_jobs.lake.lake import _as_arrow
+from spark_jobs.lake.declared import as_arrow
 from tests.dags.test_dags import REPOSITORY, dags_of
 
 SOURCES = """
@@ -57,7 +57,7 @@ def land(home: Path, *numbers: int) -> None:
 
 def store(home: Path, table: Table, row: dict[str, Any]) -> None:
     complete = dict.fromkeys(table.column_names) | row
-    write_deltalake(home / "lake" / table.name, _as_arrow(table, [complete]), mode="append")
+    write_deltalake(home / "lake" / table.name, as_arrow(table, [complete]), mode="append")
 
 
 def ingest(home: Path, number: int, at: datetime, *touched: int) -> None:

@@ -37,7 +37,9 @@ from spark_jobs.ingest.account import HourAccount
 from spark_jobs.ingest.finalise import finalise, open_log_hours
 from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.data_files import may_have_click_hours
-from spark_jobs.lake.lake import Lake, StreamTransaction, log_hours_predicate
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.predicates import log_hours_predicate
+from spark_jobs.lake.transactions import StreamTransaction
 from tests.stream.streamed_source import streamed_source
 from tests.support.fault_rounds import ARE_MANY, ROUNDS
 from tests.support.temporary_lake import copied_home, make_settings

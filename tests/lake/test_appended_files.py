@@ -18,8 +18,9 @@ from include.stored_rows import arrow_schema
 from include.tables import QUARANTINED_CLICKS
 from spark_jobs.lake import version_checksums
 from spark_jobs.lake.data_files import EVERY_FILE, TableVersion
-from spark_jobs.lake.lake import Lake, StreamTransaction
+from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.new_files import NewFile, files_of
+from spark_jobs.lake.transactions import StreamTransaction
 
 SCHEMA = arrow_schema(QUARANTINED_CLICKS, QUARANTINED_CLICKS.column_names)
 

@@ -21,7 +21,9 @@ from include.tables import CLICKS, CLICKS_BY_URL_HOURLY
 from spark_jobs.engine.spark_status import SparkStatus
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.data_files import TableVersion, has_log_hours, may_have_click_hours
-from spark_jobs.lake.lake import Lake, StreamTransaction, click_hours_predicate
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.predicates import click_hours_predicate
+from spark_jobs.lake.transactions import StreamTransaction
 from tests.support.temporary_lake import click
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from include.stored_rows import arrow_schema
 from include.tables import Column, Table
 from spark_jobs.lake import new_files
 from spark_jobs.lake.data_files import EVERY_FILE, TableVersion
-from spark_jobs.lake.lake import NOT_TRIED_AGAIN
 from spark_jobs.lake.new_files import TaskFiles, files_of
+from spark_jobs.lake.transactions import NOT_TRIED_AGAIN
 
 TABLE = Table(
     name="things",

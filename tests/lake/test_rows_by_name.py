@@ -13,7 +13,8 @@ from include.holds import HELD, event_row
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import QUALITY_RESULTS
-from spark_jobs.lake.lake import Lake, _as_arrow
+from spark_jobs.lake.declared import as_arrow
+from spark_jobs.lake.lake import Lake
 
 ROW = event_row("run", datetime(2026, 3, 1, 6, tzinfo=UTC), Hour.parse("2026-03-01T05"), HELD, "so", examples=["it"])
 
@@ -21,7 +22,7 @@ ROW = event_row("run", datetime(2026, 3, 1, 6, tzinfo=UTC), Hour.parse("2026-03-
 @pytest.fixture
 def stored(settings: Settings) -> Lake:
     """A lake with an empty ``quality_results``."""
-    write_deltalake(settings.lake / QUALITY_RESULTS.name, _as_arrow(QUALITY_RESULTS, []))
+    write_deltalake(settings.lake / QUALITY_RESULTS.name, as_arrow(QUALITY_RESULTS, []))
     return Lake(cast(SparkSession, None), settings)
 
 

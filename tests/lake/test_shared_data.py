@@ -11,7 +11,8 @@ from filelock import FileLock, Timeout
 
 from include.tables import CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY, TABLES, Table
 from spark_jobs.lake.data_files import EVERY_FILE
-from spark_jobs.lake.lake import Lake, StreamTransaction
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.transactions import StreamTransaction
 from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pytest
 
 from include.tables import QUARANTINED_CLICKS
 from spark_jobs.engine.steps import in_parallel
-from spark_jobs.lake.lake import Lake, StreamTransaction
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.transactions import StreamTransaction
 from tests.support.temporary_lake import TemporaryLake
 
 if TYPE_CHECKING:

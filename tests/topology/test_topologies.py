@@ -9,8 +9,8 @@ import pytest
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from include.tables import CLICKS_BY_URL_HOURLY
+from spark_jobs.engine.session import session_settings
 from spark_jobs.topology.model import QueryTopology
-from tests.support.session_settings import session_setting
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -72,7 +72,7 @@ def test_every_job_shuffles_what_it_has_to_and_no_more(lake: TemporaryLake) -> N
     land(lake)
     lake.run("ingest", EARLIER, str(Hour.parse(HOUR).plus(1)))
     # What a job asks for: whatever Spark decides while it runs depends on the rows and on which stage ends first.
-    with session_setting(lake.spark, "spark.sql.adaptive.enabled", "false"):
+    with session_settings(lake.spark, {"spark.sql.adaptive.enabled": "false"}):
         found = explain(lake.spark, lake.settings, JobArguments.of("web", None, None, hour=HOUR), JOBS)
     assert {topology.job: {query.name: _shuffled_by(query) for query in topology.queries} for topology in found} == (
         SHUFFLES
