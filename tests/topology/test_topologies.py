@@ -23,7 +23,6 @@ SHUFFLES = {
     "ingest_clicks": {
         "count outcomes": ["log_date, log_hour, reason, first_hour, click_hour"],
         "find duplicates": [],
-        "sample fields": ["log_date, log_hour, shape"],
         "stage arrivals": [],
         "write clicks": [],
         "write duplicate_clicks": [],
