@@ -39,7 +39,7 @@ def write(file: Path, rows: list[dict[str, Any]], schema: pa.Schema) -> Path:
     return file
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(lines_of, lines_of, st.booleans())
 def test_what_is_well_formed_and_no_duplicate_is_a_click(
     lines: list[tuple[int, datetime | None, bool]], others: list[tuple[int, datetime | None, bool]], in_one: bool

@@ -92,7 +92,7 @@ def of_hour(hour: int) -> pc.Expression:
     return pc.field("partition.hour") == hour
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(rows_of, st.lists(st.integers(0, 30)), st.sampled_from([1, 100, 1 << 20]))
 def test_what_is_read_is_what_was_written_however_it_comes(
     rows: list[dict[str, Any]], cuts: list[int], group_bytes: int

@@ -58,7 +58,7 @@ def stored(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(arrivals, st.lists(st.tuples(places, st.integers(1, 9)), max_size=4), st.lists(st.integers(0, 40), max_size=3))
 @pytest.mark.parametrize("hours_at_once", [1, 24])
 def test_a_task_says_of_every_row_what_became_of_it(
