@@ -289,7 +289,7 @@ class _OfConnection:
                 ) from None
 
     def release(self) -> None:
-        """It is not needed any more, and free at once: of a connection that is closed, PostgreSQL frees it later."""
+        """It is free immediately: the lock of a connection that is closed PostgreSQL gives back a moment later."""
         import psycopg2
 
         with self._asking:

@@ -14,6 +14,7 @@ from include.landing import LandedHour
 from include.log_hours import Hour
 from spark_jobs.ingest.json_fields import SampledFields
 from spark_jobs.ingest.read_lines import ReadFile
+from spark_jobs.ingest.sampled_lines import fields_of
 
 
 @dataclass
@@ -146,7 +147,7 @@ def with_reopened(row: Mapping[str, Any], log_hours: Iterable[Hour]) -> dict[str
 
 def _sampled(row: Mapping[str, Any]) -> SampledFields | None:
     # Null where none was sampled.
-    return SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"]) if row["sampled_lines"] else None
+    return fields_of(row) if row["sampled_lines"] else None
 
 
 def accounts_of(hours: Iterable[Hour], read: Iterable[ReadFile], outcomes: Iterable[Row]) -> dict[Hour, HourAccount]:

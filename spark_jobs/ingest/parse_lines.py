@@ -51,6 +51,9 @@ PARSED = pa.schema(
     ]
 )
 
+#: Of a quarantined line so many bytes have all of its text that is kept, and a line end.
+_RAW_BYTES = 4 * MAX_RAW_CHARACTERS + 2
+
 
 def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str, ...]) -> pa.Table:
     """One row per line, in the lines' order: ``PARSED``'s columns of ``spark_jobs.ingest.read_lines.LINES``.
@@ -86,6 +89,11 @@ def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]
     is_utf8 = np.ones(len(texts), bool)
     is_utf8[_not_utf8(texts)] = False
     return pc.if_else(pa.array(is_utf8 & ~_is_too_long(lines, source)), texts, None), is_utf8
+
+
+def most_line_bytes(source: Source) -> int:
+    """So much of a line's beginning is enough to parse it: a longer one is no click, and kept as much as is shown."""
+    return max(source.max_line_bytes, _RAW_BYTES)
 
 
 def _is_too_long(lines: pa.Table, source: Source) -> np.ndarray:
@@ -204,7 +212,7 @@ def _raw_texts(values: pa.BinaryArray, is_click: np.ndarray) -> pa.Array:
 
 
 def _raw_text(value: bytes) -> str:
-    shown = value[: 4 * MAX_RAW_CHARACTERS + 2].removesuffix(b"\n").removesuffix(b"\r")
+    shown = value[:_RAW_BYTES].removesuffix(b"\n").removesuffix(b"\r")
     return shown.decode("utf-8", "replace")[:MAX_RAW_CHARACTERS]
 
 

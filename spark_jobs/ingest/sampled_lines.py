@@ -9,16 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.sources import Source
-from include.stored_rows import ARROW_TYPES
+from include.stored_rows import arrow_schema
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.ingest.json_fields import LineShapes, SampledFields
 
-_FIELDS = next(column for column in INGEST_ACCOUNTING.columns if column.name == "sampled_fields")
-
 
 def sampled_schema(place: pa.Schema) -> pa.Schema:
-    """Rows of ``SampledLines``: where the lines are, how many they are, and their fields."""
-    return pa.schema([*place, ("lines", pa.int64()), ("fields", ARROW_TYPES[_FIELDS.type])])
+    """Rows of ``SampledLines``: where the lines are, and two columns of the tables that keep them."""
+    return pa.schema([*place, *arrow_schema(INGEST_ACCOUNTING, ["sampled_lines", "sampled_fields"])])
 
 
 class SampledLines:
@@ -42,10 +40,11 @@ class SampledLines:
         rows = []
         for place, shapes in self._shapes.items():
             found = shapes.fields().less(left_out=self._source.unwatched_fields, without_example=addresses)
-            rows.append(dict(zip(self._place, place, strict=True)) | {"lines": found.lines, "fields": found.as_rows()})
+            where = dict(zip(self._place, place, strict=True))
+            rows.append(where | {"sampled_lines": found.lines, "sampled_fields": found.as_rows()})
         return rows
 
 
 def fields_of(row: Mapping[str, Any]) -> SampledFields:
-    """What a row of ``sampled_schema`` says."""
-    return SampledFields.of_rows(row["lines"], row["fields"])
+    """What a row says that has the columns of ``sampled_schema``."""
+    return SampledFields.of_rows(row["sampled_lines"], row["sampled_fields"])

@@ -95,8 +95,9 @@ class SourceIngest:
                 with step(self.lake.spark, "count outcomes"):
                     accounts = accounts_of([*hours, *later], staged.read, clicks.outcomes().collect())
                 if self.source.fields is not None:
-                    for hour in hours:
-                        accounts[hour].add_sampled(staged.sampled.get(hour, SampledFields(0, {})))
+                    none = [(hour, SampledFields(0, {})) for hour in hours]
+                    for hour, fields in [*none, *staged.sampled]:
+                        accounts[hour].add_sampled(fields)
                 _keep_click_hours(accounts, [known, unfinished], later)
                 self._write(_Plan(landed, later, staged.files, files, clicks, accounts))
         return Ingested({hour: accounts[hour] for hour in hours}, list(later))

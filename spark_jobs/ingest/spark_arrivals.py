@@ -54,14 +54,14 @@ _RAISED = re.compile(r"[A-Z]\w*(?:Error|Exception): .*\Z")
 class StagedArrivals:
     """The arrivals of landed files, kept for several passes in these Parquet ``files``.
 
-    ``read`` says what was read of each landed file, in their order; ``sampled`` what fields the sampled lines of a log
-    hour have, if it has any.
+    ``read`` says what was read of each landed file, in their order; ``sampled`` what fields sampled lines have, by log
+    hour and task.
     """
 
     arrivals: DataFrame
     files: list[Path]
     read: list[ReadFile]
-    sampled: dict[Hour, SampledFields]
+    sampled: list[tuple[Hour, SampledFields]]
 
 
 def stage_arrivals(
@@ -75,7 +75,7 @@ def stage_arrivals(
         PySparkException: if a file cannot be read.
     """
     if not files:
-        return StagedArrivals(spark.createDataFrame([], ARRIVALS_OF_SPARK), [], [], {})
+        return StagedArrivals(spark.createDataFrame([], ARRIVALS_OF_SPARK), [], [], [])
     landed = [LandedFile(path, hour, number) for number, (path, hour) in enumerate(files)]
     shares = share_files(landed, lambda file: file.path.stat().st_size, _TASK_BYTES)
 
@@ -94,16 +94,13 @@ def stage_arrivals(
 
     found = run_tasks(spark, shares, stage, _STAGED)
     read = sorted((row["read"] for row in found if row["read"] is not None), key=lambda file: file["number"])
-    fields: dict[Hour, SampledFields] = {}
-    for row in (row["sampled"] for row in found if row["sampled"] is not None):
-        hour = Hour.of(row["log_date"], row["log_hour"])
-        fields[hour] = fields[hour] + fields_of(row) if hour in fields else fields_of(row)
+    sampled = [row["sampled"] for row in found if row["sampled"] is not None]
     staged = sorted({row["staged"] for row in found})
     return StagedArrivals(
         spark.read.schema(ARRIVALS_OF_SPARK).parquet(*staged),
         list(map(place, staged)),
         [ReadFile(landed[file["number"]], file["lines"], file["bytes"], file["damage"]) for file in read],
-        fields,
+        [(Hour.of(row["log_date"], row["log_hour"]), fields_of(row)) for row in sampled],
     )
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake.transaction import RemoveAction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -25,6 +25,7 @@ from include.days import Day
 from include.errors import ClickmillError
 from include.log_hours import Hour, by_day
 from include.tables import Table
+from spark_jobs.lake.new_files import NewFile
 
 T = TypeVar("T")
 
@@ -143,7 +144,7 @@ class TableVersion:
         return [partition for index, partition in enumerate(partitions) if index not in taken]
 
     def commit(
-        self, added: Sequence[AddAction], removed: Sequence[DataFile], properties: CommitProperties | None = None
+        self, added: Sequence[NewFile], removed: Sequence[DataFile], properties: CommitProperties | None = None
     ) -> None:
         """Add and remove files in one commit, to this version of the table or, if others only added some, a later one.
 
@@ -152,12 +153,11 @@ class TableVersion:
         Raises:
             CommitFailedError: if a file that is to be removed has been removed since.
         """
-        now = int(time.time() * 1000)
-        gone = [file.as_removed(now) for file in removed]
-        if not added and not gone:
+        if not added and not removed:
             return
+        now = int(time.time() * 1000)
         self.stored.create_write_transaction(
-            [*added, *gone],
+            [*(file.as_added(now) for file in added), *(file.as_removed(now) for file in removed)],
             mode="append",
             schema=self.stored.schema(),
             partition_by=self.stored.metadata().partition_columns,

@@ -134,7 +134,7 @@ class Lake:
                 raise ValueError(f"{table.name}: rows of {dict(strange[0])}, a partition that is not to be replaced")
             try:
                 # Not on top of what another has written: of two jobs that have the same hours, one is to go.
-                version.commit([file.as_added() for file in new], version.chosen(choice), NOT_TRIED_AGAIN)
+                version.commit(new, version.chosen(choice), NOT_TRIED_AGAIN)
             except CommitFailedError as error:
                 raise ClickmillError(
                     f"nothing is replaced in table {table.name}: another has written to it in the same moment, though "
@@ -155,7 +155,7 @@ class Lake:
             if transaction.is_in(version.stored):
                 return
             try:
-                version.commit([file.as_added() for file in new], [], transaction.as_committed())
+                version.commit(new, [], transaction.as_committed())
             except CommitFailedError:
                 if not transaction.is_in(DeltaTable(self.uri(table))):
                     raise

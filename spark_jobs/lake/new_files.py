@@ -6,7 +6,6 @@ before the commit, belong to no version of the table.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -51,9 +50,8 @@ class NewFile:
     partition: Mapping[str, str]
     statistics: str
 
-    def as_added(self) -> AddAction:
-        """The file as a commit adds it."""
-        now = int(time.time() * 1000)
+    def as_added(self, now: int) -> AddAction:
+        """The file as a commit adds it, at a time in milliseconds since 1970."""
         return AddAction(self.path, self.size, self.partition, now, data_change=True, stats=self.statistics)
 
 
@@ -84,11 +82,12 @@ def files_of(batches: Iterable[pa.RecordBatch], table: Table, folder: Path) -> I
 class TaskFiles:
     """The files that one task writes, given its rows bit by bit.
 
-    Of so many partitions a file is open ``at_once``; for one more, the file that has got no rows for longest is closed.
+    Of ``most_open`` partitions a file is open at the same time; for one more, the one that has waited longest for rows
+    is closed.
     """
 
-    def __init__(self, table: Table, folder: Path, at_once: int = 1) -> None:
-        self._table, self._folder, self._at_once = table, folder, at_once
+    def __init__(self, table: Table, folder: Path, most_open: int = 1) -> None:
+        self._table, self._folder, self._most_open = table, folder, most_open
         self._open: dict[tuple[Any, ...], _OpenFile] = {}
 
     def add(self, rows: pa.RecordBatch) -> Iterator[NewFile]:
@@ -103,7 +102,7 @@ class TaskFiles:
         for partition, piece in _pieces(rows, self._table.partitioned_by):
             file = self._open.pop(partition, None)
             if file is None:
-                if len(self._open) == self._at_once:
+                if len(self._open) == self._most_open:
                     yield self._open.pop(next(iter(self._open))).end()
                 file = _OpenFile(self._table, self._folder, partition)
             self._open[partition] = file

@@ -69,6 +69,5 @@ def start(
         LiveUpdate(settings, key),
         StreamCheckpoint.of(settings, source.name, key),
         state_partitions=live.state_partitions,
-        most_row_bytes=source.max_line_bytes,
         trigger_seconds=None if available_now else live.trigger_seconds,
     )

@@ -18,6 +18,7 @@ from include.settings import Settings
 from include.sources import KafkaTopic, Source
 from include.streams.kafka import librdkafka_options, spark_options, topic_of
 from spark_jobs.ingest.arrivals import LineParser
+from spark_jobs.ingest.parse_lines import most_line_bytes
 from spark_jobs.ingest.spark_arrivals import arrivals_of_records
 from spark_jobs.stream.lines import lines_of_records
 from spark_jobs.stream.resume import StreamStart
@@ -62,7 +63,7 @@ class TopicInput:
             batches = start.earlier_batches(lambda row: bool(row["topic"] == topic.topic))
             if batches:
                 starting_offsets = offsets_after(batches, topic, partitions_of(topic, self.settings))
-        lines = lines_of_records(self.records(topic, starting_offsets), self.source.max_line_bytes)
+        lines = lines_of_records(self.records(topic, starting_offsets), most_line_bytes(self.source))
         return arrivals_of_records(lines, LineParser.of(self.source, self.settings))
 
     def explained(self, reason: str) -> str | None:

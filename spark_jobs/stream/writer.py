@@ -25,11 +25,7 @@ STREAM_CONF = {
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "500",
     # It would refuse to sort a micro-batch before the state looks at it: see first_arrivals.
     "spark.sql.streaming.unsupportedOperationCheck": "false",
-    # Spark would add up the bytes of a batch for Python after each row: an eighth of a streamed click's time.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
-#: Instead, so many rows at a time go to Python that they fit into so many bytes, and no more than Spark's default.
-_BATCH_BYTES, _MOST_BATCH_ROWS = 128 << 20, 10_000
 
 #: How often a query says that it has found nothing to read, in milliseconds.
 _IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
@@ -48,12 +44,9 @@ def start_writer(
     checkpoint: StreamCheckpoint,
     *,
     state_partitions: int,
-    most_row_bytes: int,
     trigger_seconds: float | None,
 ) -> StreamingQuery:
     """Start a query where it left off, and take its checkpoint over.
-
-    ``most_row_bytes`` is about how long a row may be that goes to Python.
 
     Without a trigger it reads what is there, then ends. Such a one always says last that it has found no more: without
     that it has been ended before.
@@ -61,8 +54,6 @@ def start_writer(
     for name, value in STREAM_CONF.items():
         spark.conf.set(name, value)
     spark.conf.set("spark.sql.shuffle.partitions", state_partitions)
-    batch_rows = max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES // most_row_bytes))
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch_rows)
     writer = writer.foreachBatch(FencedWork(work, checkpoint.fence()))
     writer = writer.option("checkpointLocation", str(checkpoint.folder))
     if trigger_seconds is None:

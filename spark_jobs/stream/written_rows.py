@@ -61,7 +61,7 @@ _GIVEN = pa.schema(
     ]
 )
 #: Of so many log hours a task has files open at the same time.
-_HOURS_AT_ONCE = 100
+_MOST_OPEN_HOURS = 100
 _QUARANTINED = arrow_schema(QUARANTINED_CLICKS, QUARANTINED_CLICKS.column_names)
 _GROUPED = ["file", "log_date", "log_hour", "reason", "click_hour"]
 
@@ -103,8 +103,8 @@ def rows_written(
     batches: Iterable[pa.RecordBatch], source: Source, clicks: Path, quarantined: Path
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """One task's work; what it gives, by the name of a column of ``_GIVEN``."""
-    of_clicks = TaskFiles(CLICKS, clicks, _HOURS_AT_ONCE)
-    of_quarantined = TaskFiles(QUARANTINED_CLICKS, quarantined, _HOURS_AT_ONCE)
+    of_clicks = TaskFiles(CLICKS, clicks, _MOST_OPEN_HOURS)
+    of_quarantined = TaskFiles(QUARANTINED_CLICKS, quarantined, _MOST_OPEN_HOURS)
     sampled = SampledLines(source, PLACE)
     counted: list[pa.Table] = []
     for rows in in_pieces((pa.Table.from_batches([batch]) for batch in batches), PIECE_BYTES):

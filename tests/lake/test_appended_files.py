@@ -60,7 +60,7 @@ def meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def look_and_commit(*given: Any) -> TableVersion:
         version = look(*given)
         monkeypatch.undo()
-        added = [file.as_added() for file in new_files(lake, number)]
+        added = new_files(lake, number)
         look(*given).commit(added, [], StreamTransaction("stream", number).as_committed())
         return version
 
@@ -95,7 +95,7 @@ def test_after_a_commit_of_another_there_is_no_checksum(lake: Lake, monkeypatch:
 
     def look_and_commit(*given: Any) -> TableVersion:
         version = look(*given)
-        look(*given).commit([file.as_added() for file in new_files(lake, 7)], [])
+        look(*given).commit(new_files(lake, 7), [])
         return version
 
     with monkeypatch.context() as patch:

@@ -79,7 +79,7 @@ def stored(folder: Path) -> list[dict[str, Any]]:
 
 def add(folder: Path, *rows: dict[str, Any]) -> None:
     batch = pa.RecordBatch.from_pylist(in_order(list(rows)), SCHEMA)
-    newest(folder).commit([file.as_added() for file in files_of([batch], TABLE, folder)], [])
+    newest(folder).commit(list(files_of([batch], TABLE, folder)), [])
 
 
 def row(hour: int, name: str | None = "a", day: date = date(2026, 3, 1)) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def test_what_is_read_is_what_was_written_however_it_comes(
         folder = Path(name) / "things"
         version = make(folder)
         files = list(files_of(batches, TABLE, folder))
-        version.commit([file.as_added() for file in files], [])
+        version.commit(files, [])
         assert as_texts(stored(folder)) == as_texts(rows)
         partitions = {(one["day"], one["hour"]) for one in rows}
         assert len(files) == len(partitions)
@@ -132,7 +132,7 @@ def test_one_commit_adds_files_and_removes_those_that_are_chosen(tmp_path: Path)
     batch = pa.RecordBatch.from_pylist([row(1, "b"), row(1, "c")], SCHEMA)
     new = list(files_of([batch], TABLE, folder))
     assert version.not_chosen([file.partition for file in new], of_hour(1)) == []
-    version.commit([file.as_added() for file in new], version.chosen(of_hour(1)))
+    version.commit(new, version.chosen(of_hour(1)))
     assert sorted((one["hour"], one["name"]) for one in stored(folder)) == [(0, "a"), (1, "b"), (1, "c"), (2, "a")]
     assert newest(folder).stored.version() == version.stored.version() + 1
 
@@ -182,15 +182,15 @@ def test_of_two_that_write_an_empty_partition_at_once_one_is_refused(tmp_path: P
         list(files_of([pa.RecordBatch.from_pylist([row(0, name)], SCHEMA)], TABLE, folder)) for name in ("one", "two")
     ]
     versions = [newest(folder), newest(folder)]
-    versions[0].commit([file.as_added() for file in new[0]], [], NOT_TRIED_AGAIN)
+    versions[0].commit(new[0], [], NOT_TRIED_AGAIN)
     with pytest.raises(CommitFailedError):
-        versions[1].commit([file.as_added() for file in new[1]], [], NOT_TRIED_AGAIN)
+        versions[1].commit(new[1], [], NOT_TRIED_AGAIN)
     assert [one["name"] for one in stored(folder)] == ["one"]
 
 
 def test_a_row_that_waits_keeps_no_other_rows_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(new_files, "_GROUP_BYTES", 1 << 21)
-    files = TaskFiles(TABLE, tmp_path / "things", at_once=2)
+    files = TaskFiles(TABLE, tmp_path / "things", most_open=2)
     # Some 1 MB of one hour, which are written soon, and a row of the next.
     rows = [*(row(0, f"{number:01000}") for number in range(1000)), row(1)]
     before = pa.total_allocated_bytes()

@@ -103,7 +103,6 @@ def test_fields_grouping_keeps_a_keys_order_on_the_stream_and_shuffle_does_not(
         partition,
         StreamCheckpoint("partitioned", tmp_path / "checkpoint", tmp_path / "lock"),
         state_partitions=2,
-        most_row_bytes=streamed.source.max_line_bytes,
         trigger_seconds=None,
     )
     assert query.awaitTermination(240)

@@ -68,6 +68,9 @@ def test_what_is_no_click_is_quarantined_with_its_place(streamed: StreamedLake) 
         b"\xff\xfe",
         click("good", "2026-03-01T08:10:00Z"),
     ]
+    sources = streamed.settings.sources_file
+    short = "scheduled = true\nmax_line_bytes = 1000"
+    sources.write_text(sources.read_text(encoding="utf-8").replace("scheduled = true", short, 1), encoding="utf-8")
     streamed.broker.produce(
         streamed.topic, [Record(1, MILLISECONDS + place, value) for place, value in enumerate(values)]
     )

@@ -60,9 +60,9 @@ def stored(folder: Path) -> list[dict[str, Any]]:
 
 @settings(deadline=None, max_examples=50)
 @given(arrivals, st.lists(st.tuples(places, st.integers(1, 9)), max_size=4), st.lists(st.integers(0, 40), max_size=3))
-@pytest.mark.parametrize("hours_at_once", [1, 24])
+@pytest.mark.parametrize("most_open_hours", [1, 24])
 def test_a_task_says_of_every_row_what_became_of_it(
-    hours_at_once: int,
+    most_open_hours: int,
     given: list[tuple[tuple[str, int], datetime | str, bool, bool]],
     read: list[tuple[tuple[str, int], int]],
     cuts: list[int],
@@ -72,7 +72,7 @@ def test_a_task_says_of_every_row_what_became_of_it(
     cut = sorted([0, len(rows), *(place for place in cuts if place < len(rows))])
     batches = [pa.RecordBatch.from_pylist(rows[start:end], ARRIVALS) for start, end in pairwise(cut)]
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(written_rows, "_HOURS_AT_ONCE", hours_at_once)
+        patch.setattr(written_rows, "_MOST_OPEN_HOURS", most_open_hours)
         folders = Path(name) / "clicks", Path(name) / "quarantined"
         said: dict[str, list[dict[str, Any]]] = {"clicks": [], "quarantined": [], "outcome": [], "sampled": []}
         for kind, ones in rows_written(batches, WEB, *folders):
@@ -92,7 +92,7 @@ def test_a_task_says_of_every_row_what_became_of_it(
         number: (*place, why, f"raw {number}") for number, (place, why, *_) in of_others.items()
     }
     assert (len(clicks), len(quarantined)) == (len(of_clicks), len(of_others))
-    if hours_at_once > 1:
+    if most_open_hours > 1:
         assert len(said["clicks"]) == len({place[1] for place, *_ in of_clicks.values()})
 
     parts = parts_of(WrittenRows(outcomes=said["outcome"], sampled=said["sampled"]))
