@@ -1,7 +1,8 @@
-"""Give a stopped stream another number of state partitions: on so many instances its ids and live counts are kept.
+"""Give the live counts of a stopped stream another number of state partitions: on so many instances they are kept.
 
-Its tables, its place in the topic and what it knows stay as they are. Set state_partitions in config/ to the same
-number for streams that are begun later.
+They, and the place up to which they have counted, stay as they are. Set state_partitions in config/pipeline.toml to the
+same number for streams that are begun later. The event ids that a stream knows need no job: at its next start they are
+in as many partitions as state_partitions of its source says.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MOST_PARTITIONS = 1024
 
 
 def repartition(settings: Settings, source: Source, partitions: int) -> list[str]:
-    """Repartition the state of all of a source's queries; returns what was done, a line for each.
+    """Repartition the state of a source's live counts; returns what was done, a line for each key.
 
     A Spark of its own does it, in this process: the server's clients cannot ask for it, and no table is touched.
 
@@ -33,7 +34,9 @@ def repartition(settings: Settings, source: Source, partitions: int) -> list[str
     """
     checkpoints = {name: checkpoint for name, checkpoint in _checkpoints(settings, source) if checkpoint.has_begun()}
     if not checkpoints:
-        raise ClickmillError(f"the stream of {source.name} has no checkpoint yet; set state_partitions in config/")
+        raise ClickmillError(
+            f"the stream of {source.name} has no live counts yet; set state_partitions in config/pipeline.toml"
+        )
     done = []
     with StreamCheckpoint.of(settings, source.name).owned():
         for name, checkpoint in checkpoints.items():
@@ -63,7 +66,6 @@ def repartition(settings: Settings, source: Source, partitions: int) -> list[str
 
 
 def _checkpoints(settings: Settings, source: Source) -> Iterator[tuple[str, StreamCheckpoint]]:
-    yield "clicks", StreamCheckpoint.of(settings, source.name)
     for key in settings.pipeline.counts:
         yield key, StreamCheckpoint.of(settings, source.name, key)
 

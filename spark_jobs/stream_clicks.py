@@ -35,6 +35,7 @@ from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.compatibility import Dependence, dependences, require_fit
 from spark_jobs.stream.end_request import EndRequest
 from spark_jobs.stream.failure import failure_of, is_of_another_start, is_of_other_state
+from spark_jobs.stream.id_folder import IdFolder
 from spark_jobs.stream.input import input_of
 from spark_jobs.stream.progress import ProgressLog, QueryName, keep
 
@@ -70,7 +71,8 @@ class SourceStream:
         self.made_for = dependences(self.lake.settings, self.source, live=self.live)
         for dependence in self.made_for.values():
             dependence.keep_if_absent()
-        self.logs.append(ProgressLog(self.source.name, "clicks", self._started("clicks")))
+        ids = IdFolder(StreamCheckpoint.of(self.lake.settings, self.source.name))
+        self.logs.append(ProgressLog(self.source.name, "clicks", self._started("clicks"), ids))
         self.made_for["clicks"].keep()
         print(f"the stream of {self.source.name} runs", flush=True)
 

@@ -81,11 +81,14 @@ class StreamCheckpoint:
 
     def is_whole(self) -> bool:
         """Whether its last micro-batch has ended."""
-        begun, ended = (
-            max((int(file.name) for file in self.folder.glob(f"{kind}/[0-9]*")), default=-1)
-            for kind in ("offsets", "commits")
-        )
-        return begun == ended
+        return self._last("offsets") == self.last_ended()
+
+    def last_ended(self) -> int:
+        """The number of the last micro-batch that has ended; -1 before one has."""
+        return self._last("commits")
+
+    def _last(self, kind: str) -> int:
+        return max((int(file.name) for file in self.folder.glob(f"{kind}/[0-9]*")), default=-1)
 
     def state_partitions(self) -> int:
         """In how many partitions its state is: what the last micro-batch was begun with."""

@@ -17,13 +17,10 @@ from include.errors import ClickmillError, UsageError
 from include.settings import Settings
 from include.sources import Source
 
-#: Of what Clickmill itself keeps in state; raise it when that changes.
+#: Of what Clickmill itself keeps in Spark's state; raise it when that changes.
 STATE_FORMAT = 1
 #: In the checkpoint's folder: what it was made for, and on what Spark has refused it.
 MADE_FOR, REFUSED = "made_for.json", "refused.json"
-
-#: State that was kept for so many hours is enough for fewer, not for more: older records would be mistaken for known.
-_MAY_BE_LOWERED = "lateness_hours"
 
 
 @dataclass(frozen=True)
@@ -40,8 +37,7 @@ class Dependence:
         made_for = self._made_for() or {}
         for name, now in self.values.items():
             before = made_for.get(name, now)
-            is_lowered = name == _MAY_BE_LOWERED and before is not None and now is not None and now < before
-            if before != now and not is_lowered:
+            if before != now:
                 return (
                     f"{self} cannot go on with its checkpoint: {name} was {before} and is {now}; "
                     f"{self._ways_out('change it back')}"
@@ -110,12 +106,7 @@ def has_begun(folder: Path) -> bool:
 
 def dependences(settings: Settings, source: Source, *, live: bool = True) -> dict[str, Dependence]:
     """What the source's queries depend on, as it is configured now; by query."""
-    of_topic = {
-        "state_format": STATE_FORMAT,
-        "topic": source.kafka.topic if source.kafka else None,
-        "event_id": "mapped" if source.has_event_id else "not mapped",
-        _MAY_BE_LOWERED: source.lateness_hours if source.has_event_id else None,
-    }
+    of_topic = {"state_format": STATE_FORMAT, "topic": source.kafka.topic if source.kafka else None}
     found = {"clicks": Dependence(source.name, "clicks", checkpoint_folder(settings, source.name), of_topic)}
     for key in settings.pipeline.counts if live else ():
         key_type = next(column.type for column in live_count_table(key).columns if column.name == key)

@@ -26,6 +26,7 @@ from spark_jobs.ingest.sampled_lines import fields_of
 from spark_jobs.ingest.stream_batches import in_order_of_time
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
+from spark_jobs.stream.duplicates import FirstArrivals, IdPartitions
 from spark_jobs.stream.written_rows import WrittenRows, write_rows
 
 
@@ -58,17 +59,19 @@ class PartOfBatch:
 
 @dataclass(frozen=True)
 class StreamIngest:
-    """The work on the micro-batches of one source's stream; ``stream_id`` is that of its checkpoint."""
+    """The work on the micro-batches of one source's stream; ``stream_id`` and ``ids`` are those of its checkpoint."""
 
     settings: Settings
     source: Source
     stream_id: str
+    ids: IdPartitions | None
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Write one micro-batch: arrivals less duplicates, and what was read."""
         lake = Lake(configure(rows.sparkSession), self.settings)
         transaction = StreamTransaction(self.stream_id, batch_id)
-        parts = MicroBatch(lake, self.source, transaction, rows).write()
+        first = FirstArrivals(self.ids, batch_id) if self.ids else None
+        parts = MicroBatch(lake, self.source, transaction, rows, first).write()
         if parts:
             with in_order_of_time(lake) as now:
                 lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id, now), transaction)
@@ -105,12 +108,13 @@ class MicroBatch:
     source: Source
     transaction: StreamTransaction
     rows: DataFrame
+    first: FirstArrivals | None
 
     def write(self) -> dict[tuple[str, Hour], PartOfBatch]:
         """Write its rows; what it has, none if it has read nothing."""
-        folders = [self.lake.folder_for_files(table) for table in (CLICKS, QUARANTINED_CLICKS)]
+        clicks, quarantined = map(self.lake.folder_for_files, (CLICKS, QUARANTINED_CLICKS))
         with step(self.lake.spark, "write micro-batch"):
-            written = write_rows(self.rows, self.source, *folders)
+            written = write_rows(self.rows, self.source, clicks, quarantined, self.first)
         parts = parts_of(written)
         in_parallel(
             self.lake.spark,

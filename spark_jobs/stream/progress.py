@@ -16,6 +16,7 @@ from include.log_hours import Hour
 from include.tables import STREAM_PROGRESS
 from spark_jobs.lake.lake import Lake
 from spark_jobs.stream.files import LINES_READ
+from spark_jobs.stream.id_folder import IdFolder
 from spark_jobs.stream.live import OBSERVED
 
 #: That of a source's clicks, or the key that is counted live.
@@ -33,6 +34,8 @@ class ProgressLog:
     source: str
     query: QueryName
     handle: StreamingQuery
+    #: Of the query of its clicks: the ids that it knows, which are no state of Spark's.
+    ids: IdFolder | None = None
     last_batch: int = -1
     #: Records that were not yet read when the last micro-batch began; none before it, of a table and of files.
     lag: int | None = None
@@ -51,6 +54,9 @@ class ProgressLog:
             if said["batchId"] > self.last_batch and not self.found_no_more:
                 self.last_batch = said["batchId"]
                 found = progress_rows(self.source, self.query, said)
+                if self.ids:
+                    ids, size = self.ids.size()
+                    found = [row | {"state_rows": ids, "state_bytes": size} for row in found]
                 lags = [row["lag"] for row in found if "lag" in row]
                 self.lag = sum(lags) if lags else None
                 rows += found

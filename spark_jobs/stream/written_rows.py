@@ -1,7 +1,7 @@
 """What the tasks of a micro-batch do with its rows, in one pass: write clicks and quarantined lines, count, sample.
 
-The rows are arrivals less duplicates, and what was read, as ``spark_jobs.ingest.arrivals`` has them. No row is kept or
-read again: what tasks give back is small.
+The rows are arrivals, and what was read, as ``spark_jobs.ingest.arrivals`` has them. No row is kept or read again: what
+tasks give back is small.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from spark_jobs.ingest.cut_lines import PIECE_BYTES
 from spark_jobs.ingest.sampled_lines import SampledLines, sampled_schema
 from spark_jobs.ingest.times import HOUR_MICROS
 from spark_jobs.lake.new_files import WRITTEN, NewFile, TaskFiles
+from spark_jobs.stream.duplicates import FirstArrivals
 
 PLACE = ("file", "log_date", "log_hour")
 
@@ -79,11 +80,13 @@ class WrittenRows:
     sampled: list[dict[str, Any]] = field(default_factory=list)
 
 
-def write_rows(rows: DataFrame, source: Source, clicks: Path, quarantined: Path) -> WrittenRows:
-    """Write the rows into the folders of the two tables. The rows are computed once."""
+def write_rows(
+    rows: DataFrame, source: Source, clicks: Path, quarantined: Path, first: FirstArrivals | None = None
+) -> WrittenRows:
+    """Write the rows, or of clicks the ``first`` arrivals, into the folders of the two tables; computed once."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for name, given in rows_written(batches, source, clicks, quarantined):
+        for name, given in rows_written(batches, source, clicks, quarantined, first):
             yield pa.RecordBatch.from_pylist([{name: one} for one in given], _GIVEN)
 
     found = WrittenRows()
@@ -100,7 +103,11 @@ def write_rows(rows: DataFrame, source: Source, clicks: Path, quarantined: Path)
 
 
 def rows_written(
-    batches: Iterable[pa.RecordBatch], source: Source, clicks: Path, quarantined: Path
+    batches: Iterable[pa.RecordBatch],
+    source: Source,
+    clicks: Path,
+    quarantined: Path,
+    first: FirstArrivals | None = None,
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """One task's work; what it gives, by the name of a column of ``_GIVEN``."""
     of_clicks = TaskFiles(CLICKS, clicks, _MOST_OPEN_HOURS)
@@ -110,7 +117,8 @@ def rows_written(
     for rows in in_pieces((pa.Table.from_batches([batch]) for batch in batches), PIECE_BYTES):
         is_read = pc.is_valid(rows["read"])
         yield "outcome", _read(rows.filter(is_read))
-        arrivals = _by_log_hour(rows.filter(pc.invert(is_read)))
+        arrivals = rows.filter(pc.invert(is_read))
+        arrivals = _by_log_hour(first.of(arrivals) if first else arrivals)
         is_click = pc.is_null(arrivals["reason"])
         counted.append(_counted(arrivals, is_click))
         for piece in as_clicks(arrivals.filter(is_click), source.name).to_batches():
@@ -118,6 +126,8 @@ def rows_written(
         for piece in _as_quarantined(arrivals.filter(pc.invert(is_click)), source.name).to_batches():
             yield "quarantined", list(map(vars, of_quarantined.add(piece)))
         sampled.add(arrivals)
+    if first:
+        first.end()
     yield "clicks", list(map(vars, of_clicks.end()))
     yield "quarantined", list(map(vars, of_quarantined.end()))
     yield "sampled", sampled.rows()
