@@ -20,7 +20,12 @@ STREAM_PROGRESS = Table(
         Column("rows", "BIGINT", "Records, lines or clicks read."),
         Column("rows_per_second", "DOUBLE", "Of the whole micro-batch."),
         Column("milliseconds", "MAP<STRING, BIGINT>", "Of the whole micro-batch, by phase, as Spark names them."),
-        Column("watermark", "TIMESTAMP", "Clicks of hours that it has passed are no longer counted live; null before it is known, and for clicks.", required=False),
+        Column(
+            "watermark",
+            "TIMESTAMP",
+            "Clicks of hours that it has passed are not counted live; null before it is known, and for clicks.",
+            required=False,
+        ),
         Column("watermark_delay", "DOUBLE", "Seconds from the watermark to began_at; null as above.", required=False),
         Column("state_rows", "BIGINT", "Event ids that the query knows, or keys that it counts."),
         Column("state_bytes", "BIGINT", "Of them: bytes of their files, or memory."),

@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 from spark_jobs.ingest.columns import as_numpy
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.compatibility import keep_with_checkpoint
-from spark_jobs.stream.duplicates import HIGH, LOW, IdPartitions, id_hashes, repartition_by_hash
+from spark_jobs.stream.duplicates import HIGH, LOW, id_hashes, repartition_by_hash
+from spark_jobs.stream.first_arrivals import IdPartitions
 from spark_jobs.stream.known_ids import ANY_HOUR, IdFile, Ids
 
 
@@ -94,9 +95,7 @@ class IdFolder:
             spark.read.format("statestore")
             .load(str(self.checkpoint.folder))
             .where("key.state_id IS NOT NULL")
-            .select(
-                *(of_id.alias(name) for name, of_id in id_hashes(F.col("key.state_id")).items()), seen.alias("hour")
-            )
+            .select(*hashes, seen.alias("hour"))
         )
 
         def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -69,10 +69,10 @@ class Ids(NamedTuple):
         """Those of them."""
         return Ids(*(column[chosen] for column in self))
 
-    def seen_at(self, high: Numbers, low: Numbers) -> tuple[Numbers, Numbers]:
-        """The numbers of those of the given ids that are among these, and with which log hour; ``high`` is sorted."""
+    def seen(self, high: Numbers, low: Numbers) -> tuple[Numbers, Numbers]:
+        """The numbers of those of the given ids that are among these, and which of these; ``high`` is sorted."""
         if not len(self.high):
-            return np.empty(0, np.int64), np.empty(0, np.int32)
+            return np.empty(0, np.int64), np.empty(0, np.int64)
         start = np.searchsorted(self.high, high)
         is_there = self.high[np.minimum(start, len(self.high) - 1)] == high
         number = np.flatnonzero(is_there)
@@ -81,7 +81,7 @@ class Ids(NamedTuple):
         number = np.repeat(number, count)
         place = np.arange(len(number)) - np.repeat(np.cumsum(count) - count, count) + start[number]
         same = self.low[place] == low[number]
-        return number[same], self.log_hour[place[same]]
+        return number[same], place[same]
 
 
 class IdFile(NamedTuple):
@@ -136,10 +136,13 @@ class KnownIds:
     _earlier: list[tuple[IdFile, Ids]] = field(init=False)
     _added: list[Ids] = field(default_factory=list, init=False)
     _newest_hour: int = field(init=False)
+    #: What is kept from an earlier hour is forgotten: by earlier micro-batches, so that each try forgets the same.
+    _oldest: int = field(init=False)
 
     def __post_init__(self) -> None:
         self._earlier = self._load()
         self._newest_hour = max((file.newest_hour for file, _ in self._earlier), default=-(2**31))
+        self._oldest = self._newest_hour - 2 * self.lateness_hours - 2
 
     def _load(self) -> list[tuple[IdFile, Ids]]:
         for _ in range(_TRIES - 1):
@@ -161,9 +164,11 @@ class KnownIds:
         arrived = Ids(high.view(np.uint64)[first], low.view(np.uint64)[first], log_hour[first])
         is_new = np.ones(len(first), bool)
         for ids in (*(ids for _, ids in self._earlier), *self._added):
-            number, seen = ids.seen_at(arrived.high, arrived.low)
-            apart = abs(arrived.hours[number].astype(np.int64) - seen)
-            is_new[number[(apart <= self.lateness_hours) | (seen == ANY_HOUR)]] = False
+            number, place = ids.seen(arrived.high, arrived.low)
+            seen = ids.log_hour[place]
+            is_near = abs(arrived.hours[number].astype(np.int64) - seen) <= self.lateness_hours
+            is_near |= seen == ANY_HOUR
+            is_new[number[is_near & (ids.kept_from[place] >= self._oldest)]] = False
         self._drop_repeated(arrived, first, is_new)
         accepted = np.zeros(len(high), bool)
         accepted[first[is_new]] = True
@@ -176,11 +181,8 @@ class KnownIds:
         if not is_same.any():
             return order
         order = np.lexsort((np.arange(len(high)), log_hour, low.view(np.uint64), high.view(np.uint64)))
-        is_first = np.ones(len(order), bool)
-        is_first[1:] = False
-        for column in (high, low, log_hour):
-            is_first[1:] |= column[order[1:]] != column[order[:-1]]
-        return order[is_first]
+        changes = (column[order[1:]] != column[order[:-1]] for column in (high, low, log_hour))
+        return np.asarray(order[np.append(True, np.logical_or.reduce(list(changes)))])
 
     def _drop_repeated(self, arrived: Ids, place: Numbers, is_new: Numbers) -> None:
         """Of ids that arrive in several log hours, take those for new that are far enough from those before them."""
@@ -206,10 +208,9 @@ class KnownIds:
 
     def end(self) -> None:
         """Keep what was added, forget what is old, and have few files."""
-        oldest = self._newest_hour - 2 * self.lateness_hours - 2
-        while self._earlier and self._earlier[0][0].newest_hour < oldest:
+        while self._earlier and self._earlier[0][0].newest_hour < self._oldest:
             self._earlier.pop(0)[0].path.unlink(missing_ok=True)
-        self._make_one(self._small_files(), oldest)
+        self._make_one(self._small_files())
         if self._added:
             added = Ids.joined(self._added)
             IdFile.write(self.folder, self.batch_id, self.batch_id, self._newest_hour, added)
@@ -226,11 +227,11 @@ class KnownIds:
             size += added
         return last
 
-    def _make_one(self, files: Sequence[tuple[IdFile, Ids]], oldest: int) -> None:
+    def _make_one(self, files: Sequence[tuple[IdFile, Ids]]) -> None:
         if len(files) < _MADE_ONE:
             return
         ids = Ids.joined(ids for _, ids in files)
-        ids = ids.where(ids.kept_from >= oldest)
+        ids = ids.where(ids.kept_from >= self._oldest)
         first, last = files[0][0].first, files[-1][0].last
         if len(ids.high):
             IdFile.write(self.folder, first, last, max(file.newest_hour for file, _ in files), ids)

@@ -26,7 +26,7 @@ from spark_jobs.ingest.sampled_lines import fields_of
 from spark_jobs.ingest.stream_batches import in_order_of_time
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
-from spark_jobs.stream.duplicates import FirstArrivals, IdPartitions
+from spark_jobs.stream.first_arrivals import FirstArrivals, IdPartitions
 from spark_jobs.stream.written_rows import WrittenRows, write_rows
 
 

@@ -23,7 +23,7 @@ STREAM_CONF = {
     # All states of the server together take so much memory outside the heap and no more, whatever number of keys.
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "500",
-    # It would refuse to sort a micro-batch before the state looks at it: see first_arrivals.
+    # It would refuse to sort a micro-batch: see repartition_by_id.
     "spark.sql.streaming.unsupportedOperationCheck": "false",
 }
 

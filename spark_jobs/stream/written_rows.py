@@ -26,7 +26,7 @@ from spark_jobs.ingest.cut_lines import PIECE_BYTES
 from spark_jobs.ingest.sampled_lines import SampledLines, sampled_schema
 from spark_jobs.ingest.times import HOUR_MICROS
 from spark_jobs.lake.new_files import WRITTEN, NewFile, TaskFiles
-from spark_jobs.stream.duplicates import FirstArrivals
+from spark_jobs.stream.first_arrivals import FirstArrivals
 
 PLACE = ("file", "log_date", "log_hour")
 

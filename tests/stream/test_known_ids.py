@@ -88,6 +88,19 @@ def test_an_old_arrival_that_comes_twice_is_known_the_second_time(tmp_path: Path
         known.end()
 
 
+def test_a_second_try_decides_as_the_first_though_that_has_forgotten(tmp_path: Path) -> None:
+    """Else the tables would have what the first try says, and the account what the second does."""
+    old, new = Arrival(1, 1, HOUR), Arrival(2, 2, HOUR + 9)
+    for batch_id, ones in enumerate([[old], [new]]):
+        known = KnownIds(tmp_path, batch_id, LATENESS)
+        assert all(add(known, ones))
+        known.end()
+    for _ in range(2):
+        known = KnownIds(tmp_path, 2, LATENESS)
+        assert add(known, [Arrival(3, 3, HOUR + 30), Arrival(1, 1, HOUR + 2), new]) == [True, True, False]
+        known.end()
+
+
 def test_a_folder_of_the_future_makes_nothing_be_forgotten(tmp_path: Path) -> None:
     first, far = Arrival(1, 1, HOUR), Arrival(2, 2, 1_000_000)
     for batch_id, ones in enumerate([[first, far], [first, far]]):
