@@ -16,14 +16,30 @@ from include.stored_rows import read_rows
 from include.tables import INGEST_ACCOUNTING, QUALITY_RESULTS, STREAM_BATCHES, UNFINISHED_INGESTS
 
 
-def unpublished_hours(settings: Settings, source: Source, within: timedelta, now: datetime) -> list[Hour]:
+def known_hours(settings: Settings, source: Source) -> dict[Hour, datetime | None]:
+    """The source's log hours that are closed, each with when; of a stream those that it has read, without."""
+    if source.stream is None:
+        closed = closed_hours(settings.landing, source.name)
+        return {hour: datetime.fromtimestamp(at / 1e9, UTC) for hour, at in closed.items()}
+    rows = read_rows(settings.lake, STREAM_BATCHES, ("log_date", "log_hour"), [("source", "=", source.name)])
+    return dict.fromkeys(_by_hour(rows))
+
+
+def unpublished_hours(
+    settings: Settings,
+    source: Source,
+    within: timedelta,
+    now: datetime,
+    known: Mapping[Hour, datetime | None] | None = None,
+) -> list[Hour]:
     """The source's log hours, in order, of which clicks are yet to be published or held; the newest, so far back.
 
     Those that were never ingested, whose ingest has not ended, that were closed again since, and those with a click
     hour on which nothing was said since: that it is published, held, or dropped. Without those of a staged backfill:
-    a person has to decide on them.
+    a person has to decide on them. Of a stream those that are over. ``known``: what ``known_hours`` has just found.
     """
-    there = _hours_there(settings, source, now)
+    found = known_hours(settings, source) if known is None else known
+    there = {hour: at for hour, at in found.items() if source.stream is None or hour.end <= now}
     if not there:
         return []
     first = Hour.containing(max(there).start - within)
@@ -58,12 +74,3 @@ _ACCOUNT = ("log_date", "log_hour", "click_hours", "ingested_at")
 
 def _by_hour(rows: list[dict[str, Any]]) -> dict[Hour, Mapping[str, Any]]:
     return {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
-
-
-def _hours_there(settings: Settings, source: Source, now: datetime) -> dict[Hour, datetime | None]:
-    """The hours that are closed, each with when; of a stream, those that are over, without."""
-    if source.stream is None:
-        closed = closed_hours(settings.landing, source.name)
-        return {hour: datetime.fromtimestamp(at / 1e9, UTC) for hour, at in closed.items()}
-    rows = read_rows(settings.lake, STREAM_BATCHES, ("log_date", "log_hour"), [("source", "=", source.name)])
-    return {hour: None for hour in _by_hour(rows) if hour.end <= now}

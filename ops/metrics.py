@@ -19,16 +19,13 @@ from prometheus_client.registry import Collector
 
 from include.command import exit_with
 from include.errors import ClickmillError, UsageError
-from include.landing import closed_hours
 from include.locks import locks_of
 from include.log_hours import Hour, HourRange
 from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
 from include.sources import Source, load_sources
-from include.stored_rows import read_rows
 from include.streams.signs_of_life import sign_of_life
-from include.tables import STREAM_BATCHES
-from include.unpublished import unpublished_hours
+from include.unpublished import known_hours, unpublished_hours
 from ops.services.environment import listen_address, metrics_port
 from ops.services.health import unwell
 
@@ -54,15 +51,22 @@ class ClickmillMetrics(Collector):
         if published is not None:
             when = published.end.timestamp()
             yield _gauge("newest_published_end_seconds", "When the newest published click hour ends, since 1970.", when)
+        unpublished: dict[str, int] = {}
+        newest_end: dict[str, float] = {}
+        for source in scheduled:
+            # Listed once for both: in an object store a listing is many requests.
+            known = known_hours(settings, source)
+            unpublished[source.name] = len(unpublished_hours(settings, source, _LOOKED_AT, now, known))
+            newest_end[source.name] = max((hour.end.timestamp() for hour in known), default=0)
         yield _of_sources(
             "unpublished_hours",
             "Log hours of the last 31 days that have landed, or were streamed, and are neither published nor held.",
-            {source.name: len(unpublished_hours(settings, source, _LOOKED_AT, now)) for source in scheduled},
+            unpublished,
         )
         yield _of_sources(
             "newest_hour_end_seconds",
             "When the newest log hour ends that has landed or was streamed, since 1970; 0 if there is none.",
-            {source.name: self._newest_end(source) for source in scheduled},
+            newest_end,
         )
         yield from self._streams(sources, now)
         held = GaugeMetricFamily("clickmill_lock_held", "1 for each lock that is held.", labels=("lock", "host"))
@@ -70,15 +74,6 @@ class ClickmillMetrics(Collector):
             held.add_metric((holder.name, holder.host), 1)
         yield held
         yield self._services()
-
-    def _newest_end(self, source: Source) -> float:
-        if source.stream is None:
-            hours = list(closed_hours(self._settings.landing, source.name))
-        else:
-            where = [("source", "=", source.name)]
-            rows = read_rows(self._settings.lake, STREAM_BATCHES, ("log_date", "log_hour"), where)
-            hours = [Hour.of(row["log_date"], row["log_hour"]) for row in rows]
-        return max((hour.end.timestamp() for hour in hours), default=0)
 
     def _streams(self, sources: Iterable[Source], now: datetime) -> Iterator[GaugeMetricFamily]:
         lags: dict[str, int] = {}
