@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import time
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.stream import known_ids
-from spark_jobs.stream.known_ids import IdFile, KnownIds
+from spark_jobs.stream.known_ids import IdFile, Ids, KnownIds
 
 LATENESS = 3
 #: Long before now: which log hours are in the future is not the point here.
@@ -102,11 +103,19 @@ def test_a_second_try_decides_as_the_first_though_that_has_forgotten(tmp_path: P
 
 
 def test_a_folder_of_the_future_makes_nothing_be_forgotten(tmp_path: Path) -> None:
-    first, far = Arrival(1, 1, HOUR), Arrival(2, 2, 1_000_000)
-    for batch_id, ones in enumerate([[first, far], [first, far]]):
+    now = int(time() // 3600)
+    first, far = Arrival(1, 1, now), Arrival(2, 2, now + 100_000)
+    for batch_id, (one, is_new) in enumerate([(first, True), (far, True), (first, False), (far, False)]):
         known = KnownIds(tmp_path, batch_id, LATENESS)
-        assert add(known, ones) == [batch_id == 0] * 2
+        assert add(known, [one]) == [is_new]
         known.end()
+
+
+def test_files_that_a_killed_task_has_made_one_and_not_removed_are_not_read_twice(tmp_path: Path) -> None:
+    ids = Ids.of(*(np.zeros(1, np.int64) for _ in range(4)))
+    for first, last in [(0, 0), (1, 1), (2, 2), (3, 3), (0, 2), (3, 5)]:
+        IdFile.write(tmp_path, first, last, HOUR, ids)
+    assert [(file.first, file.last) for file in IdFile.in_folder(tmp_path)] == [(0, 2), (3, 5)]
 
 
 def test_many_small_files_become_few(tmp_path: Path) -> None:
