@@ -21,10 +21,13 @@ JARS_LOCK = "jars.lock"
 BROKER_JARS_LOCK = "broker-jars.lock"
 S3_JARS_LOCK = "s3-jars.lock"
 GS_JARS_LOCK = "gs-jars.lock"
+#: What the stream's benchmark compares with.
+BENCH_JARS_LOCK = "bench-jars.lock"
 #: What Spark needs for an object store, by what the names of its places begin with.
 STORE_JARS_LOCKS = {S3: S3_JARS_LOCK, GCS: GS_JARS_LOCK}
 JAR_FOLDERS = {
     JARS_LOCK: ".jars", BROKER_JARS_LOCK: ".jars/broker", S3_JARS_LOCK: ".jars/s3", GS_JARS_LOCK: ".jars/gs",
+    BENCH_JARS_LOCK: ".jars/bench",
 }  # fmt: skip
 
 

@@ -2,8 +2,9 @@
 
 Catch-up: ``BENCH_CLICKS`` (1,000,000) clicks are in the topic, then the stream is started and timed to its end, into
 clicks alone and with both live counts, by partitions of the topic (``BENCH_PARTITIONS``, 1,2,4,8), after one round that
-warms up. Latency: clicks are produced at parts of that rate for ``BENCH_SECONDS`` (60), and marked ones among them are
-looked for by delta-rs until they are there.
+warms up. Beside it the same records by Kafka Streams, which makes the live counts and nothing else, and by Spark alone,
+which writes them as they are. Latency: clicks are produced at parts of that rate for ``BENCH_SECONDS`` (60), and marked
+ones among them are looked for by delta-rs until they are there.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from ops.services.running import Services
 from ops.services.start import start
 from ops.services.stop import stop
 from samples.live_clicks import LiveClicks
+from tests.benchmarks import kafka_streams
 from tests.benchmarks.figures import record
 from tests.benchmarks.spark_watch import SparkWatch
 from tests.stream.kafka_broker import KafkaBroker
@@ -99,6 +101,37 @@ def catch_up(
     shutil.rmtree(lake.settings.home)
     assert accepted > 0.9 * len(lines)
     return CatchUp(live, partitions, took, len(lines) / took, used * 1e6 / len(lines), listed)
+
+
+def bare_spark(home: Path, spark: Any, lake: StreamedLake, watch: SparkWatch) -> tuple[float, float]:
+    """The topic's records into Parquet as they are; the seconds, and processor seconds."""
+    begun, cpu = time.perf_counter(), watch.processor_seconds()
+    source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", lake.broker.bootstrap_servers)
+    records = source.option("subscribe", lake.topic).option("startingOffsets", "earliest").load()
+    folder = home / "bare"
+    written = records.select("value", "partition", "offset", "timestamp").writeStream.trigger(availableNow=True)
+    written.option("checkpointLocation", str(folder / "checkpoint")).start(str(folder / "rows")).awaitTermination()
+    took, used = time.perf_counter() - begun, watch.processor_seconds() - cpu
+    shutil.rmtree(folder)
+    return took, used
+
+
+def peers(home: Path, spark: Any, broker: KafkaBroker, lines: list[bytes], watch: SparkWatch) -> Table:
+    """What others take for the same topic of 4 partitions."""
+    lake = make_lake(home, spark, broker, 4)
+    send(lake, lines, 4)
+    table = Table(title=f"The same {len(lines):,} records by others, 4 partitions")
+    for heading in ("what", "clicks/s", "CPU s per million"):
+        table.add_column(heading, justify="left" if heading == "what" else "right")
+    took, used = bare_spark(home, spark, lake, watch)
+    table.add_row("Spark, records into Parquet", f"{len(lines) / took:,.0f}", f"{used * 1e6 / len(lines):.0f}")
+    peer = kafka_streams.count(broker.bootstrap_servers, lake.topic, 4, len(lines), home / "kafka-streams")
+    assert peer.records == len(lines)
+    assert peer.counted > 3.5 * len(lines), "of most clicks two windows by two keys"
+    cost = peer.processor_seconds * 1e6 / len(lines)
+    table.add_row("Kafka Streams, live counts alone", f"{len(lines) / peer.seconds:,.0f}", f"{cost:.0f}")
+    shutil.rmtree(lake.settings.home)
+    return table
 
 
 class Reader(threading.Thread):
@@ -191,6 +224,7 @@ def main() -> None:
                 results.append(catch_up(home, spark, broker, lines, number, live, watch))
                 table.add_row(*results[-1].row())
         console.print(table)
+        console.print(peers(home, spark, broker, lines, watch))
         for name, live in (("stream", False), ("stream_live", True)):
             if rates := [one.rate for one in results if (one.live, one.partitions) == (live, 4)]:
                 record(name, *rates)
