@@ -1,9 +1,9 @@
 """Stream sources into clicks, quarantined_clicks and stream_batches, each record or line of a file exactly once.
 
-Goes on where it was, whatever ended it. With --available-now it ends when all that was there at its start is read;
-without, it goes on until Ctrl-C or SIGTERM. Several sources are separate streams, each with its own
-checkpoint, into the same tables: one that fails is reported immediately and ends alone, and in the end the exit code
-is 1.
+Goes on where it was, whatever ended it. With --available-now it ends when all that was there at its start is read; if
+it is asked to end before, the exit code is 1. Without, it goes on until Ctrl-C or SIGTERM. Several sources are separate
+streams, each with its own checkpoint, into the same tables: one that fails is reported immediately and ends alone, and
+in the end the exit code is 1.
 """
 
 from __future__ import annotations
@@ -182,7 +182,8 @@ def run(
 
     Raises:
         StreamRunsAlreadyError: if the stream of one of the sources runs already.
-        ClickmillError: if a stream fails; the others have been read to their end.
+        ClickmillError: if a stream fails, and the others have been read to their end; or if it is asked to end before
+            it has read all that is there, where it is to.
     """
     lake = Lake(spark, settings)
     names = ", ".join(source.name for source in sources)
@@ -195,7 +196,7 @@ def run(
         streams = [SourceStream(lake, source, available_now, live) for source in sources]
         for stream in streams:
             if asked_to_end.made:
-                return
+                break
             stack.callback(stream.stop)
             try:
                 stream.start_clicks()
@@ -205,20 +206,25 @@ def run(
                 stream.fail(ClickmillError(f"the stream of {stream.source.name} did not start: {error}"))
         _tell_failures(streams, [stream for stream in streams if stream.failure is None])
         seconds = POLL_SECONDS_TO_THE_END if available_now else POLL_SECONDS
-        if available_now:
-            _follow(streams, seconds, asked_to_end)
-        for stream in streams:
-            stream.start_live(asked_to_end)
-        _follow(streams, seconds, asked_to_end)
+        left = _follow(streams, seconds, asked_to_end) if available_now else streams
+        if live or not available_now:
+            for stream in streams:
+                stream.start_live(asked_to_end)
+            left = _follow(streams, seconds, asked_to_end)
         failures = [stream.failure for stream in streams if stream.failure is not None]
+        if available_now and left:
+            unread = ", ".join(stream.source.name for stream in left)
+            failures.append(
+                ClickmillError(f"the stream of {unread} was asked to end before it had read all; start it again")
+            )
         if len(failures) == 1:
             raise failures[0]
         if failures:
             raise ClickmillError("; ".join(map(str, failures)))
 
 
-def _follow(streams: Sequence[SourceStream], seconds: float, asked_to_end: EndRequest) -> None:
-    """Look after the streams, every so many seconds, until all have ended or they are asked to."""
+def _follow(streams: Sequence[SourceStream], seconds: float, asked_to_end: EndRequest) -> list[SourceStream]:
+    """Look after the streams, every so many seconds, until all have ended or they are asked to; those that have not."""
     running = [stream for stream in streams if stream.failure is None]
     while running and not asked_to_end.made:
         still = [stream for stream in running if stream.look()]
@@ -226,6 +232,7 @@ def _follow(streams: Sequence[SourceStream], seconds: float, asked_to_end: EndRe
         running = still
         if running:
             time.sleep(seconds)
+    return running
 
 
 def _tell_failures(streams: Sequence[SourceStream], going_on: Sequence[SourceStream]) -> None:

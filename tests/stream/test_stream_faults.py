@@ -236,6 +236,24 @@ def test_a_stream_whose_client_was_killed_is_taken_over_by_the_next_one(machine:
     assert home.event_ids() == sorted(f"e{number}" for number in range(16))
 
 
+def test_a_stream_to_the_end_that_is_cut_short_does_not_say_success(machine: Machine) -> None:
+    home = machine.home("cut-short", max_rows_per_batch=2)
+    machine.broker.produce(home.topic, clicks_of(*range(120)))
+    first = home.start_stream(machine.server.remote, "--available-now")
+    wait_until(lambda: home.accepted() >= 2 or first.process.poll() is not None, "a batch is read")
+    assert first.terminate() == 1, first.said[-4000:]
+    assert first.last_line == "failed: the stream of web was asked to end before it had read all; start it again"
+    assert home.accepted() < 120
+
+    second = home.start_stream(machine.server.remote, "--available-now")
+    before = home.accepted()
+    wait_until(lambda: home.accepted() > before or second.process.poll() is not None, "another batch is read")
+    started_late(machine, home)
+    assert second.wait() == 0, second.said[-4000:]
+    assert "is started again" in second.said
+    assert home.event_ids() == sorted(f"e{number}" for number in range(120)), "it was ended, and went on to the end"
+
+
 def started_late(machine: Machine, home: StreamedHome) -> None:
     """Start the stream's query in a process of its own, without regard to the lock of its checkpoint."""
     program = (
