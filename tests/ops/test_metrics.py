@@ -7,19 +7,25 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import pytest
+from deltalake import write_deltalake
 from prometheus_client.parser import text_string_to_metric_families
 
 from include.landing import SUCCESS, hour_folder
 from include.locks import locks_of
 from include.log_hours import Hour
 from include.settings import REPOSITORY, Settings
+from include.storage import Entry, find
 from include.streams.signs_of_life import say_alive
+from include.tables import STREAM_BATCHES
+from ops.metrics import ClickmillMetrics
+from spark_jobs.lake.declared import as_arrow
 from tests.stream.streamed_source import streamed_source
 from tests.support.ports import claimed_port
 from tests.support.quality_rows import append, event
@@ -93,6 +99,39 @@ def test_metrics_say_what_is_in_the_lake_now(settings: Settings) -> None:
         assert found["clickmill_newest_published_end_seconds"] == {"": NEWEST.plus(-2).end.timestamp()}
         assert found["clickmill_unpublished_hours"] == {"web": 3}
         assert found["clickmill_lock_held"] == {"spark-server": 1}
+
+
+def test_a_scrape_lists_a_sources_hours_once(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    land(settings, "web", NEWEST)
+    listed: list[Path] = []
+
+    def listing(folder: Path, pattern: str) -> Iterable[Entry]:
+        listed.append(folder)
+        return find(folder, pattern)
+
+    monkeypatch.setattr("include.landing.find", listing)
+    found = {family.name: family.samples[0].value for family in ClickmillMetrics(settings).collect() if family.samples}
+    assert found["clickmill_newest_hour_end_seconds"] == NEWEST.end.timestamp()
+    assert found["clickmill_unpublished_hours"] == 1
+    assert listed == [settings.landing / "web"]
+
+
+def test_the_hour_that_a_stream_is_in_is_its_newest_and_not_yet_to_be_published(settings: Settings) -> None:
+    settings.sources_file.write_text(streamed_source("kafka", {"topic": "clicks"}), encoding="utf-8")
+    running = Hour.containing(datetime.now(UTC)).plus(1)
+    types = {"STRING": "", "DATE": running.day, "TIMESTAMP": NOW, "MAP<STRING, BIGINT>": {}}
+    for hour in (NEWEST, running):
+        values = {
+            column.name: [] if "ARRAY" in column.type else types.get(column.type, 1)
+            for column in STREAM_BATCHES.columns
+        }
+        row = values | {"source": "web", "log_date": hour.day, "log_hour": hour.hour}
+        folder = str(settings.lake / STREAM_BATCHES.name)
+        write_deltalake(folder, as_arrow(STREAM_BATCHES, [row]), mode="append")
+    with served(settings) as address:
+        found = read(address)
+    assert found["clickmill_newest_hour_end_seconds"] == {"web": running.end.timestamp()}
+    assert found["clickmill_unpublished_hours"] == {"web": 1}
 
 
 @pytest.mark.parametrize("run", ["supervised", "catch_up"])
