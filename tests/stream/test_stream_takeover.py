@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
+from include.errors import ClickmillError
 from include.log_hours import Hour
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.fence import OVERTAKEN
@@ -132,7 +133,9 @@ def test_a_stream_that_is_asked_to_end_while_it_starts_begins_nothing(home: Stre
     produce(home, "a")
     asked_to_end = EndRequest()
     asked_to_end.made = True
-    stream_clicks.run(spark, home.settings, [home.source], available_now=True, asked_to_end=asked_to_end)
+    with pytest.raises(ClickmillError, match="the stream of web was asked to end before it had read all"):
+        stream_clicks.run(spark, home.settings, [home.source], available_now=True, asked_to_end=asked_to_end)
+    stream_clicks.run(spark, home.settings, [home.source], available_now=False, asked_to_end=asked_to_end)
     assert home.begun_batches() == 0
     home.read_all_in(spark)
     assert home.event_ids() == ["a"]
