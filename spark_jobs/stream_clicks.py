@@ -71,7 +71,8 @@ class SourceStream:
         self.made_for = dependences(self.lake.settings, self.source, live=self.live)
         for dependence in self.made_for.values():
             dependence.keep_if_absent()
-        ids = IdFolder(StreamCheckpoint.of(self.lake.settings, self.source.name))
+        checkpoint = StreamCheckpoint.of(self.lake.settings, self.source.name)
+        ids = IdFolder(checkpoint) if self.source.has_event_id else None
         self.logs.append(ProgressLog(self.source.name, "clicks", self._started("clicks"), ids))
         self.made_for["clicks"].keep()
         print(f"the stream of {self.source.name} runs", flush=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,18 @@ def map_distinct(texts: pa.ChunkedArray | pa.Array, function: Callable[[str], An
     """The function's value of each text, computed once for each distinct one; null for null."""
     encoded = as_array(texts).dictionary_encode()
     return pa.array(map(function, encoded.dictionary.to_pylist()), type_).take(encoded.indices)
+
+
+def write_array(file: BinaryIO, array: np.ndarray[Any, Any]) -> None:
+    """Write an array in numpy's format, ``.npy``.
+
+    ``numpy.save`` writes to a file by one of C's, and does not look whether the last bytes have found room.
+
+    Raises:
+        OSError: if the file cannot take it, at the latest when it is closed.
+    """
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+    file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 def in_pieces(tables: Iterable[pa.Table], piece_bytes: int) -> Iterator[pa.Table]:

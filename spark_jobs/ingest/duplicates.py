@@ -1,6 +1,6 @@
 """Which arrivals of a batch are duplicates: the same event id of one source, again within the lateness window.
 
-Streams drop theirs in ``spark_jobs/stream/duplicates.py``.
+Streams drop theirs in ``spark_jobs/stream/first_arrivals.py``.
 
 The first arrival wins, by log hour, then file name, then line. An arrival is a duplicate when an accepted one of the
 same id lies at most ``lateness_hours`` log hours before it, or before it in the same log hour. So the outcome depends

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from include.storage import filesystem_of, is_on_disk, key_of, place
 from include.tables import DUPLICATE_CLICKS, Table
 from spark_jobs.engine.worker_tasks import run_tasks, share_files
-from spark_jobs.ingest.columns import as_numpy
+from spark_jobs.ingest.columns import as_numpy, write_array
 from spark_jobs.ingest.duckdb_sql import run_sql
 from spark_jobs.ingest.duplicates import CANDIDATES, DECIDED, decide_duplicates
 from spark_jobs.lake.data_files import DataFile
@@ -232,7 +232,7 @@ class _Search:
     def _keep(self, what: str, hashes: np.ndarray[Any, Any]) -> dict[str, Any]:
         path = self.folder / f"{uuid4()}.npy"
         with path.open("wb") as file:
-            np.save(file, hashes)
+            write_array(file, hashes)
         return {"what": what, "path": str(path)}
 
     def _keep_rows(self, what: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ HIGH, LOW = "id_high", "id_low"
 
 
 def id_hashes(event_id: Column) -> dict[str, Column]:
-    """Two 64-bit hashes of an id, with different seeds: no two ids of a stream have both in common."""
+    """Two 64-bit hashes of an id, with different seeds: two ids that have both in common are not to be expected."""
     # The hash of what comes before is the seed.
     return {HIGH: F.xxhash64(event_id), LOW: F.xxhash64(F.lit(1), event_id)}
 

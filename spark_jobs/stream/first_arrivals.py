@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,33 +22,38 @@ class IdPartitions:
     partitions: int
     lateness_hours: int
 
-    def known(self, batch_id: int, hash_: int) -> KnownIds:
-        """Those of the partition of an id with this hash, for a micro-batch."""
-        return KnownIds(self.folder / str(hash_ % self.partitions), batch_id, self.lateness_hours)
+    def first_arrivals(self, batch_id: int, partition: int) -> FirstArrivals:
+        """Those of one partition of a micro-batch."""
+        known = KnownIds(self.folder / str(partition), batch_id, self.lateness_hours)
+        return FirstArrivals(known, partition, self.partitions)
 
 
-@dataclass
+@dataclass(frozen=True)
 class FirstArrivals:
     """One task's arrivals, in the order of ``repartition_by_id``, less duplicates."""
 
-    ids: IdPartitions
-    batch_id: int
-    _known: KnownIds | None = field(default=None, init=False)
+    known: KnownIds
+    partition: int
+    partitions: int
 
     def of(self, arrivals: pa.Table) -> pa.Table:
-        """These without duplicates, and without the hashes."""
+        """These without duplicates, and without the hashes.
+
+        Raises:
+            ValueError: if one of them is of another partition: its id would not be looked up where it is known.
+        """
         clicks = np.flatnonzero(as_numpy(pc.is_valid(arrivals[HIGH])))
         is_first = np.ones(len(arrivals), bool)
         if len(clicks):
             rows = arrivals.take(pa.array(clicks)) if len(clicks) < len(arrivals) else arrivals
             high, low = (as_numpy(rows[name]) for name in (HIGH, LOW))
             hours = as_numpy(rows["log_date"].cast(pa.int32())) * 24 + as_numpy(rows["log_hour"])
-            self._known = self._known or self.ids.known(self.batch_id, int(high[0]))
-            is_first[clicks] = self._known.add(high, low, hours)
+            if (high % self.partitions != self.partition).any():
+                raise ValueError(f"ids of another partition than {self.partition} of {self.partitions}")
+            is_first[clicks] = self.known.add(high, low, hours)
         rows = arrivals.drop_columns([HIGH, LOW])
         return rows if is_first.all() else rows.filter(pa.array(is_first))
 
     def end(self) -> None:
         """Keep the ids of its clicks."""
-        if self._known is not None:
-            self._known.end()
+        self.known.end()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +45,10 @@ class IdFolder:
 
     def size(self) -> tuple[int, int]:
         """How many ids are known, and the bytes of their files."""
-        sizes = [file.path.stat().st_size for file in self._files()]
+        sizes = []
+        for file in self._files():
+            with suppress(FileNotFoundError):  # merged meanwhile
+                sizes.append(file.path.stat().st_size)
         return sum(map(IdFile.ids_in, sizes)), sum(sizes)
 
     def _files(self) -> list[IdFile]:

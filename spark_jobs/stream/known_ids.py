@@ -1,8 +1,8 @@
 """The event ids that a stream knows: files of hashes, in which each task of a micro-batch looks its partition's up.
 
-A partition's folder has files of sorted hashes, each with what some micro-batches have added; now and then a task makes
-several small ones a larger one. So a micro-batch reads what it looks up, not all that is known. A file is named after
-its first and last micro-batch and the newest log hour that it knows of, such as ``12_17_489203.npy``.
+A partition's folder has files of sorted hashes, each with what some micro-batches have added; now and then a task
+merges several small ones. So a micro-batch reads what it looks up, not all that is known. A file is named after its
+first and last micro-batch and the newest log hour that it knows of, such as ``12_17_489203.npy``.
 
 A micro-batch looks at files of earlier ones only, and writes one of its own: if it is tried again, it decides the same,
 whatever its first try has left; and one that is tried by a query that should have ended writes what is there already.
@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from include.storage import write_whole
+from spark_jobs.ingest.columns import write_array
 
-#: So many files of a partition are made one, if each is at most twice as large as all later ones; of so many ids at
-#: most, 24 bytes each.
-_MADE_ONE, _MOST_IDS = 4, 1 << 23
-#: Another task may make files one while they are listed: how often they are listed again.
+#: So many files of a partition are merged, if each is at most twice as large as all later ones; into one of so many ids
+#: at most, 24 bytes each.
+_LEAST_MERGED, _MOST_IDS = 4, 1 << 23
+#: Another task may merge files while they are listed: how often they are listed again.
 _TRIES = 10
 #: The log hour of an arrival of which it is not known: it is near every other one.
 ANY_HOUR = -(2**31)
@@ -106,10 +107,15 @@ class IdFile(NamedTuple):
     def write(cls, folder: Path, first: int, last: int, newest_hour: int, ids: Ids) -> None:
         """Keep ids as the file of these micro-batches, whole or not at all."""
         path = folder / f"{first}_{last}_{newest_hour}.npy"
-        write_whole(path, lambda file: np.save(file, np.stack(ids)))
-        for other in folder.glob(f"{first}_{last}_*.npy"):
-            if other != path:
-                other.unlink(missing_ok=True)
+        write_whole(path, lambda file: write_array(file, np.stack(ids)))
+        cls.remove(folder, first, last, path)
+
+    @staticmethod
+    def remove(folder: Path, first: int, last: int, left: Path | None = None) -> None:
+        """Remove what tries of these micro-batches have written, but for the file that is ``left``."""
+        for path in folder.glob(f"{first}_{last}_*.npy"):
+            if path != left:
+                path.unlink(missing_ok=True)
 
     @staticmethod
     def ids_in(size_bytes: int) -> int:
@@ -201,19 +207,21 @@ class KnownIds:
         # A folder that is dated in the future moves nothing.
         hours = np.minimum(new.hours, int(time() // 3600))
         self._newest_hour = max(self._newest_hour, int(hours.max()))
-        kept_from = np.maximum(new.hours, self._newest_hour - self.lateness_hours)
+        kept_from = np.maximum(hours, self._newest_hour - self.lateness_hours)
         self._added.append(Ids.of(new.high, new.low, new.hours, kept_from))
         while len(self._added) > 1 and len(self._added[-2].high) <= 2 * len(self._added[-1].high):
             self._added.append(Ids.joined([self._added.pop(), self._added.pop()]))
 
     def end(self) -> None:
-        """Keep what was added, forget what is old, and have few files."""
+        """Keep what was added, in place of what an earlier try has added; forget what is old, and have few files."""
         while self._earlier and self._earlier[0][0].newest_hour < self._oldest:
             self._earlier.pop(0)[0].path.unlink(missing_ok=True)
-        self._make_one(self._small_files())
+        self._merge(self._small_files())
         if self._added:
             added = Ids.joined(self._added)
             IdFile.write(self.folder, self.batch_id, self.batch_id, self._newest_hour, added)
+        else:
+            IdFile.remove(self.folder, self.batch_id, self.batch_id)
 
     def _small_files(self) -> list[tuple[IdFile, Ids]]:
         """The last files, of which none is much larger than those after it."""
@@ -227,8 +235,8 @@ class KnownIds:
             size += added
         return last
 
-    def _make_one(self, files: Sequence[tuple[IdFile, Ids]]) -> None:
-        if len(files) < _MADE_ONE:
+    def _merge(self, files: Sequence[tuple[IdFile, Ids]]) -> None:
+        if len(files) < _LEAST_MERGED:
             return
         ids = Ids.joined(ids for _, ids in files)
         ids = ids.where(ids.kept_from >= self._oldest)

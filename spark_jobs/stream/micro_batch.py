@@ -7,7 +7,7 @@ lines, and whatever it had written is left out: each table takes the rows of a b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -70,7 +70,7 @@ class StreamIngest:
         """Write one micro-batch: arrivals less duplicates, and what was read."""
         lake = Lake(configure(rows.sparkSession), self.settings)
         transaction = StreamTransaction(self.stream_id, batch_id)
-        first = FirstArrivals(self.ids, batch_id) if self.ids else None
+        first = partial(self.ids.first_arrivals, batch_id) if self.ids else None
         parts = MicroBatch(lake, self.source, transaction, rows, first).write()
         if parts:
             with in_order_of_time(lake) as now:
@@ -108,7 +108,8 @@ class MicroBatch:
     source: Source
     transaction: StreamTransaction
     rows: DataFrame
-    first: FirstArrivals | None
+    #: Of the number of a task its first arrivals; none where ids are not known.
+    first: Callable[[int], FirstArrivals] | None
 
     def write(self) -> dict[tuple[str, Hour], PartOfBatch]:
         """Write its rows; what it has, none if it has read nothing."""

@@ -6,7 +6,7 @@ tasks give back is small.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -81,12 +82,20 @@ class WrittenRows:
 
 
 def write_rows(
-    rows: DataFrame, source: Source, clicks: Path, quarantined: Path, first: FirstArrivals | None = None
+    rows: DataFrame,
+    source: Source,
+    clicks: Path,
+    quarantined: Path,
+    first: Callable[[int], FirstArrivals] | None = None,
 ) -> WrittenRows:
-    """Write the rows, or of clicks the ``first`` arrivals, into the folders of the two tables; computed once."""
+    """Write the rows into the folders of the two tables, of clicks those that are ``first`` by the task's number.
+
+    The rows are computed once.
+    """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for name, given in rows_written(batches, source, clicks, quarantined, first):
+        of_task = first(TaskContext.get().partitionId()) if first else None  # type: ignore[union-attr]  # in a task
+        for name, given in rows_written(batches, source, clicks, quarantined, of_task):
             yield pa.RecordBatch.from_pylist([{name: one} for one in given], _GIVEN)
 
     found = WrittenRows()

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from include.log_hours import Hour
-from include.tables import STREAM_PROGRESS
+from include.tables import CLICKS, STREAM_PROGRESS
 from spark_jobs.stream import query
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.id_folder import IdFolder
@@ -32,8 +32,6 @@ def produce(lake: StreamedLake, numbers: range) -> None:
 
 
 def accepted(lake: StreamedLake) -> list[str]:
-    from include.tables import CLICKS
-
     return sorted(row["event_id"] for row in lake.rows(CLICKS))
 
 

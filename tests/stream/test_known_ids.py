@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import time
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from include.settings import REPOSITORY
 from spark_jobs.stream import known_ids
 from spark_jobs.stream.known_ids import IdFile, Ids, KnownIds
 
@@ -100,6 +103,52 @@ def test_a_second_try_decides_as_the_first_though_that_has_forgotten(tmp_path: P
         known = KnownIds(tmp_path, 2, LATENESS)
         assert add(known, [Arrival(3, 3, HOUR + 30), Arrival(1, 1, HOUR + 2), new]) == [True, True, False]
         known.end()
+
+
+def test_a_second_try_without_clicks_leaves_nothing_of_the_first(tmp_path: Path) -> None:
+    """Else lines that the first try had, in no table, would be duplicates when they come again."""
+    gone = Arrival(1, 1, HOUR)
+    for ones in ([gone], []):
+        known = KnownIds(tmp_path, 0, LATENESS)
+        add(known, ones)
+        known.end()
+    assert add(KnownIds(tmp_path, 1, LATENESS), [gone]) == [True]
+
+
+def test_a_second_try_decides_as_the_first_on_ids_that_came_from_the_future(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = Arrival(1, 1, HOUR + 9)
+    for batch_id, (now, one) in enumerate([(HOUR, ahead), (HOUR + 10, Arrival(2, 2, HOUR + 10))]):
+        monkeypatch.setattr(known_ids, "time", lambda now=now: 3600 * now)
+        known = KnownIds(tmp_path, batch_id, LATENESS)
+        assert add(known, [one]) == [True]
+        known.end()
+    for _ in range(2):
+        known = KnownIds(tmp_path, 2, LATENESS)
+        assert add(known, [ahead]) == [True], "forgotten in both"
+        known.end()
+
+
+def test_a_file_without_room_for_its_last_byte_is_an_error_and_is_not_there(tmp_path: Path) -> None:
+    """What numpy has for writing to a file says nothing of it."""
+    ids = Ids.of(*(np.zeros(1_000, np.int64) for _ in range(4)))
+    IdFile.write(tmp_path, 0, 0, HOUR, ids)
+    (file,) = IdFile.in_folder(tmp_path)
+    size = file.path.stat().st_size
+    assert IdFile.ids_in(size) == 1_000
+    file.path.unlink()
+    program = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({size - 1}, {size - 1}))\n"
+        "import numpy as np; from pathlib import Path; from spark_jobs.stream.known_ids import IdFile, Ids\n"
+        "ids = Ids.of(*(np.zeros(1_000, np.int64) for _ in range(4)))\n"
+        f"IdFile.write(Path({str(tmp_path)!r}), 0, 0, 1, ids)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-B", "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert "File too large" in ran.stderr, ran.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_of_the_future_makes_nothing_be_forgotten(tmp_path: Path) -> None:
