@@ -33,16 +33,18 @@ def map_distinct(texts: pa.ChunkedArray | pa.Array, function: Callable[[str], An
     return pa.array(map(function, encoded.dictionary.to_pylist()), type_).take(encoded.indices)
 
 
-def write_array(file: BinaryIO, array: np.ndarray[Any, Any]) -> None:
-    """Write an array in numpy's format, ``.npy``.
+def write_arrays(file: BinaryIO, *arrays: np.ndarray[Any, Any]) -> None:
+    """Write arrays of the same length and type as the rows of one, in numpy's format, ``.npy``.
 
     ``numpy.save`` writes to a file by one of C's, and does not look whether the last bytes have found room.
 
     Raises:
         OSError: if the file cannot take it, at the latest when it is closed.
     """
-    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-    file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    described = np.lib.format.header_data_from_array_1_0(arrays[0]) | {"shape": (len(arrays), len(arrays[0]))}
+    np.lib.format.write_array_header_1_0(file, described)
+    for array in arrays:
+        file.write(np.ascontiguousarray(array).view(np.uint8).data)
 
 
 def in_pieces(tables: Iterable[pa.Table], piece_bytes: int) -> Iterator[pa.Table]:

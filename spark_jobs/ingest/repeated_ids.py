@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from include.storage import filesystem_of, is_on_disk, key_of, place
 from include.tables import DUPLICATE_CLICKS, Table
 from spark_jobs.engine.worker_tasks import run_tasks, share_files
-from spark_jobs.ingest.columns import as_numpy, write_array
+from spark_jobs.ingest.columns import as_numpy, write_arrays
 from spark_jobs.ingest.duckdb_sql import run_sql
 from spark_jobs.ingest.duplicates import CANDIDATES, DECIDED, decide_duplicates
 from spark_jobs.lake.data_files import DataFile
@@ -232,7 +232,7 @@ class _Search:
     def _keep(self, what: str, hashes: np.ndarray[Any, Any]) -> dict[str, Any]:
         path = self.folder / f"{uuid4()}.npy"
         with path.open("wb") as file:
-            write_array(file, hashes)
+            write_arrays(file, hashes)
         return {"what": what, "path": str(path)}
 
     def _keep_rows(self, what: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> list[dict[str, Any]]:
@@ -255,8 +255,8 @@ def _load(path: str) -> np.ndarray[Any, Any]:
     """The hashes of a file, as they are looked at; all of them from an object store."""
     file = place(path)
     if is_on_disk(file):
-        return np.asarray(np.load(file, mmap_mode="r"))
-    return np.asarray(np.load(BytesIO(file.read_bytes())))
+        return np.asarray(np.load(file, mmap_mode="r")[0])
+    return np.asarray(np.load(BytesIO(file.read_bytes()))[0])
 
 
 def _is_in(hashes: np.ndarray[Any, Any], others: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -15,9 +15,14 @@ def id_hashes(event_id: Column) -> dict[str, Column]:
     return {HIGH: F.xxhash64(event_id), LOW: F.xxhash64(F.lit(1), event_id)}
 
 
+def partition_of(hash_: Column, partitions: int) -> Column:
+    """Which of so many partitions, which are ranges of equal width of the hash as an unsigned number, has this one."""
+    return F.shiftrightunsigned(F.shiftrightunsigned(hash_, 32) * partitions, 32).cast("int")
+
+
 def repartition_by_hash(rows: DataFrame, hash_: Column, partitions: int) -> DataFrame:
-    """Rows by this column: one of ``IdPartitions`` has all of the same hash."""
-    return rows.repartitionById(partitions, F.pmod(hash_, F.lit(partitions)).cast("int"))
+    """Rows by this column: a partition has all of the same hash."""
+    return rows.repartitionById(partitions, partition_of(hash_, partitions))
 
 
 def repartition_by_id(arrivals: DataFrame, partitions: int) -> DataFrame:

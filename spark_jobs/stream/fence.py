@@ -51,6 +51,14 @@ class FencedWork:
     fence: Fence
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Do the work."""
+        """Do the work.
+
+        Raises:
+            ClickmillError: if the stream was started again; what then fails it fails for that.
+        """
         self.fence.require_newest()
-        self.work(rows, batch_id)
+        try:
+            self.work(rows, batch_id)
+        except Exception:
+            self.fence.require_newest()
+            raise

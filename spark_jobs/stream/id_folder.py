@@ -1,33 +1,66 @@
-"""The folder with the event ids that a stream knows, in its checkpoint: made, and fitted to its settings, at its start.
-
-Only who holds ``StreamCheckpoint.owned`` may do so. The file ``partitions`` says which of the folders in it counts; it
-is written when that one is whole, so what a killed start has left is done again by the next.
-"""
+"""The folder with the event ids that a stream knows, in its checkpoint: made ready at its start, kept by its query."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Row, SparkSession
 
-from spark_jobs.ingest.columns import as_numpy
+from include.errors import ClickmillError
+from include.sources import Source, stream_of
+from spark_jobs.stream import earlier_ids
 from spark_jobs.stream.checkpoint import StreamCheckpoint
-from spark_jobs.stream.compatibility import keep_with_checkpoint
-from spark_jobs.stream.duplicates import HIGH, LOW, id_hashes, repartition_by_hash
-from spark_jobs.stream.first_arrivals import IdPartitions
-from spark_jobs.stream.known_ids import ANY_HOUR, IdFile, Ids
+from spark_jobs.stream.first_arrivals import BatchIds
+from spark_jobs.stream.id_manifest import IdManifest
+from spark_jobs.stream.known_ids import ID_BYTES
+
+#: A file goes so many micro-batches after the last one that has it; what belongs to none, after so many seconds.
+_KEPT_BATCHES, _KEPT_SECONDS = 10, 86_400
+
+
+@dataclass(frozen=True)
+class StreamIds:
+    """The ids as the work on micro-batches has them; the settings are those of the query's start."""
+
+    folder: Path
+    partitions: int
+    lateness_hours: int
+
+    def before(self, batch_id: int) -> BatchIds:
+        """What each try of a micro-batch begins with.
+
+        Raises:
+            ClickmillError: if it is not known.
+        """
+        try:
+            manifest = IdManifest.read(self.folder, batch_id - 1)
+        except FileNotFoundError as error:
+            raise ClickmillError(
+                f"{error.filename}, the event ids that were known before micro-batch {batch_id}, is not there: it was "
+                "removed, or a query of the last start has gone on without event ids; start the stream again"
+            ) from None
+        return BatchIds(self.folder, manifest, self.partitions)
+
+    def keep(self, batch_id: int, before: BatchIds, left: list[Row]) -> None:
+        """Keep what is known after a micro-batch, when all else of it is written; and remove what was long ago."""
+        before.after(left, self.lateness_hours).write(self.folder, batch_id)
+        old = batch_id - _KEPT_BATCHES
+        try:
+            names = IdManifest.read(self.folder, old).names - IdManifest.read(self.folder, old + 1).names
+        except FileNotFoundError:
+            return
+        for name in names:
+            (self.folder / name).unlink(missing_ok=True)
+        IdManifest.file(self.folder, old).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
 class IdFolder:
-    """The ids of one stream; its query reads and writes them as ``IdPartitions``."""
+    """The ids of one stream, in its checkpoint."""
 
     checkpoint: StreamCheckpoint
 
@@ -36,79 +69,66 @@ class IdFolder:
         return self.checkpoint.folder / "ids"
 
     @property
-    def _mark(self) -> Path:
-        return self._folder / "partitions"
-
-    @property
-    def _partitions(self) -> int | None:
-        return int(self._mark.read_text(encoding="utf-8")) if self._mark.exists() else None
+    def _spark_state(self) -> Path:
+        return self.checkpoint.folder / "state"
 
     def size(self) -> tuple[int, int]:
-        """How many ids are known, and the bytes of their files."""
-        sizes = []
-        for file in self._files():
-            with suppress(FileNotFoundError):  # merged meanwhile
-                sizes.append(file.path.stat().st_size)
-        return sum(map(IdFile.ids_in, sizes)), sum(sizes)
+        """How many ids are known now, and the bytes that they take."""
+        batches = IdManifest.batches(self._folder)
+        ids = IdManifest.read(self._folder, batches[-1]).ids if batches else 0
+        return ids, ids * ID_BYTES
 
-    def _files(self) -> list[IdFile]:
-        folder = self._folder / str(self._partitions)
-        return [file for partition in folder.glob("[0-9]*") for file in IdFile.in_folder(partition)]
+    def made_ready(self, spark: SparkSession, source: Source) -> StreamIds | None:
+        """Have a manifest for the next micro-batch to begin with; None if the source has no event ids.
 
-    def fitted(self, spark: SparkSession, partitions: int, lateness_hours: int) -> IdPartitions:
-        """The ids in so many partitions: those that are known, also from Spark's state, where they were before."""
-        there = self._partitions
-        spark_state = self.checkpoint.folder / "state"
-        folder = self._folder / str(partitions)
-        if there != partitions:
-            shutil.rmtree(folder, ignore_errors=True)
-            if there is not None:
-                self._repartition(folder, partitions)
-            elif spark_state.exists() and self.checkpoint.last_ended() >= 0:
-                self._take_over(spark, folder, partitions, lateness_hours)
-            elif self.checkpoint.has_begun():
-                print(
-                    f"the stream of {self.checkpoint.source} knows no event ids from before this start: a copy of an "
-                    "earlier click is a click",
-                    flush=True,
-                )
-            keep_with_checkpoint(self._mark, f"{partitions}\n")
-        for other in self._folder.glob("[0-9]*"):
-            if other != folder:
-                shutil.rmtree(other, ignore_errors=True)
+        Only who holds ``StreamCheckpoint.owned`` and its fence may do so. What an overtaken query still adds has a
+        manifest of its own.
+        """
+        ids = None
+        if source.fields is not None and source.fields.event_id is not None:
+            last = self.checkpoint.last_ended()
+            partitions = stream_of(source).state_partitions
+            none = IdManifest(event_id=source.fields.event_id, lateness_hours=source.lateness_hours)
+            self._found(spark, none, partitions, last).write(self._folder, last)
+            self._remove_leftovers(last)
+            ids = StreamIds(self._folder, partitions, source.lateness_hours)
         # Spark would refuse a query that has no use for it.
-        shutil.rmtree(spark_state, ignore_errors=True)
-        return IdPartitions(folder, partitions, lateness_hours)
+        shutil.rmtree(self._spark_state, ignore_errors=True)
+        return ids
 
-    def _repartition(self, folder: Path, partitions: int) -> None:
-        """What the micro-batches that have ended have added, in another number of partitions."""
-        last = self.checkpoint.last_ended()
-        files = [file for file in self._files() if file.last <= last]
-        if files:
-            newest = max(file.newest_hour for file in files)
-            for partition in range(partitions):
-                chosen = Ids.joined(ids.where(ids.number(partitions) == partition) for ids in map(IdFile.load, files))
-                IdFile.write(folder / str(partition), 0, last, newest, chosen)
+    def _found(self, spark: SparkSession, none: IdManifest, partitions: int, last: int) -> IdManifest:
+        """What is known after the last micro-batch."""
+        if not self.checkpoint.has_begun():
+            return none
+        batches = [batch for batch in IdManifest.batches(self._folder) if batch <= last]
+        if batches:
+            found = IdManifest.read(self._folder, batches[-1])
+            if batches[-1] < last:
+                self._tell(f"of micro-batches {batches[-1] + 1} to {last}")
+            if found.event_id == none.event_id:
+                return found
+        elif earlier_ids.mark(self._folder).exists():
+            return earlier_ids.in_folders(self._folder, none, last)
+        elif self._spark_state.exists() and last >= 0:
+            return earlier_ids.in_spark_state(spark, self.checkpoint, self._folder, none, partitions)
+        self._tell("from before this start")
+        return none
 
-    def _take_over(self, spark: SparkSession, folder: Path, partitions: int, lateness_hours: int) -> None:
-        """The ids that ``dropDuplicatesWithinWatermark`` has kept, each an hour and ``lateness_hours`` after it."""
-        last = self.checkpoint.last_ended()
-        hashes = [of_id.alias(name) for name, of_id in id_hashes(F.col("key.state_id")).items()]
-        seen = (F.col("value.expiresAtMicros") / 3_600_000_000).cast("int") - (lateness_hours + 1)
-        ids = (
-            spark.read.format("statestore")
-            .load(str(self.checkpoint.folder))
-            .where("key.state_id IS NOT NULL")
-            .select(*hashes, seen.alias("hour"))
-        )
+    def _tell(self, of_what: str) -> None:
+        source = self.checkpoint.source
+        print(f"the stream of {source} knows no event ids {of_what}: a copy of such a click is a click", flush=True)
 
-        def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            parts = [[as_numpy(batch[name]) for name in (HIGH, LOW, "hour")] for batch in batches if len(batch)]
-            if parts:
-                high, low, hour = (np.concatenate(column) for column in zip(*parts, strict=True))
-                partition = folder / str(int(high[0]) % partitions)
-                ids = Ids.of(high, low, np.full(len(high), ANY_HOUR), hour)
-                IdFile.write(partition, 0, last, int(hour.max()), ids)
-                yield pa.RecordBatch.from_pydict({"ids": [len(high)]})
-
-        repartition_by_hash(ids, F.col(HIGH), partitions).mapInArrow(keep, "ids bigint").collect()
+    def _remove_leftovers(self, last: int) -> None:
+        """Of what no start will need; a task of a broken or overtaken micro-batch may write still."""
+        for batch in IdManifest.batches(self._folder):
+            if batch < last - _KEPT_BATCHES:
+                IdManifest.file(self._folder, batch).unlink(missing_ok=True)
+        earlier_ids.mark(self._folder).unlink(missing_ok=True)
+        batches = IdManifest.batches(self._folder)
+        named = {self._folder / name for batch in batches for name in IdManifest.read(self._folder, batch).names}
+        for file in self._folder.rglob("*"):
+            is_other = file.suffix != ".json" and file not in named and file.is_file()
+            # An overtaken query may remove files too.
+            with suppress(FileNotFoundError):
+                if is_other and time.time() - file.stat().st_mtime > _KEPT_SECONDS:
+                    file.unlink()

@@ -1,35 +1,53 @@
 """The event ids that a stream knows: files of hashes, in which each task of a micro-batch looks its partition's up.
 
-A partition's folder has files of sorted hashes, each with what some micro-batches have added; now and then a task
-merges several small ones. So a micro-batch reads what it looks up, not all that is known. A file is named after its
-first and last micro-batch and the newest log hour that it knows of, such as ``12_17_489203.npy``.
-
-A micro-batch looks at files of earlier ones only, and writes one of its own: if it is tried again, it decides the same,
-whatever its first try has left; and one that is tried by a query that should have ended writes what is there already.
+Files have sorted hashes, each those of some micro-batches; now and then a task merges several small ones. So a
+micro-batch reads what it looks up, not all that is known. A task writes files that nobody reads before a later
+micro-batch, and says what its partition's are from then on: see ``spark_jobs/stream/id_manifest.py``.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 
 from include.storage import write_whole
-from spark_jobs.ingest.columns import write_array
+from spark_jobs.ingest.columns import write_arrays
 
-#: So many files of a partition are merged, if each is at most twice as large as all later ones; into one of so many ids
-#: at most, 24 bytes each.
-_LEAST_MERGED, _MOST_IDS = 4, 1 << 23
-#: Another task may merge files while they are listed: how often they are listed again.
-_TRIES = 10
+Numbers = np.ndarray[Any, np.dtype[Any]]
+#: So many files of a partition are merged, if each is at most twice as large as all smaller ones; into one of so many
+#: ids at most.
+_LEAST_MERGED, _MOST_IDS = 4, 1 << 22
+#: What an id takes in a file.
+ID_BYTES = 24
 #: The log hour of an arrival of which it is not known: it is near every other one.
 ANY_HOUR = -(2**31)
-Numbers = np.ndarray[Any, np.dtype[Any]]
+#: Before every log hour.
+NO_HOUR = -(2**31)
+
+
+class HashRange(NamedTuple):
+    """Hashes whose upper 32 bits, as an unsigned number, are from the first to the last."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def of_partition(cls, number: int, partitions: int) -> HashRange:
+        """Those of one of so many partitions: see ``partition_of`` of ``spark_jobs/stream/duplicates.py``."""
+        first, end = (-(-(one << 32) // partitions) for one in (number, number + 1))
+        return cls(first, end - 1)
+
+    def have(self, hashes: Numbers) -> bool:
+        """Whether all of them are in it."""
+        upper = hashes.view(np.uint64) >> np.uint64(32)
+        return bool(upper.min() >= self.first and upper.max() <= self.last)
 
 
 class Ids(NamedTuple):
@@ -46,11 +64,18 @@ class Ids(NamedTuple):
         return cls.joined([cls(high.view(np.uint64), low.view(np.uint64), hours)])
 
     @classmethod
+    def of_file(cls, path: Path) -> Ids:
+        """All of a file, read as they are looked at."""
+        return cls(*np.load(path, mmap_mode="r"))
+
+    @classmethod
     def joined(cls, parts: Iterable[Ids]) -> Ids:
         """All of them, in order."""
-        high, low, hours = (np.concatenate(column) for column in zip(*parts, strict=True))
+        highs, lows, hours = zip(*parts, strict=True)
+        high = np.concatenate(highs)
         order = np.argsort(high, kind="stable")
-        return cls(high[order], low[order], hours[order])
+        # One column after the other: there may be millions.
+        return cls(high[order], np.concatenate(lows)[order], np.concatenate(hours)[order])
 
     @property
     def log_hour(self) -> Numbers:
@@ -62,9 +87,16 @@ class Ids(NamedTuple):
         """The log hour from which on each is kept for its time."""
         return np.asarray(self.hours).view(np.int32)[1::2]
 
-    def number(self, partitions: int) -> Numbers:
-        """In which of so many partitions each is."""
-        return np.asarray(self.high).view(np.int64) % partitions
+    def within(self, hashes: HashRange) -> Ids:
+        """Those of this range; a view."""
+        start = np.searchsorted(self.high, np.uint64(hashes.first << 32))
+        end = np.searchsorted(self.high, np.uint64((hashes.last << 32) + 0xFFFFFFFF), side="right")
+        return Ids(*(column[start:end] for column in self))
+
+    def kept(self, oldest: int) -> Ids:
+        """Those that are kept from this log hour, or a later one."""
+        is_kept = self.kept_from >= oldest
+        return self if is_kept.all() else self.where(is_kept)
 
     def where(self, chosen: Numbers) -> Ids:
         """Those of them."""
@@ -86,45 +118,31 @@ class Ids(NamedTuple):
 
 
 class IdFile(NamedTuple):
-    """A file of ids: those that the micro-batches from ``first`` to ``last`` have added."""
+    """What is known by a file, of its name in the stream's folder: of its ids so many, which are those of a range.
 
-    path: Path
-    first: int
-    last: int
+    ``newest_hour`` is the latest ``kept_from`` among them.
+    """
+
+    name: str
+    hashes: HashRange
+    ids: int
     newest_hour: int
 
     @classmethod
-    def in_folder(cls, folder: Path) -> list[IdFile]:
-        """The files of a partition in the order of micro-batches, without those that are part of another one."""
-        files = [cls(path, *map(int, path.stem.split("_"))) for path in folder.glob("[0-9]*.npy")]
-        found: list[IdFile] = []
-        for file in sorted(files, key=lambda file: (file.first, -file.last)):
-            if not found or file.last > found[-1].last:
-                found.append(file)
-        return found
+    def write(cls, folder: Path, ids: Ids, hashes: HashRange) -> IdFile:
+        """Keep ids of a range as a file, whole or not at all."""
+        name = f"{uuid4()}.npy"
+        write_whole(folder / name, lambda file: write_arrays(file, *ids))
+        return cls(name, hashes, len(ids.high), int(ids.kept_from.max()))
 
-    @classmethod
-    def write(cls, folder: Path, first: int, last: int, newest_hour: int, ids: Ids) -> None:
-        """Keep ids as the file of these micro-batches, whole or not at all."""
-        path = folder / f"{first}_{last}_{newest_hour}.npy"
-        write_whole(path, lambda file: write_array(file, np.stack(ids)))
-        cls.remove(folder, first, last, path)
+    def within(self, hashes: HashRange) -> IdFile | None:
+        """What of it is in this range, ``ids`` as before; None if nothing is."""
+        first, last = max(self.hashes.first, hashes.first), min(self.hashes.last, hashes.last)
+        return self._replace(hashes=HashRange(first, last)) if first <= last else None
 
-    @staticmethod
-    def remove(folder: Path, first: int, last: int, left: Path | None = None) -> None:
-        """Remove what tries of these micro-batches have written, but for the file that is ``left``."""
-        for path in folder.glob(f"{first}_{last}_*.npy"):
-            if path != left:
-                path.unlink(missing_ok=True)
-
-    @staticmethod
-    def ids_in(size_bytes: int) -> int:
-        """How many ids a file of this size has: 24 bytes each, after numpy's header."""
-        return (size_bytes - 128) // 24
-
-    def load(self) -> Ids:
-        """Its ids, read as they are looked at."""
-        return Ids(*np.load(self.path, mmap_mode="r"))
+    def load(self, folder: Path) -> Ids:
+        """Its ids."""
+        return Ids.of_file(folder / self.name).within(self.hashes)
 
 
 @dataclass
@@ -133,35 +151,24 @@ class KnownIds:
 
     An arrival is a duplicate if an accepted one of its id lies at most ``lateness_hours`` log hours before or after it.
     An id is kept until the stream reads log hours ``2 * lateness_hours + 2`` later; one of an old log hour as if it was
-    of the start of the lateness window when it was read.
+    of the start of the lateness window when it was read. ``newest_hour`` is the latest that the stream has read.
     """
 
     folder: Path
-    batch_id: int
+    hashes: HashRange
+    files: Sequence[IdFile]
     lateness_hours: int
+    newest_hour: int
     _earlier: list[tuple[IdFile, Ids]] = field(init=False)
     _added: list[Ids] = field(default_factory=list, init=False)
-    _newest_hour: int = field(init=False)
     #: What is kept from an earlier hour is forgotten: by earlier micro-batches, so that each try forgets the same.
     _oldest: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self._earlier = self._load()
-        self._newest_hour = max((file.newest_hour for file, _ in self._earlier), default=-(2**31))
-        self._oldest = self._newest_hour - 2 * self.lateness_hours - 2
-
-    def _load(self) -> list[tuple[IdFile, Ids]]:
-        for _ in range(_TRIES - 1):
-            try:
-                return list(self._loaded())
-            except FileNotFoundError:
-                continue
-        return list(self._loaded())
-
-    def _loaded(self) -> Iterator[tuple[IdFile, Ids]]:
-        for file in IdFile.in_folder(self.folder):
-            if file.last < self.batch_id:
-                yield file, file.load()
+        loaded = ((file, file.load(self.folder)) for file in self.files)
+        known = [(file._replace(ids=len(ids.high)), ids) for file, ids in loaded if len(ids.high)]
+        self._earlier = sorted(known, key=lambda one: -one[0].ids)
+        self._oldest = self.newest_hour - 2 * self.lateness_hours - 2
 
     def add(self, high: Numbers, low: Numbers, log_hour: Numbers) -> Numbers:
         """Which of these arrivals, in their order, are no duplicates; from then on they are known."""
@@ -206,42 +213,30 @@ class KnownIds:
             return
         # A folder that is dated in the future moves nothing.
         hours = np.minimum(new.hours, int(time() // 3600))
-        self._newest_hour = max(self._newest_hour, int(hours.max()))
-        kept_from = np.maximum(hours, self._newest_hour - self.lateness_hours)
+        self.newest_hour = max(self.newest_hour, int(hours.max()))
+        kept_from = np.maximum(hours, self.newest_hour - self.lateness_hours)
         self._added.append(Ids.of(new.high, new.low, new.hours, kept_from))
         while len(self._added) > 1 and len(self._added[-2].high) <= 2 * len(self._added[-1].high):
             self._added.append(Ids.joined([self._added.pop(), self._added.pop()]))
 
-    def end(self) -> None:
-        """Keep what was added, in place of what an earlier try has added; forget what is old, and have few files."""
-        while self._earlier and self._earlier[0][0].newest_hour < self._oldest:
-            self._earlier.pop(0)[0].path.unlink(missing_ok=True)
-        self._merge(self._small_files())
+    def end(self) -> list[IdFile]:
+        """Keep what was added, forget what is old, and have few files: those that the next micro-batch looks at."""
+        kept = [(file, ids) for file, ids in self._earlier if file.newest_hour >= self._oldest]
+        small = self._small_files(kept)
+        files = [file for file, _ in kept[: len(kept) - len(small)]]
+        merged = Ids.joined(small) if small else None
+        new = [merged.kept(self._oldest)] if merged else []
         if self._added:
-            added = Ids.joined(self._added)
-            IdFile.write(self.folder, self.batch_id, self.batch_id, self._newest_hour, added)
-        else:
-            IdFile.remove(self.folder, self.batch_id, self.batch_id)
+            new.append(Ids.joined(self._added))
+        return files + [IdFile.write(self.folder, ids, self.hashes) for ids in new if len(ids.high)]
 
-    def _small_files(self) -> list[tuple[IdFile, Ids]]:
-        """The last files, of which none is much larger than those after it."""
-        last: list[tuple[IdFile, Ids]] = []
+    def _small_files(self, files: Sequence[tuple[IdFile, Ids]]) -> list[Ids]:
+        """The last files, of which none is much larger than those after it; none if they are few."""
+        last: list[Ids] = []
         size = 0
-        for one in reversed(self._earlier):
-            added = len(one[1].high)
-            if last and (added > 2 * size or added + size > _MOST_IDS):
+        for file, ids in reversed(files):
+            if last and (file.ids > 2 * size or file.ids + size > _MOST_IDS):
                 break
-            last.insert(0, one)
-            size += added
-        return last
-
-    def _merge(self, files: Sequence[tuple[IdFile, Ids]]) -> None:
-        if len(files) < _LEAST_MERGED:
-            return
-        ids = Ids.joined(ids for _, ids in files)
-        ids = ids.where(ids.kept_from >= self._oldest)
-        first, last = files[0][0].first, files[-1][0].last
-        if len(ids.high):
-            IdFile.write(self.folder, first, last, max(file.newest_hour for file, _ in files), ids)
-        for file, _ in files:
-            file.path.unlink(missing_ok=True)
+            last.append(ids)
+            size += file.ids
+        return last if len(last) >= _LEAST_MERGED else []

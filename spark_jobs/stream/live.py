@@ -23,6 +23,7 @@ from spark_jobs.engine.column_functions import let
 from spark_jobs.engine.session import configure
 from spark_jobs.lake.lake import Lake
 from spark_jobs.stream.checkpoint import StreamCheckpoint
+from spark_jobs.stream.fence import FencedWork
 from spark_jobs.stream.live_counts import count_live, load_of_batch, repartition_live
 from spark_jobs.stream.writer import start_writer
 
@@ -63,11 +64,12 @@ def start(
     grouping = FifoGrouping() if configured.combines else configured
     partitioned = repartition_live(clicks, key, grouping).observe(OBSERVED, *load_of_batch(grouping))
     counts = count_live(partitioned, key, live.watermark_minutes)
+    checkpoint = StreamCheckpoint.of(settings, source.name, key)
     return start_writer(
         spark,
         counts.writeStream.outputMode("update").queryName(f"live {key} {source.name}"),
-        LiveUpdate(settings, key),
-        StreamCheckpoint.of(settings, source.name, key),
+        FencedWork(LiveUpdate(settings, key), checkpoint.fence()),
+        checkpoint,
         state_partitions=live.state_partitions,
         trigger_seconds=None if available_now else live.trigger_seconds,
     )

@@ -7,7 +7,7 @@ lines, and whatever it had written is left out: each table takes the rows of a b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -26,7 +26,8 @@ from spark_jobs.ingest.sampled_lines import fields_of
 from spark_jobs.ingest.stream_batches import in_order_of_time
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
-from spark_jobs.stream.first_arrivals import FirstArrivals, IdPartitions
+from spark_jobs.stream.first_arrivals import BatchIds
+from spark_jobs.stream.id_folder import StreamIds
 from spark_jobs.stream.written_rows import WrittenRows, write_rows
 
 
@@ -64,17 +65,22 @@ class StreamIngest:
     settings: Settings
     source: Source
     stream_id: str
-    ids: IdPartitions | None
+    #: None where duplicates cannot be known.
+    ids: StreamIds | None
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Write one micro-batch: arrivals less duplicates, and what was read."""
         lake = Lake(configure(rows.sparkSession), self.settings)
         transaction = StreamTransaction(self.stream_id, batch_id)
-        first = partial(self.ids.first_arrivals, batch_id) if self.ids else None
-        parts = MicroBatch(lake, self.source, transaction, rows, first).write()
+        ids = self.ids.before(batch_id) if self.ids else None
+        batch = MicroBatch(lake, self.source, transaction, rows, ids)
+        written = batch.write()
+        parts = parts_of(written)
         if parts:
             with in_order_of_time(lake) as now:
                 lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id, now), transaction)
+        if self.ids and ids:
+            self.ids.keep(batch_id, ids, written.ids)
 
     def _account(
         self, parts: dict[tuple[str, Hour], PartOfBatch], batch_id: int, now: datetime
@@ -108,15 +114,13 @@ class MicroBatch:
     source: Source
     transaction: StreamTransaction
     rows: DataFrame
-    #: Of the number of a task its first arrivals; none where ids are not known.
-    first: Callable[[int], FirstArrivals] | None
+    ids: BatchIds | None
 
-    def write(self) -> dict[tuple[str, Hour], PartOfBatch]:
-        """Write its rows; what it has, none if it has read nothing."""
+    def write(self) -> WrittenRows:
+        """Write its rows."""
         clicks, quarantined = map(self.lake.folder_for_files, (CLICKS, QUARANTINED_CLICKS))
         with step(self.lake.spark, "write micro-batch"):
-            written = write_rows(self.rows, self.source, clicks, quarantined, self.first)
-        parts = parts_of(written)
+            written = write_rows(self.rows, self.source, clicks, quarantined, self.ids)
         in_parallel(
             self.lake.spark,
             *(
@@ -125,7 +129,7 @@ class MicroBatch:
                 if files
             ),
         )
-        return parts
+        return written
 
 
 def parts_of(written: WrittenRows) -> dict[tuple[str, Hour], PartOfBatch]:

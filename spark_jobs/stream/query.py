@@ -11,6 +11,7 @@ from spark_jobs.ingest.parse_lines import most_line_bytes
 from spark_jobs.lake.lake import Lake
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.duplicates import repartition_by_id
+from spark_jobs.stream.fence import FencedWork
 from spark_jobs.stream.id_folder import IdFolder
 from spark_jobs.stream.input import input_of
 from spark_jobs.stream.micro_batch import StreamIngest
@@ -34,10 +35,11 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
     checkpoint = StreamCheckpoint.of(settings, source.name)
     stream_id = checkpoint.stream_id()
     rows = input_of(spark, settings, source).arrivals(StreamStart(Lake(spark, settings), checkpoint, stream_id))
-    ids = None
-    if source.has_event_id:
-        ids = IdFolder(checkpoint).fitted(spark, stream.state_partitions, source.lateness_hours)
-        rows = repartition_by_id(rows, stream.state_partitions)
+    # What is known is looked at when no other query may begin a micro-batch.
+    fence = checkpoint.fence()
+    ids = IdFolder(checkpoint).made_ready(spark, source)
+    if ids:
+        rows = repartition_by_id(rows, ids.partitions)
     batch_rows = max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES // most_line_bytes(source)))
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch_rows)
     # Spark would add up the bytes of a batch for Python after each row: an eighth of a streamed click's time.
@@ -45,7 +47,7 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
     return start_writer(
         spark,
         rows.writeStream.queryName(f"clicks {source.name}"),
-        StreamIngest(settings, source, stream_id, ids),
+        FencedWork(StreamIngest(settings, source, stream_id, ids), fence),
         checkpoint,
         state_partitions=stream.state_partitions,
         trigger_seconds=None if available_now else stream.trigger_seconds,

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_jobs.stream.checkpoint import StreamCheckpoint
-from spark_jobs.stream.fence import BatchWork, FencedWork
+from spark_jobs.stream.fence import FencedWork
 
 #: What a stream's session needs besides what every job relies on.
 STREAM_CONF = {
@@ -40,13 +40,13 @@ _REFUSED_FOR_GOOD = "[CONCURRENT_QUERY]"
 def start_writer(
     spark: SparkSession,
     writer: DataStreamWriter,
-    work: BatchWork,
+    work: FencedWork,
     checkpoint: StreamCheckpoint,
     *,
     state_partitions: int,
     trigger_seconds: float | None,
 ) -> StreamingQuery:
-    """Start a query where it left off, and take its checkpoint over.
+    """Start a query where it left off; its work has the checkpoint's newest fence.
 
     Without a trigger it reads what is there, then ends. Such a one always says last that it has found no more: without
     that it has been ended before.
@@ -54,8 +54,7 @@ def start_writer(
     for name, value in STREAM_CONF.items():
         spark.conf.set(name, value)
     spark.conf.set("spark.sql.shuffle.partitions", state_partitions)
-    writer = writer.foreachBatch(FencedWork(work, checkpoint.fence()))
-    writer = writer.option("checkpointLocation", str(checkpoint.folder))
+    writer = writer.foreachBatch(work).option("checkpointLocation", str(checkpoint.folder))
     if trigger_seconds is None:
         spark.conf.set(_IDLE_INTERVAL, 0)
         writer = writer.trigger(availableNow=True)

@@ -6,7 +6,7 @@ tasks give back is small.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.sources import Source
@@ -27,7 +27,7 @@ from spark_jobs.ingest.cut_lines import PIECE_BYTES
 from spark_jobs.ingest.sampled_lines import SampledLines, sampled_schema
 from spark_jobs.ingest.times import HOUR_MICROS
 from spark_jobs.lake.new_files import WRITTEN, NewFile, TaskFiles
-from spark_jobs.stream.first_arrivals import FirstArrivals
+from spark_jobs.stream.first_arrivals import LEFT, BatchIds, FirstArrivals
 
 PLACE = ("file", "log_date", "log_hour")
 
@@ -60,6 +60,7 @@ _GIVEN = pa.schema(
         ("quarantined", pa.struct(list(WRITTEN))),
         ("outcome", pa.struct(list(OUTCOMES))),
         ("sampled", pa.struct(list(sampled_schema(_PLACE)))),
+        ("ids", pa.struct(list(LEFT))),
     ]
 )
 #: Of so many log hours a task has files open at the same time.
@@ -72,30 +73,26 @@ _GROUPED = ["file", "log_date", "log_hour", "reason", "click_hour"]
 class WrittenRows:
     """What has become of a micro-batch's rows.
 
-    Files that are yet to be committed, rows of ``OUTCOMES``, and by ``PLACE`` rows of ``sampled_schema``.
+    Files that are yet to be committed, rows of ``OUTCOMES``, by ``PLACE`` rows of ``sampled_schema``, and what is left
+    of ids: rows of ``LEFT``.
     """
 
     clicks: list[NewFile] = field(default_factory=list)
     quarantined: list[NewFile] = field(default_factory=list)
     outcomes: list[dict[str, Any]] = field(default_factory=list)
     sampled: list[dict[str, Any]] = field(default_factory=list)
+    ids: list[Row] = field(default_factory=list)
 
 
-def write_rows(
-    rows: DataFrame,
-    source: Source,
-    clicks: Path,
-    quarantined: Path,
-    first: Callable[[int], FirstArrivals] | None = None,
-) -> WrittenRows:
-    """Write the rows into the folders of the two tables, of clicks those that are ``first`` by the task's number.
+def write_rows(rows: DataFrame, source: Source, clicks: Path, quarantined: Path, ids: BatchIds | None) -> WrittenRows:
+    """Write the rows into the folders of the two tables; of clicks the first arrivals, where ids are known.
 
     The rows are computed once.
     """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        of_task = first(TaskContext.get().partitionId()) if first else None  # type: ignore[union-attr]  # in a task
-        for name, given in rows_written(batches, source, clicks, quarantined, of_task):
+        first = ids.first_arrivals(TaskContext.get().partitionId()) if ids else None  # type: ignore[union-attr]  # in a task
+        for name, given in rows_written(batches, source, clicks, quarantined, first):
             yield pa.RecordBatch.from_pylist([{name: one} for one in given], _GIVEN)
 
     found = WrittenRows()
@@ -106,8 +103,10 @@ def write_rows(
             found.quarantined.append(NewFile(**row["quarantined"].asDict()))
         elif row["outcome"] is not None:
             found.outcomes.append(row["outcome"].asDict())
-        else:
+        elif row["sampled"] is not None:
             found.sampled.append(row["sampled"].asDict())
+        else:
+            found.ids.append(row["ids"])
     return found
 
 
@@ -136,7 +135,7 @@ def rows_written(
             yield "quarantined", list(map(vars, of_quarantined.add(piece)))
         sampled.add(arrivals)
     if first:
-        first.end()
+        yield "ids", [first.end()]
     yield "clicks", list(map(vars, of_clicks.end()))
     yield "quarantined", list(map(vars, of_quarantined.end()))
     yield "sampled", sampled.rows()
