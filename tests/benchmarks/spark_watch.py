@@ -11,7 +11,7 @@ from ops.services.running import Services
 
 
 class SparkWatch:
-    """The Spark server of a home and its Python workers, while they work: processor seconds, largest memory.
+    """The Spark server of a home and its Python workers, while they work: processor seconds, memory now and at most.
 
     Memory is proportional (PSS): what forked workers share is counted once.
     """
@@ -20,7 +20,7 @@ class SparkWatch:
         self._server = _spark_server(services)
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
-        self.peak_mebibytes = 0.0
+        self.mebibytes = self.peak_mebibytes = 0.0
         self._thread.start()
 
     def processor_seconds(self) -> float:
@@ -44,7 +44,8 @@ class SparkWatch:
             for process in self._processes():
                 with suppress(psutil.Error):
                     used += process.memory_full_info().pss
-            self.peak_mebibytes = max(self.peak_mebibytes, used / 2**20)
+            self.mebibytes = used / 2**20
+            self.peak_mebibytes = max(self.peak_mebibytes, self.mebibytes)
 
     def _processes(self) -> list[psutil.Process]:
         return [self._server, *self._server.children(recursive=True)]
