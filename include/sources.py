@@ -58,6 +58,7 @@ class StreamSettings(BaseModel):
 
     trigger_seconds: float = Field(1.0, ge=0, le=3600)
     state_partitions: int = Field(2, ge=1, le=1024)
+    hung_minutes: float = Field(30.0, gt=0)
     run: Literal["catch_up", "supervised"] = "catch_up"
 
     def partition_of(self, file: str) -> dict[str, Any]:

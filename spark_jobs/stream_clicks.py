@@ -24,7 +24,7 @@ from include.counting import CountKey
 from include.errors import ClickmillError, LockHeldError, StreamRunsAlreadyError, UsageError
 from include.locks import locks_of
 from include.settings import Settings
-from include.sources import Source, choose_streamed
+from include.sources import Source, choose_streamed, stream_of
 from include.streams.signs_of_life import say_alive
 from spark_jobs.engine.session import spark_session
 from spark_jobs.engine.steps import in_parallel
@@ -46,6 +46,8 @@ POLL_SECONDS_TO_THE_END = 0.25
 STARTED_AT_ONCE = 2
 #: So often in so many seconds a query is started again that something else has ended.
 MOST_TAKEN_BACK, TAKEN_BACK_SECONDS = 3, 600.0
+#: And so often because the same micro-batch hangs.
+MOST_HUNG = 3
 
 
 @dataclass
@@ -113,6 +115,9 @@ class SourceStream:
         for log in cut_off:
             if self.failure is None:
                 self._take_back(log)
+        for log in self.logs:
+            if self.failure is None and log not in ended:
+                self._end_if_it_hangs(log)
         return self.failure is None and (bool(cut_off) or len(ended) < len(self.logs))
 
     def _fail_of(self, log: ProgressLog, message: str) -> None:
@@ -139,12 +144,49 @@ class SourceStream:
             self.fail(ClickmillError(f"{what}, {often}; {others}"))
             return
         print(f"{what}, and is started again", file=sys.stderr, flush=True)
+        self._start_again(log)
+
+    def _end_if_it_hangs(self, log: ProgressLog) -> None:
+        """Start a query again whose micro-batch takes longer than any should: a disk or a Python worker is stuck."""
+        minutes = stream_of(self.source).hung_minutes
+        seconds = log.seconds_over_bound(minutes * 60)
+        if seconds is None:
+            return
+        checkpoint = self._checkpoint(log.query)
+        usual = f"the longest of the last {len(log.took)} took {max(log.took):,.1f} s" if log.took else "the first"
+        batch = f"its micro-batch {checkpoint.last_begun()} is under way for {seconds:,.0f} s ({usual})"
+        what = f"the stream of {log.source} ({log.query}) hangs: {batch}"
+        log.hung += 1
+        is_last = log.hung > MOST_HUNG
+        if not is_last:
+            print(f"{what}; its query is started again", file=sys.stderr, flush=True)
+        try:
+            log.handle.stop()
+        except PySparkException as error:
+            why = str(error).splitlines()[0]
+            self.fail(ClickmillError(f"{what}, and does not end ({why}); restart the Spark server"))
+            return
+        finally:
+            # Stuck tasks would keep their cores.
+            self.lake.spark.interruptTag(checkpoint.work_tag)
+        if is_last:
+            ways = "see whether a disk or its input is stuck, then start the stream again; if that is how long it takes"
+            why = f"as it did after {MOST_HUNG} restarts; {ways}, raise hung_minutes ({minutes:g})"
+            self.fail(ClickmillError(f"{what}, {why}"))
+            return
+        self._start_again(log)
+
+    def _start_again(self, log: ProgressLog) -> None:
         try:
             # It counts as ended once Spark has been asked to end it. Until it has, its name is taken in this session.
             log.handle.stop()
             log.handle = self._started(log.query)
+            log.got_on_at = time.monotonic()
         except ClickmillError as error:
             self.fail(error)
+
+    def _checkpoint(self, query: QueryName) -> StreamCheckpoint:
+        return StreamCheckpoint.of(self.lake.settings, self.source.name, None if query == "clicks" else query)
 
     def _started(self, query: QueryName) -> StreamingQuery:
         """One of its queries, started where it left off."""

@@ -61,7 +61,7 @@ class StreamCheckpoint:
         Raises:
             ClickmillError: if the folder cannot be written.
         """
-        fence = Fence(self.folder / "fencing_token", str(uuid4()))
+        fence = Fence(self.folder / "fencing_token", str(uuid4()), self.work_tag)
         keep_with_checkpoint(fence.file, f"{fence.token}\n")
         return fence
 
@@ -81,11 +81,20 @@ class StreamCheckpoint:
 
     def is_whole(self) -> bool:
         """Whether its last micro-batch has ended."""
-        return self._last("offsets") == self.last_ended()
+        return self.last_begun() == self.last_ended()
+
+    def last_begun(self) -> int:
+        """The number of the last micro-batch that was begun; -1 before one was."""
+        return self._last("offsets")
 
     def last_ended(self) -> int:
         """The number of the last micro-batch that has ended; -1 before one has."""
         return self._last("commits")
+
+    @property
+    def work_tag(self) -> str:
+        """The tag of all that the work on its micro-batches asks of the session."""
+        return f"stream {self.folder.name}"
 
     def _last(self, kind: str) -> int:
         return max((int(file.name) for file in self.folder.glob(f"{kind}/[0-9]*")), default=-1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from include.errors import ClickmillError
+from spark_jobs.engine.steps import marked
 
 #: What is done with each micro-batch: its rows and its number.
 BatchWork = Callable[[DataFrame, int], None]
@@ -22,6 +23,8 @@ class Fence:
 
     file: Path
     token: str
+    #: All that the work on micro-batches asks of its session has it: Spark ends a query, and not what Python asked for.
+    tag: str
 
     def require_newest(self) -> None:
         """See that the checkpoint was not taken over.
@@ -58,7 +61,8 @@ class FencedWork:
         """
         self.fence.require_newest()
         try:
-            self.work(rows, batch_id)
+            with marked(rows.sparkSession, self.fence.tag):
+                self.work(rows, batch_id)
         except Exception:
             self.fence.require_newest()
             raise

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -23,6 +24,8 @@ from spark_jobs.stream.live import OBSERVED
 QueryName = Literal["clicks"] | CountKey
 #: With more files than this, the table is written as few.
 MOST_FILES = 200
+#: A micro-batch may take so many times as long as the longest of so many before it.
+TIMES_AS_LONG, BATCHES_COMPARED = 10, 100
 #: Before its first event, a query's watermark is 1970.
 _NO_WATERMARK = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,16 +46,27 @@ class ProgressLog:
     found_no_more: bool = False
     #: When the query was last started again, because something else had ended it; by the monotonic clock.
     taken_back: list[float] = field(default_factory=list)
+    #: How often it was started again because the micro-batch that is now under way hung.
+    hung: int = 0
+    #: How long the last micro-batches took, in seconds.
+    took: deque[float] = field(default_factory=lambda: deque(maxlen=BATCHES_COMPARED))
+    #: Until when it was seen to get on: it waited, or said something new; by the monotonic clock.
+    got_on_at: float = field(default_factory=time.monotonic)
+    _last_said: str | None = None
 
     def new_rows(self) -> list[dict[str, Any]]:
         """Rows of the micro-batches that have ended since the last call."""
         rows = []
+        last_said = None
         self.found_no_more = False
         for progress in self.handle.recentProgress:
             said = json.loads(progress.json)
+            last_said = progress.json
             self.found_no_more = "addBatch" not in said["durationMs"]
             if said["batchId"] > self.last_batch and not self.found_no_more:
                 self.last_batch = said["batchId"]
+                self.took.append(said["durationMs"]["triggerExecution"] / 1000)
+                self.hung = 0
                 found = progress_rows(self.source, self.query, said)
                 if self.ids:
                     ids, size = self.ids.size()
@@ -60,7 +74,25 @@ class ProgressLog:
                 lags = [row["lag"] for row in found if "lag" in row]
                 self.lag = sum(lags) if lags else None
                 rows += found
+        if last_said != self._last_said:
+            self._last_said, self.got_on_at = last_said, time.monotonic()
         return rows
+
+    def seconds_over_bound(self, least_bound: float) -> float | None:
+        """How long its micro-batch is under way, if that is longer than any should take; ask for ``new_rows`` before.
+
+        ``least_bound`` is in seconds.
+        """
+        now = time.monotonic()
+        if not self.handle.status["isTriggerActive"]:
+            self.got_on_at = now
+        seconds = now - self.got_on_at
+        return seconds if seconds > bound_of(self.took, least_bound) else None
+
+
+def bound_of(took: Iterable[float], least_bound: float) -> float:
+    """How long a micro-batch may take after these, in seconds, before it counts as hung."""
+    return max(least_bound, TIMES_AS_LONG * max(took, default=0.0))
 
 
 def progress_rows(source: str, query: str, said: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from include.tables import STREAM_PROGRESS
-from spark_jobs.stream.progress import progress_rows
+from spark_jobs.stream.progress import bound_of, progress_rows
 
 STATE = {"numRowsTotal": 13067, "memoryUsedBytes": 113251344, "numRowsDroppedByWatermark": 3}
 TOPIC: dict[str, Any] = {
@@ -89,3 +89,9 @@ def test_without_clicks_there_are_no_rows_per_instance() -> None:
     for said in (TABLE, TABLE | without):
         assert progress_rows("web", "url", said)[0]["rows_per_instance"] is None
     assert {row.get("rows_per_instance") for row in progress_rows("web", "clicks", TOPIC)} == {None}
+
+
+def test_a_micro_batch_may_take_ten_times_as_long_as_the_longest_of_the_last_ones() -> None:
+    assert bound_of([], 1800) == 1800
+    assert bound_of([3.0, 20.0], 1800) == 1800
+    assert bound_of([600.0, 20.0], 1800) == 6000
