@@ -26,11 +26,8 @@ MADE_FROM = "<!-- Made from include/tables/ by: .venv/bin/python -m include.tabl
 
 def list_tables(tables: Iterable[Table]) -> str:
     """A Markdown table with one row per table; each name links to its section of the page."""
-    rows = [
-        (f"[`{table.name}`](#{table.name})", table.grain, _names(table.partitioned_by), table.engine)
-        for table in tables
-    ]
-    return markdown_table(("table", "one row is", "partitioned by", "written by"), rows)
+    rows = [(f"[`{table.name}`](#{table.name})", table.grain, _names(table.partitioned_by)) for table in tables]
+    return markdown_table(("table", "one row is", "partitioned by"), rows)
 
 
 def list_reasons(reasons: Mapping[str, str]) -> str:

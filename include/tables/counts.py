@@ -118,7 +118,6 @@ def live_table(key: Column) -> Table:
     """A table of counts of streamed clicks per source, window and key, brought up to date within seconds."""
     return Table(
         name=f"clicks_by_{key.name.removesuffix('_code')}_live",
-        engine="Spark",
         grain=f"one source, window and {key.name}",
         columns=(
             SOURCE,

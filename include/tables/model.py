@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-Engine = Literal["Spark", "delta-rs"]
 
 
 @dataclass(frozen=True)
@@ -24,8 +21,7 @@ class Table:
 
     ``statistics`` are the columns whose smallest and largest value Delta keeps per file: few, because they cost
     a fifth of a write; ``bucket_key`` is the column whose hash gives ``bucket``: with it the
-    table has a column ``buckets`` too. ``engine`` writes its rows and no other does: of two, one overwrites commits of
-    the other, on a local disk and on S3.
+    table has a column ``buckets`` too.
     """
 
     name: str
@@ -35,7 +31,6 @@ class Table:
     partitioned_by: tuple[str, ...] = ()
     statistics: tuple[str, ...] = ()
     bucket_key: str | None = None
-    engine: Engine = "delta-rs"
 
     @property
     def column_names(self) -> list[str]:

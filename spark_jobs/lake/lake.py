@@ -22,9 +22,8 @@ from include.locks import Held, Locks, locks_of
 from include.log_hours import Hour, hours_predicate
 from include.settings import Settings
 from include.storage import remove_folder
-from include.stored_rows import Filters, open_table, read_rows, read_table
+from include.stored_rows import Filters, arrow_schema, open_table, read_rows, read_table
 from include.tables import AGGREGATES, Table
-from include.tables.model import Engine
 from spark_jobs.engine.steps import step
 from spark_jobs.lake import declared
 from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
@@ -68,18 +67,20 @@ class Lake:
             return self.spark.createDataFrame([], ", ".join(f"{c.name} {c.type}" for c in table.columns))
         return declared.with_declared(self.spark.read.format("delta").load(self.uri(table)), table)
 
-    def read_stream(self, table: Table) -> DataFrame:
+    def read_stream(self, table: Table, *, begins: bool) -> DataFrame:
         """The table's rows as they come, those that it has first, in the order of their time where it is large.
 
-        Rows that are replaced later come once.
+        Rows that are replaced later come once. ``begins`` says that nothing has been read of it yet.
         """
-        self._make(table, table.engine)
-        return (
-            self.spark.readStream.format("delta")
-            .option("skipChangeCommits", True)
-            .option("withEventTimeOrder", True)
-            .load(self.uri(table))
+        self._make(table)
+        rows = (
+            self.spark.readStream.format("delta").option("skipChangeCommits", True).option("maxBytesPerTrigger", "512m")
         )
+        stored = DeltaTable(self.uri(table))
+        if begins and not stored.file_uris():
+            # Else Delta first computes, in seconds, what the table has.
+            return rows.option("startingVersion", stored.version()).load(self.uri(table))
+        return rows.option("withEventTimeOrder", True).load(self.uri(table))
 
     def read_log_hours(self, table: Table, source: str, hours: Iterable[Hour]) -> DataFrame:
         """The rows of a source's log hours, of a table that is partitioned by them."""
@@ -113,7 +114,7 @@ class Lake:
 
     def folder_for_files(self, table: Table) -> Path:
         """The table's folder, for tasks to write files into; the table is made, as Delta makes none where files are."""
-        self._make(table, "delta-rs")
+        self._make(table)
         return self.path(table)
 
     def replace_files(self, table: Table, new: Sequence[NewFile], choice: pc.Expression) -> None:
@@ -125,7 +126,7 @@ class Lake:
             ClickmillError: if another has written to the table in the same moment, or a column is stored with another
                 type than the declared one.
         """
-        self._make(table, "delta-rs")
+        self._make(table)
         with self.locked(f"write-{table.name}"):
             version = TableVersion.newest(self.path(table), table)
             declared.require_declared_types(version, table)
@@ -147,7 +148,7 @@ class Lake:
         Raises:
             ClickmillError: if a column is stored with another type than the declared one.
         """
-        self._make(table, "delta-rs")
+        self._make(table)
         with self.locked(f"write-{table.name}"):
             version = TableVersion.newest(self.path(table), table)
             declared.require_declared_types(version, table)
@@ -162,18 +163,24 @@ class Lake:
                 return
             write_checksum(version, new)
 
-    def merge_click_hours(self, table: Table, rows: DataFrame, hours: Iterable[Hour]) -> None:
+    def merge_click_hours(self, table: Table, rows: pa.Table, hours: Iterable[Hour]) -> None:
         """Put the rows of these click hours, unique by the table's key, in the place of those of the same key."""
-        self._make(table, "Spark")
-        same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
-        view = f"new_{table.name}"
-        declared.as_declared(rows, table).createOrReplaceTempView(view)
-        with step(self.spark, f"merge {table.name}"):
-            self.spark.sql(
-                f"MERGE INTO delta.`{self.uri(table)}` AS old USING {view} AS new "
-                f"ON {same} AND ({hours_predicate(hours, 'old.click_date', 'old.click_hour')}) "
-                "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-            ).collect()
+        self._make(table)
+        given = rows.select(table.column_names).cast(arrow_schema(table, table.column_names))
+        same = " AND ".join(_is_same(name, name in table.required_columns) for name in table.key)
+        with self.locked(f"write-{table.name}"):
+            (
+                DeltaTable(self.uri(table))
+                .merge(
+                    given,
+                    f"{same} AND ({hours_predicate(hours, 'old.click_date', 'old.click_hour')})",
+                    source_alias="new",
+                    target_alias="old",
+                )
+                .when_matched_update_all()
+                .when_not_matched_insert_all()
+                .execute()
+            )
 
     def append_rows(
         self, table: Table, rows: Sequence[Mapping[str, Any]], transaction: StreamTransaction | None = None
@@ -184,7 +191,7 @@ class Lake:
 
         By delta-rs: in milliseconds, where Spark takes most of a second.
         """
-        self._make(table, "delta-rs")
+        self._make(table)
         with self.locked(f"write-{table.name}"):
             if transaction is not None and transaction.is_in(DeltaTable(self.uri(table))):
                 return
@@ -209,7 +216,7 @@ class Lake:
 
         ``file_bytes``: the size from which on a file is closed and another begun; delta-rs knows a usual one.
         """
-        self._make(table, "delta-rs")
+        self._make(table)
         arrow = rows if isinstance(rows, pa.Table | pa.RecordBatchReader) else declared.as_arrow(table, rows)
         with self.locked(f"write-{table.name}"):
             write_deltalake(
@@ -241,7 +248,7 @@ class Lake:
         Rows for which the predicate ``leave_out`` is true go. Readers that have begun keep the files that they see for
         a week.
         """
-        self._require_engine(table, "delta-rs")
+        self.require_locks()
         if not self.exists(table) or len(DeltaTable(self.uri(table)).file_uris()) <= above_files:
             return False
         with self.locked(f"write-{table.name}"):
@@ -256,7 +263,7 @@ class Lake:
 
         In this process, which needs some 0.4 GiB for 200 MiB of files; others may add rows meanwhile.
         """
-        self._require_engine(table, "delta-rs")
+        self.require_locks()
         of_hours = Counter(file.log_hour for file in self.data_files(table, has_log_hours(source, hours)))
         for hour in (hour for hour, files in of_hours.items() if files > 1):
             partition = [("source", "=", source), ("log_date", "=", str(hour.day)), ("log_hour", "=", str(hour.hour))]
@@ -378,18 +385,22 @@ class Lake:
     def _locks(self) -> Locks:
         return locks_of(self.settings)
 
-    def _require_engine(self, table: Table, engine: Engine) -> None:
-        """See to it that this engine may write the table, now: all locks that were taken are held still."""
-        if table.engine != engine:
-            raise ValueError(f"{table.name} is written by {table.engine}, not by {engine}: see Table.engine")
+    def _make(self, table: Table) -> None:
+        """Make the table, or complete its columns, before this process writes its first rows."""
         self.require_locks()
-
-    def _make(self, table: Table, engine: Engine) -> None:
-        """Make the table, or complete its columns, before this engine writes its rows."""
-        self._require_engine(table, engine)
         if table.name in self._complete and self.exists(table):
             return
-        # By delta-rs, whoever writes its rows: each process does this before it writes any.
         with self.locked(f"write-{table.name}"):
             make_or_complete(table, self.path(table))
         self._complete.add(table.name)
+
+
+def _is_same(column: str, is_required: bool) -> str:
+    """That both rows of a merge have the same in a column; two nulls are.
+
+    delta-rs joins by what is equal, and compares each row with each by ``IS NOT DISTINCT FROM``.
+    """
+    if is_required:
+        return f"old.`{column}` = new.`{column}`"
+    old, new = (f"coalesce(CAST({of}.`{column}` AS STRING), '')" for of in ("old", "new"))
+    return f"{old} = {new} AND (old.`{column}` IS NULL) = (new.`{column}` IS NULL)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,8 +20,8 @@ from include.settings import Settings
 from include.sources import Source
 from include.tables import CLICKS
 from spark_jobs.aggregate.groupings import FifoGrouping, grouping_of
-from spark_jobs.engine.column_functions import let
 from spark_jobs.engine.session import configure
+from spark_jobs.engine.steps import step
 from spark_jobs.lake.lake import Lake
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.fence import FencedWork
@@ -41,15 +42,15 @@ class LiveUpdate:
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Merge one micro-batch: a batch that is tried again says the same once more."""
         lake = Lake(configure(rows.sparkSession), self.settings)
-        now = datetime.now(UTC)
-        counted = rows.withColumn("counted_at", let(F.col("click_count"), lambda _: F.lit(now)))
-        with lake.staged(counted, "live counts") as counts:
-            hours = {
-                Hour.of(row["click_date"], row["click_hour"])
-                for row in counts.select("click_date", "click_hour").distinct().collect()
-            }
-            if hours:
-                lake.merge_click_hours(live_count_table(self.key), counts, hours)
+        with step(lake.spark, "count live"):
+            counts = rows.toArrow()
+        if counts.num_rows:
+            now = pa.scalar(datetime.now(UTC), pa.timestamp("us", "UTC"))
+            counted = counts.append_column("counted_at", pa.repeat(now, counts.num_rows))
+            hours = counts.group_by(["click_date", "click_hour"]).aggregate([]).to_pylist()
+            lake.merge_click_hours(
+                live_count_table(self.key), counted, [Hour.of(hour["click_date"], hour["click_hour"]) for hour in hours]
+            )
 
 
 def start(
@@ -58,13 +59,13 @@ def start(
     """Start the live counts by one key where they left off; the caller holds ``StreamCheckpoint.owned``."""
     live = settings.pipeline.live
     lake = Lake(spark, settings)
-    clicks = lake.read_stream(CLICKS).where(F.col("source") == source.name)
+    checkpoint = StreamCheckpoint.of(settings, source.name, key)
+    clicks = lake.read_stream(CLICKS, begins=not checkpoint.has_begun()).where(F.col("source") == source.name)
     configured = grouping_of(settings.pipeline.counts[key], key, lake.buckets(count_table(key)))
     # The state adds up what each task has counted: to combine, the clicks are left where they are read.
     grouping = FifoGrouping() if configured.combines else configured
     partitioned = repartition_live(clicks, key, grouping).observe(OBSERVED, *load_of_batch(grouping))
     counts = count_live(partitioned, key, live.watermark_minutes)
-    checkpoint = StreamCheckpoint.of(settings, source.name, key)
     return start_writer(
         spark,
         counts.writeStream.outputMode("update").queryName(f"live {key} {source.name}"),

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from filelock import FileLock, Timeout
 
-from include.tables import CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY, TABLES, Table
-from spark_jobs.lake.data_files import EVERY_FILE
+from include.tables import CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.transactions import StreamTransaction
 from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from include.settings import Settings
 
@@ -57,26 +55,3 @@ def test_a_job_waits_for_that_of_another_home(settings: Settings, tmp_path: Path
         pass
     with other.locked():
         pass
-
-
-@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_no_table_is_written_by_two_engines(settings: Settings, table: Table) -> None:
-    lake = Lake(cast("SparkSession", None), settings)
-    rows = cast("DataFrame", None)
-    writes = {
-        "Spark": [
-            lambda: lake.merge_click_hours(table, rows, []),
-        ],
-        "delta-rs": [
-            lambda: lake.replace(table, rows, EVERY_FILE),
-            lambda: lake.append(table, [], StreamTransaction("a", 0)),
-            lambda: lake.write_as_few_files(table, "web", []),
-            lambda: lake.append_rows(table, []),
-            lambda: lake.replace_rows(table, [], "true"),
-            lambda: lake.compact(table),
-        ],
-    }
-    (refused,) = writes.keys() - {table.engine}
-    for write in writes[refused]:
-        with pytest.raises(ValueError, match=f"{table.name} is written by {table.engine}, not by {refused}"):
-            write()

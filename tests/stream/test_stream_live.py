@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+from deltalake import DeltaTable
+
 from include.log_hours import Hour
 from include.tables import CLICKS, CLICKS_BY_COUNTRY_LIVE, CLICKS_BY_URL_LIVE, STREAM_PROGRESS
 from samples.sample_logs import make_sample
@@ -44,6 +46,20 @@ def test_live_counts_are_those_of_the_clicks_by_minute_and_hour(tmp_path: Path, 
     assert sum(row["next_offset"] for row in last.values()) == len(records)
     assert {row["state_rows"] for row in last.values()} == {len({row["event_id"] for row in streamed.rows(CLICKS)})}
     assert sum(row["rows"] for row in progress if row["query"] == "url") == len(streamed.rows(CLICKS))
+
+
+def test_no_table_is_written_by_two_engines(streamed: StreamedLake) -> None:
+    """Spark and delta-rs lose commits of each other, without an error."""
+    for number in range(2):
+        streamed.broker.produce(
+            streamed.topic, [Record(0, int(HOUR.start.timestamp() * 1000), click(f"e{number}", f"{HOUR}:30:00Z"))]
+        )
+        streamed.read_all(live=True)
+    tables = sorted(folder for folder in streamed.settings.lake.iterdir() if folder.is_dir())
+    assert {CLICKS.name, CLICKS_BY_URL_LIVE.name, STREAM_PROGRESS.name} <= {folder.name for folder in tables}
+    for folder in tables:
+        for commit in DeltaTable(folder).history():
+            assert commit.get("engineInfo", commit.get("clientVersion", "")).startswith("delta-rs"), (folder, commit)
 
 
 def test_a_click_too_late_for_live_is_a_click_and_said_to_be_too_late(streamed: StreamedLake) -> None:
