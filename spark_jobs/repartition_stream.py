@@ -38,7 +38,7 @@ def repartition(settings: Settings, source: Source, partitions: int) -> list[str
             f"the stream of {source.name} has no live counts yet; set state_partitions in config/pipeline.toml"
         )
     done = []
-    with StreamCheckpoint.of(settings, source.name).owned():
+    with StreamCheckpoint.of(settings, source.name).owned(settings):
         for name, checkpoint in checkpoints.items():
             if not checkpoint.is_whole():
                 raise ClickmillError(

@@ -21,8 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from include.command import OneLineParser, exit_with
 from include.counting import CountKey
-from include.errors import ClickmillError, LockHeldError, StreamRunsAlreadyError, UsageError
-from include.locks import locks_of
+from include.errors import ClickmillError, UsageError
 from include.settings import Settings
 from include.sources import Source, choose_streamed, stream_of
 from include.streams.signs_of_life import say_alive
@@ -232,8 +231,7 @@ def run(
     names = ", ".join(source.name for source in sources)
     with ExitStack() as stack:
         for source in sources:
-            stack.enter_context(StreamCheckpoint.of(settings, source.name).owned())
-            stack.enter_context(_on_no_other_machine(settings, source.name))
+            stack.enter_context(StreamCheckpoint.of(settings, source.name).owned(settings))
         stack.enter_context(_loss_of_server_told(names))
         asked_to_end = asked_to_end or EndRequest()
         streams = [SourceStream(lake, source, available_now, live) for source in sources]
@@ -283,19 +281,6 @@ def _tell_failures(streams: Sequence[SourceStream], going_on: Sequence[SourceStr
     for stream in streams:
         if stream.failure is not None and going_on:
             print(f"{stream.failure}; the other streams go on", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _on_no_other_machine(settings: Settings, source: str) -> Iterator[None]:
-    """The checkpoint's own lock is a file, which another machine may not see, nor the checkpoint."""
-    if settings.locks_database is None:
-        yield
-        return
-    try:
-        with locks_of(settings).held(f"stream-{source}", 0):
-            yield
-    except LockHeldError as error:
-        raise StreamRunsAlreadyError(f"the stream of {source} runs already: {error}; end that one first") from None
 
 
 @contextmanager

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from include.errors import StreamRunsAlreadyError
+from include.errors import LockHeldError, StreamRunsAlreadyError
+from include.locks import locks_of
 from include.settings import Settings
 from spark_jobs.stream.compatibility import checkpoint_folder, has_begun, keep_with_checkpoint
 from spark_jobs.stream.fence import Fence
@@ -107,18 +108,28 @@ class StreamCheckpoint:
         return int(said["conf"]["spark.sql.shuffle.partitions"])
 
     @contextmanager
-    def owned(self) -> Iterator[None]:
+    def owned(self, settings: Settings) -> Iterator[None]:
         """Be the only process that works on the stream; ends with the process at the latest.
+
+        Another machine may not see the file that is locked here, nor the checkpoint: if locks are in a database, it is
+        kept away by one there.
 
         Raises:
             StreamRunsAlreadyError: if another one does.
         """
         self.lock.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with FileLock(self.lock, timeout=0):
-                yield
-        except Timeout:
-            raise StreamRunsAlreadyError(
-                f"the stream of {self.source} runs already: its checkpoint {self.folder} belongs to another process; "
-                "end that one first"
-            ) from None
+        with ExitStack() as locks:
+            try:
+                locks.enter_context(FileLock(self.lock, timeout=0))
+                if settings.locks_database is not None:
+                    locks.enter_context(locks_of(settings).held(f"stream-{self.source}", 0))
+            except Timeout:
+                raise StreamRunsAlreadyError(
+                    f"the stream of {self.source} runs already: its checkpoint {self.folder} belongs to another "
+                    "process; end that one first"
+                ) from None
+            except LockHeldError as error:
+                raise StreamRunsAlreadyError(
+                    f"the stream of {self.source} runs already: {error}; end that one first"
+                ) from None
+            yield

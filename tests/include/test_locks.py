@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from include.errors import ClickmillError, LockHeldError, LockLostError, UsageError
+from include.errors import ClickmillError, LockHeldError, LockLostError, StreamRunsAlreadyError, UsageError
 from include.locks import locks_of
 from include.settings import REPOSITORY, Settings
 from include.storage import place
 from include.tables import QUALITY_RESULTS
 from ops.home import Home, find_home
 from spark_jobs.lake.lake import Lake
+from spark_jobs.stream.checkpoint import StreamCheckpoint
 from tests.support.postgres_server import PostgresServer, postgres_server
 
 if TYPE_CHECKING:
@@ -131,6 +132,25 @@ def test_lakes_in_one_database_have_locks_of_their_own(postgres: PostgresServer,
         assert len(locks_of(one).holders()) == len(locks_of(other).holders()) == 1
 
 
+@pytest.mark.slow
+def test_a_stream_belongs_to_one_process_of_all_machines(
+    postgres: PostgresServer, settings: Settings, tmp_path: Path
+) -> None:
+    """Also where a machine does not see the file that another has locked."""
+    settings = replace(settings, locks_database=postgres.address("locks"))
+    here = StreamCheckpoint.of(settings, "web")
+    elsewhere = replace(here, lock=tmp_path / "unseen.lock")
+    with (
+        here.owned(settings),
+        pytest.raises(StreamRunsAlreadyError, match="the stream of web runs already: the lock stream-web is held by"),
+        elsewhere.owned(settings),
+    ):
+        pass
+    with elsewhere.owned(settings):
+        pass
+
+
+@pytest.mark.slow
 def test_a_job_that_lost_its_lock_writes_nothing_more(postgres: PostgresServer, settings: Settings) -> None:
     lake = Lake(cast("SparkSession", None), replace(settings, locks_database=postgres.address("locks")))
     writes: list[Callable[[], object]] = [
