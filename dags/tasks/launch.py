@@ -76,6 +76,14 @@ def stream(name: str, spark: Any) -> None:
         raise AirflowSkipException(str(error)) from error
 
 
+def maintain(*, dry_run: bool) -> None:
+    """Remove from the lake's tables what nobody needs, or say what that is."""
+    settings = Settings.from_environment()
+    with final_errors():
+        lines = import_module("spark_jobs.maintain_lake").run(settings, dry_run=dry_run)
+    log_lines(lines, settings)
+
+
 def validate(arguments: JobArguments, spark: Any, task_instance: Any) -> None:
     """Run validate_clicks, and leave word for ``publish`` that it came to a judgement, good or bad.
 

@@ -19,15 +19,16 @@ from pyspark.sql import DataFrame, SparkSession
 from include.buckets import Layout
 from include.errors import ClickmillError
 from include.locks import Held, Locks, locks_of
-from include.log_hours import Hour, hours_predicate
+from include.log_hours import Hour
 from include.settings import Settings
 from include.storage import remove_folder
-from include.stored_rows import Filters, arrow_schema, open_table, read_rows, read_table
+from include.stored_rows import Filters, open_table, read_rows, read_table
 from include.tables import AGGREGATES, Table
 from spark_jobs.engine.steps import step
 from spark_jobs.lake import declared
 from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
 from spark_jobs.lake.definitions import make_or_complete
+from spark_jobs.lake.merged_rows import merge_click_hours
 from spark_jobs.lake.new_files import NewFile, write_files
 from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.lake.transactions import NOT_TRIED_AGAIN, StreamTransaction
@@ -166,21 +167,8 @@ class Lake:
     def merge_click_hours(self, table: Table, rows: pa.Table, hours: Iterable[Hour]) -> None:
         """Put the rows of these click hours, unique by the table's key, in the place of those of the same key."""
         self._make(table)
-        given = rows.select(table.column_names).cast(arrow_schema(table, table.column_names))
-        same = " AND ".join(_is_same(name, name in table.required_columns) for name in table.key)
         with self.locked(f"write-{table.name}"):
-            (
-                DeltaTable(self.uri(table))
-                .merge(
-                    given,
-                    f"{same} AND ({hours_predicate(hours, 'old.click_date', 'old.click_hour')})",
-                    source_alias="new",
-                    target_alias="old",
-                )
-                .when_matched_update_all()
-                .when_not_matched_insert_all()
-                .execute()
-            )
+            merge_click_hours(DeltaTable(self.uri(table)), table, rows, hours)
 
     def append_rows(
         self, table: Table, rows: Sequence[Mapping[str, Any]], transaction: StreamTransaction | None = None
@@ -393,14 +381,3 @@ class Lake:
         with self.locked(f"write-{table.name}"):
             make_or_complete(table, self.path(table))
         self._complete.add(table.name)
-
-
-def _is_same(column: str, is_required: bool) -> str:
-    """That both rows of a merge have the same in a column; two nulls are.
-
-    delta-rs joins by what is equal, and compares each row with each by ``IS NOT DISTINCT FROM``.
-    """
-    if is_required:
-        return f"old.`{column}` = new.`{column}`"
-    old, new = (f"coalesce(CAST({of}.`{column}` AS STRING), '')" for of in ("old", "new"))
-    return f"{old} = {new} AND (old.`{column}` IS NULL) = (new.`{column}` IS NULL)"

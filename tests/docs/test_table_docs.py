@@ -99,7 +99,7 @@ def test_partitions_and_buckets_are_named_where_there_are_any():
 
 
 def test_a_bar_inside_a_cell_does_not_end_it():
-    assert list_tables([TINY]).splitlines()[-1] == "| [`tiny`](#tiny) | one a\\|b |  | delta-rs |"
+    assert list_tables([TINY]).splitlines()[-1] == "| [`tiny`](#tiny) | one a\\|b |  |"
     assert list_reasons({"odd": "a|b"}).splitlines()[-1] == "| `odd` | a\\|b |"
 
 

@@ -1,0 +1,39 @@
+"""# The lake, tidied every night
+
+**Arrives:** the tables of the lake. **Leaves:** the same rows in them, and fewer files.
+
+Removes files that were replaced more than a week ago, and as old ones that a killed job has left. The published hourly
+tables are left alone, so that a backfill can be undone. It waits for jobs that are running, table by table.
+
+**Backfill:** none. **By hand:** *Trigger*; with `dry_run` its log says what would be removed, and nothing is.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from dags.tasks import launch
+from dags.tasks.defaults import TASK_DEFAULTS
+
+with DAG(
+    dag_id="maintain_lake",
+    doc_md=__doc__,
+    description="Files of the lake's tables that nobody needs, removed every night",
+    schedule="17 3 * * *",
+    start_date=datetime(2015, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    tags=["clickmill"],
+    default_args=TASK_DEFAULTS,
+    params={"dry_run": Param(False, type="boolean", description="Only say what would be removed.")},
+) as dag:
+
+    @task
+    def maintain_lake(params: dict[str, Any]) -> None:
+        """See the DAG."""
+        launch.maintain(dry_run=params["dry_run"])
+
+    maintain_lake()  # type: ignore[call-arg]
