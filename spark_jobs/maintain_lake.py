@@ -34,8 +34,8 @@ def run(settings: Settings, *, dry_run: bool, kept: timedelta = KEPT) -> list[st
         # No job is between looking at a version and reading its files, nor between writing files and their commit.
         with locks.held("lake"), locks.held(f"write-{name}"):
             found = unneeded_files(table, kept)
-            if not dry_run:
-                remove_unneeded_files(table, kept, found)
+            if found and not dry_run:
+                remove_unneeded_files(table, kept)
         if found:
             bytes_ = sum(file.size_bytes for file in found)
             report.append(f"{name}: {len(found):,} files, {bytes_ / 1e6:,.1f} MB")

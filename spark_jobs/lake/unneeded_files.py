@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -34,10 +33,9 @@ def unneeded_files(table: Path, kept: timedelta) -> list[UnneededFile]:
     return [UnneededFile(name, info.size) for name, info in found if info.type == FileType.File]
 
 
-def remove_unneeded_files(table: Path, kept: timedelta, found: Sequence[UnneededFile]) -> None:
-    """Remove them, if any were found; Delta's log says so in two commits."""
-    if found:
-        DeltaTable(str(table)).vacuum(_hours(kept), dry_run=False, enforce_retention_duration=False, full=True)
+def remove_unneeded_files(table: Path, kept: timedelta) -> None:
+    """Remove them; Delta's log says so in two commits, also if there are none."""
+    DeltaTable(str(table)).vacuum(_hours(kept), dry_run=False, enforce_retention_duration=False, full=True)
 
 
 def _hours(kept: timedelta) -> int:

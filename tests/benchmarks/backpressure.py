@@ -9,8 +9,6 @@ of the guide. Producer, broker and stream share the cores.
 from __future__ import annotations
 
 import multiprocessing
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,14 +20,10 @@ from deltalake import DeltaTable
 from include.command import described_parser, exit_with
 from include.settings import REPOSITORY
 from include.tables import STREAM_PROGRESS
-from ops.services.start import start
-from ops.services.stop import stop
 from samples.live_clicks import LiveClicks
 from tests.benchmarks.backpressure_picture import Moment, draw
-from tests.benchmarks.bench_stream import catch_up, make_lake, send
-from tests.benchmarks.spark_watch import SparkWatch
+from tests.benchmarks.bench_stream import catch_up, make_lake, send, streaming_home
 from tests.benchmarks.timing import console
-from tests.stream.kafka_broker import KafkaBroker
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.waiting import wait_until
 
@@ -145,22 +139,12 @@ def told(seen: Sequence[Moment]) -> str:
 
 def main() -> None:
     """Run it once."""
-    from pyspark.sql import SparkSession
-
-    from spark_jobs.engine.session import configure
-
     parser = described_parser("tests.benchmarks.backpressure", __doc__)
     parser.add_argument("--seconds", type=float, default=300, help="how long is produced (default 300)")
-    parser.add_argument("--rate", type=float, default=75_000, help="clicks a second (default 75000)")
+    parser.add_argument("--rate", type=float, default=110_000, help="clicks a second (default 110000)")
     parser.add_argument("--picture", type=Path, default=PICTURE, help="where to draw it (default the guide's)")
     given = parser.parse_args()
-    home = Path(tempfile.mkdtemp(prefix="cm-bench-"))
-    services = start(home / "services")
-    broker = KafkaBroker.in_folder(home / "kafka")
-    broker.start()
-    try:
-        spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
-        watch = SparkWatch(services)
+    with streaming_home() as (home, spark, broker, watch):
         lines = LiveClicks(BACKLOG / 3600, seed=3).lines(BACKLOG, int(time.time() * 1000))
         catch_up(home, spark, broker, lines, PARTITIONS, True, watch)
         lake = make_lake(home, spark, broker, PARTITIONS)
@@ -169,11 +153,6 @@ def main() -> None:
         given.picture.write_text(draw(seen), encoding="utf-8")
         console.print(told(seen))
         console.print(f"{given.picture}: {given.picture.stat().st_size / 1000:.0f} kB")
-        spark.stop()
-    finally:
-        broker.stop()
-        stop(home / "services")
-        shutil.rmtree(home, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,12 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import psutil
@@ -30,7 +32,6 @@ from rich.table import Table
 
 from include.streams.kafka import topic_of
 from include.tables import CLICKS, STREAM_BATCHES, STREAM_PROGRESS
-from ops.services.running import Services
 from ops.services.start import start
 from ops.services.stop import stop
 from samples.live_clicks import LiveClicks
@@ -40,6 +41,9 @@ from tests.benchmarks.spark_watch import SparkWatch
 from tests.stream.kafka_broker import KafkaBroker
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.temporary_lake import click, make_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: What the ids of clicks begin with whose way is timed.
 MARK = "marked-"
@@ -194,26 +198,37 @@ def latency(home: Path, spark: Any, broker: KafkaBroker, rate: float, length: fl
     return statistics.median(waits)
 
 
-def main() -> None:
-    """Run both parts."""
+@contextmanager
+def streaming_home() -> Iterator[tuple[Path, SparkSession, KafkaBroker, SparkWatch]]:
+    """A home whose services run, and a broker, until the end."""
     from pyspark.sql import SparkSession
 
     from spark_jobs.engine.session import configure
 
+    home = Path(tempfile.mkdtemp(prefix="cm-bench-"))
+    services = start(home / "services")
+    broker = KafkaBroker.in_folder(home / "kafka")
+    broker.start()
+    try:
+        spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
+        yield home, spark, broker, SparkWatch(services)
+        spark.stop()
+    finally:
+        broker.stop()
+        stop(home / "services")
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def main() -> None:
+    """Run both parts."""
     clicks = int(os.environ.get("BENCH_CLICKS", "1000000"))
     partitions = [int(number) for number in os.environ.get("BENCH_PARTITIONS", "1,2,4,8").split(",")]
     console.print(
         f"{psutil.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, "
         f"Python {platform.python_version()}"
     )
-    home = Path(tempfile.mkdtemp(prefix="cm-bench-"))
-    services: Services = start(home / "services")
-    broker = KafkaBroker.in_folder(home / "kafka")
-    broker.start()
-    try:
-        spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
+    with streaming_home() as (home, spark, broker, watch):
         lines = LiveClicks(rate=clicks / 3600, seed=3).lines(clicks, int(time.time() * 1000))
-        watch = SparkWatch(services)
         catch_up(home, spark, broker, lines[: clicks // 5], 2, True, watch)
         table = Table(title=f"Catch-up of {len(lines):,} records")
         for heading in ("into", "partitions", "clicks/s", "s", "CPU s per million", "state"):
@@ -233,11 +248,6 @@ def main() -> None:
         best, length = max(one.rate for one in results), float(os.environ.get("BENCH_SECONDS", "60"))
         waits = {share: latency(home, spark, broker, share * best, length) for share in (0.1, 0.5, 0.9)}
         record("stream_wait", waits[0.5])
-        spark.stop()
-    finally:
-        broker.stop()
-        stop(home / "services")
-        shutil.rmtree(home, ignore_errors=True)
 
 
 if __name__ == "__main__":
