@@ -22,6 +22,7 @@ ARROW_TYPES = {
         pa.struct({"path": pa.string(), "type": pa.string(), "lines": pa.int64(), "example": pa.string()})
     ),
     "MAP<STRING, BIGINT>": pa.map_(pa.string(), pa.int64()),
+    "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
     "BOOLEAN": pa.bool_(),
     "BINARY": pa.binary(),
     "INT": pa.int32(),

@@ -20,6 +20,7 @@ from include.log_hours import Hour
 from include.settings import Settings
 from spark_jobs.engine.session import spark_session
 from spark_jobs.ingest.touched_hours import log_hours_touching
+from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
@@ -67,7 +68,8 @@ def run(spark: SparkSession, settings: Settings, decision: Decision) -> list[str
     """
     lake = Lake(spark, settings)
     hour = decision.click_hour
-    with lake.locked():
+    asked = f"{hour}: {decision.decision}"
+    with audited(lake, "decide_held", asked, decision.by, decision.because), lake.locked():
         log_hours = log_hours_touching(lake, hour)
         if not log_hours:
             raise NotHeldError(f"{hour} is not held: no log hour has clicks of it")

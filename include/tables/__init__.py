@@ -1,8 +1,8 @@
 """Every table, declared once: names, grain, types, keys, partitioning and a comment per column.
 
 Writers, checks and docs import them from here. Types are Spark SQL types. Hours are UTC, and days too, but in the daily
-tables. One module each: ``arrivals``, ``counts``, ``quality``, ``streams``, ``backfills``; what a table is, in
-``model``.
+tables. One module each: ``arrivals``, ``counts``, ``quality``, ``streams``, ``backfills``, ``audit``; what a table
+is, in ``model``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from include.tables.arrivals import (
     QUARANTINED_CLICKS,
     UNFINISHED_INGESTS,
 )
+from include.tables.audit import AUDIT
 from include.tables.backfills import BACKFILLS
 from include.tables.counts import (
     AGGREGATES,
@@ -63,11 +64,13 @@ TABLES = {
         STREAM_BATCHES,
         STREAM_PROGRESS,
         BACKFILLS,
+        AUDIT,
     )
 }
 
 __all__ = [
     "AGGREGATES",
+    "AUDIT",
     "BACKFILLS",
     "CLICKS",
     "CLICKS_BY_COUNTRY_DAILY",

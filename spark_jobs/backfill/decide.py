@@ -20,6 +20,7 @@ from include.tables import Table
 from spark_jobs.backfill.compare import name_of_counts, staged_states
 from spark_jobs.backfill.comparison_page import write_comparison
 from spark_jobs.backfill.record import find_backfill, say, say_publishing
+from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
@@ -76,25 +77,34 @@ def decide(spark: SparkSession, settings: Settings, decision: BackfillDecision) 
         ClickmillError: if there is nothing to decide yet.
     """
     lake = Lake(spark, settings)
-    with lake.locked():
-        backfill = find_backfill(lake, decision.backfill_id)
-        if not backfill.is_open and backfill.decisions and backfill.decisions[-1].event == _MADE[decision.decision]:
-            report = renew_report(lake)
-            said = f"{backfill.described}: {backfill.state}, as {backfill.decisions[-1].actor} had decided"
-            return [said, f"  report: {report}"]
-        _require_open(backfill, decision.decision)
-        if decision.decision == DROP:
-            return _drop(lake, backfill, decision)
-        states = staged_states(lake, backfill)
-        is_as_shown = backfill.counts == name_of_counts(states) and decision.counts in (None, backfill.counts)
-        if backfill.state == "waiting" and is_as_shown:
-            backfill = say(
-                lake, backfill, APPROVED,
-                counts=backfill.counts, actor=decision.by.strip(), because=decision.because.strip(),
-            )  # fmt: skip
-        if backfill.state == "swapping":
-            return swap(lake, backfill, states)
-    raise ComparedAgainError(write_comparison(lake, settings, backfill)[0])
+    asked = f"{decision.backfill_id}: {decision.decision}"
+    with audited(lake, "decide_backfill", asked, decision.by, decision.because):
+        with lake.locked():
+            report = _carried_out(lake, decision)
+        if report is None:
+            backfill = find_backfill(lake, decision.backfill_id)
+            raise ComparedAgainError(write_comparison(lake, settings, backfill)[0])
+    return report
+
+
+def _carried_out(lake: Lake, decision: BackfillDecision) -> list[str] | None:
+    """What was done; None if the counts are others than those decided on."""
+    backfill = find_backfill(lake, decision.backfill_id)
+    if not backfill.is_open and backfill.decisions and backfill.decisions[-1].event == _MADE[decision.decision]:
+        report = renew_report(lake)
+        said = f"{backfill.described}: {backfill.state}, as {backfill.decisions[-1].actor} had decided"
+        return [said, f"  report: {report}"]
+    _require_open(backfill, decision.decision)
+    if decision.decision == DROP:
+        return _drop(lake, backfill, decision)
+    states = staged_states(lake, backfill)
+    is_as_shown = backfill.counts == name_of_counts(states) and decision.counts in (None, backfill.counts)
+    if backfill.state == "waiting" and is_as_shown:
+        backfill = say(
+            lake, backfill, APPROVED,
+            counts=backfill.counts, actor=decision.by.strip(), because=decision.because.strip(),
+        )  # fmt: skip
+    return swap(lake, backfill, states) if backfill.state == "swapping" else None
 
 
 def _require_open(backfill: Backfill, decision: str) -> None:

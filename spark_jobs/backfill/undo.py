@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from include.backfills import UNDOING, UNDONE, Backfill
 from include.errors import ClickmillError
 from include.holds import PUBLISHED, PUBLISHED_ANYWAY, SUITE, ClickHourState
-from include.job_arguments import require_signed
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import AGGREGATES, QUALITY_RESULTS, Table
@@ -18,6 +17,7 @@ from spark_jobs.backfill.decide import drop_counts
 from spark_jobs.backfill.record import find_backfill, say
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.ingest.touched_hours import log_hours_around
+from spark_jobs.lake.audit import audited
 from spark_jobs.lake.data_files import TableVersion, may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
@@ -39,9 +39,8 @@ def undo(
         ClickmillError: if the backfill is open or has published nothing, if the tables' history does not reach back,
             or, unless ``force``, if others have published new counts of these hours since.
     """
-    require_signed(by, because)
     lake = Lake(spark, settings)
-    with lake.locked():
+    with audited(lake, "undo_backfill", backfill_id, by, because), lake.locked():
         backfill = find_backfill(lake, backfill_id)
         if backfill.state == "undone":
             report = renew_report(lake)
