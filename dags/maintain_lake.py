@@ -1,9 +1,11 @@
 """# The lake, tidied every night
 
-**Arrives:** the tables of the lake. **Leaves:** the same rows in them, and fewer files.
+**Arrives:** the tables of the lake. **Leaves:** them, without what is older than `[retention]` in `config/pipeline.toml`
+says, and fewer files.
 
-Removes files that were replaced more than a week ago, and as old ones that a killed job has left. The published hourly
-tables are left alone, so that a backfill can be undone. It waits for jobs that are running, table by table.
+What a held hour, an open backfill or an unfinished ingest needs stays, and the log gives the reason. Then files go that
+were replaced more than a week ago, and as old ones that a killed job has left; those of the published hourly tables
+stay, so that a backfill can be undone. It waits for jobs that are running.
 
 **Backfill:** none. **By hand:** *Trigger*; with `dry_run` its log says what would be removed, and nothing is.
 """
@@ -21,7 +23,7 @@ from dags.tasks.defaults import TASK_DEFAULTS
 with DAG(
     dag_id="maintain_lake",
     doc_md=__doc__,
-    description="Files of the lake's tables that nobody needs, removed every night",
+    description="What is past its days, and files that nobody needs, removed every night",
     schedule="17 3 * * *",
     start_date=datetime(2015, 1, 1, tzinfo=UTC),
     catchup=False,

@@ -142,6 +142,11 @@ def contiguous(hours: Iterable[Hour], most_between: int = 0) -> list[HourRange]:
     return ranges
 
 
+def as_ranges(hours: Iterable[Hour]) -> str:
+    """Hours as text, neighbours as one range."""
+    return ", ".join(map(str, contiguous(hours)))
+
+
 def by_day(hours: Iterable[Hour]) -> dict[date, list[int]]:
     """The hours of each day, 0 to 23, both in order and without repetition."""
     days = groupby(sorted(set(hours)), key=lambda hour: hour.day)

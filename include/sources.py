@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 
 from include.check_settings import SOURCE_THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
 from include.errors import UsageError
+from include.retention import SourceRetention
 from include.settings import PipelineSettings, Settings, read_toml
 
 FieldPath = Annotated[str, StringConstraints(pattern=r"^[^.\s`]+(\.[^.\s`]+)*$")]
@@ -138,6 +139,7 @@ class Source(BaseModel):
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     checks: tuple[ConfiguredCheck, ...] = ()
     unwatched_fields: tuple[FieldPath, ...] = ()
+    retention: SourceRetention = SourceRetention()
     kafka: KafkaTopic | None = None
     files: LandedFiles | None = None
     sockets: ClickSockets | None = None

@@ -35,8 +35,9 @@ def unpublished_hours(
     """The source's log hours, in order, of which clicks are yet to be published or held; the newest, so far back.
 
     Those that were never ingested, whose ingest has not ended, that were closed again since, and those with a click
-    hour on which nothing was said since: that it is published, held, or dropped. Without those of a staged backfill:
-    a person has to decide on them. Of a stream those that are over. ``known``: what ``known_hours`` has just found.
+    hour on which nothing was said since: that it is published, held, or dropped. Without those whose clicks were
+    removed for their age, and those of a staged backfill: a person has to decide on them. Of a stream those that are
+    over. ``known``: what ``known_hours`` has just found.
     """
     found = known_hours(settings, source) if known is None else known
     there = {hour: at for hour, at in found.items() if source.stream is None or hour.end <= now}
@@ -58,6 +59,8 @@ def unpublished_hours(
         account = accounts.get(hour)
         if account is None or hour in unfinished or (closed_at and closed_at > account["ingested_at"]):
             return False
+        if account["clicks_removed_at"]:
+            return True
         return all(hour in said_at and said_at[hour] >= account["ingested_at"] for hour in account["click_hours"])
 
     backfills = read_backfills(settings.lake).values()
@@ -69,7 +72,7 @@ def unpublished_hours(
     )
 
 
-_ACCOUNT = ("log_date", "log_hour", "click_hours", "ingested_at")
+_ACCOUNT = ("log_date", "log_hour", "click_hours", "ingested_at", "clicks_removed_at")
 
 
 def _by_hour(rows: list[dict[str, Any]]) -> dict[Hour, Mapping[str, Any]]:

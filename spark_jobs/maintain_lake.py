@@ -1,22 +1,34 @@
-"""Remove files from the lake's tables that nobody needs any more.
+"""Remove what is past its days, and files that nobody needs any more.
 
-Of each table: files that were replaced more than a week ago, and as old ones that belong to no version, such as a job
-leaves that is killed. Rows stay. The published hourly tables are left alone: an undone backfill needs their files, and
-Delta's log forgets after a week when one was replaced. Waits for jobs that are running, table by table.
+What is past its days, config/pipeline.toml says in [retention], and for a source config/sources.toml: clicks and
+quarantined lines by whole log hours, hourly counts, landing partitions, what streams said of themselves. What a held
+hour, an open backfill or an ingest that has not ended needs stays, and the reason is printed.
+
+Then, of each table, files that were replaced more than a week ago, and as old ones that belong to no version, such as
+a job leaves that is killed. The published hourly tables are left alone in this: an undone backfill needs their files,
+and Delta's log forgets after a week when one was replaced. Waits for jobs that are running.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from deltalake import DeltaTable
 
 from include.command import described_parser, exit_with
-from include.locks import locks_of
+from include.log_hours import Hour
 from include.settings import Settings
 from include.storage import names
 from include.tables import AGGREGATES
+from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.unneeded_files import remove_unneeded_files, unneeded_files
+from spark_jobs.retention.days import retention_of
+from spark_jobs.retention.old_clicks import old_clicks, old_texts
+from spark_jobs.retention.old_counts import old_counts, old_progress
+from spark_jobs.retention.old_landing import old_landing
+from spark_jobs.retention.removal import Removal
 
 #: As long as Delta's log says which files were replaced, unless a table's property says otherwise.
 #: Source: https://docs.delta.io/latest/table-properties.html, delta.deletedFileRetentionDuration
@@ -24,15 +36,53 @@ KEPT = timedelta(days=7)
 _LEFT_ALONE = {table.name for table in AGGREGATES.values()}
 
 
-def run(settings: Settings, *, dry_run: bool, kept: timedelta = KEPT) -> list[str]:
-    """Maintain the tables of the lake; returns a line for each that has something to remove, and one for all."""
-    locks, report, files, size = locks_of(settings), [], 0, 0
-    for name in sorted(names(settings.lake)):
-        table = settings.lake / name
+def run(settings: Settings, *, dry_run: bool, kept: timedelta = KEPT, now: datetime | None = None) -> list[str]:
+    """Maintain the tables of the lake; returns lines on what goes and what stays, though it is as old, and why.
+
+    Raises:
+        UsageError: if the days of ``[retention]`` do not fit together; then nothing has been removed.
+    """
+    lake = Lake(None, settings)
+    report = []
+    for find in _past_their_days(lake, now or datetime.now(UTC)):
+        # What is found is what goes: no job changes it meanwhile.
+        with lake.locked():
+            for removal in find():
+                if removal.files and not dry_run:
+                    removal.remove()
+                report += removal.described
+    return [*report, *_tidy_folders(lake, kept, dry_run=dry_run)]
+
+
+def _past_their_days(lake: Lake, now: datetime) -> Iterator[Callable[[], Iterable[Removal]]]:
+    """What to look for, in an order in which what is needed by the next one goes after it."""
+    retention, general = retention_of(lake.settings), lake.settings.pipeline.retention
+
+    def before(days: int) -> Hour:
+        return Hour.containing(now - timedelta(days=days))
+
+    for name, days in retention.items():
+        if days.quarantined_days is not None:
+            yield partial(old_texts, lake, name, before(days.quarantined_days))
+        if days.clicks_days is not None:
+            yield partial(old_clicks, lake, name, before(days.clicks_days))
+        if days.landing_days is not None:
+            yield partial(old_landing, lake, name, before(days.landing_days), general.landing_archive)
+    if general.counts_days is not None:
+        yield partial(old_counts, lake, before(general.counts_days).day)
+    if general.progress_days is not None:
+        yield partial(old_progress, lake, before(general.progress_days).day)
+
+
+def _tidy_folders(lake: Lake, kept: timedelta, *, dry_run: bool) -> list[str]:
+    """Remove files from the tables' folders; a line for each that has something to remove, and one for all."""
+    report, files, size = [], 0, 0
+    for name in sorted(names(lake.settings.lake)):
+        table = lake.settings.lake / name
         if name in _LEFT_ALONE or not DeltaTable.is_deltatable(str(table)):
             continue
         # No job is between looking at a version and reading its files, nor between writing files and their commit.
-        with locks.held("lake"), locks.held(f"write-{name}"):
+        with lake.locked(), lake.locked(f"write-{name}"):
             found = unneeded_files(table, kept)
             if found and not dry_run:
                 remove_unneeded_files(table, kept)

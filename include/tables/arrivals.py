@@ -128,10 +128,19 @@ INGEST_ACCOUNTING = Table(
         ),
         *SAMPLED,
         Column("ingested_at", "TIMESTAMP", "When the log hour's lines or clicks were accounted for."),
+        Column(
+            "clicks_removed_at",
+            "TIMESTAMP",
+            "When its rows in clicks, duplicate_clicks and quarantined_clicks were removed, being older than "
+            "clicks_days of [retention]: the click hours that it touches are not counted again. Null while they are "
+            "there.",
+            required=False,
+        ),
     ),
     key=BY_LOG_HOUR,
     partitioned_by=BY_LOG_HOUR,
-    statistics=(),
+    # By which is found, without a file opened, what has been removed.
+    statistics=("clicks_removed_at",),
 )
 
 UNFINISHED_INGESTS = Table(

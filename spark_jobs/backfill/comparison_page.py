@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 
 from include.backfills import Backfill
-from include.log_hours import Hour, contiguous
+from include.log_hours import Hour, as_ranges
 from include.pages.render import render_page, write_page
 from include.settings import Settings
 from spark_jobs.backfill.compare import Comparison, compare
@@ -36,7 +36,7 @@ def render_comparison(backfill: Backfill, comparison: Comparison) -> str:
         comparison=comparison,
         changed=set(comparison.changed_hours),
         most_open_hours=MOST_OPEN_HOURS,
-        as_ranges=as_ranges,
+        as_ranges=_as_ranges,
         signed=signed,
     )
 
@@ -64,15 +64,14 @@ def as_lines(comparison: Comparison) -> list[str]:
         f"clicks in them: {comparison.old_clicks:,} published, {comparison.new_clicks:,} counted "
         f"({signed(comparison.new_clicks - comparison.old_clicks)})",
         f"checks: {comparison.checks:,}, {comparison.critical:,} critical failures, {comparison.warnings:,} warnings",
-        *([f"held, and not published by an approval: {as_ranges(comparison.held)}"] if comparison.held else []),
-        *([f"left out, as a run has yet to count or validate them: {as_ranges(comparison.waiting)}"]
+        *([f"held, and not published by an approval: {_as_ranges(comparison.held)}"] if comparison.held else []),
+        *([f"left out, as a run has yet to count or validate them: {_as_ranges(comparison.waiting)}"]
           if comparison.waiting else []),
     ]  # fmt: skip
 
 
-def as_ranges(hours: Iterable[str]) -> str:
-    """Hours as text, neighbours as one range."""
-    return ", ".join(map(str, contiguous(Hour.parse(hour) for hour in hours)))
+def _as_ranges(hours: Iterable[str]) -> str:
+    return as_ranges(map(Hour.parse, hours))
 
 
 def signed(number: int) -> str:

@@ -19,6 +19,7 @@ from include.streams.position import position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.ingest.account import HourAccount, with_reopened
 from spark_jobs.ingest.stream_batches import account_of, in_order_of_time, log_hour_of, write_as_few
+from spark_jobs.ingest.touched_hours import closed_click_hours
 from spark_jobs.lake.data_files import DataFile, has_source, may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import click_hours_predicate, log_hours_predicate
@@ -41,6 +42,12 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
     finalised = {hour: account for hour, account in accounts.items() if account is not None}
     if not finalised:
         return {}
+    touched = {Hour.parse(hour) for account in finalised.values() for hour in account.click_hours}
+    removed_at = {hour: account["clicks_removed_at"] for hour, account in known.items()}
+    closed = set(map(str, closed_click_hours(lake, touched, ())))
+    for hour, account in finalised.items():
+        if not removed_at.get(hour):  # else they say what is closed
+            account.click_hours -= closed
     of_run = [hour for hour in hours if hour in finalised]
     names_again = (of_run or hours)[-1]
     if of_run:
@@ -48,7 +55,10 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
     position = position_of(lake.settings, source)
     read = position.read_hours(list(finalised), now)
     landed = {hour: replace(position.landed(hour, batches.get(hour, [])), is_closed=hour in read) for hour in finalised}
-    rows = [finalised[hour].as_row(source.name, of_hour, now) for hour, of_hour in landed.items()]
+    rows = [
+        finalised[hour].as_row(source.name, of_hour, now) | {"clicks_removed_at": removed_at.get(hour)}
+        for hour, of_hour in landed.items()
+    ]
     if not of_run:
         rows.append(with_reopened(known[names_again], again))
     lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source.name, {*finalised, names_again}))

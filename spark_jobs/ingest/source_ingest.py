@@ -33,6 +33,7 @@ from spark_jobs.ingest.duplicates import DECIDED
 from spark_jobs.ingest.json_fields import SampledFields
 from spark_jobs.ingest.repeated_ids import IdFile, changed_hours, find_duplicates
 from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
+from spark_jobs.ingest.touched_hours import closed_click_hours, removed_log_hours
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
@@ -81,8 +82,9 @@ class SourceIngest:
 
         Raises:
             MissingLandingError: if a log hour has no landing partition, and was ingested before or must not be missing.
-            ClickmillError: if files cannot be read.
+            ClickmillError: if files cannot be read, or clicks with which they must be compared have been removed.
         """
+        self._require_neighbours(hours)
         known = self._accounts(hours)
         landed = self._landed(hours, known)
         with self._staged(landed) as staged, self._decided(staged.files, hours) as (files, changed):
@@ -99,6 +101,7 @@ class SourceIngest:
                     for hour, fields in [*none, *staged.sampled]:
                         accounts[hour].add_sampled(fields)
                 _keep_click_hours(accounts, [known, unfinished], later)
+                self._leave_out_closed(accounts)
                 self._write(_Plan(landed, later, staged.files, files, clicks, accounts))
         return Ingested({hour: accounts[hour] for hour in hours}, list(later))
 
@@ -180,6 +183,27 @@ class SourceIngest:
             UNFINISHED_INGESTS, UNFINISHED_INGESTS.column_names, [("source", "=", self.source.name)]
         )
         return _of_hours(rows, hours)
+
+    def _require_neighbours(self, hours: Sequence[Hour]) -> None:
+        """Whether an arrival is a duplicate, the clicks of the log hours around it say."""
+        reach = self.source.lateness_hours if self.source.has_event_id else 0
+        around = HourRange(hours[0].plus(-reach), hours[-1].plus(reach + 1))
+        removed = sorted(removed_log_hours(self.lake).get(self.source.name, set()) & set(around) - set(hours))
+        if removed and reach:
+            raise ClickmillError(
+                f"{self.source.name} {hours[0]} to {hours[-1]} cannot be ingested again: the clicks of {removed[0]} "
+                f"({len(removed)} log hours) have been removed for their age, and with them what says which lines are "
+                f"duplicates within {reach} hours; ingest these log hours together with all that were removed before "
+                "and after them"
+            )
+
+    def _leave_out_closed(self, accounts: Mapping[Hour, HourAccount]) -> None:
+        """Nobody is to count click hours of which clicks have been removed."""
+        touched = {hour for account in accounts.values() for hour in account.click_hours}
+        again = {f"{self.source.name} {hour}" for hour in accounts}
+        closed = set(map(str, closed_click_hours(self.lake, map(Hour.parse, touched), again)))
+        for account in accounts.values():
+            account.click_hours -= closed
 
     def _landed(self, hours: Sequence[Hour], known: Mapping[Hour, Account]) -> list[LandedHour]:
         landed = [look_at(self.settings.landing, self.source.name, hour) for hour in hours]

@@ -9,10 +9,12 @@ because it was killed, is the last one of all: what it has written may be half o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import pyarrow.compute as pc
 
 from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
@@ -35,6 +37,7 @@ _COLUMNS = (
     "click_hours",
     "reopened_log_hours",
     "ingested_at",
+    "clicks_removed_at",
 )
 
 
@@ -46,7 +49,8 @@ class TouchedHours:
     ``web 2026-03-01T06``, that each belongs to. ``log_hours_of`` has, of both, all log hours that touch them, with
     the moment each was ingested. ``absent`` are those, such as ``web 2026-03-01T07``, that have not been ingested, or
     not to the end; ``accounts`` has the accounting of the others. ``unfinished`` are all log hours around them of
-    which an ingest has not ended.
+    which an ingest has not ended. ``closed`` are the click hours that stay as they were counted, each with a log hour
+    whose clicks of it have been removed for their age.
     """
 
     own: list[Hour]
@@ -55,13 +59,20 @@ class TouchedHours:
     absent: frozenset[str]
     accounts: list[dict[str, Any]]
     unfinished: frozenset[str]
+    closed: dict[Hour, str]
 
     def described_left(self) -> list[str]:
-        """A line for each click hour that is left to another run."""
+        """A line for each click hour that is left to another run, or stays as it was counted."""
         return [
-            f"  {hour} is left to the run of {owner}, "
-            + ("whose ingest has not ended" if owner in self.unfinished else "which was ingested later")
-            for hour, owner in self.left.items()
+            *(
+                f"  {hour} is left to the run of {owner}, "
+                + ("whose ingest has not ended" if owner in self.unfinished else "which was ingested later")
+                for hour, owner in self.left.items()
+            ),
+            *(
+                f"  {hour} stays as it was counted: the clicks of {removed} have been removed for their age"
+                for hour, removed in self.closed.items()
+            ),
         ]
 
 
@@ -71,7 +82,8 @@ def touched_click_hours(
     """The click hours that the sources' log hours touch.
 
     Raises:
-        ClickmillError: if one of the log hours has not been ingested; with ``allow_absent`` if none has been.
+        ClickmillError: if one of the log hours has not been ingested; with ``allow_absent`` if none has been. If the
+            clicks of one have been removed for their age.
     """
     asked = {f"{source.name} {hour}" for source in sources for hour in log_hours}
     rows, unfinished = _accounting_around(lake, log_hours), UnfinishedIngests.of(lake)
@@ -88,14 +100,22 @@ def touched_click_hours(
             f"run: python -m spark_jobs.ingest_clicks --source {name} --hour {hour}"
         )
     ingested = asked - set(missing)
+    if removed := sorted(log_hour for log_hour in ingested if rows[log_hour]["clicks_removed_at"]):
+        raise ClickmillError(
+            f"{removed[0]} cannot be counted or checked again ({len(removed)} of {len(asked)} log hours): its clicks "
+            f"were removed at {rows[removed[0]]['clicks_removed_at']:%Y-%m-%d %H:%M} UTC, being older than clicks_days "
+            "of [retention]; what was published stays; leave these log hours out, or ingest them again"
+        )
     reopened = {f"{rows[one]['source']} {hour}" for one in ingested for hour in rows[one]["reopened_log_hours"]}
     if reopened:
         rows |= _accounting_around(lake, {Hour.parse(log_hour.split()[1]) for log_hour in reopened})
     # Late records of a finalised log hour of a stream are counted by the run that has found them.
     ours = ingested | (reopened & rows.keys())
     touching = _touching(rows, unfinished)
+    closed = _closed(rows)
     own, left = [], {}
-    for click_hour in sorted({Hour.parse(hour) for log_hour in ours for hour in rows[log_hour]["click_hours"]}):
+    touched = sorted({Hour.parse(hour) for log_hour in ours for hour in rows[log_hour]["click_hours"]})
+    for click_hour in (hour for hour in touched if hour not in closed):
         moments = touching[click_hour]
         last = max(moments, key=lambda of: (of in unfinished.to_ingest, moments[of], of in ours))
         if last in ours:
@@ -110,7 +130,38 @@ def touched_click_hours(
         frozenset(missing),
         accounts,
         frozenset(unfinished.to_ingest),
+        {hour: closed[hour] for hour in touched if hour in closed},
     )
+
+
+def closed_click_hours(lake: Lake, click_hours: Iterable[Hour], but_of: Collection[str]) -> dict[Hour, str]:
+    """Those of these click hours that are not counted again, each with a log hour whose clicks of it were removed.
+
+    ``but_of`` are log hours, such as ``web 2026-03-01T06``, that are being ingested again.
+    """
+    wanted = list(click_hours)
+    if not wanted or not any(removed_log_hours(lake).values()):
+        return {}
+    rows = _accounting_around(lake, wanted)
+    closed = _closed({log_hour: row for log_hour, row in rows.items() if log_hour not in but_of})
+    return {hour: closed[hour] for hour in wanted if hour in closed}
+
+
+def removed_log_hours(lake: Lake) -> dict[str, set[Hour]]:
+    """By source the log hours whose clicks have been removed for their age; as Delta's log says, no file is read."""
+    removed: dict[str, set[Hour]] = {}
+    for file in lake.data_files(INGEST_ACCOUNTING, pc.field("max.clicks_removed_at").is_valid()):
+        removed.setdefault(file.partition["source"], set()).add(file.log_hour)
+    return removed
+
+
+def _closed(accounts: Mapping[str, Mapping[str, Any]]) -> dict[Hour, str]:
+    return {
+        Hour.parse(hour): log_hour
+        for log_hour, row in accounts.items()
+        if row["clicks_removed_at"]
+        for hour in row["click_hours"]
+    }
 
 
 def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[str, datetime]:

@@ -42,7 +42,8 @@ _PLAIN_READER_VERSION = 1
 class DataFile:
     """One data file as Delta's log has it.
 
-    Its name in the table's folder, its size in bytes, the values of its partition, when it was written.
+    Its name in the table's folder, its size in bytes, the values of its partition, when it was written, how many rows
+    it has.
     """
 
     folder: Path
@@ -50,6 +51,7 @@ class DataFile:
     size: int
     partition: Mapping[str, Any]
     written_at: datetime
+    rows: int
 
     @property
     def path(self) -> Path:
@@ -240,4 +242,5 @@ def _file(folder: Path, action: Mapping[str, Any]) -> DataFile:
         name.removeprefix(_OF_PARTITION): value for name, value in action.items() if name.startswith(_OF_PARTITION)
     }
     written_at = datetime.fromtimestamp(action["modification_time"] / 1000, UTC)
-    return DataFile(folder, unquote(action["path"]), action["size_bytes"], partition, written_at)
+    name, size, rows = unquote(action["path"]), action["size_bytes"], action.get("num_records") or 0
+    return DataFile(folder, name, size, partition, written_at, rows)

@@ -41,11 +41,18 @@ _LARGE_FILE = 1 << 30
 class Lake:
     """The Delta tables under one folder, made as ``include.tables`` declares them when first written."""
 
-    def __init__(self, spark: SparkSession, settings: Settings) -> None:
-        self.spark = spark
+    def __init__(self, spark: SparkSession | None, settings: Settings) -> None:
+        self._spark = spark
         self.settings = settings
         self._complete: set[str] = set()
         self._held: list[Held] = []
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session; without one, what needs none can be done: files, rows made outside Spark."""
+        if self._spark is None:
+            raise ValueError("this lake was opened without Spark")
+        return self._spark
 
     def path(self, table: Table) -> Path:
         """The table's folder."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from datetime import date
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,17 @@ def copy_to_database(settings: Settings, hours: Collection[Hour]) -> str | None:
                 where = [("time_zone", "=", day.time_zone), ("click_date", "=", day.date)]
                 _replace(settings, connection, daily, where, "time_zone = %s AND click_date = %s")
     return f"  database: {len(set(hours))} click hours and {len(days)} days"
+
+
+def remove_from_database(settings: Settings, table: Table, before: date) -> None:
+    """Remove an hourly table's rows of click dates before that, if a database is configured.
+
+    Raises:
+        ClickmillError: if the database cannot be reached or refuses it.
+    """
+    if settings.results_database:
+        with _connected(settings.results_database) as connection, connection, connection.cursor() as cursor:
+            cursor.execute(f"DELETE FROM {SCHEMA}.{table.name} WHERE click_date < %s", [before])
 
 
 def _replace(settings: Settings, connection: Connection, table: Table, where: Filters, condition: str) -> None:

@@ -37,7 +37,7 @@ from spark_jobs.publish.database import copy_to_database
 from tests.benchmarks import duckdb_pipeline
 from tests.benchmarks.figures import record
 from tests.benchmarks.quality_pages import pages, pages_in_s3, pages_of_a_year
-from tests.benchmarks.ranges import advice, empty_hours, one_range, own_log
+from tests.benchmarks.ranges import advice, empty_hours, maintain_year, one_range, own_log
 from tests.benchmarks.spark_watch import SparkWatch
 from tests.benchmarks.timing import console, seconds
 from tests.end_to_end.silent_display import Silent
@@ -222,8 +222,8 @@ def memory(home: Path) -> None:
     record("memory_of_day", peaks[1] / peaks[0])
 
 
-def one_hour(name: str, services: Services, rounds: int, start: Hour, clicks: int) -> None:
-    """One hour of `clicks` clicks through the DAG: from run start to run end."""
+def one_hour(services: Services, rounds: int, start: Hour, clicks: int) -> list[float]:
+    """Seconds of one hour of `clicks` clicks through the DAG: from run start to run end."""
     hours = list(HourRange(start, start.plus(rounds + 1)))
     make_landing(services.home / "landing", len(hours), clicks * len(hours), start)
     api = AirflowApi(services)
@@ -239,7 +239,19 @@ def one_hour(name: str, services: Services, rounds: int, start: Hour, clicks: in
         f"one hour of about {clicks:,} clicks through the DAG, from run start to run end: median "
         f"{statistics.median(took):.1f} s ({min(took):.1f} to {max(took):.1f}, {len(took)} runs)"
     )
-    record(name, *took)
+    return took
+
+
+def a_year(services: Services, rounds: int, first: Hour, clicks: int = 100) -> None:
+    """A year in one range, its pages, and an hour before it, after it, and after the lake was maintained."""
+    before = one_hour(services, rounds, first.plus(-100), clicks)
+    record("year", one_range(services, console, first, 8_760, clicks))
+    pages_of_a_year(services, first, first.plus(8_759), rounds)
+    grown = one_hour(services, rounds, first.plus(8_760), clicks)
+    maintain_year(services, console, first.plus(8_800))
+    kept = one_hour(services, rounds, first.plus(8_800), clicks)
+    record("hour_after_year", *(one / statistics.median(before) for one in grown))
+    record("hour_maintained", *(one / statistics.median(before) for one in kept))
 
 
 def database(home: Path, rounds: int) -> None:
@@ -268,8 +280,8 @@ def main() -> None:
             services = start(home)
             try:
                 if "dag" in parts:
-                    one_hour("hour", services, rounds, START, 10_000)
-                    one_hour("small_hour", services, rounds, START.plus(100), 10)
+                    record("hour", *one_hour(services, rounds, START, 10_000))
+                    record("small_hour", *one_hour(services, rounds, START.plus(100), 10))
                 if "empty" in parts:
                     empty_hours(services, console, Hour.parse("2025-06-01T00"))
                 if "reallog" in parts:
@@ -278,9 +290,7 @@ def main() -> None:
                     record("month", one_range(services, console, Hour.parse("2025-10-01T00"), 720, 10_000))
                     advice(services, console, Hour.parse("2025-10-01T00"), 720)
                 if "year" in parts:
-                    first = Hour.parse("2024-01-01T00")
-                    record("year", one_range(services, console, first, 8_760, 100))
-                    pages_of_a_year(services, first, first.plus(8_759), rounds)
+                    a_year(services, rounds, Hour.parse("2024-01-01T00"))
                 if "duckdb" in parts:
                     against_duckdb(home, services, clicks, rounds)
                 if "measuring" in parts:

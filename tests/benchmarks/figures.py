@@ -46,6 +46,8 @@ WORKS = {
     "month": Work("a month from landed to published: 720 hours, 7.2 million clicks", "s", 300),
     "advice": Work("`advise_grouping` over that month", "s", 60),
     "year": Work("a year from landed to published: 8,760 hours of 100 clicks", "s", 1_200),
+    "hour_after_year": Work("an hour of 100 clicks after that year, compared with one before it", "times", 1.2),
+    "hour_maintained": Work("the same after `maintain_lake` has removed all but 60 days", "times", 1.2),
     "page_of_year": Work("the overview of data quality over that year", "ms", 1_000),
     "page": Work("the overview of data quality, 3 days of 10,000 validated partitions", "ms", 1_000),
     "page_in_s3": Work("the same, data in S3", "ms", 1_000),

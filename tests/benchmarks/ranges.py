@@ -6,17 +6,21 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 from rich.console import Console
 
 from include.landing import SUCCESS, hour_folder
 from include.log_hours import Hour, HourRange
+from include.settings import Settings
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi
 from ops.backfill import run_ranges
 from ops.bootstrap import REPOSITORY
 from ops.services.running import Services
 from samples.sample_logs import SampleSpec, make_sample
+from spark_jobs import maintain_lake
 from tests.benchmarks.figures import record
 from tests.end_to_end.silent_display import Silent
 
@@ -83,3 +87,16 @@ def advice(services: Services, console: Console, start: Hour, hours: int) -> Non
     )
     record("advice", took := time.perf_counter() - began)
     console.print(f"advise_grouping over {hours:,} hours: {took:.1f} s")
+
+
+def maintain_year(services: Services, console: Console, now: Hour) -> None:
+    """`maintain_lake`, by which 60 days of clicks and landing files and 90 of hourly counts stay."""
+    settings = Settings.from_environment(services.environment())
+    pipeline = services.home / "maintained.toml"
+    days = "clicks_days = 60\nlanding_days = 60\nquarantined_days = 30\ncounts_days = 90\n"
+    pipeline.write_text(
+        settings.pipeline_file.read_text(encoding="utf-8").replace("[retention]\n", f"[retention]\n{days}")
+    )
+    began = time.perf_counter()
+    said = maintain_lake.run(replace(settings, pipeline_file=pipeline), dry_run=False, kept=timedelta(0), now=now.start)
+    console.print(*said, f"maintain_lake: {time.perf_counter() - began:.1f} s", sep="\n")

@@ -1,0 +1,1 @@
+"""What is past its days: found, and removed where nobody needs it any more."""

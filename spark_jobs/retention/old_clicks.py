@@ -1,0 +1,96 @@
+"""Clicks, duplicates and quarantined lines past their days: they go by whole log hours, and their accounts say so.
+
+The counts of the click hours that they touch stay as they are from then on: see ``clicks_removed_at``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.parquet import read_table
+
+from include.log_hours import Hour, as_ranges, by_day
+from include.storage import filesystem_of, key_of
+from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS
+from spark_jobs.ingest.touched_hours import removed_log_hours
+from spark_jobs.lake.data_files import DataFile, has_log_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.predicates import log_hours_predicate
+from spark_jobs.retention.removal import Removal, removal_of_files
+from spark_jobs.retention.settled_hours import needed_still
+
+_TABLES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
+#: So many log hours' accounts at a time.
+_PART = 744
+
+
+def old_clicks(lake: Lake, source: str, before: Hour) -> list[Removal]:
+    """What is of log hours before that. Hold the lake's lock until it has gone."""
+    accounts = _accounts(lake, source, before)
+    kept = needed_still(lake, source, accounts)
+    going = sorted(accounts.keys() - kept.keys())
+    # Those that a killed run has left, and what has come to them since.
+    gone = [hour for hour in removed_log_hours(lake).get(source, ()) if hour < before]
+    choice = has_log_hours(source, [*going, *gone])
+
+    def remove() -> None:
+        for start in range(0, len(going), _PART):
+            _say_removed(lake, source, going[start : start + _PART])
+        for table in _TABLES:
+            if lake.data_files(table, choice):
+                lake.replace_files(table, [], choice)
+
+    files = [file for table in _TABLES for file in lake.data_files(table, choice)]
+    reasons = (f"{hour}, as {why}" for hour, why in sorted(kept.items()))
+    return [removal_of_files(f"clicks of {source}, {as_ranges({*going, *gone})}", files, remove, reasons)]
+
+
+def old_texts(lake: Lake, source: str, before: Hour) -> list[Removal]:
+    """The texts of quarantined lines of log hours before that; where they were read and why they were refused stays."""
+    files = [file for file in _files_before(lake, source, before) if _has_texts(file)]
+    hours = sorted({file.log_hour for file in files})
+
+    def remove() -> None:
+        for day, numbers in by_day(hours).items():
+            where = [("source", "=", source), ("log_date", "=", day), ("log_hour", "in", numbers)]
+            rows = lake.read_table(QUARANTINED_CLICKS, QUARANTINED_CLICKS.column_names, where)
+            place = rows.schema.get_field_index("raw")
+            emptied = rows.set_column(place, "raw", pa.array([""] * len(rows), pa.string()))
+            predicate = log_hours_predicate(source, [Hour.of(day, number) for number in numbers])
+            lake.replace_rows(QUARANTINED_CLICKS, emptied, predicate)
+
+    return [removal_of_files(f"texts of quarantined lines of {source}, {as_ranges(hours)}", files, remove)]
+
+
+def _accounts(lake: Lake, source: str, before: Hour) -> dict[Hour, dict[str, Any]]:
+    """The accounts of log hours before that whose clicks are there."""
+    columns = ["log_date", "log_hour", "lines", "click_hours", "clicks_removed_at"]
+    rows = lake.read_rows(INGEST_ACCOUNTING, columns, [("source", "=", source), ("log_date", "<=", before.day)])
+    by_hour = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
+    return {
+        hour: row for hour, row in by_hour.items() if hour < before and row["lines"] and not row["clicks_removed_at"]
+    }
+
+
+def _say_removed(lake: Lake, source: str, hours: Sequence[Hour]) -> None:
+    """First what is said, then what is done: nobody is to count half of a log hour."""
+    days = sorted({hour.day for hour in hours})
+    where = [("source", "=", source), ("log_date", "in", days)]
+    rows = lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, where)
+    now, of_these = datetime.now(UTC), set(hours)
+    said = [row | {"clicks_removed_at": now} for row in rows if Hour.of(row["log_date"], row["log_hour"]) in of_these]
+    lake.replace_rows(INGEST_ACCOUNTING, said, log_hours_predicate(source, hours))
+
+
+def _files_before(lake: Lake, source: str, before: Hour) -> Iterator[DataFile]:
+    of_days = (pc.field("partition.source") == source) & (pc.field("partition.log_date") <= before.day)
+    return (file for file in lake.data_files(QUARANTINED_CLICKS, of_days) if file.log_hour < before)
+
+
+def _has_texts(file: DataFile) -> bool:
+    raw = read_table(key_of(file.path), columns=["raw"], filesystem=filesystem_of(file.path), partitioning=None)["raw"]
+    return bool(pc.any(pc.not_equal(raw, "")).as_py())

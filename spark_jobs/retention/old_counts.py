@@ -1,0 +1,84 @@
+"""Hourly counts past their days: computed, live and published ones, with their exports. Daily counts stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from functools import partial
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from include.counting import counted_tables
+from include.log_hours import Hour
+from include.storage import find
+from include.tables import AGGREGATES, INGEST_ACCOUNTING, STREAM_PROGRESS, Table
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.database import remove_from_database
+from spark_jobs.quality.live_position import live_tables
+from spark_jobs.retention.removal import Removal, removal_of_files
+
+#: The days of an hour, in any time zone, have no other hours but of so many days around it.
+_OF_ITS_DAYS = timedelta(days=2)
+
+
+def old_counts(lake: Lake, before: date) -> Iterator[Removal]:
+    """Those of click dates before that, a removal for each table. Hold the lake's lock until they have gone.
+
+    They stay as long as an hour of their days may be counted again: as there are clicks.
+    """
+    open_hours = _open_click_hours(lake)
+    earliest = min(open_hours, default=None)
+    kept: tuple[str, ...] = ()
+    if earliest is not None and earliest.day - _OF_ITS_DAYS < before:
+        before = earliest.day - _OF_ITS_DAYS
+        kept = (f"counts from {before} on, as there are clicks of {earliest}, which may be counted again",)
+    is_old = pc.field("partition.click_date") < before
+    computed = [*counted_tables(lake.settings.pipeline.counts).values(), *live_tables(lake).values()]
+    for table in computed:
+        remove = partial(lake.replace_files, table, [], is_old)
+        yield removal_of_files(f"{table.name} before {before}", lake.data_files(table, is_old), remove, kept)
+        kept = ()
+    for table in AGGREGATES.values():
+        yield _published(lake, table, before)
+
+
+def old_progress(lake: Lake, before: date) -> list[Removal]:
+    """What streams said of micro-batches that began before that, but for each query's first one, which is asked for."""
+    where = [("began_at", "<", before), ("batch_id", ">", 0)]
+    rows = lake.read_table(STREAM_PROGRESS, ["batch_id"], where).num_rows
+
+    def remove() -> None:
+        lake.compact(STREAM_PROGRESS, f"began_at < TIMESTAMP '{before}T00:00:00Z' AND batch_id > 0")
+
+    return [Removal(f"{STREAM_PROGRESS.name} before {before}", rows, int(rows > 0), 0, remove)]
+
+
+def _published(lake: Lake, table: Table, before: date) -> Removal:
+    is_old = pc.field("partition.click_date") < before
+    exports = [
+        (entry.path, entry.size)
+        for entry in find(lake.settings.reports / "exports" / table.name, "click_date=*/click_hour=*/*")
+        if _date_of(entry.path) < before
+    ]
+
+    def remove() -> None:
+        # Last of all what says that there is something to remove.
+        for path, _ in exports:
+            path.unlink(missing_ok=True)
+        remove_from_database(lake.settings, table, before)
+        lake.replace_files(table, [], is_old)
+
+    of_table = removal_of_files("", lake.data_files(table, is_old), remove)
+    files, size = of_table.files + len(exports), of_table.size_bytes + sum(size for _, size in exports)
+    return Removal(f"{table.name} and exports before {before}", of_table.rows, files, size, remove)
+
+
+def _date_of(export: Path) -> date:
+    return date.fromisoformat(export.parent.parent.name.removeprefix("click_date="))
+
+
+def _open_click_hours(lake: Lake) -> set[Hour]:
+    """The click hours of which there are clicks."""
+    rows = lake.read_rows(INGEST_ACCOUNTING, ["click_hours", "clicks_removed_at"], [])
+    return {Hour.parse(hour) for row in rows if not row["clicks_removed_at"] for hour in row["click_hours"]}
