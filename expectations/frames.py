@@ -185,6 +185,8 @@ def click_hour_frame(
     clicks = _grouped(facts["clicks"], _click_hour)
     counts = {key: _grouped(facts[f"by_{key}"], _click_hour) for key in layouts}
     published = {key: _grouped(facts[f"published_by_{key}"], _click_hour) for key in layouts}
+    # Of each key, unless those with few visitors are published together.
+    publishable = {key: _grouped(facts[f"publishable_by_{key}"], _click_hour) or counts[key] for key in layouts}
     days = {key: _days_by_hour(facts[f"days_by_{key}"]) for key in layouts}
     published_micros = {fact["hour"]: fact["published_micros"] for fact in facts["publications"]}
     files = {(fact["table"], _click_hour(fact)): fact for fact in facts["files"] if "click_hour" in fact}
@@ -195,7 +197,8 @@ def click_hour_frame(
             row |= _counts(key, counts[key][hour], layout)
             row |= _counted(checks, table, counts[key][hour])
             row |= _files(files.get((table.name, hour)), key)
-            row |= _published(key, counts[key][hour], published[key][hour], published_micros.get(hour))
+            expected = publishable[key][hour]
+            row |= _published(key, counts[key][hour], expected, published[key][hour], published_micros.get(hour))
             row |= _days(key, counts[key][hour], days[key].get(hour, ()))
         rows.append(row)
     return pd.DataFrame(rows)
@@ -215,12 +218,14 @@ def _counts(key: str, count: _Group, layout: Layout) -> dict[str, Any]:
     }
 
 
-def _published(key: str, count: _Group, published: _Group, published_micros: int | None) -> dict[str, Any]:
-    """Whether what is published is what was computed; null unless it was published since it was counted last."""
+def _published(
+    key: str, count: _Group, expected: _Group, published: _Group, published_micros: int | None
+) -> dict[str, Any]:
+    """Whether what is published is what was expected of what was computed; null unless it was published since then."""
     counted_micros = max(count.values("counted_micros"), default=None)
     if published_micros is None or counted_micros is None or counted_micros >= published_micros:
         return {f"published_{key}_differs": None, f"published_{key}": None}
-    contents = [tuple(one.sum(name) for name in ("rows", "clicks", "rows_hash")) for one in (published, count)]
+    contents = [tuple(one.sum(name) for name in ("rows", "clicks", "rows_hash")) for one in (published, expected)]
     said = [f"{rows} rows with {clicks} clicks" for rows, clicks, _ in contents]
     return {
         f"published_{key}_differs": int(contents[0] != contents[1]),

@@ -19,6 +19,7 @@ from include.counting import CountKey, CountSettings, counts_by_key
 from include.days import TimeZone
 from include.errors import UsageError
 from include.home import REPOSITORY, HomeFolders, data_path, home_path, locks_database
+from include.publication import PublicationSettings
 from include.retention import RetentionSettings
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 
@@ -64,6 +65,7 @@ class PipelineSettings(BaseModel):
     live: LiveSettings = LiveSettings()
     retention: RetentionSettings = RetentionSettings()
     counts: dict[CountKey, CountSettings] = Field(default_factory=dict, validate_default=True)
+    publication: PublicationSettings = PublicationSettings()
 
     @field_validator("counts")
     @classmethod

@@ -5,9 +5,9 @@ from __future__ import annotations
 MAX_TEXT_CHARACTERS = 300
 
 
-def as_count(number: int) -> str:
-    """``1,234,567``."""
-    return f"{number:,}"
+def as_count(number: int | None) -> str:
+    """``1,234,567``; ``n/a`` of what is not known, or not shown."""
+    return "n/a" if number is None else f"{number:,}"
 
 
 def as_share(part: int, whole: int) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from include.tables.model import BY_CLICK_HOUR, CLICK_HOUR, SOURCE, Column, Table
 
 UNKNOWN_COUNTRY = "unknown"
+#: In published tables, in place of a URL or country: those with too few visitors to be shown, together.
+OTHER_KEYS = "(other)"
 
 #: lg(k) of the visitor sketches: HLL_8 with 2**12 registers, standard error 1.04 / sqrt(2**12).
 #: Source: DataSketches, https://datasketches.apache.org/docs/HLL/HLL.html
@@ -13,7 +17,7 @@ VISITOR_COUNT_STANDARD_ERROR = 1.04 / 2 ** (SKETCH_LG_K / 2)
 
 #: The contract of the published tables: raised when a column, its type or its meaning changes. See
 #: docs/reference/published.json.
-PUBLISHED_VERSION = 1
+PUBLISHED_VERSION = 2
 
 
 def _counts(what: str) -> tuple[Column, ...]:
@@ -52,11 +56,28 @@ def hourly_table(name: str, key: Column, what: str) -> Table:
     )
 
 
+def _with_others(key: Column) -> Column:
+    """As published."""
+    others = f"; or '{OTHER_KEYS}': those with fewer visitors than smallest_visitors of config/pipeline.toml, together."
+    return replace(key, comment=key.comment.removesuffix(".") + others)
+
+
+def _may_be_withheld(column: Column) -> Column:
+    """As published: nothing may be said of too few visitors."""
+    withheld = {
+        "visitor_count": "; null where they are too few to be shown, or unknown.",
+        "visitor_sketch": "; null where smallest_visitors is set.",
+    }.get(column.name)
+    if withheld is None:
+        return column
+    return replace(column, comment=column.comment.removesuffix(".") + withheld, required=False)
+
+
 def _published(name: str, computed: Table, key: Column, what: str) -> Table:
     return Table(
         name=name,
         grain=computed.grain,
-        columns=(*CLICK_HOUR, key, *_counts(what)),
+        columns=(*CLICK_HOUR, _with_others(key), *map(_may_be_withheld, _counts(what))),
         key=computed.key,
         partitioned_by=BY_CLICK_HOUR,
         statistics=("click_count",),

@@ -17,6 +17,7 @@ from include.log_hours import Hour
 from include.stored_rows import ARROW_TYPES
 from include.tables import Table, daily_table
 from spark_jobs.aggregate.day_counts import counts_per_day
+from spark_jobs.aggregate.small_keys import without_few
 from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.lake.data_files import may_have_click_hours, parts_by_size
 from spark_jobs.lake.lake import Lake
@@ -35,7 +36,16 @@ def count_days(lake: Lake, hours: Iterable[Hour]) -> None:
     tables = [count_table(key) for key in lake.settings.pipeline.counts]
     for days in days_in_parts(lake, tables, days_of(lake.settings.pipeline.time_zones, hours)):
         of_days = dict.fromkeys(days, said)
-        in_parallel(lake.spark, *(partial(replace_days, lake, table, of_days, leave_out_lost=True) for table in tables))
+        in_parallel(lake.spark, *(partial(_count, lake, table, of_days) for table in tables))
+
+
+def _count(lake: Lake, table: Table, days: Mapping[Day, Mapping[str, Any]]) -> None:
+    replace_days(lake, table, days, read_hours(lake, table, days, leave_out_lost=True))
+
+
+def read_hours(lake: Lake, hourly: Table, days: Iterable[Day], *, leave_out_lost: bool = False) -> DataFrame:
+    """The rows of the hours of these days."""
+    return lake.read_files(hourly, may_have_click_hours(hourly, hours_of(days)), leave_out_lost=leave_out_lost)
 
 
 def days_in_parts(lake: Lake, hourly: Iterable[Table], days: Sequence[Day]) -> Iterator[list[Day]]:
@@ -48,19 +58,20 @@ def days_in_parts(lake: Lake, hourly: Iterable[Table], days: Sequence[Day]) -> I
 
 
 def replace_days(
-    lake: Lake, hourly: Table, days: Mapping[Day, Mapping[str, Any]], *, leave_out_lost: bool = False
+    lake: Lake, hourly: Table, days: Mapping[Day, Mapping[str, Any]], counts: DataFrame, *, smallest_visitors: int = 0
 ) -> pa.Table:
     """Compute these days of the daily table that follows from the hourly one, in one query; returns their rows.
 
-    ``days`` gives, of each day, what the daily table says of it beside the counts.
+    ``days`` gives, of each day, what the daily table says of it beside the counts; ``counts`` are the rows of their
+    hours. Fewer visitors than ``smallest_visitors`` are not shown, and no sketch then.
     """
     daily, key = daily_table(hourly), hourly.key[-1]
     said = {column.name: column.type for column in daily.columns if column.name in next(iter(days.values()))}
-    choice = may_have_click_hours(hourly, hours_of(days))
-    counts = lake.read_files(hourly, choice, leave_out_lost=leave_out_lost)
-    rows = counts_per_day(counts, hours_frame(lake, days, said), key).select(*daily.column_names)
+    rows = counts_per_day(counts, hours_frame(lake, days, said), key)
+    if smallest_visitors:
+        rows = without_few(rows, smallest_visitors)
     with step(lake.spark, f"count {daily.name}"):
-        computed = rows.toArrow()
+        computed = rows.select(*daily.column_names).toArrow()
     # By delta-rs, in a tenth of a second: Spark's commit takes one, as long as all else here.
     lake.replace_rows(daily, computed, days_predicate(days))
     return computed

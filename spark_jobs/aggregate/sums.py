@@ -11,11 +11,14 @@ SKETCH = "visitor_sketch"
 
 
 def summed_counts() -> Sequence[Column]:
-    """``click_count``, ``bot_click_count`` and ``visitor_sketch`` of rows of counts together."""
+    """``click_count``, ``bot_click_count`` and ``visitor_sketch`` of rows of counts together.
+
+    The sketch is null if one of them has none, as published ones may.
+    """
     return (
         F.sum("click_count").alias("click_count"),
         F.sum("bot_click_count").alias("bot_click_count"),
-        F.hll_union_agg(SKETCH).alias(SKETCH),
+        F.when(F.count_if(F.col(SKETCH).isNull()) == 0, F.hll_union_agg(SKETCH)).alias(SKETCH),
     )
 
 

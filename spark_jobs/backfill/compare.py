@@ -15,6 +15,7 @@ from include.holds import ClickHourState, described_failure, of_newest_runs
 from include.log_hours import Hour
 from include.sources import choose_sources
 from include.tables import AGGREGATES, Table
+from spark_jobs.aggregate.small_keys import publishable
 from spark_jobs.backfill.record import say
 from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.ingest.touched_hours import touched_click_hours
@@ -146,7 +147,10 @@ def _changes(
     lake: Lake, computed: Table, published: Table, hours: Sequence[Hour]
 ) -> tuple[TableChange, dict[Hour, HourChange]]:
     key = published.key[-1]
-    both = _both(lake.read_click_hours(published, hours), lake.read_click_hours(computed, hours), published.key)
+    new = lake.read_click_hours(computed, hours)
+    if smallest := lake.settings.pipeline.publication.smallest_visitors:
+        new = publishable(new, key, smallest)
+    both = _both(lake.read_click_hours(published, hours), new, published.key)
     sums = (F.sum("old_click_count").alias("old"), F.sum("new_click_count").alias("new"))
     is_changed = ~F.expr(" AND ".join(f"old_{name} <=> new_{name}" for name in _COUNTED))
     with step(lake.spark, f"compare {published.name}"):

@@ -272,23 +272,25 @@ class Lake:
         """The files that one of the choices takes, as the table is now; none when it has not been made."""
         return TableVersion.newest(self.path(table), table).chosen(*choices) if self.exists(table) else []
 
-    def read_files(self, table: Table, *choices: pc.Expression, leave_out_lost: bool = False) -> DataFrame:
-        """The rows of the files that one of the choices takes, as the table is now.
+    def read_files(
+        self, table: Table, *choices: pc.Expression, leave_out_lost: bool = False, version: int | None = None
+    ) -> DataFrame:
+        """The rows of the files that one of the choices takes, as the table is now, or was at this version.
 
         Without the Spark jobs by which Delta chooses files, one to three for each table of a query: see
         docs/performance.md. A file that is lost or cut short is an error, or left out.
         """
-        return self.read_with_files(table, *choices, leave_out_lost=leave_out_lost)[0]
+        return self.read_with_files(table, *choices, leave_out_lost=leave_out_lost, version=version)[0]
 
     def read_with_files(
-        self, table: Table, *choices: pc.Expression, leave_out_lost: bool = False
+        self, table: Table, *choices: pc.Expression, leave_out_lost: bool = False, version: int | None = None
     ) -> tuple[DataFrame, list[DataFile]]:
         """As ``read_files``; and which files they are."""
         if not self.exists(table):
             return self.read(table), []
-        version = TableVersion.newest(self.path(table), table)
-        files = [file for file in version.chosen(*choices) if file.is_whole or not leave_out_lost]
-        return declared.with_declared(version.read(self.spark, files), table), files
+        stored = TableVersion.newest(self.path(table), table, version)
+        files = [file for file in stored.chosen(*choices) if file.is_whole or not leave_out_lost]
+        return declared.with_declared(stored.read(self.spark, files), table), files
 
     def columns_of_other_types(self, table: Table) -> dict[str, str]:
         """The columns that are stored with another type than the declared one, and that type."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "clickmill"
 #: Where the migrations are, as alembic takes it, and the newest one.
-MIGRATIONS, NEWEST = "spark_jobs.publish:migrations", "0001"
+MIGRATIONS, NEWEST = "spark_jobs.publish:migrations", "0002"
 #: So many rows are sent at once, for memory's sake.
 _ROWS = 100_000
 #: How long a table may be locked by somebody else before that is an error: the lake is locked as long.

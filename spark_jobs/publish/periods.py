@@ -36,13 +36,14 @@ class Period:
     """The published clicks of one hour, day, week or month of a time zone; a visitor of several days is one.
 
     ``hours_present`` and ``is_final`` are as in the published daily tables: a day that has no clicks at all is not in
-    them, and is not there. Of an hour both say that it is published.
+    them, and is not there. Of an hour both say that it is published. ``visitor_count`` is None where sketches are not
+    published.
     """
 
     name: str
     click_count: int
     bot_click_count: int
-    visitor_count: int
+    visitor_count: int | None
     hours_present: int
     hours: int
     is_final: bool

@@ -12,8 +12,9 @@ from include.days import Day, days_of, hours_of
 from include.holds import PUBLISHED as SAID_PUBLISHED
 from include.holds import PUBLISHED_ANYWAY, ClickHourState
 from include.log_hours import Hour
-from include.tables import PUBLISHED, PUBLISHED_CLICKS_BY_URL_HOURLY, Table
-from spark_jobs.aggregate.days import days_in_parts, replace_days
+from include.tables import AGGREGATES, PUBLISHED, PUBLISHED_CLICKS_BY_URL_HOURLY, Table
+from spark_jobs.aggregate.days import days_in_parts, read_hours, replace_days
+from spark_jobs.aggregate.small_keys import with_counted_sketches
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.ingest.touched_hours import log_hours_around
 from spark_jobs.lake.data_files import may_have_click_hours
@@ -22,6 +23,7 @@ from spark_jobs.publish.exports import export_day, exported_columns
 from spark_jobs.quality.held_hours import click_hour_states
 
 _BY_URL = PUBLISHED_CLICKS_BY_URL_HOURLY
+_COMPUTED = {published: computed for computed, published in AGGREGATES.items()}
 
 
 def publish_days(lake: Lake, hours: Iterable[Hour]) -> None:
@@ -35,7 +37,11 @@ def publish_days(lake: Lake, hours: Iterable[Hour]) -> None:
 
 
 def _publish(lake: Lake, days: Mapping[Day, Mapping[str, Any]], hourly: Table, daily: Table) -> None:
-    rows = replace_days(lake, hourly, days).select(exported_columns(daily))
+    smallest = lake.settings.pipeline.publication.smallest_visitors
+    counts = read_hours(lake, hourly, days)
+    if smallest:
+        counts = with_counted_sketches(counts, read_hours(lake, _COMPUTED[hourly], days), hourly.key[-1])
+    rows = replace_days(lake, hourly, days, counts, smallest_visitors=smallest).select(exported_columns(daily))
     lake.require_locks()
     for day in days:
         of_day = (pc.field("time_zone") == day.time_zone) & (pc.field("click_date") == day.date)

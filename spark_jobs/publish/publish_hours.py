@@ -1,6 +1,7 @@
 """Publish click hours: the computed counts take the place of the published ones, and of the exports.
 
-Rows are only copied: by Arrow and delta-rs, batch by batch, without a Spark job.
+Rows are only copied: by Arrow and delta-rs, batch by batch, without a Spark job. With ``smallest_visitors`` Spark puts
+keys together.
 """
 
 from __future__ import annotations
@@ -8,16 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
+from pyspark.sql import DataFrame
 
 from include.errors import ClickmillError
 from include.log_hours import Hour, by_day
 from include.stored_rows import Filters, arrow_schema
 from include.tables import AGGREGATES, Table
+from spark_jobs.aggregate.small_keys import publishable
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.lake.data_files import may_have_click_hours, parts_by_size
 from spark_jobs.lake.lake import Lake
@@ -54,6 +57,25 @@ def replace_published(lake: Lake, published: Table, source: Table, versions: Hou
         ClickmillError: if a file of ``source`` is lost or damaged; then nothing has been replaced.
         LockLostError: if a lock of the lake is lost before the commit.
     """
+    hours = [hour for of_version in versions.values() for hour in of_version]
+    if smallest := lake.settings.pipeline.publication.smallest_visitors:
+        rows = publishable(_read(lake, source, versions), published.key[-1], smallest)
+        lake.replace(published, rows, may_have_click_hours(published, hours))
+    else:
+        _copy(lake, published, source, versions, hours)
+    lake.require_locks()
+    _export(lake, published, hours)
+
+
+def _read(lake: Lake, source: Table, versions: HoursOfVersions) -> DataFrame:
+    frames = [
+        lake.read_files(source, may_have_click_hours(source, () if version is None else hours), version=version)
+        for version, hours in versions.items()
+    ]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _copy(lake: Lake, published: Table, source: Table, versions: HoursOfVersions, hours: Sequence[Hour]) -> None:
     columns = published.column_names
     # A list: delta-rs cannot open a table while it writes what it reads.
     readers = [
@@ -61,7 +83,6 @@ def replace_published(lake: Lake, published: Table, source: Table, versions: Hou
         for version, hours in versions.items()
         if version is not None
     ]
-    hours = [hour for of_version in versions.values() for hour in of_version]
 
     def rows() -> Iterator[pa.RecordBatch]:
         yield from chain.from_iterable(readers)
@@ -82,8 +103,6 @@ def replace_published(lake: Lake, published: Table, source: Table, versions: Hou
             f"{str(error).splitlines()[0]}; if a file is lost or damaged, count its hours again: "
             f"python -m spark_jobs.aggregate_clicks --from {min(hours)} --to {max(hours).plus(1)}"
         ) from error
-    lake.require_locks()
-    _export(lake, published, hours)
 
 
 def _export(lake: Lake, published: Table, hours: Sequence[Hour]) -> None:

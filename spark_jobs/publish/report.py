@@ -56,7 +56,7 @@ class KeyCount:
     key: str
     click_count: int
     bot_click_count: int
-    visitor_count: int
+    visitor_count: int | None
 
 
 @dataclass(frozen=True)

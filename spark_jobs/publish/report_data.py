@@ -101,7 +101,8 @@ def _loads(lake: Lake) -> list[InstanceLoad]:
             rows=row["rows"],
             keys=row["keys"],
             rows_per_second=row["rows_per_second"],
-            busiest_key=row["busiest_key"],
+            # It may have few visitors.
+            busiest_key=None if lake.settings.pipeline.publication.smallest_visitors else row["busiest_key"],
             busiest_key_share=row["busiest_key_share"],
         )
         for row in rows

@@ -29,6 +29,7 @@ from include.tables import (
     daily_table,
 )
 from spark_jobs.aggregate.days import hours_frame
+from spark_jobs.aggregate.small_keys import publishable
 from spark_jobs.engine.fact_frames import together
 from spark_jobs.engine.session import session_settings
 from spark_jobs.engine.steps import in_parallel, step
@@ -153,6 +154,9 @@ def _count_frames(
         if table in AGGREGATES and published:
             rows = _whole_files(lake, AGGREGATES[table], may_have_click_hours(AGGREGATES[table], published))
             frames[f"published_by_{key}"] = measures.published_facts(rows, str(table.bucket_key))
+            if smallest := lake.settings.pipeline.publication.smallest_visitors:
+                expected = publishable(counts, str(table.bucket_key), smallest)
+                frames[f"publishable_by_{key}"] = measures.published_facts(expected, str(table.bucket_key))
     frames |= _day_frames(lake, click_hours, layouts)
     for key, table in live_tables(lake).items():
         frames[f"live_by_{key}"] = measures.live_facts(

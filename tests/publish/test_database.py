@@ -233,7 +233,9 @@ def test_its_tables_are_those_of_the_contract_also_when_several_make_them_at_onc
 def test_tables_of_a_newer_version_are_refused(results: Settings, postgres: PostgresServer, database: str) -> None:
     copy_to_database(results, [HOUR])
     postgres.query(database, "UPDATE clickmill.alembic_version SET version_num = '9999'")
-    with pytest.raises(ClickmillError, match=r"not of this version of Clickmill: .*'9999'.*; expected migration 0001"):
+    with pytest.raises(
+        ClickmillError, match=rf"not of this version of Clickmill: .*'9999'.*; expected migration {NEWEST}"
+    ):
         copy_to_database(results, [HOUR])
 
 
