@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from pydantic import BaseModel, ConfigDict, Field
+
+
+class NoiseSettings(BaseModel):
+    """Of counts that are released with noise."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    epsilon: float = Field(gt=0, allow_inf_nan=False)
+    delta: float = Field(gt=0, lt=1)
+    clicks_per_visitor_per_day: int = Field(ge=1)
+    releases_per_day: int = Field(1, ge=1)
+    first_day: date | None = None
+    wait_days: int = Field(3, ge=0)
 
 
 class PublicationSettings(BaseModel):
@@ -11,3 +26,4 @@ class PublicationSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     smallest_visitors: int = Field(0, ge=0)
+    noise: NoiseSettings | None = None

@@ -21,6 +21,12 @@ ARROW_TYPES = {
     "ARRAY<STRUCT<path: STRING, type: STRING, lines: BIGINT, example: STRING>>": pa.list_(
         pa.struct({"path": pa.string(), "type": pa.string(), "lines": pa.int64(), "example": pa.string()})
     ),
+    "ARRAY<STRUCT<country_code: STRING, url: STRING, click_count: BIGINT>>": pa.list_(
+        pa.struct({"country_code": pa.string(), "url": pa.string(), "click_count": pa.int64()})
+    ),
+    "ARRAY<STRUCT<country_code: STRING, click_count: BIGINT>>": pa.list_(
+        pa.struct({"country_code": pa.string(), "click_count": pa.int64()})
+    ),
     "MAP<STRING, BIGINT>": pa.map_(pa.string(), pa.int64()),
     "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
     "BOOLEAN": pa.bool_(),

@@ -1,8 +1,8 @@
 """Every table, declared once: names, grain, types, keys, partitioning and a comment per column.
 
 Writers, checks and docs import them from here. Types are Spark SQL types. Hours are UTC, and days too, but in the daily
-tables. One module each: ``arrivals``, ``counts``, ``quality``, ``streams``, ``backfills``, ``audit``; what a table
-is, in ``model``.
+tables. One module each: ``arrivals``, ``counts``, ``releases``, ``quality``, ``streams``, ``backfills``, ``audit``;
+what a table is, in ``model``.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ from include.tables.counts import (
 )
 from include.tables.model import Column, Table
 from include.tables.quality import GROUPING_METRICS, OUT_OF_ORDER_KEYS, QUALITY_RESULTS
+from include.tables.releases import (
+    COUNT_RELEASES,
+    RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
+    RELEASED_CLICKS_BY_COUNTRY_DAILY,
+)
 from include.tables.streams import STREAM_BATCHES, STREAM_PROGRESS
 
 TABLES = {
@@ -57,6 +62,9 @@ TABLES = {
         CLICKS_BY_COUNTRY_DAILY,
         *PUBLISHED,
         *PUBLISHED.values(),
+        RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
+        RELEASED_CLICKS_BY_COUNTRY_DAILY,
+        COUNT_RELEASES,
         QUALITY_RESULTS,
         GROUPING_METRICS,
         OUT_OF_ORDER_KEYS,
@@ -80,6 +88,7 @@ __all__ = [
     "CLICKS_BY_URL_DAILY",
     "CLICKS_BY_URL_HOURLY",
     "CLICKS_BY_URL_LIVE",
+    "COUNT_RELEASES",
     "DUPLICATE_CLICKS",
     "GROUPING_METRICS",
     "INGEST_ACCOUNTING",
@@ -95,6 +104,8 @@ __all__ = [
     "QUALITY_RESULTS",
     "QUARANTINED_CLICKS",
     "QUARANTINE_REASONS",
+    "RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY",
+    "RELEASED_CLICKS_BY_COUNTRY_DAILY",
     "SKETCH_LG_K",
     "STREAM_BATCHES",
     "STREAM_PROGRESS",

@@ -1,0 +1,157 @@
+"""Days whose counts are released with noise: what is counted of them, what was drawn, and the tables for readers."""
+
+from __future__ import annotations
+
+import hmac
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from hashlib import sha256
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from include.days import Day
+from include.publication import NoiseSettings
+from include.tables import (
+    CLICKS,
+    COUNT_RELEASES,
+    PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
+    RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
+    RELEASED_CLICKS_BY_COUNTRY_DAILY,
+)
+from spark_jobs.aggregate.bounded_counts import bounded_counts
+from spark_jobs.engine.steps import step
+from spark_jobs.lake.data_files import may_have_click_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.noise import Noise
+from spark_jobs.publish.publish_days import presence_of
+
+#: Between country and URL, which have none.
+_SEPARATOR = "\t"
+#: So much more than the budget is not more: sums of floating-point numbers are not exact.
+_ROUNDING = 1 + 1e-9
+
+
+@dataclass(frozen=True)
+class BoundedDay:
+    """What one day's visitors clicked, so many clicks of each at most: by country and URL, as one text."""
+
+    counts: Mapping[str, int]
+    digest: str
+
+    @property
+    def by_country(self) -> dict[str, int]:
+        """The same per country."""
+        countries: Counter[str] = Counter()
+        for key, count in self.counts.items():
+            countries[key.partition(_SEPARATOR)[0]] += count
+        return dict(countries)
+
+
+def why_not_yet(lake: Lake, noise: NoiseSettings, day: date, now: datetime) -> str | None:
+    """Why a day must not be released now; None if it may be."""
+    if noise.first_day and day < noise.first_day:
+        return f"it is before first_day, {noise.first_day}"
+    since = datetime.combine(day, time(), UTC) + timedelta(days=1 + noise.wait_days)
+    if now < since:
+        return f"late clicks may still come: from {since:%Y-%m-%d %H:%M} UTC on, by wait_days = {noise.wait_days}"
+    of_day = Day("UTC", day)
+    presence = presence_of(lake, [of_day])[of_day]
+    if not presence["is_final"]:
+        return f"{presence['hours_present']} of its {presence['hours_in_day']} hours are there and published"
+    clicks, published = _clicks_per_hour(lake, day), _published_per_hour(lake, day)
+    # Such as of an hour whose counts were dropped.
+    if other := sorted(hour for hour in {*clicks, *published} if clicks[hour] != published[hour]):
+        return f"in its hours {', '.join(map(str, other))} other clicks are published than there are"
+    return None
+
+
+def bounded_day(lake: Lake, noise: NoiseSettings, day: date) -> BoundedDay:
+    """Count the day's clicks, as many of each visitor as may be."""
+    key = lake.settings.visitor_key()
+    salt = hmac.new(key, f"which clicks of {day}".encode(), sha256).hexdigest()
+    counts = bounded_counts(_clicks(lake, day), noise.clicks_per_visitor_per_day, salt)
+    with step(lake.spark, f"count at most {noise.clicks_per_visitor_per_day} clicks a visitor"):
+        found = counts.toArrow().to_pylist()
+    by_key = {f"{row['country_code']}{_SEPARATOR}{row['url']}": row["click_count"] for row in found}
+    # Without the key, who guesses the counts could see that they are right.
+    digest = hmac.new(key, f"counts of {day}".encode(), sha256)
+    for text, count in sorted(by_key.items()):
+        digest.update(f"\n{text}{_SEPARATOR}{count}".encode())
+    return BoundedDay(by_key, digest.hexdigest())
+
+
+def drawings(lake: Lake, day: date) -> list[dict[str, Any]]:
+    """What has been drawn for a day, oldest first."""
+    rows = lake.read_rows(COUNT_RELEASES, COUNT_RELEASES.column_names, [("click_date", "=", day)])
+    return sorted(rows, key=lambda row: row["released_at"])
+
+
+def has_budget(noise: NoiseSettings, drawn: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether noise may be drawn once more for a day."""
+    return all(
+        (sum(drawing[name] for drawing in drawn) + once) <= noise.releases_per_day * once * _ROUNDING
+        for name, once in (("epsilon", noise.epsilon), ("delta", noise.delta))
+    )
+
+
+def noise_of(noise: NoiseSettings) -> Noise:
+    """For either table, which has half of epsilon and delta."""
+    return Noise(noise.clicks_per_visitor_per_day, noise.epsilon / 2, noise.delta / 2)
+
+
+def draw(lake: Lake, noise: NoiseSettings, day: date, counted: BoundedDay, now: datetime) -> dict[str, Any]:
+    """Draw noise for a day, and put on record what was drawn, in one commit: from then on it is spent."""
+    drawn = noise_of(noise)
+    by_key, by_country = drawn.add_to(counted.counts), drawn.add_to(counted.by_country)
+    keys = ((*key.split(_SEPARATOR), count) for key, count in sorted(by_key.items()))
+    drawing = {
+        "click_date": day,
+        "released_at": now,
+        "epsilon": noise.epsilon,
+        "delta": noise.delta,
+        "clicks_per_visitor_per_day": noise.clicks_per_visitor_per_day,
+        "noise_scale": drawn.scale,
+        "threshold": drawn.threshold,
+        "input_digest": counted.digest,
+        "by_country_and_url": [dict(zip(("country_code", "url", "click_count"), key, strict=True)) for key in keys],
+        "by_country": [{"country_code": key, "click_count": count} for key, count in sorted(by_country.items())],
+    }
+    lake.require_locks()
+    lake.append_rows(COUNT_RELEASES, [drawing])
+    return drawing
+
+
+def show(lake: Lake, drawing: Mapping[str, Any]) -> None:
+    """Replace a day in the tables for readers by what was drawn for it."""
+    said = {name: drawing[name] for name in ("click_date", "epsilon", "delta", "clicks_per_visitor_per_day")}
+    said |= {name: drawing[name] for name in ("noise_scale", "threshold")}
+    for table, drawn in (
+        (RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY, "by_country_and_url"),
+        (RELEASED_CLICKS_BY_COUNTRY_DAILY, "by_country"),
+    ):
+        rows = [said | row for row in drawing[drawn]]
+        lake.require_locks()
+        lake.replace_rows(table, rows, f"click_date = '{drawing['click_date'].isoformat()}'")
+
+
+def _clicks(lake: Lake, day: date) -> DataFrame:
+    choice = may_have_click_hours(CLICKS, Day("UTC", day).hours)
+    return lake.read_files(CLICKS, choice).where(F.col("click_date") == F.lit(day))
+
+
+def _clicks_per_hour(lake: Lake, day: date) -> Counter[int]:
+    with step(lake.spark, f"count the clicks of {day}"):
+        rows = _clicks(lake, day).groupBy("click_hour").agg(F.count(F.lit(1)).alias("clicks")).collect()
+    return Counter({row["click_hour"]: row["clicks"] for row in rows})
+
+
+def _published_per_hour(lake: Lake, day: date) -> Counter[int]:
+    table, columns = PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, ["click_hour", "click_count"]
+    clicks: Counter[int] = Counter()
+    for row in lake.read_rows(table, columns, [("click_date", "=", day)]):
+        clicks[row["click_hour"]] += row["click_count"]
+    return clicks
