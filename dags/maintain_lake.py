@@ -1,7 +1,7 @@
 """# The lake, tidied every night
 
-**Arrives:** the tables of the lake. **Leaves:** them, without what is older than `[retention]` in `config/pipeline.toml`
-says, and fewer files.
+**Arrives:** the tables of the lake. **Leaves:** them, without what is older than `[retention]` in
+`config/pipeline.toml` says, and fewer files.
 
 What a held hour, an open backfill or an unfinished ingest needs stays, and the log gives the reason. Then files go that
 were replaced more than a week ago, and as old ones that a killed job has left; those of the published hourly tables

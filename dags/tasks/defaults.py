@@ -26,3 +26,10 @@ def log_hours_form(first: str, end: str, **of_both: Any) -> dict[str, Any]:
         "from": Param(title="from (log hour, UTC)", description=first, **hour),
         "to": Param(title="to (log hour, UTC, not included)", description=end, **hour),
     }
+
+
+def reason() -> Any:
+    """The field ``reason`` of a form whose act is put on record."""
+    from airflow.sdk import Param
+
+    return Param(type="string", minLength=1, description="Why; kept on record.")

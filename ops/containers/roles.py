@@ -3,8 +3,9 @@
 | role | may |
 | --- | --- |
 | Viewer | see DAGs, runs, logs and the pages on data quality (Airflow's own role) |
-| Operator | the same; start, clear and end runs and backfills, pause DAGs |
+| Operator | the same; start, clear and end runs and backfills, pause DAGs, but for those of a Steward |
 | Approver | the same as Viewer; answer whether held hours and staged backfills are published |
+| Steward | the same as Viewer; run the DAGs that take back or change what is there |
 | Admin | all (Airflow's own role) |
 
 A user may have several.
@@ -13,6 +14,7 @@ A user may have several.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from airflow.providers.fab.auth_manager.cli_commands.utils import get_application_builder
 from airflow.providers.fab.auth_manager.security_manager.override import FabAirflowSecurityManagerOverride
@@ -27,18 +29,32 @@ ADMIN = "admin"
 #: The DAGs in which a person is asked.
 _ASKING = ("held_hours", "backfill_clicks")
 _SEE = FabAirflowSecurityManagerOverride.VIEWER_PERMISSIONS
-_RUN = [
-    (names.ACTION_CAN_EDIT, names.RESOURCE_DAG),
+#: The DAGs that take back or change what is there.
+_ACTING = ("undo_backfill",)
+#: All others. A right to edit all DAGs would be one to trigger all.
+_RUNNING = sorted({dag.stem for dag in (REPOSITORY / "dags").glob("*.py")}.difference(_ACTING))
+_RUNS = [
     *((action, what) for action in (names.ACTION_CAN_CREATE, names.ACTION_CAN_EDIT) for what in (
         names.RESOURCE_DAG_RUN, names.RESOURCE_TASK_INSTANCE, names.RESOURCE_BACKFILL,
     )),
 ]  # fmt: skip
+_EVERY_DAG = (names.ACTION_CAN_EDIT, names.RESOURCE_DAG)
+
+
+def _edit(dags: Iterable[str]) -> list[tuple[str, str]]:
+    return [(names.ACTION_CAN_EDIT, names.resource_name(dag, names.RESOURCE_DAG)) for dag in dags]
+
+
 _ANSWER = [
     (names.ACTION_CAN_EDIT, names.RESOURCE_HITL_DETAIL),
     (names.ACTION_CAN_ACCESS_MENU, names.RESOURCE_HITL_DETAIL),
-    *((names.ACTION_CAN_EDIT, names.resource_name(dag, names.RESOURCE_DAG)) for dag in _ASKING),
+    *_edit(_ASKING),
 ]
-ROLES = {"Operator": [*_SEE, *_RUN], "Approver": [*_SEE, *_ANSWER]}
+ROLES = {
+    "Operator": [*_SEE, *_RUNS, *_edit(_RUNNING)],
+    "Approver": [*_SEE, *_ANSWER],
+    "Steward": [*_SEE, *_RUNS, *_edit(_ACTING)],
+}
 
 
 def main() -> None:
@@ -53,6 +69,9 @@ def main() -> None:
         # Else API server and DAG processor both make them when the first DAG is read, and one of them fails.
         for dag in (REPOSITORY / "dags").glob("*.py"):
             security.sync_perm_for_dag(dag.stem)
+        # Which a former version gave.
+        if operator := security.find_role("Operator"):
+            security.remove_permission_from_role(operator, security.get_permission(*_EVERY_DAG))
         security.bulk_sync_roles([{"role": role, "perms": perms} for role, perms in ROLES.items()])
         if security.find_user(ADMIN) is None:
             role, password = security.find_role("Admin"), os.environ["CLICKMILL_ADMIN_PASSWORD"]

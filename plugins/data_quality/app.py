@@ -29,6 +29,7 @@ from include.log_hours import Hour, HourRange
 from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
 from include.storage import is_on_disk
+from plugins.data_quality.audit import newest_acts, render_audit
 from plugins.data_quality.backfills import render_backfills, shown_backfills
 from plugins.data_quality.hour import ShownRun, render_hour
 from plugins.data_quality.links import Links
@@ -155,6 +156,12 @@ def one_backfill(request: Request, backfill_id: str) -> Response:
     if page is None:
         raise HTTPException(404, f"There is no comparison of a backfill {backfill_id}.")
     return Response(page.read_bytes(), media_type="text/html", headers={"Content-Security-Policy": COMPARISON_POLICY})
+
+
+@router.get("/audit")
+def audit(request: Request) -> Response:
+    """Who had what decided, undone, erased or replayed."""
+    return _answer(render_audit(newest_acts(_settings(request).lake), _links(request)))
 
 
 @router.get("/docs/{path:path}")

@@ -250,6 +250,35 @@ def test_a_held_hour_is_published_by_an_approver_and_not_by_an_operator(
     assert [(row["partition"], row["actor"]) for row in decided] == [(str(BROKEN), "approver")]
 
 
+def test_what_takes_back_is_for_stewards_and_on_record(
+    running: Project, admin: AirflowApi, operator: AirflowApi, first_hours: list[Hour]
+) -> None:
+    steward = user(running, admin, "Steward")
+
+    def trigger(api: AirflowApi, dag: str, **form: Any) -> str:
+        body = {"logical_date": None, "conf": form}
+        return str(api.call("POST", f"/api/v2/dags/{dag}/dagRuns", body)["dag_run_id"])
+
+    form = {"backfill": "20260301T050000-0000", "reason": "wrong files"}
+    for api, dag in ((operator, "undo_backfill"), (steward, CLICKS_HOURLY)):
+        with pytest.raises(ApiError) as refused:
+            trigger(api, dag, **form)
+        assert refused.value.status == 403, dag
+    trigger(steward, "undo_backfill", **form)
+
+    def failed() -> list[dict[str, Any]]:
+        lake = "s3://clickmill/lake/audit"
+        if not DeltaTable.is_deltatable(lake, storage_options=store(running)):
+            return []
+        rows = DeltaTable(lake, storage_options=store(running)).to_pyarrow_table().to_pylist()
+        acts = sorted((row for row in rows if row["subject"] == form["backfill"]), key=lambda row: row["at"])
+        return acts if [row["event"] for row in acts[:2]] == ["begun", "failed"] else []
+
+    acts = wait_until(failed, "the audit says that it failed")
+    assert {(row["act"], row["actor"], row["because"]) for row in acts} == {("undo_backfill", "steward", "wrong files")}
+    assert f"no backfill '{form['backfill']}'" in dict(acts[1]["details"])["error"]
+
+
 def test_clicks_over_tcp_are_in_the_landing_zone_once_though_the_receiver_is_killed(
     running: Project, landing: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
@@ -13,14 +13,12 @@ from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from include.settings import Settings
 
 
 @pytest.fixture
 def lake(settings: Settings) -> Lake:
-    return Lake(cast("SparkSession", None), settings)
+    return Lake(None, settings)
 
 
 def on_record(lake: Lake) -> list[dict[str, Any]]:

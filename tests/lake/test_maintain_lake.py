@@ -7,7 +7,7 @@ import threading
 import time
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
@@ -18,8 +18,6 @@ from spark_jobs.lake.lake import Lake
 from spark_jobs.maintain_lake import run
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from include.settings import Settings
 
 LONG_AGO = timedelta(days=8).total_seconds()
@@ -34,7 +32,7 @@ def rows(*lines: int) -> list[dict[str, object]]:
 @pytest.fixture
 def lake(settings: Settings) -> Lake:
     """A table of three files, which another has replaced; and an empty one."""
-    lake = Lake(cast("SparkSession", None), settings)
+    lake = Lake(None, settings)
     for line in range(3):
         lake.append_rows(TABLE, rows(line))
     lake.replace_rows(TABLE, rows(7, 8), "log_hour = 5")

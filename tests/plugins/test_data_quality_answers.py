@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,19 +13,24 @@ from deltalake import write_deltalake
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
+from include.errors import ClickmillError
 from include.log_hours import Hour
 from include.pages.render import write_page
 from include.settings import Settings
 from include.stored_rows import ARROW_TYPES
 from include.tables import BACKFILLS
 from plugins.data_quality_plugin import PREFIX, DataQualityPlugin
+from spark_jobs.lake.audit import audited
+from spark_jobs.lake.lake import Lake
 from tests.plugins.quality_pages import EVIL, HOUR, dag_run
 from tests.support.quality_rows import Row, append, event, validated_hours
 
 # --- what they answer -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["", f"hours/{HOUR}", "metric?suite=clicks&check=no_event_id_twice&series=web"])
+@pytest.mark.parametrize(
+    "path", ["", f"hours/{HOUR}", "metric?suite=clicks&check=no_event_id_twice&series=web", "audit"]
+)
 def test_pages_need_nothing_from_elsewhere_and_allow_nothing_else(
     client: TestClient, settings: Settings, path: str
 ) -> None:
@@ -219,6 +225,29 @@ def test_backfills_say_who_decided_what_to_do_next_and_show_the_comparison(
     page = client.get("backfills").text
     assert "Approved by Ada, 2026-03-02 00:02 UTC" in page
     assert "Possible until 2026-04-01 00:03 UTC at least" in page
+
+
+def test_the_audit_says_who_had_what_done_why_and_what_became_of_it(client: TestClient, settings: Settings) -> None:
+    assert "Nobody has decided or changed anything yet" in client.get("audit").text
+    lake = Lake(None, settings)
+    with audited(lake, "decide_held", "2026-03-01T05: publish", "Ada", EVIL) as details:
+        details["rows"] = "7"
+    with suppress(ClickmillError), audited(lake, "undo_backfill", "20260302T000000-ab12", "Ben", "wrong files"):
+        raise ClickmillError("others have published since")
+    with audited(lake, "erase_visitor", "1 request", "Eve", "asked to") as _:
+        page = client.get("audit").text
+    sections = [re.sub(r"<[^>]*>", "", part) for part in page.split("<section")[1:]]
+    headings = [
+        "Erase visitor 1 request: begun",
+        "Undo backfill 20260302T000000-ab12: failed",
+        "Decide held 2026-03-01T05",
+    ]
+    assert [heading in section for heading, section in zip(headings, sections, strict=True)] == [True] * 3
+    assert "By Ben, " in sections[1]
+    assert "error ClickmillError: others have published since" in sections[1]
+    assert "rows 7" in sections[2]
+    assert "<script>alert" not in page
+    assert "Erase visitor 1 request: completed" in re.sub(r"<[^>]*>", "", client.get("audit").text)
 
 
 def test_the_index_that_cannot_be_read_is_a_sentence(client: TestClient, settings: Settings) -> None:
