@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
@@ -81,6 +82,25 @@ def maintain(*, dry_run: bool) -> None:
     settings = Settings.from_environment()
     with final_errors():
         lines = import_module("spark_jobs.maintain_lake").run(settings, dry_run=dry_run)
+    log_lines(lines, settings)
+
+
+def release(days: int, spark: Any) -> None:
+    """Release the newest days, so many of them, that late clicks have had time to come to.
+
+    Raises:
+        AirflowSkipException: if no noise is configured.
+    """
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    settings = Settings.from_environment()
+    with final_errors():
+        noise = settings.pipeline.publication.noise
+        if noise is None:
+            raise AirflowSkipException(f"{settings.pipeline_file} has no [publication.noise]")
+        import_module("spark_jobs.engine.session").configure(spark)
+        end = datetime.now(UTC).date() - timedelta(days=noise.wait_days)
+        lines = import_module("spark_jobs.release_counts").run(spark, settings, end - timedelta(days=days), end)
     log_lines(lines, settings)
 
 
