@@ -2,8 +2,8 @@
 
 As [publication.noise] of config/pipeline.toml says. A day is released when all its hours are there and published, and
 its late clicks have had time to come. What was drawn is on record, in count_releases: again the same day gives the same
-rows while its clicks are the same. If they have changed, noise is drawn again only while the day's budget lasts; else
-the earlier release stays.
+rows while its counts before noise are the same. If they have changed, noise is drawn again only while the day's budget
+lasts; else the earlier release stays.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _release(lake: Lake, noise: NoiseSettings, day: date, *, dry_run: bool) -> s
     counted = None if reason else bounded_day(lake, noise, day)
     if counted and not (drawn and drawn[-1]["input_digest"] == counted.digest) and has_budget(noise, drawn):
         if dry_run:
-            return f"{day}: would be released{', again: its clicks have changed' if drawn else ''}"
+            return f"{day}: would be released{', again: its counts before noise have changed' if drawn else ''}"
         drawing = draw(lake, noise, day, counted, now)
         show(lake, drawing)
         times = len(drawn) + 1
@@ -87,9 +87,9 @@ def _release(lake: Lake, noise: NoiseSettings, day: date, *, dry_run: bool) -> s
     if counted is None:
         return f"{stays}: {reason}"
     if newest["input_digest"] == counted.digest:
-        return f"{stays}: its clicks are the same"
+        return f"{stays}: its counts before noise are the same"
     spent = sum(drawing["epsilon"] for drawing in drawn)
-    return f"{stays}: its clicks have changed, and its budget is spent (epsilon {spent:g})"
+    return f"{stays}: its counts before noise have changed, and its budget is spent (epsilon {spent:g})"
 
 
 def _day(text: str) -> date:

@@ -123,8 +123,8 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
             expectation=zero(f"published_{key}_differs"),
             severity=CRITICAL,
             holds=f"the published rows per {key} are the computed ones",
-            reason="The hour was published since it was last counted, so they must be the same; one of the tables was "
-            "changed since. Aggregate, validate and publish the hour again.",
+            reason="The hour was published since it was last counted, so they must be the same; one of the tables, or "
+            "smallest_visitors, was changed since. Aggregate, validate and publish the hour again.",
             finding=f"published_{key}",
         )
         for key, table in tables.items()

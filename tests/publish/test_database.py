@@ -22,6 +22,7 @@ from include.log_hours import Hour
 from include.settings import REPOSITORY, Settings
 from include.stored_rows import read_rows
 from include.tables import (
+    OTHER_KEYS,
     PUBLISHED,
     PUBLISHED_CLICKS_BY_COUNTRY_DAILY,
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
@@ -228,6 +229,15 @@ def test_its_tables_are_those_of_the_contract_also_when_several_make_them_at_onc
     config = Config()
     config.set_main_option("script_location", MIGRATIONS)
     assert ScriptDirectory.from_config(config).get_current_head() == NEWEST
+
+
+def test_visitors_that_are_not_shown_are_null_there(results: Settings, postgres: PostgresServer, database: str) -> None:
+    rows = [row | {"visitor_count": None, "visitor_sketch": None} for row in url_rows(HOUR, OTHER_KEYS)]
+    write_published(results, PUBLISHED_CLICKS_BY_URL_HOURLY, rows)
+    copy_to_database(results, [HOUR])
+    assert in_database(postgres, database, PUBLISHED_CLICKS_BY_URL_HOURLY) == [
+        (HOUR.day, HOUR.hour, "(other)", 3, 1, None)
+    ]
 
 
 def test_tables_of_a_newer_version_are_refused(results: Settings, postgres: PostgresServer, database: str) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from rich.console import Console
 
 from include.errors import QualityError, UsageError
 from include.log_hours import Hour
@@ -29,6 +32,10 @@ from include.tables import (
 )
 from spark_jobs.aggregate.small_keys import publishable
 from spark_jobs.aggregate.sums import estimated_visitors
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.periods import read_periods
+from spark_jobs.publish.publish_hours import replace_published
+from spark_jobs.publish.shown_periods import print_periods
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -167,6 +174,38 @@ def test_published_tables_agree_and_have_every_click(make_lake: Callable[[str], 
     assert "published_url" not in failed_checks(lake, SECOND)
     lake.run("validate", FIRST)
     assert not failed_checks(lake, FIRST)
+
+
+def test_earlier_rows_that_are_restored_are_put_together_too(make_lake: Callable[[str], TemporaryLake]) -> None:
+    lake, table = make_lake("restored"), PUBLISHED_CLICKS_BY_URL_HOURLY
+    lake.land(FIRST, {"a.json": usual(FIRST) + of_eve(FIRST)})
+    lake.run_all(FIRST)
+    plain = Lake(lake.spark, lake.settings)
+    version = plain.version(table)
+    guarded = Lake(lake.spark, with_smallest(lake, SMALLEST).settings)
+    with guarded.locked():
+        # As an undone backfill does.
+        replace_published(guarded, table, table, {version: [Hour.parse(FIRST)]})
+    assert {row["url"]: row["click_count"] for row in lake.rows(table)} == {"http://shop.test/": 12, OTHER_KEYS: 16}
+    with guarded.locked():
+        replace_published(guarded, table, table, {None: [Hour.parse(FIRST)]})
+    assert lake.rows(table) == []
+
+
+def test_visitors_that_are_not_to_be_known_are_shown_as_such(make_lake: Callable[[str], TemporaryLake]) -> None:
+    lake = with_smallest(make_lake("shown"), SMALLEST)
+    publish_both(lake)
+    said = StringIO()
+    console = Console(file=said, width=120)
+    print_periods(console, read_periods(Lake(lake.spark, lake.settings), "day", "UTC"))
+    assert re.search(r"2026-03-01 +62 +6 +n/a", said.getvalue()), "of all countries together"
+    assert re.search(r"http://shop.test/ +24 +0 +12", said.getvalue()), "of a row of its own"
+    report = (lake.settings.reports / "report.html").read_text(encoding="utf-8")
+    assert OTHER_KEYS in report
+    assert f"{RARE}<" in report, "in the other hour it has readers enough"
+    assert "terms" not in report
+    exports = lake.settings.reports / "exports"
+    assert not [name for name in lake.exports() if "terms" in (exports / name).read_text("latin-1")]
 
 
 def failed_checks(lake: TemporaryLake, hour: str) -> str:
