@@ -8,16 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.days import Day
+from include.log_hours import Hour
 from include.publication import NoiseSettings
 from include.tables import (
     CLICKS,
     COUNT_RELEASES,
+    INGEST_ACCOUNTING,
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
     RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
     RELEASED_CLICKS_BY_COUNTRY_DAILY,
@@ -66,6 +69,8 @@ def why_not_yet(lake: Lake, noise: NoiseSettings, day: date, now: datetime) -> s
     # Such as of an hour whose counts were dropped.
     if other := sorted(hour for hour in {*clicks, *published} if clicks[hour] != published[hour]):
         return f"in its hours {', '.join(map(str, other))} other clicks are published than there are"
+    if not clicks and _had_clicks(lake, day):
+        return "its clicks have been removed, by [retention]"
     return None
 
 
@@ -126,7 +131,8 @@ def draw(lake: Lake, noise: NoiseSettings, day: date, counted: BoundedDay, now: 
 
 
 def show(lake: Lake, drawing: Mapping[str, Any]) -> None:
-    """Replace a day in the tables for readers by what was drawn for it."""
+    """Replace a day in the tables for readers by what was drawn for it, unless they have that."""
+    day = drawing["click_date"]
     said = {name: drawing[name] for name in ("click_date", "epsilon", "delta", "clicks_per_visitor_per_day")}
     said |= {name: drawing[name] for name in ("noise_scale", "threshold")}
     for table, drawn in (
@@ -134,8 +140,10 @@ def show(lake: Lake, drawing: Mapping[str, Any]) -> None:
         (RELEASED_CLICKS_BY_COUNTRY_DAILY, "by_country"),
     ):
         rows = [said | row for row in drawing[drawn]]
-        lake.require_locks()
-        lake.replace_rows(table, rows, f"click_date = '{drawing['click_date'].isoformat()}'")
+        there = lake.read_rows(table, table.column_names, [("click_date", "=", day)])
+        if sorted(there, key=itemgetter(*table.key)) != rows:
+            lake.require_locks()
+            lake.replace_rows(table, rows, f"click_date = '{day.isoformat()}'")
 
 
 def _clicks(lake: Lake, day: date) -> DataFrame:
@@ -147,6 +155,13 @@ def _clicks_per_hour(lake: Lake, day: date) -> Counter[int]:
     with step(lake.spark, f"count the clicks of {day}"):
         rows = _clicks(lake, day).groupBy("click_hour").agg(F.count(F.lit(1)).alias("clicks")).collect()
     return Counter({row["click_hour"]: row["clicks"] for row in rows})
+
+
+def _had_clicks(lake: Lake, day: date) -> bool:
+    """Whether clicks of that day were ingested, by the accounting, which stays."""
+    later = [("log_date", ">=", day - timedelta(days=1))]
+    hours = (hour for row in lake.read_rows(INGEST_ACCOUNTING, ["click_hours"], later) for hour in row["click_hours"])
+    return any(Hour.parse(hour).day == day for hour in hours)
 
 
 def _published_per_hour(lake: Lake, day: date) -> Counter[int]:

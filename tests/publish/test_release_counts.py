@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,12 +11,15 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from include.errors import QualityError, UsageError
 from include.log_hours import Hour
+from include.tables import CLICKS as CLICKS_TABLE
 from include.tables import (
     COUNT_RELEASES,
+    PUBLISHED,
     RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
     RELEASED_CLICKS_BY_COUNTRY_DAILY,
 )
@@ -110,8 +114,10 @@ def test_a_day_is_released_with_noise_and_the_same_again(lake: TemporaryLake) ->
     # An hour that is published again, as it was, changes nothing.
     for job in ("aggregate", "validate", "publish"):
         lake.run(job, HOUR)
+    commits = [lake.commits(table) for table in RELEASED]
     assert "stays as released" in release(lake)
     assert (lake.rows(COUNT_RELEASES), shown(lake)) == ([drawing], [by_url, by_country])
+    assert [lake.commits(table) for table in RELEASED] == commits, "there is nothing to write"
 
 
 def test_changed_clicks_are_drawn_for_again_while_the_budget_lasts(lake: TemporaryLake) -> None:
@@ -169,6 +175,15 @@ def test_an_hour_whose_counts_were_dropped_is_not_released(lake: TemporaryLake) 
     decision = decide_held.Decision(Hour.parse(HOUR), "drop", "Ada", "half of it is noise")
     decide_held.run(lake.spark, lake.settings, decision)
     assert "in its hours 5 other clicks are published than there are" in release(lake)
+
+
+def test_a_day_whose_clicks_were_removed_for_their_age_stays_as_it_was_released(lake: TemporaryLake) -> None:
+    release(lake)
+    before = shown(lake)
+    for table in (CLICKS_TABLE, *PUBLISHED):
+        DeltaTable(lake.settings.lake / table.name).delete("click_date = '2026-03-01'")
+    assert re.search(r"stays as released at .*: its clicks have been removed", release(lake))
+    assert (shown(lake), len(lake.rows(COUNT_RELEASES))) == (before, 1)
 
 
 def test_a_day_without_clicks_is_released_empty(lake: TemporaryLake) -> None:
