@@ -139,6 +139,7 @@ class Source(BaseModel):
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     checks: tuple[ConfiguredCheck, ...] = ()
     unwatched_fields: tuple[FieldPath, ...] = ()
+    keep_raw: bool = False
     retention: SourceRetention = SourceRetention()
     kafka: KafkaTopic | None = None
     files: LandedFiles | None = None
@@ -192,6 +193,11 @@ class Source(BaseModel):
     def has_event_id(self) -> bool:
         """Whether duplicates can be found."""
         return self.fields is not None and self.fields.event_id is not None
+
+    @property
+    def has_client_address(self) -> bool:
+        """Whether its lines say who the client was: those of an access log always do."""
+        return self.fields is None or self.fields.client_address is not None
 
 
 class Sources(BaseModel):

@@ -73,7 +73,12 @@ QUARANTINED_CLICKS = Table(
         Column("file", "STRING", "File name inside the landing partition, or topic/partition."),
         Column("line", "BIGINT", "Line number inside the decompressed file, from 1, or offset."),
         Column("reason", "STRING", "Why: one of the quarantine reasons."),
-        Column("raw", "STRING", f"The line's text, its first {MAX_RAW_CHARACTERS} characters."),
+        Column(
+            "raw",
+            "STRING",
+            f"The line's text, its first {MAX_RAW_CHARACTERS} characters; with addresses masked, the last octet of "
+            "IPv4 and all but 48 bits of IPv6, if the source logs client addresses and does not keep them (keep_raw).",
+        ),
         Column("bytes", "BIGINT", "The whole line's length, without its end."),
     ),
     key=("source", "log_date", "log_hour", "file", "line"),

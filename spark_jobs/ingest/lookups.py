@@ -45,7 +45,7 @@ class Lookups:
         Raises:
             UsageError: if the country database cannot be read.
         """
-        if source.fields is not None and source.fields.client_address is None:
+        if not source.has_client_address:
             return cls(needs_clients=False)
         database = settings.pipeline.country_database
         country_reader(database)

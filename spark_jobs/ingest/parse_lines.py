@@ -19,6 +19,7 @@ from spark_jobs.ingest import access_log_lines, json_lines
 from spark_jobs.ingest.columns import as_array, as_numpy, is_null, map_distinct, table_of
 from spark_jobs.ingest.duckdb_sql import run_sql
 from spark_jobs.ingest.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
+from spark_jobs.ingest.masked_addresses import address_mask, shortened
 from spark_jobs.ingest.times import HOUR_MICROS, clicked_at
 from spark_jobs.ingest.urls import url_normalizer
 
@@ -59,10 +60,11 @@ def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str,
     """One row per line, in the lines' order: ``PARSED``'s columns of ``spark_jobs.ingest.read_lines.LINES``.
 
     ``reason`` is null for a well-formed click and one of ``include.tables.QUARANTINE_REASONS`` else. ``raw`` is the
-    text of quarantined lines only; the fields from ``clicked_at`` on are those of clicks only. ``country_code`` is the
-    mapped country, 'unknown' when missing or not ISO 3166-1 alpha-2, and null when the source maps none;
-    ``client_address`` is for looking up country and visitor, and is not kept in any table. ``sampled`` is the line
-    itself where it is a JSON object and one of the few whose fields are looked at; null else.
+    text of quarantined lines only, with addresses masked where the source logs clients', unless it keeps them; the
+    fields from ``clicked_at`` on are those of clicks only. ``country_code`` is the mapped country, 'unknown' when
+    missing or not ISO 3166-1 alpha-2, and null when the source maps none; ``client_address`` is for looking up country
+    and visitor, and is not kept in any table. ``sampled`` is the line itself where it is a JSON object and one of the
+    few whose fields are looked at; null else.
     """
     lines = lines.combine_chunks()
     texts, is_utf8 = _texts(lines, source)
@@ -75,7 +77,7 @@ def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str,
         "log_date": pa.array(hour // 24).cast(pa.date32()),
         "log_hour": pa.array(hour % 24),
         "reason": reason,
-        "raw": _raw_texts(as_array(lines["value"]), as_numpy(is_click)),
+        "raw": _raw_texts(as_array(lines["value"]), as_numpy(is_click), source),
     }
     if source.fields is not None:  # lines of an access log have no fields that could change
         columns["sampled"] = _sampled(texts, as_numpy(lines["line"]), as_numpy(fields["is_formed"]))
@@ -202,18 +204,19 @@ def _is_blank(texts: pa.StringArray, is_formed: np.ndarray) -> np.ndarray:
     return blank
 
 
-def _raw_texts(values: pa.BinaryArray, is_click: np.ndarray) -> pa.Array:
+def _raw_texts(values: pa.BinaryArray, is_click: np.ndarray, source: Source) -> pa.Array:
     """The texts of quarantined lines, without their ends, as much as is kept of them."""
+    mask = None if source.keep_raw else address_mask(source)
     quarantined = np.flatnonzero(~is_click)
-    raw = [_raw_text(values[int(index)].as_py()) for index in quarantined]
+    raw = [_raw_text(values[int(index)].as_py(), mask) for index in quarantined]
     place = np.zeros(len(values), np.int32)
     place[quarantined] = np.arange(len(quarantined), dtype=np.int32)
     return pa.array(raw, pa.string()).take(pa.array(place, mask=is_click))
 
 
-def _raw_text(value: bytes) -> str:
-    shown = value[:_RAW_BYTES].removesuffix(b"\n").removesuffix(b"\r")
-    return shown.decode("utf-8", "replace")[:MAX_RAW_CHARACTERS]
+def _raw_text(value: bytes, mask: Callable[[str], str] | None) -> str:
+    text = value[:_RAW_BYTES].removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
+    return (mask(shortened(text, MAX_RAW_CHARACTERS)) if mask else text)[:MAX_RAW_CHARACTERS]
 
 
 def _sampled(texts: pa.StringArray, line: np.ndarray, is_formed: np.ndarray) -> pa.Array:

@@ -12,6 +12,7 @@ from include.sources import Source
 from include.stored_rows import arrow_schema
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.ingest.json_fields import LineShapes, SampledFields
+from spark_jobs.ingest.masked_addresses import address_mask
 
 
 def sampled_schema(place: pa.Schema) -> pa.Schema:
@@ -24,17 +25,18 @@ class SampledLines:
 
     def __init__(self, source: Source, place: Sequence[str]) -> None:
         self._source, self._place = source, list(place)
+        self._mask = address_mask(source)
         self._shapes: dict[tuple[Any, ...], LineShapes] = {}
 
     def add(self, arrivals: pa.Table) -> None:
         """Look at those of these arrivals."""
         sampled = arrivals.filter(pc.is_valid(arrivals["sampled"])).select([*self._place, "sampled"])
         for *place, line in zip(*(column.to_pylist() for column in sampled.columns), strict=True):
-            self._shapes.setdefault(tuple(place), LineShapes()).add(line)
+            self._shapes.setdefault(tuple(place), LineShapes()).add(self._mask(line) if self._mask else line)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row of ``sampled_schema`` per place that has some."""
-        # Client addresses are kept in no table of good lines, so not as an example either.
+        # Client addresses are kept in no table of good lines, so not as an example either, and others are masked.
         fields = self._source.fields
         addresses = [fields.client_address] if fields and fields.client_address else []
         rows = []

@@ -333,8 +333,12 @@ def test_two_aggregations_side_by_side_equal_one(lake: TemporaryLake) -> None:
 
 def test_client_addresses_are_kept_nowhere(lake: TemporaryLake) -> None:
     line = '203.0.113.77 - - [01/Mar/2026:05:10:00 +0000] "GET /a HTTP/1.1" 200 1 "-" "curl/8"\n'
-    lake.land(f"{DAY}T05", {"a.log": line.encode()}, source="access")
+    bad = line.replace("05:10:00", "05:61:00").replace("/a", "/?for=203.0.113.77")
+    lake.land(f"{DAY}T05", {"a.log": (line + bad).encode()}, source="access")
     lake.run("ingest", f"{DAY}T05", source="access")
+    (quarantined,) = lake.rows(QUARANTINED_CLICKS)
+    assert quarantined["raw"] == bad.replace("203.0.113.77", "203.0.113.0").rstrip("\n")
+    assert quarantined["bytes"] == len(bad) - 1
     (row,) = lake.rows(CLICKS)
     assert row["url"] == "http://www.example.com/a"
     assert row["country_code"] == "unknown"

@@ -52,7 +52,7 @@ def test_fields_are_told_by_place_less_those_that_are_not_watched_and_addresses(
             102,
             [
                 {"path": "ip", "type": "string", "lines": 102, "example": None},
-                {"path": "n", "type": "integer", "lines": 102, "example": "1"},
+                {"path": "n", "type": "integer", "lines": 102, "example": "100"},
             ],
         ),
         second: (1, [{"path": "n", "type": "number", "lines": 1, "example": "2.5"}]),

@@ -1,0 +1,115 @@
+"""Internet addresses in texts that are kept for people to read: the network stays, who it was goes.
+
+Of an IPv4 address the last octet becomes 0, of an IPv6 address all but the first 48 bits: still an address, of the same
+country. An IPv4 address inside an IPv6 one (``::ffff:203.0.113.5``, or ``2002:cb00:7105::`` of 6to4) is masked as such.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import cache
+from socket import AF_INET6, inet_ntop, inet_pton
+
+from include.sources import Source
+
+_H = "[0-9A-Fa-f]{1,4}"
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]{1,2})"
+_END = r"(?![0-9])(?!\.[0-9])"
+_DOTTED = rf"(?:{_OCTET}\.){{3}}{_OCTET}{_END}"
+# Letters and digits may precede an address as the end of an escape: %3D203.0.113.5, \x20203.0.113.5, \n2001:db8::1
+_ESCAPED = r"(?<=%[0-9A-Fa-f]{2})|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=\\[bfnrtv])"
+# Eight groups, or fewer around a "::", n of them before it; the last two may be written with points.
+_AFTER = [*(rf"(?:(?:{_H}:){{0,{5 - n}}}{_DOTTED}|{_H}(?::{_H}){{0,{6 - n}}}|)" for n in range(6)), f"(?:{_H}|)", ""]
+_GROUPS = [rf"(?:{_H}:){{6}}(?:{_DOTTED}|{_H}:{_H})", f"::{_AFTER[0]}"]
+_GROUPS += [rf"(?:{_H}:){{{n}}}:{_AFTER[n]}" for n in range(1, 8)]
+
+_NO_ESCAPE = r"(?!(?<=%)[0-9A-Fa-f]{2}|(?<=\\)[bf])"
+_V6 = re.compile(
+    rf"(?=[0-9A-Fa-f]{{0,4}}:[0-9A-Fa-f:])(?:(?<![0-9A-Za-z_]){_NO_ESCAPE}|{_ESCAPED})"
+    rf"(?:{'|'.join(_GROUPS)})(?![0-9A-Za-z_])"
+)
+# Most lines have many digits and few points: what begins with a point is found in a third of the time.
+_LIKE_V6 = re.compile(rf":(?::|(?:{_H}:){{5}})")
+_V4_LESS_FIRST = re.compile(rf"(\.{_OCTET}\.{_OCTET}\.){_OCTET}{_END}")
+_FIRST_OF_V4 = re.compile(rf"(?:(?<![0-9])(?<![0-9]\.)|{_ESCAPED}){_OCTET}\Z")
+#: An address and nothing else, but for its zone, brackets and port.
+_ONE_ADDRESS = re.compile(rf"\[?(?:{_V6.pattern}|{_DOTTED})(?:%[\w.~-]+)?\]?(?::[0-9]+)?", re.ASCII)
+
+#: 0000:0000:0000:0000:0000:ffff:203.000.113.005
+_LONGEST = 45
+_MAPPED = bytes(10) + b"\xff\xff"
+_6TO4 = b"\x20\x02"
+
+#: The first field of a line, and where another and a bracket follow: it is that of an access log.
+_FIRST_FIELD = re.compile(r"(\S+)( \S+ [^\[]*\[)?")
+#: The longest name of a host: RFC 1035, section 2.3.4.
+_HOST = re.compile(r"(?=[^.:]*[.:])[\w.:%\[\]-]{1,253}", re.ASCII)
+
+
+def address_mask(source: Source) -> Callable[[str], str] | None:
+    """A function from a line of the source to the same with all addresses masked; none if it logs no client addresses.
+
+    The client's field becomes ``-`` if it is no address, such as the name of a host.
+    """
+    if not source.has_client_address:
+        return None
+    return _json_mask(source.fields.client_address or "") if source.fields else _masked_access_log
+
+
+def shortened(line: str, characters: int) -> str:
+    """The beginning of a line, less what may be that of an address there: it is none, and would not be masked."""
+    if len(line) <= characters:
+        return line
+    end = max(characters - _LONGEST, 0)
+    return line[:end] + line[end:characters].rstrip("0123456789abcdefABCDEF:.")
+
+
+def mask_addresses(text: str) -> str:
+    """The text with all internet addresses in it masked; the rest of it stays as it is."""
+    if _LIKE_V6.search(text):
+        text = _V6.sub(_masked_v6, text)
+    return _V4_LESS_FIRST.sub(_masked_v4, text)
+
+
+def _masked_v4(found: re.Match[str]) -> str:
+    before = found.string[max(found.start() - 9, 0) : found.start()]
+    return found[1] + "0" if _FIRST_OF_V4.search(before) else found[0]
+
+
+def _masked_v6(found: re.Match[str]) -> str:
+    groups, colon, last = found[0].rpartition(":")
+    if "." in last:  # with zeros in front, as inet_pton takes them not
+        last = ".".join(str(int(octet)) for octet in last.split("."))
+    address = inet_pton(AF_INET6, groups + colon + last)
+    kept = 15 if address.startswith(_MAPPED) else 5 if address.startswith(_6TO4) else 6
+    return inet_ntop(AF_INET6, address[:kept].ljust(16, b"\0"))
+
+
+def _masked_client(text: str, otherwise: str = "-") -> str:
+    return mask_addresses(text) if _ONE_ADDRESS.fullmatch(text) else otherwise
+
+
+def _masked_access_log(line: str) -> str:
+    first = _FIRST_FIELD.match(line)
+    if first and (first[2] or _HOST.fullmatch(first[1])):
+        line = _masked_client(first[1]) + line[len(first[1]) :]
+    return mask_addresses(line)
+
+
+@cache
+def _json_mask(path: str) -> Callable[[str], str]:
+    name = path.rpartition(".")[2]
+    names = "|".join(sorted({re.escape(json.dumps(name)), re.escape(json.dumps(name, ensure_ascii=False))}))
+    # Wherever a field has this name: the line may be damaged. A text may have lost its end.
+    value = re.compile(
+        rf'(?P<name>(?:{names})\s*:\s*)(?:"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)|(?P<bare>-?[0-9:][^\s,}}\]]*))', re.DOTALL
+    )
+
+    def masked_value(found: re.Match[str]) -> str:
+        if found["bare"]:
+            return found["name"] + _masked_client(found["bare"], "0")
+        return f'{found["name"]}"{_masked_client(found["text"]) if found["text"].strip() else found["text"]}'
+
+    return lambda line: mask_addresses(value.sub(masked_value, line))
