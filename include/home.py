@@ -150,6 +150,16 @@ class HomeFolders:
         return self.root / "secrets"
 
     @property
+    def visitor_keys(self) -> Path:
+        """The secrets under which client addresses become visitors, for all machines; a file for each day."""
+        return self.data / "secrets" / "visitor_keys"
+
+    @property
+    def release_key_file(self) -> Path:
+        """The secret by which released counts are known again; of no visitor, and kept for good."""
+        return self.data / "secrets" / "release_key"
+
+    @property
     def visitor_key_file(self) -> Path:
-        """The secret under which client addresses become visitors, whichever machine reads them."""
+        """The one such secret that earlier versions made."""
         return self.data / "secrets" / "visitor_key"

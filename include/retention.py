@@ -28,3 +28,4 @@ class RetentionSettings(SourceRetention):
     landing_archive: Path | None = None
     counts_days: int | None = Field(None, ge=1)
     progress_days: int | None = Field(None, ge=1)
+    visitor_key_days: int = Field(31, ge=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from include.errors import UsageError
 from include.home import REPOSITORY, HomeFolders, data_path, home_path, locks_database
 from include.publication import PublicationSettings
 from include.retention import RetentionSettings
+from include.storage import make_secret
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -148,19 +150,12 @@ class Settings(HomeFolders):
         """The home itself."""
         return self.home
 
-    def visitor_key(self) -> bytes:
-        """The secret itself.
-
-        Raises:
-            UsageError: if set-up has not made it.
-        """
-        try:
-            return self.visitor_key_file.read_bytes().strip()
-        except FileNotFoundError:
-            raise UsageError(
-                f"no secret for visitors at {self.visitor_key_file}; "
-                "it is made by: .venv/bin/python -m ops.services start"
-            ) from None
+    def release_key(self) -> bytes:
+        """The secret by which released counts are known again, made when it is first needed."""
+        file = self.release_key_file
+        if not file.exists():
+            make_secret(file, secrets.token_hex(32).encode())
+        return file.read_bytes().strip()
 
     @cached_property
     def pipeline(self) -> PipelineSettings:

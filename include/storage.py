@@ -143,6 +143,14 @@ def write_once(file: Path, content: bytes) -> bool:
     return True
 
 
+def make_secret(file: Path, content: bytes) -> None:
+    """Make the file unless it is there, whoever else tries, in a folder of its owner alone."""
+    if is_on_disk(file):
+        file.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+    write_once(file, content)
+
+
 def _make_private(file: Path, content: bytes) -> None:
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
         stream.write(content)

@@ -8,13 +8,15 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from include.errors import ClickmillError, UsageError
 from include.home import HomeFolders, data_path, home_path, locks_database
-from include.storage import is_on_disk, write_once
+from include.storage import is_on_disk
+from include.visitor_keys import VisitorKeys
 
 # Each of them means something to Airflow's configuration, a database URL, a JVM option, or a pattern of paths.
 UNUSABLE = frozenset("%?#,$\"'\\{}[]*")
@@ -50,7 +52,8 @@ class Home(HomeFolders):
         name = "CLICKMILL_DATA" if self.data_folder else "CLICKMILL_HOME"
         _make(name, self.data_on_disk, (self.streams,), (self.locks.parent,))
         if is_on_disk(self.data):
-            _make(name, self.data, (self.landing, self.lake, self.reports), (self.visitor_key_file.parent,))
+            keys = self.visitor_keys
+            _make(name, self.data, (self.landing, self.lake, self.reports), (keys.parent, keys))
 
 
 def _make(name: str, root: Path, folders: Sequence[Path], private: Sequence[Path]) -> None:
@@ -111,23 +114,6 @@ def _keep_secret(path: Path, make: Callable[[], str]) -> str:
     return _required(path, path.read_text(encoding="utf-8").strip())
 
 
-def _shared_secret(file: Path, make: Callable[[], str]) -> str:
-    """Return the secret that homes share; the first of them makes it, whoever else tries."""
-    try:
-        if not file.exists():
-            write_once(file, f"{make()}\n".encode())
-        if is_on_disk(file):
-            file.chmod(0o600)
-        secret = file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise UsageError(
-            f"cannot read and write {file}: {' '.join(str(error).split())[:300]}; of a folder, see who may write it; "
-            "of an object store, set AWS_ENDPOINT_URL (unless it is AWS), AWS_REGION, AWS_ACCESS_KEY_ID, "
-            "AWS_SECRET_ACCESS_KEY, and for http:// AWS_ALLOW_HTTP=true; of Google's, GOOGLE_APPLICATION_CREDENTIALS"
-        ) from None
-    return _required(file, secret)
-
-
 def _required(file: Path, secret: str) -> str:
     if not secret:
         raise ClickmillError(f"the secret file {file} is empty: expected one line; delete it to have a new one made")
@@ -154,7 +140,6 @@ class Secrets:
     """The secrets of one home; each is made once. `repr` is off so that none reaches a log."""
 
     spark_token: str
-    visitor_key: str
     airflow_password: str
     airflow_jwt_secret: str
     airflow_secret_key: str
@@ -162,13 +147,24 @@ class Secrets:
     airflow_passwords_file: Path
 
 
-def make_visitor_key(home: Home) -> str:
-    """Return the key for visitors, which is made unless the data has it.
+def make_visitor_key(home: Home) -> None:
+    """Make today's key for visitors, which all homes of the data share, unless it is there; and close all of them.
 
     Raises:
         UsageError: if it cannot be read or written.
     """
-    return _shared_secret(home.visitor_key_file, lambda: secrets.token_hex(32))
+    try:
+        VisitorKeys.of(home).of_day(datetime.now(UTC).date())
+        if is_on_disk(home.visitor_keys):
+            for file in home.visitor_keys.iterdir():
+                with suppress(FileNotFoundError):  # unfinished, or destroyed meanwhile
+                    file.chmod(0o600)
+    except OSError as error:
+        raise UsageError(
+            f"cannot read and write {home.visitor_keys}: {' '.join(str(error).split())[:300]}; of a folder, see who "
+            "may write it; of an object store, set AWS_ENDPOINT_URL (unless it is AWS), AWS_REGION, AWS_ACCESS_KEY_ID, "
+            "AWS_SECRET_ACCESS_KEY, and for http:// AWS_ALLOW_HTTP=true; of Google's, GOOGLE_APPLICATION_CREDENTIALS"
+        ) from None
 
 
 def load_secrets(home: Home) -> Secrets:
@@ -177,12 +173,12 @@ def load_secrets(home: Home) -> Secrets:
     The caller holds the home's lock: two processes would otherwise both make one.
     """
     folder = home.secrets
+    make_visitor_key(home)
     password = _keep_secret(folder / "airflow_admin_password", lambda: secrets.token_urlsafe(12))
     passwords = folder / "airflow_passwords.json"
     _private_text(passwords, json.dumps({"admin": password}) + "\n")
     return Secrets(
         spark_token=_keep_secret(folder / SPARK_TOKEN, lambda: secrets.token_urlsafe(32)),
-        visitor_key=make_visitor_key(home),
         airflow_password=password,
         # Airflow signs with HS512, which wants 64 bytes.
         airflow_jwt_secret=_keep_secret(folder / "airflow_jwt_secret", lambda: secrets.token_urlsafe(64)),

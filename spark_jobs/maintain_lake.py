@@ -2,7 +2,8 @@
 
 What is past its days, config/pipeline.toml says in [retention], and for a source config/sources.toml: clicks and
 quarantined lines by whole log hours, hourly counts, landing partitions, what streams said of themselves. What a held
-hour, an open backfill or an ingest that has not ended needs stays, and the reason is printed.
+hour, an open backfill or an ingest that has not ended needs stays, and the reason is printed. Keys for visitors are
+destroyed visitor_key_days after they were made.
 
 Then, of each table, files that were replaced more than a week ago, and as old ones that belong to no version, such as
 a job leaves that is killed. The published hourly tables are left alone in this: an undone backfill needs their files,
@@ -22,6 +23,7 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.storage import names
 from include.tables import AGGREGATES
+from include.visitor_keys import destroy_old_keys
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.unneeded_files import remove_unneeded_files, unneeded_files
 from spark_jobs.retention.days import retention_of
@@ -42,15 +44,16 @@ def run(settings: Settings, *, dry_run: bool, kept: timedelta = KEPT, now: datet
     Raises:
         UsageError: if the days of ``[retention]`` do not fit together; then nothing has been removed.
     """
-    lake = Lake(None, settings)
+    lake, now = Lake(None, settings), now or datetime.now(UTC)
     report = []
-    for find in _past_their_days(lake, now or datetime.now(UTC)):
+    for find in _past_their_days(lake, now):
         # What is found is what goes: no job changes it meanwhile.
         with lake.locked():
             for removal in find():
                 if removal.files and not dry_run:
                     removal.remove()
                 report += removal.described
+    report += destroy_old_keys(settings, now, dry_run=dry_run)
     return [*report, *_tidy_folders(lake, kept, dry_run=dry_run)]
 
 

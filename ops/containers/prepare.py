@@ -32,7 +32,7 @@ def prepare(home: Home, environment: Mapping[str, str]) -> None:
     _say("databases airflow and clickmill are there")
     _patiently("the object store", lambda: make_bucket(str(home.data), environment))
     make_visitor_key(home)
-    _say(f"{home.data} is there, with the key for visitors")
+    _say(f"{home.data} is there, with today's key for visitors")
     if make_certificate(TLS):
         _say("made a certificate for Spark Connect")
     done = subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], env=dict(environment))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from include.errors import UsageError
 from include.settings import Settings
 from include.sources import Source
 from include.tables import UNKNOWN_COUNTRY
+from include.visitor_keys import VisitorKeys
 from spark_jobs.ingest.columns import map_distinct
 
 #: So much of a user agent is looked at: no browser and no crawler that says so writes a longer one.
@@ -30,26 +32,25 @@ MAX_AGENT_CHARACTERS = 1024
 class Lookups:
     """What a source's clicks are looked up in.
 
-    ``visitor_key`` and ``country_database`` are for sources that log client addresses; without the latter it is the one
-    in the python-geoacumen package.
+    ``visitor_keys`` and ``country_database`` are for sources that log client addresses; without the latter it is the
+    one in the python-geoacumen package. Of the keys it is known where they are: a stream sees new days.
     """
 
-    needs_clients: bool
+    visitor_keys: VisitorKeys | None = None
     country_database: Path | None = None
-    visitor_key: bytes = field(default=b"", repr=False)
 
     @classmethod
     def of(cls, source: Source, settings: Settings) -> Lookups:
-        """Those of a source; the key is taken along only where visitors are derived.
+        """Those of a source.
 
         Raises:
             UsageError: if the country database cannot be read.
         """
         if not source.has_client_address:
-            return cls(needs_clients=False)
+            return cls()
         database = settings.pipeline.country_database
         country_reader(database)
-        return cls(True, database, settings.visitor_key())
+        return cls(VisitorKeys.of(settings), database)
 
     def look_up(self, parsed: pa.Table) -> pa.Table:
         """Lines of ``parse_lines`` with ``is_bot``, and country and visitor looked up where the line has none.
@@ -60,22 +61,24 @@ class Lookups:
         is_click = pc.is_null(parsed["reason"])
         is_bot = map_distinct(parsed["user_agent"], is_crawler, pa.bool_()).fill_null(False)
         country, visitor = parsed["country_code"], parsed["visitor_id"]
-        if self.needs_clients:
+        if self.visitor_keys:
             country_of = country_reader(self.country_database)
             country = pc.coalesce(country, map_distinct(parsed["client_address"], country_of, pa.string()))
-            visitor = pc.coalesce(visitor, self._visitors(parsed))
+            visitor = pc.coalesce(visitor, _visitors(parsed, self.visitor_keys))
         known = pc.if_else(is_click, pc.fill_null(country, UNKNOWN_COUNTRY), None)
         columns = {"country_code": known, "visitor_id": visitor, "is_bot": pc.if_else(is_click, is_bot, None)}
         kept = [name for name in parsed.column_names if name not in {*columns, "client_address"}]
         return pa.table({name: parsed[name] for name in kept} | columns)
 
-    def _visitors(self, parsed: pa.Table) -> pa.Array:
-        """Visitors by client address, user agent and day; null without an address."""
-        parts = (parsed["client_address"], parsed["user_agent"].fill_null(""), _days(parsed["clicked_at"]))
-        return map_distinct(pc.binary_join_element_wise(*parts, "\x00"), self._visitor, pa.string())
 
-    def _visitor(self, client: str) -> str:
-        return visitor_id(self.visitor_key, client)
+def _visitors(parsed: pa.Table, keys: VisitorKeys) -> pa.Array:
+    """Visitors by client address, user agent and day; null without an address, or where the line has the visitor."""
+    clients = pc.if_else(pc.is_null(parsed["visitor_id"]), parsed["client_address"], None)
+    days = pc.if_else(pc.is_valid(clients), _days(parsed["clicked_at"]), None)
+    texts = pc.binary_join_element_wise(clients, parsed["user_agent"].fill_null(""), days, "\x00")
+    # Looked up for each table of lines, and not kept longer: a key that is destroyed is in no worker's memory either.
+    hashes = {day: _keyed(keys.of_day(date.fromisoformat(day))) for day in pc.unique(days).to_pylist() if day}
+    return map_distinct(texts, lambda client: _hashed(hashes[client[-10:]], client), pa.string())
 
 
 def _days(moments: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -89,15 +92,18 @@ def visitor_id(key: bytes, client: str) -> str:
     the same key, so that reruns agree; no address can be found from it without the key; and a visitor cannot be
     followed from one day to the next.
     """
-    hashed = _keyed(key).copy()
-    hashed.update(client.encode())
-    return hashed.hexdigest()
+    return _hashed(_keyed(key), client)
 
 
-@cache
 def _keyed(key: bytes) -> hashlib.blake2b:
     """The hash of nothing: to take in the key takes as long as to take in a client."""
     return hashlib.blake2b(key=key, digest_size=16)
+
+
+def _hashed(keyed: hashlib.blake2b, client: str) -> str:
+    hashed = keyed.copy()
+    hashed.update(client.encode())
+    return hashed.hexdigest()
 
 
 def is_crawler(user_agent: str) -> bool:

@@ -76,7 +76,7 @@ def why_not_yet(lake: Lake, noise: NoiseSettings, day: date, now: datetime) -> s
 
 def bounded_day(lake: Lake, noise: NoiseSettings, day: date) -> BoundedDay:
     """Count the day's clicks, as many of each visitor as may be."""
-    key = lake.settings.visitor_key()
+    key = lake.settings.release_key()
     salt = hmac.new(key, f"which clicks of {day}".encode(), sha256).hexdigest()
     counts = bounded_counts(_clicks(lake, day), noise.clicks_per_visitor_per_day, salt)
     with step(lake.spark, f"count at most {noise.clicks_per_visitor_per_day} clicks a visitor"):

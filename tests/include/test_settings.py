@@ -60,17 +60,6 @@ def test_a_setting_left_out_takes_what_the_shipped_file_says(settings: Settings)
     assert settings.pipeline == read_toml(REPOSITORY / "config" / "pipeline.toml", PipelineSettings)
 
 
-def test_visitor_key_is_read_without_its_line_end(settings: Settings) -> None:
-    settings.visitor_key_file.write_bytes(b"secret\n")
-    assert settings.visitor_key() == b"secret"
-
-
-def test_absent_visitor_key_says_what_makes_it(settings: Settings) -> None:
-    settings.visitor_key_file.unlink()
-    with pytest.raises(UsageError, match=f"{settings.visitor_key_file}.*ops.services start"):
-        settings.visitor_key()
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -44,7 +44,7 @@ def lines_table(
 
 def arrivals(source: Source, tables: Sequence[pa.Table], tracking: tuple[str, ...] = TRACKING) -> pa.Table:
     """The arrivals of lines, for a source that logs no client addresses."""
-    return pa.concat_tables(LineParser(source, tracking, Lookups(needs_clients=False)).arrivals(tables))
+    return pa.concat_tables(LineParser(source, tracking, Lookups()).arrivals(tables))
 
 
 def arrivals_frame(spark: SparkSession, source: Source, tables: Sequence[pa.Table]) -> DataFrame:

@@ -25,7 +25,7 @@ from spark_jobs.ingest.read_lines import LandedFile, ReadFile
 from tests.ingest.lines import HOUR, TRACKING, arrivals, lines_table
 from tests.ingest.parsing import WEB
 
-PARSER = LineParser(WEB, TRACKING, Lookups(needs_clients=False))
+PARSER = LineParser(WEB, TRACKING, Lookups())
 
 
 def _line(number: int, moment: datetime) -> bytes:

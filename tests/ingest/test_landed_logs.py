@@ -74,7 +74,7 @@ def test_a_stray_time_harms_its_own_line_only(tmp_path: Path, source: Source, ti
     assert landed_lines(tmp_path, source.name) == expected
     assert landed.lines == {hour: lines.total() for hour, lines in expected.items()}
     # The ingest quarantines that line, and no other.
-    parser = LineParser(source.model_copy(update={"keep_raw": True}), (), Lookups(needs_clients=False))
+    parser = LineParser(source.model_copy(update={"keep_raw": True}), (), Lookups())
     files = [
         LandedFile(file, hour, number)
         for number, hour in enumerate(expected)

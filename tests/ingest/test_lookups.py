@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import struct
 from datetime import UTC, date, datetime
@@ -16,6 +17,7 @@ import pytest
 from include.errors import UsageError
 from include.sources import JsonFields, Source
 from include.tables import UNKNOWN_COUNTRY
+from include.visitor_keys import VisitorKeys
 from spark_jobs.ingest.lookups import MAX_AGENT_CHARACTERS, Lookups, country_reader, is_crawler, visitor_id
 from spark_jobs.ingest.parse_lines import parse_lines
 from tests.ingest.lines import lines_table
@@ -90,7 +92,24 @@ def _look_up(records: list[dict[str, Any]], lookups: Lookups, source: Source) ->
     return table.to_pylist()
 
 
-def test_visitor_changes_with_address_agent_day_and_key() -> None:
+@pytest.fixture
+def lookups(tmp_path: Path) -> Lookups:
+    """Of a source that logs addresses; no key has been made yet."""
+    return Lookups(_keys(tmp_path / "secrets"))
+
+
+def _keys(folder: Path) -> VisitorKeys:
+    folder.mkdir(parents=True, exist_ok=True)
+    return VisitorKeys(folder / "visitor_keys", folder / "visitor_key")
+
+
+def _made(lookups: Lookups) -> dict[str, bytes]:
+    """The keys that there are by day, as the files have them."""
+    assert lookups.visitor_keys
+    return {file.name: file.read_bytes().split()[0] for file in lookups.visitor_keys.folder.glob("*")}
+
+
+def test_visitor_changes_with_address_agent_day_and_key(lookups: Lookups, tmp_path: Path) -> None:
     given = {"ip": "198.51.100.7", "ua": "curl/8"}
     others: list[dict[str, Any]] = [
         given | {"ip": "198.51.100.8"}, given | {"ua": "curl/9"}, given | {"ua": None},
@@ -98,40 +117,62 @@ def test_visitor_changes_with_address_agent_day_and_key() -> None:
         {"ip": "198.51.100.7\x00", "ua": "curl/8"},
     ]  # fmt: skip
     records = [given, *others, given, given | {"ts": "2026-03-01T00:00:00Z"}]
-    rows = _look_up(records, Lookups(True, None, b"key"), ADDRESSES)
+    rows = _look_up(records, lookups, ADDRESSES)
+    key = _made(lookups)["2026-03-01"]
     visitors = [row["visitor_id"] for row in rows]
     assert len(set(visitors)) == 6
     assert visitors[0] == visitors[-1] == visitors[-2]
-    assert visitors[0] == _rfc_7693(b"key", b"198.51.100.7\x00curl/8\x002026-03-01")
-    assert visitors[3] == _rfc_7693(b"key", b"198.51.100.7\x00\x002026-03-01"), "no user agent"
-    other_key = _look_up([given], Lookups(True, None, b"other"), ADDRESSES)
+    assert visitors[0] == _rfc_7693(key, b"198.51.100.7\x00curl/8\x002026-03-01")
+    assert visitors[3] == _rfc_7693(key, b"198.51.100.7\x00\x002026-03-01"), "no user agent"
+    other_key = _look_up([given], Lookups(_keys(tmp_path / "other")), ADDRESSES)
     assert other_key[0]["visitor_id"] not in visitors
 
 
-def test_without_an_address_there_is_no_visitor_and_no_country() -> None:
-    (row,) = _look_up([{"ua": "curl/8"}], Lookups(True, None, b"key"), ADDRESSES)
+def test_each_day_has_its_own_key_which_stays(lookups: Lookups) -> None:
+    records = [{"ip": "198.51.100.7", "ts": f"2026-{day}T12:30:00Z"} for day in ("02-28", "03-01")]
+    first = _look_up(records, lookups, ADDRESSES)
+    keys = _made(lookups)
+    assert keys.keys() == {"2026-02-28", "2026-03-01"}
+    assert keys["2026-02-28"] != keys["2026-03-01"]
+    assert [row["visitor_id"] for row in first] == [
+        _rfc_7693(key, f"198.51.100.7\x00\x00{day}".encode()) for day, key in sorted(keys.items())
+    ]
+    again = _look_up(records[::-1], lookups, ADDRESSES)
+    assert [row["visitor_id"] for row in again] == [row["visitor_id"] for row in first[::-1]]
+    assert _made(lookups) == keys
+
+
+def test_no_key_is_made_for_lines_without_a_derived_visitor(lookups: Lookups) -> None:
+    record = {"ip": "198.51.100.7"}
+    _look_up([record | {"visitor": "v"}, {"ua": "curl/8"}], lookups, CLIENTS)
+    _look_up([record | {"url": "no"}], lookups, ADDRESSES)
+    assert _made(lookups) == {}
+
+
+def test_without_an_address_there_is_no_visitor_and_no_country(lookups: Lookups) -> None:
+    (row,) = _look_up([{"ua": "curl/8"}], lookups, ADDRESSES)
     assert (row["visitor_id"], row["country_code"]) == (None, "unknown")
 
 
-def test_country_and_visitor_of_a_click_are_looked_up_where_the_line_has_none() -> None:
+def test_country_and_visitor_of_a_click_are_looked_up_where_the_line_has_none(lookups: Lookups) -> None:
     rows = _look_up(
         [
             {"ip": "8.8.8.8", "ua": "curl/8", "visitor": "v", "land": "de"},
             {"ip": "8.8.8.8", "ua": "curl/8", "land": "Germany"},
         ],
-        Lookups(True, None, b"key"),
+        lookups,
         CLIENTS,
     )
     assert (rows[0]["country_code"], rows[0]["visitor_id"]) == ("DE", "v")
     # With a country mapped nothing is looked up: what is none is unknown.
     assert (rows[1]["country_code"], len(rows[1]["visitor_id"])) == ("unknown", 32)
-    (row,) = _look_up([{"ip": "8.8.8.8"}], Lookups(True, None, b"key"), ADDRESSES)
+    (row,) = _look_up([{"ip": "8.8.8.8"}], lookups, ADDRESSES)
     assert row["country_code"] == "US"
 
 
-def test_quarantined_lines_have_nothing_looked_up() -> None:
+def test_quarantined_lines_have_nothing_looked_up(lookups: Lookups) -> None:
     record = {"ip": "8.8.8.8", "ua": GOOGLEBOT, "url": "no"}
-    (row,) = _look_up([record], Lookups(True, None, b"key"), ADDRESSES)
+    (row,) = _look_up([record], lookups, ADDRESSES)
     assert row["reason"] == "bad_url"
     assert {name: row[name] for name in ("country_code", "visitor_id", "is_bot")} == dict.fromkeys(
         ("country_code", "visitor_id", "is_bot")
@@ -140,32 +181,36 @@ def test_quarantined_lines_have_nothing_looked_up() -> None:
 
 def test_bots_are_reported_and_without_an_agent_there_is_none() -> None:
     raw = [line(user_agent=agent) for agent in (GOOGLEBOT, FIREFOX, None, "")]
-    table = Lookups(needs_clients=False).look_up(parse_lines(lines_table(raw), WEB, ()))
+    table = Lookups().look_up(parse_lines(lines_table(raw), WEB, ()))
     assert table["is_bot"].to_pylist() == [True, False, False, False]
     assert table["country_code"].to_pylist() == [UNKNOWN_COUNTRY] * 4
     assert table["visitor_id"].null_count == 4
     assert table.schema.field("is_bot").type == pa.bool_()
 
 
-def test_no_lines_have_no_rows() -> None:
-    for lookups, source in ((Lookups(True, None, b"key"), ADDRESSES), (Lookups(False), WEB)):
-        assert lookups.look_up(parse_lines(lines_table([]), source, ())).num_rows == 0
+def test_no_lines_have_no_rows(lookups: Lookups) -> None:
+    for given, source in ((lookups, ADDRESSES), (Lookups(), WEB)):
+        assert given.look_up(parse_lines(lines_table([]), source, ())).num_rows == 0
 
 
-def test_only_a_source_with_addresses_takes_the_key_along(tmp_path: Path) -> None:
+def test_only_a_source_with_addresses_looks_for_keys_and_none_goes_to_a_worker(tmp_path: Path) -> None:
     settings = make_settings(tmp_path / "home")
-    assert Lookups.of(WEB, settings) == Lookups(needs_clients=False)
+    assert Lookups.of(WEB, settings) == Lookups()
     access = Source(name="access", format="combined", base_url="http://www.test")
     for source in (ADDRESSES, access):
-        assert Lookups.of(source, settings) == Lookups(True, None, b"a secret of the tests")
-        assert "secret" not in repr(Lookups.of(source, settings))
+        lookups = Lookups.of(source, settings)
+        _look_up([{"ip": "198.51.100.7"}], lookups, ADDRESSES)
+        (key,) = _made(lookups).values()
+        assert key.decode() not in repr(lookups)
+        assert key not in pickle.dumps(lookups)
 
 
-def test_day_of_a_visitor_is_the_utc_day() -> None:
+def test_day_of_a_visitor_is_the_utc_day(lookups: Lookups) -> None:
     times = ["2026-02-28T23:59:59.999999Z", "2026-03-01T00:00:00Z", "2026-03-01T00:30:00+01:00"]
-    rows = _look_up([{"ip": "::1", "ua": "a", "ts": time} for time in times], Lookups(True, None, b"k"), ADDRESSES)
+    rows = _look_up([{"ip": "::1", "ua": "a", "ts": time} for time in times], lookups, ADDRESSES)
+    keys = _made(lookups)
     days = [datetime(2026, 2, 28, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 2, 28, tzinfo=UTC)]
-    expected = [_rfc_7693(b"k", f"::1\x00a\x00{day:%Y-%m-%d}".encode()) for day in days]
+    expected = [_rfc_7693(keys[f"{day:%Y-%m-%d}"], f"::1\x00a\x00{day:%Y-%m-%d}".encode()) for day in days]
     assert [row["visitor_id"] for row in rows] == expected
 
 

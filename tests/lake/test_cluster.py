@@ -256,7 +256,6 @@ def streamed(server: SparkServer, s3: S3Server, tmp_path: Path) -> Iterator[Stre
     """A lake in S3 of a topic, checkpoints on a disk that all workers see; 2,000 clicks a micro-batch, none late."""
     data = place(s3.make_bucket("streamed")) / "clickmill"
     settings = replace(make_settings(tmp_path / "home"), data_folder=data, locks_database=server.home.locks_database)
-    data.joinpath("secrets", "visitor_key").write_bytes(b"a secret of the tests")
     with running_broker() as broker, open_session(server.remote) as session:
         streamed = StreamedLake(session, settings, broker, "clicks")
         streamed.configure(max_rows_per_batch=2000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from include.locks import locks_of
 from include.tables import CLICKS_BY_URL_LIVE, PUBLISHED_CLICKS_BY_URL_HOURLY, QUARANTINED_CLICKS
+from include.visitor_keys import VisitorKeys
 from spark_jobs.lake.lake import Lake
 from spark_jobs.maintain_lake import run
 
@@ -88,6 +89,16 @@ def test_what_an_undone_backfill_needs_stays(lake: Lake) -> None:
     assert len(files) == 2
     run(lake.settings, dry_run=False, kept=timedelta(0))
     assert set(lake.path(PUBLISHED_CLICKS_BY_URL_HOURLY).rglob("*.parquet")) == files
+
+
+def test_old_keys_for_visitors_are_destroyed_and_said(lake: Lake) -> None:
+    keys, day = VisitorKeys.of(lake.settings), date(2026, 3, 1)
+    key, later = keys.of_day(day), datetime.now(UTC) + timedelta(days=32)
+    assert "keys for visitors of 2026-03-01" in run(lake.settings, dry_run=True, now=later)
+    assert keys.known([day]) == {day: key}
+    assert "keys for visitors of 2026-03-01" not in run(lake.settings, dry_run=False)
+    assert "keys for visitors of 2026-03-01" in run(lake.settings, dry_run=False, now=later)
+    assert keys.known([day]) == {}
 
 
 def published(count: int) -> dict[str, object]:

@@ -78,7 +78,6 @@ def settings(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     made = make_settings(tmp_path_factory.mktemp("on-disk") / "home")
     with made.pipeline_file.open("a", encoding="utf-8") as pipeline:
         pipeline.write('time_zones = ["UTC", "Europe/Berlin"]\n')
-    made.visitor_key_file.write_bytes(home.visitor_key_file.read_bytes())
     return made
 
 

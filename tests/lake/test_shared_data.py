@@ -25,8 +25,6 @@ HOUR, NEXT = "2026-03-01T05", "2026-03-01T06"
 def test_jobs_of_two_homes_in_turn_are_as_those_of_one(lake: TemporaryLake, tmp_path: Path) -> None:
     settings = replace(lake.settings, data_folder=tmp_path / "data")
     one, other = (TemporaryLake(lake.spark, replace(settings, home=tmp_path / name)) for name in ("one", "other"))
-    settings.visitor_key_file.parent.mkdir(parents=True)
-    settings.visitor_key_file.write_bytes(lake.settings.visitor_key())
     for landed in (lake, one):
         for hour, clicks in ((HOUR, 5), (NEXT, 3)):
             lines = [click(f"{hour}-{n}", f"{hour}:{n:02d}:00Z", f"http://shop.test/{n % 2}") for n in range(clicks)]

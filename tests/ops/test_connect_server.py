@@ -105,7 +105,7 @@ def test_a_server_that_would_overwrite_commits_is_refused(name: str, value: str)
 
 def test_homes_share_data_and_nothing_else(homes: tuple[Home, Home]) -> None:
     one, other = homes
-    shared = ("landing", "lake", "reports", "streams", "locks", "scratch", "visitor_key_file")
+    shared = ("landing", "lake", "reports", "streams", "locks", "scratch", "visitor_keys")
     own = ("run", "secrets", "logs", "airflow", "quality_index", "kafka_topics", "spark_local", "spark_remote_file")
     for name in shared:
         assert getattr(one, name) == getattr(other, name), name

@@ -32,20 +32,24 @@ def test_secrets_are_readable_by_their_owner_alone_whatever_the_umask(tmp_path: 
     assert home.secrets.stat().st_mode & 0o777 == 0o700
     assert home.run.stat().st_mode & 0o777 == 0o700
     assert home.received.stat().st_mode & 0o777 == 0o700
-    modes = {file.name: file.stat().st_mode & 0o777 for file in home.secrets.iterdir()}
+    assert home.visitor_keys.stat().st_mode & 0o777 == 0o700
+    modes = {file.name: file.stat().st_mode & 0o777 for file in home.secrets.rglob("*") if file.is_file()}
     assert set(modes.values()) == {0o600}, modes
-    assert {"spark_connect_token", "visitor_key", "airflow_admin_password"} <= set(modes)
+    assert {"spark_connect_token", "airflow_admin_password", f"{datetime.now(UTC):%Y-%m-%d}"} <= set(modes)
 
 
 def test_open_secret_is_closed_again(home: Home) -> None:
     load_secrets(home)
-    (home.secrets / "visitor_key").chmod(0o644)
+    (key,) = home.visitor_keys.iterdir()
+    for file in (key, home.secrets / "spark_connect_token"):
+        file.chmod(0o644)
     home.secrets.chmod(0o755)
 
     home.make()
     load_secrets(home)
 
-    assert (home.secrets / "visitor_key").stat().st_mode & 0o777 == 0o600
+    for file in (key, home.secrets / "spark_connect_token"):
+        assert file.stat().st_mode & 0o777 == 0o600
     assert home.secrets.stat().st_mode & 0o777 == 0o700
 
 
@@ -97,7 +101,7 @@ def test_secrets_are_made_once_and_differ_between_homes(tmp_path: Path, home: Ho
     first, again, others = load_secrets(home), load_secrets(home), load_secrets(other)
 
     assert first == again
-    for name in ("spark_token", "visitor_key", "airflow_password", "airflow_jwt_secret"):
+    for name in ("spark_token", "airflow_password", "airflow_jwt_secret"):
         assert getattr(first, name) != getattr(others, name)
         assert len(getattr(first, name)) >= 16
     assert len(first.airflow_jwt_secret) >= 64
@@ -113,13 +117,13 @@ def test_secrets_do_not_show_when_printed(home: Home) -> None:
     secrets = load_secrets(home)
 
     assert secrets.spark_token not in repr(secrets)
-    assert secrets.visitor_key not in str(secrets)
+    assert secrets.airflow_password not in str(secrets)
 
 
 def test_empty_secret_is_an_error_that_names_the_file(home: Home) -> None:
-    (home.secrets / "visitor_key").write_text("\n")
+    (home.secrets / "spark_connect_token").write_text("\n")
 
-    with pytest.raises(ClickmillError, match=r"visitor_key is empty: expected one line; delete it"):
+    with pytest.raises(ClickmillError, match=r"spark_connect_token is empty: expected one line; delete it"):
         load_secrets(home)
 
 
@@ -189,7 +193,7 @@ def test_clean_leaves_data_that_others_may_share(
     assert clean.clean() == f"removed {home.path}; the data in {home.data} stays"
     assert not home.path.exists()
     assert (home.lake / "clicks").is_dir()
-    assert home.visitor_key_file.exists()
+    assert list(home.visitor_keys.iterdir())
 
     # Nor is another folder a home because the data has a key.
     monkeypatch.setenv("CLICKMILL_HOME", str(tmp_path))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from include.errors import ClickmillError
+from include.visitor_keys import VisitorKeys
 from ops.bootstrap import REPOSITORY
 from ops.home import Home, Secrets, load_secrets
 from ops.services.environment import PRELOADED, render_settings, service_environment
@@ -117,7 +118,7 @@ def test_spark_gets_local_jars_only(home: Home, keys: Secrets) -> None:
 def test_no_secret_is_in_a_settings_file_or_on_a_command_line(home: Home, keys: Secrets) -> None:
     secrets = [
         keys.spark_token,
-        keys.visitor_key,
+        *(key.text.decode() for key in VisitorKeys.of(home).stored().values()),
         keys.airflow_password,
         keys.airflow_jwt_secret,
         keys.airflow_fernet_key,

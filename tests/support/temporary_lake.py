@@ -58,15 +58,12 @@ tracking_parameters = [
 
 
 def make_settings(home: Path) -> Settings:
-    """A home with the two sources, a small pipeline and a secret; no data."""
+    """A home with the two sources and a small pipeline; no data."""
     config = home / "config"
     config.mkdir(parents=True)
     (config / "sources.toml").write_text(SOURCES, encoding="utf-8")
     (config / "pipeline.toml").write_text(PIPELINE, encoding="utf-8")
-    settings = Settings(home.resolve(), config / "sources.toml", config / "pipeline.toml")
-    settings.visitor_key_file.parent.mkdir(parents=True)
-    settings.visitor_key_file.write_bytes(b"a secret of the tests")
-    return settings
+    return Settings(home.resolve(), config / "sources.toml", config / "pipeline.toml")
 
 
 def copied_home(settings: Settings, home: Path) -> Settings:
