@@ -100,3 +100,11 @@ def test_bounds_left_out_stay_as_built_in(settings: Settings) -> None:
     quarantined = settings.pipeline.thresholds["quarantined_share"]
     assert (quarantined.warning, quarantined.critical) == (0.2, 0.5)
     assert settings.pipeline.thresholds["skew"].warning == 2.5
+
+
+def test_the_key_of_releases_is_made_once_for_its_owner_alone(settings: Settings) -> None:
+    key = settings.release_key()
+    assert settings.release_key() == key
+    assert len(key) == 64
+    assert settings.release_key_file.stat().st_mode & 0o777 == 0o600
+    assert settings.release_key_file.parent.stat().st_mode & 0o777 == 0o700

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -164,7 +165,9 @@ def test_an_hour_landed_again_is_counted_again_and_one_that_is_gone_is_refused(
         assert {(row["click_date"], row["click_hour"]) for row in both[0].rows(table)}
 
 
-def test_a_log_is_landed_from_a_shell(home: Home, tmp_path: Path) -> None:
+def test_a_log_is_landed_from_a_shell_and_its_visitors_have_keys_in_the_store(
+    home: Home, in_s3: TemporaryLake, tmp_path: Path
+) -> None:
     lines = [
         f'10.0.0.1 - - [01/Mar/2026:0{hour}:10:00 +0000] "GET /{hour} HTTP/1.1" 200 1 "-" "curl"\n' for hour in (5, 7)
     ]
@@ -183,6 +186,10 @@ def test_a_log_is_landed_from_a_shell(home: Home, tmp_path: Path) -> None:
         files = list(find(home.landing / "access", "log_date=*/log_hour=*/*.gz"))
         assert (len(folders), len(files)) == (landed, landed)
         assert not list(find(home.landing / "access" / ".logs" / "ready", "*"))
+    in_s3.run("ingest", "2026-03-01T05", "2026-03-01T08", source="access", allow_missing=True)
+    key = (home.visitor_keys / "2026-03-01").read_bytes().splitlines()[0]
+    visitor = blake2b(b"10.0.0.1\0curl\0002026-03-01", key=key, digest_size=16).hexdigest()
+    assert [row["visitor_id"] for row in in_s3.rows(CLICKS) if row["source"] == "access"] == [visitor] * 2
 
 
 def test_a_stream_of_another_machine_is_refused_though_its_checkpoint_is_not_seen(
