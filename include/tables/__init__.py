@@ -1,8 +1,8 @@
 """Every table, declared once: names, grain, types, keys, partitioning and a comment per column.
 
 Writers, checks and docs import them from here. Types are Spark SQL types. Hours are UTC, and days too, but in the daily
-tables. One module each: ``arrivals``, ``counts``, ``releases``, ``quality``, ``streams``, ``backfills``, ``audit``;
-what a table is, in ``model``.
+tables. One module each: ``arrivals``, ``counts``, ``releases``, ``quality``, ``streams``, ``backfills``, ``replays``,
+``audit``; what a table is, in ``model``.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from include.tables.releases import (
     RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
     RELEASED_CLICKS_BY_COUNTRY_DAILY,
 )
+from include.tables.replays import REPLAY_OUTCOMES, REPLAYED_LINES, REPLAYS
 from include.tables.streams import STREAM_BATCHES, STREAM_PROGRESS
 
 TABLES = {
@@ -73,6 +74,9 @@ TABLES = {
         STREAM_BATCHES,
         STREAM_PROGRESS,
         BACKFILLS,
+        REPLAYS,
+        REPLAYED_LINES,
+        REPLAY_OUTCOMES,
         AUDIT,
     )
 }
@@ -106,6 +110,9 @@ __all__ = [
     "QUARANTINE_REASONS",
     "RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY",
     "RELEASED_CLICKS_BY_COUNTRY_DAILY",
+    "REPLAYED_LINES",
+    "REPLAYS",
+    "REPLAY_OUTCOMES",
     "SKETCH_LG_K",
     "STREAM_BATCHES",
     "STREAM_PROGRESS",

@@ -45,6 +45,7 @@ CLICKS = Table(
         ),
         Column("line", "BIGINT", "Line number from 1 there, or offset."),
         Column("is_out_of_order", "BOOLEAN", "Whether a line before it in its file, or partition, is of a later time."),
+        Column("replay_id", "STRING", "The replay that recovered it from the quarantine; else null.", required=False),
     ),
     key=("source", "event_id"),
     partitioned_by=BY_LOG_HOUR,

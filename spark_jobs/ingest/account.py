@@ -140,6 +140,14 @@ def recounted(row: Mapping[str, Any], account: HourAccount, now: datetime) -> di
     }
 
 
+def replayed(row: Mapping[str, Any], account: HourAccount, now: datetime) -> dict[str, Any]:
+    """A row of ``ingest_accounting`` of a log hour whose files are gone, some quarantined lines of which are clicks."""
+    return recounted(row, account, now) | {
+        "quarantined": account.quarantined.total(),
+        "quarantined_by_reason": dict(account.quarantined),
+    }
+
+
 def with_reopened(row: Mapping[str, Any], log_hours: Iterable[Hour]) -> dict[str, Any]:
     """A row of ``ingest_accounting`` that stays, but that these log hours were accounted for again with it."""
     return {**row, "reopened_log_hours": sorted({*row["reopened_log_hours"], *map(str, log_hours)})}

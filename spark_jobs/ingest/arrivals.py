@@ -7,7 +7,7 @@ log hour: so every line is accounted for by who has read it, whatever becomes of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from spark_jobs.ingest.cut_lines import PIECE_BYTES
 from spark_jobs.ingest.lookups import Lookups
 from spark_jobs.ingest.parse_lines import PARSED, parse_lines
 from spark_jobs.ingest.read_lines import LINES, LandedFile, ReadFile, read_lines
+from spark_jobs.ingest.repairs import Repairs
 from spark_jobs.ingest.times import HOUR_MICROS
 
 #: What was read of one file and log hour: set in the rows that say so, null for arrivals. ``damage`` says why a file
@@ -35,12 +36,14 @@ READ = pa.struct(
     ]
 )
 
-#: Columns of the rows that tasks give to Spark: those of parsed lines, what is looked up in place of the client.
+#: Columns of the rows that tasks give to Spark: those of parsed lines, what is looked up in place of the client, and
+#: the replay that has recovered a line.
 ARRIVALS = pa.schema(
     [
         *(field for field in PARSED if field.name != "client_address"),
         pa.field("is_out_of_order", pa.bool_()),
         pa.field("is_bot", pa.bool_()),
+        pa.field("replay_id", pa.string()),
         pa.field("read", READ),
     ]
 )
@@ -57,6 +60,7 @@ class LineParser:
     source: Source
     tracking_parameters: tuple[str, ...]
     lookups: Lookups
+    repairs: Repairs = field(default_factory=Repairs)
 
     @classmethod
     def of(cls, source: Source, settings: Settings) -> LineParser:
@@ -72,11 +76,12 @@ class LineParser:
         latest: dict[tuple[str, int], int] = {}
         # Pieces worth the while of a query.
         for piece in in_pieces((table.select(LINES.names) for table in lines), PIECE_BYTES):
-            parsed = self.lookups.look_up(parse_lines(piece, self.source, self.tracking_parameters))
-            out_of_order = {"is_out_of_order": _out_of_order(piece, parsed, latest)}
-            yield table_of(
-                ARRIVALS, dict(zip(parsed.column_names, parsed.columns, strict=True)) | out_of_order, len(piece)
-            )
+            parsed = self.repairs.applied(piece, self._parsed(piece), self.source.name, self._parsed)
+            found = {"is_out_of_order": out_of_order(piece, parsed, latest)}
+            yield table_of(ARRIVALS, dict(zip(parsed.column_names, parsed.columns, strict=True)) | found, len(piece))
+
+    def _parsed(self, lines: pa.Table) -> pa.Table:
+        return self.lookups.look_up(parse_lines(lines, self.source, self.tracking_parameters))
 
 
 def read_files(
@@ -145,7 +150,7 @@ def hour_of_arrival(file: LandedFile, line: np.ndarray) -> np.ndarray:
     return np.full(len(line), file.hour.number * HOUR_MICROS)
 
 
-def _out_of_order(lines: pa.Table, parsed: pa.Table, latest: dict[tuple[str, int], int]) -> pa.Array:
+def out_of_order(lines: pa.Table, parsed: pa.Table, latest: dict[tuple[str, int], int]) -> pa.Array:
     """Whether a click is older than a well-formed line before it in its file; ``latest`` goes on over the tables."""
     is_click = as_numpy(pc.is_null(parsed["reason"]))
     moment = as_numpy(parsed["clicked_at"].cast(pa.int64()).fill_null(_BEFORE_ALL))

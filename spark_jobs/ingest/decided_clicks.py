@@ -16,7 +16,8 @@ from spark_jobs.ingest.outcomes import OUTCOME, count_outcomes
 from spark_jobs.lake.lake import Lake
 
 _FIRST_LOG_HOUR = ("first_log_date", "first_log_hour")
-_PLACE = ["log_date", "log_hour", "file", "line"]
+#: Where an arrival is.
+PLACE = ["log_date", "log_hour", "file", "line"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def stored_as_decided(lake: Lake, source: str, hours: Collection[Hour], decided:
     """
     clicks = lake.read_log_hours(CLICKS, source, hours)
     # Of an ingest that was killed the same arrival may be in both. Then it is a click.
-    duplicates = lake.read_log_hours(DUPLICATE_CLICKS, source, hours).join(clicks.select(*_PLACE), _PLACE, "left_anti")
+    duplicates = lake.read_log_hours(DUPLICATE_CLICKS, source, hours).join(clicks.select(*PLACE), PLACE, "left_anti")
     stored = clicks.withColumns({"was": log_hour_number(), "was_accepted": F.lit(True)}).unionByName(
         duplicates.select(
             *CLICKS.column_names, log_hour_number(*_FIRST_LOG_HOUR).alias("was"), F.lit(False).alias("was_accepted")

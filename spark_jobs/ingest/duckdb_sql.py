@@ -7,6 +7,12 @@ from functools import cache
 import duckdb
 import pyarrow as pa
 
+_ALONE: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+
 
 def run_sql(sql: str, **tables: pa.Table) -> pa.Table:
     """The rows of a query over these tables, by name, in their order."""
@@ -19,6 +25,14 @@ def run_sql(sql: str, **tables: pa.Table) -> pa.Table:
         connection.close()
 
 
+def closed_connection() -> duckdb.DuckDBPyConnection:
+    """For SQL of others: a database of its own, from which no file and no setting is reached. To be closed."""
+    connection = duckdb.connect(config=_ALONE | {"enable_external_access": False})
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
 def quoted(text: str) -> str:
     """A text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
@@ -27,8 +41,6 @@ def quoted(text: str) -> str:
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
     """One for the process: Spark's tasks are processes, each with a core."""
-    connection = duckdb.connect(
-        config={"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
-    )
+    connection = duckdb.connect(config=_ALONE)
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
     return connection

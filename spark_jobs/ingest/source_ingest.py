@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,17 @@ from include.sources import Source
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, UNFINISHED_INGESTS, Table
 from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.ingest.accepted_files import write_accepted
-from spark_jobs.ingest.account import HourAccount, accounts_of, recounted
+from spark_jobs.ingest.account import HourAccount, accounts_of, recounted, replayed
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.clicks import quarantine
-from spark_jobs.ingest.decided_clicks import DecidedClicks, stored_as_decided
+from spark_jobs.ingest.decided_clicks import PLACE, DecidedClicks, stored_as_decided
 from spark_jobs.ingest.duplicates import DECIDED
 from spark_jobs.ingest.json_fields import SampledFields
 from spark_jobs.ingest.repeated_ids import IdFile, changed_hours, find_duplicates
+from spark_jobs.ingest.replays import AskedReplay, repairs_of
+from spark_jobs.ingest.rules import failure_of_rule
 from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
+from spark_jobs.ingest.stored_arrivals import StoredHour, stage_stored
 from spark_jobs.ingest.touched_hours import closed_click_hours, removed_log_hours
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
@@ -51,10 +54,14 @@ class Ingested:
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What is to be written, of the log hours that have ``landed`` and of the ``later`` ones that change."""
+class Plan:
+    """What is to be written, of the log hours that have ``landed`` and of the ``later`` ones that change.
+
+    ``gone`` are those of the landed ones whose files are gone, with their accounting: they are made of what is stored.
+    """
 
     landed: Sequence[LandedHour]
+    gone: Mapping[Hour, Account]
     later: Mapping[Hour, Account]
     staged: Sequence[Path]
     decided: Sequence[Path]
@@ -63,18 +70,24 @@ class _Plan:
 
     @property
     def ingested(self) -> list[Hour]:
+        """The log hours of which all lines are read."""
         return [landed.hour for landed in self.landed]
 
     @property
     def hours(self) -> list[Hour]:
+        """The log hours whose rows are replaced."""
         return [*self.ingested, *self.later]
 
 
 class SourceIngest:
     """The ingest of one source. Hold the lake's lock."""
 
-    def __init__(self, lake: Lake, settings: Settings, source: Source, allow_missing: bool) -> None:
+    def __init__(
+        self, lake: Lake, settings: Settings, source: Source, allow_missing: bool, asked: AskedReplay | None = None
+    ) -> None:
         self.lake, self.settings, self.source, self.allow_missing = lake, settings, source, allow_missing
+        #: The replay that this ingest is to do: then what has landed once, and is gone, is read from the lake.
+        self.asked = asked
         self.parser = LineParser.of(source, settings)
 
     def run(self, hours: Sequence[Hour]) -> Ingested:
@@ -84,10 +97,16 @@ class SourceIngest:
             MissingLandingError: if a log hour has no landing partition, and was ingested before or must not be missing.
             ClickmillError: if files cannot be read, or clicks with which they must be compared have been removed.
         """
+        with self.planned(hours) as plan:
+            return self.write(plan)
+
+    @contextmanager
+    def planned(self, hours: Sequence[Hour]) -> Iterator[Plan]:
+        """What an ingest of these log hours would write; nothing is written yet. Raises as ``run``."""
         self._require_neighbours(hours)
         known = self._accounts(hours)
-        landed = self._landed(hours, known)
-        with self._staged(landed) as staged, self._decided(staged.files, hours) as (files, changed):
+        landed, gone = self._landed(hours, known)
+        with self._staged(landed, gone) as staged, self._decided(staged.files, hours) as (files, changed):
             decided = self._rows_of(files)
             unfinished = self._unfinished(hours)
             left_open = {Hour.parse(hour) for row in unfinished.values() for hour in row["changed_later"]}
@@ -100,34 +119,43 @@ class SourceIngest:
                     none = [(hour, SampledFields(0, {})) for hour in hours]
                     for hour, fields in [*none, *staged.sampled]:
                         accounts[hour].add_sampled(fields)
+                for hour, row in gone.items():
+                    accounts[hour].lines = row["lines"]
                 _keep_click_hours(accounts, [known, unfinished], later)
                 self._leave_out_closed(accounts)
-                self._write(_Plan(landed, later, staged.files, files, clicks, accounts))
-        return Ingested({hour: accounts[hour] for hour in hours}, list(later))
+                yield Plan(landed, gone, later, staged.files, files, clicks, accounts)
 
-    def _write(self, plan: _Plan) -> None:
+    def write(self, plan: Plan) -> Ingested:
+        """Write what was planned."""
+        self._write(plan)
+        return Ingested({hour: plan.accounts[hour] for hour in plan.ingested}, list(plan.later))
+
+    def _write(self, plan: Plan) -> None:
         """Write the tables in an order that misleads no reader, and no run that follows one that was killed.
 
         First that the log hours are being ingested: until that has ended, nobody counts a click hour that they touch.
         It is said in a table that is read whole: a later log hour that changes may be far away.
         The clicks of all log hours are one commit, so that of each id one arrival is accepted at every moment. What is
-        no click any more is among the duplicates before that: nothing that has arrived is forgotten.
+        no click any more is among the duplicates before that: nothing that has arrived is forgotten. Of log hours whose
+        files are gone, a line leaves the quarantine when it is in another table, and not before.
         """
         self._begin(plan)
-        if plan.later:
-            self._replace(DUPLICATE_CLICKS, plan.clicks.duplicates(with_former=True), plan.hours)
+        if plan.later or plan.gone:
+            self._replace(DUPLICATE_CLICKS, self._with_former(plan), plan.hours)
+        if plan.gone:
+            self._replace_clicks(plan)
         in_parallel(
             self.lake.spark,
-            lambda: self._replace_clicks(plan),
             lambda: self._replace_quarantined(plan),
-            *([] if plan.later else [lambda: self._replace_duplicates(plan)]),
+            *([] if plan.gone else [lambda: self._replace_clicks(plan)]),
+            *([] if plan.later or plan.gone else [lambda: self._replace_duplicates(plan)]),
         )
-        if plan.later:
+        if plan.later or plan.gone:
             self._replace_duplicates(plan)
         self._write_accounts(plan)
         self._replace_unfinished(plan, [])
 
-    def _begin(self, plan: _Plan) -> None:
+    def _begin(self, plan: Plan) -> None:
         later, now = list(map(str, plan.later)), datetime.now(UTC)
         rows = [
             {
@@ -142,10 +170,10 @@ class SourceIngest:
         ]
         self._replace_unfinished(plan, rows)
 
-    def _replace_unfinished(self, plan: _Plan, rows: Sequence[Account]) -> None:
+    def _replace_unfinished(self, plan: Plan, rows: Sequence[Account]) -> None:
         self.lake.replace_rows(UNFINISHED_INGESTS, rows, log_hours_predicate(self.source.name, plan.ingested))
 
-    def _replace_clicks(self, plan: _Plan) -> None:
+    def _replace_clicks(self, plan: Plan) -> None:
         folder = self.lake.folder_for_files(CLICKS)
         with step(self.lake.spark, f"write {CLICKS.name}"):
             files = write_accepted(self.lake.spark, plan.staged, plan.decided, self.source.name, folder)
@@ -153,20 +181,29 @@ class SourceIngest:
             files += self.lake.write_files(CLICKS, stored)
         self.lake.replace_files(CLICKS, files, has_log_hours(self.source.name, plan.hours))
 
-    def _replace_duplicates(self, plan: _Plan) -> None:
+    def _with_former(self, plan: Plan) -> DataFrame:
+        """The duplicates, and those that are none any more."""
+        duplicates = plan.clicks.duplicates(with_former=True)
+        if not plan.gone:
+            return duplicates
+        former = self.lake.read_log_hours(DUPLICATE_CLICKS, self.source.name, plan.gone)
+        return duplicates.unionByName(former.join(duplicates.select(*PLACE), PLACE, "left_anti"))
+
+    def _replace_duplicates(self, plan: Plan) -> None:
         has_some = any(plan.accounts[hour].duplicates_of for hour in plan.hours)
         if has_some or self._has_files(DUPLICATE_CLICKS, plan.hours):
             self._replace(DUPLICATE_CLICKS, plan.clicks.duplicates(), plan.hours)
 
-    def _replace_quarantined(self, plan: _Plan) -> None:
+    def _replace_quarantined(self, plan: Plan) -> None:
         has_some = any(plan.accounts[hour].quarantined for hour in plan.ingested)
         if has_some or self._has_files(QUARANTINED_CLICKS, plan.ingested):
             rows = quarantine(plan.clicks.arrivals, self.source.name)
             self._replace(QUARANTINED_CLICKS, rows, plan.ingested)
 
-    def _write_accounts(self, plan: _Plan) -> None:
+    def _write_accounts(self, plan: Plan) -> None:
         now, name = datetime.now(UTC), self.source.name
-        rows = [plan.accounts[landed.hour].as_row(name, landed, now) for landed in plan.landed]
+        rows = [plan.accounts[of.hour].as_row(name, of, now) for of in plan.landed if of.hour not in plan.gone]
+        rows += [replayed(row, plan.accounts[hour], now) for hour, row in plan.gone.items()]
         rows += [recounted(row, plan.accounts[hour], now) for hour, row in plan.later.items()]
         self.lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(name, plan.hours))
 
@@ -205,10 +242,14 @@ class SourceIngest:
         for account in accounts.values():
             account.click_hours -= closed
 
-    def _landed(self, hours: Sequence[Hour], known: Mapping[Hour, Account]) -> list[LandedHour]:
+    def _landed(
+        self, hours: Sequence[Hour], known: Mapping[Hour, Account]
+    ) -> tuple[list[LandedHour], dict[Hour, Account]]:
+        """What is in the landing zone; and, of a replay, the accounting of the log hours whose files are gone."""
         landed = [look_at(self.settings.landing, self.source.name, hour) for hour in hours]
+        gone = self._gone(landed, known) if self.asked else {}
         for hour in landed:
-            if hour.folder.is_dir():
+            if hour.hour in gone or hour.folder.is_dir():
                 continue
             if hour.hour in known and known[hour.hour]["lines"]:
                 raise MissingLandingError(
@@ -221,22 +262,51 @@ class SourceIngest:
                     f"no landing partition for {self.source.name} {hour.hour}: expected {hour.folder} with _SUCCESS; "
                     "check the uploader, or pass --allow-missing"
                 )
-        return landed
+        return landed, gone
+
+    def _gone(self, landed: Iterable[LandedHour], known: Mapping[Hour, Account]) -> dict[Hour, Account]:
+        gone = {}
+        for hour in landed:
+            row = known.get(hour.hour)
+            if row is None or not row["lines"] or row["clicks_removed_at"]:
+                continue
+            if not hour.files:
+                gone[hour.hour] = row
+            elif len(hour.files) < row["files"]:
+                raise ClickmillError(
+                    f"the landing partition of {self.source.name} {hour.hour} has {len(hour.files)} files, and "
+                    f"{row['files']} were ingested; put the others back, or ingest it as it is; nothing is changed"
+                )
+        return gone
 
     @contextmanager
-    def _staged(self, landed: Sequence[LandedHour]) -> Iterator[StagedArrivals]:
+    def _staged(self, landed: Sequence[LandedHour], gone: Collection[Hour]) -> Iterator[StagedArrivals]:
         """The arrivals, staged for the passes over them: memory does not grow with their number."""
         files = [(file, hour.hour) for hour in landed for file in hour.files]
+        hours = [hour.hour for hour in landed]
+        parser = replace(self.parser, repairs=repairs_of(self.lake, self.source.name, hours, self.asked))
         with self.lake.scratch_folder("arrivals") as folder:
             try:
                 with step(self.lake.spark, "stage arrivals"):
-                    staged = stage_arrivals(self.lake.spark, files, self.parser, folder)
+                    staged = stage_arrivals(self.lake.spark, files, parser, folder)
+                    if gone and self.asked is not None:
+                        stored = [self._stored_hour(hour, number) for number, hour in enumerate(gone, len(files))]
+                        more = stage_stored(self.lake.spark, stored, parser, self.asked.reasons, folder)
+                        staged = staged.with_more(self.lake.spark, more)
             except (PySparkException, OSError) as error:
+                if failed := failure_of_rule(error):
+                    raise ClickmillError(f"{failed}; nothing has been replaced") from error
                 raise ClickmillError(
                     f"the files of {self.source.name} {landed[0].hour} to {landed[-1].hour} cannot be read: "
                     f"{reason_of(error)}; nothing has been replaced; see that they can be read, and ingest them again"
                 ) from error
             yield staged
+
+    def _stored_hour(self, hour: Hour, number: int) -> StoredHour:
+        chosen = has_log_hours(self.source.name, [hour])
+        tables = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
+        files = {table.name: [file.path for file in self.lake.data_files(table, chosen)] for table in tables}
+        return StoredHour(hour, number, files)
 
     @contextmanager
     def _decided(self, arrivals: Sequence[Path], hours: Sequence[Hour]) -> Iterator[tuple[list[Path], list[Hour]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -63,6 +63,11 @@ class StagedArrivals:
     read: list[ReadFile]
     sampled: list[tuple[Hour, SampledFields]]
 
+    def with_more(self, spark: SparkSession, files: Sequence[Path]) -> StagedArrivals:
+        """The same, and the arrivals of further files."""
+        together = [*self.files, *files]
+        return replace(self, arrivals=_arrivals_in(spark, together), files=together)
+
 
 def stage_arrivals(
     spark: SparkSession, files: Sequence[tuple[Path, Hour]], parser: LineParser, folder: Path
@@ -95,13 +100,17 @@ def stage_arrivals(
     found = run_tasks(spark, shares, stage, _STAGED)
     read = sorted((row["read"] for row in found if row["read"] is not None), key=lambda file: file["number"])
     sampled = [row["sampled"] for row in found if row["sampled"] is not None]
-    staged = sorted({row["staged"] for row in found})
+    staged = list(map(place, sorted({row["staged"] for row in found})))
     return StagedArrivals(
-        spark.read.schema(ARRIVALS_OF_SPARK).parquet(*staged),
-        list(map(place, staged)),
+        _arrivals_in(spark, staged),
+        staged,
         [ReadFile(landed[file["number"]], file["lines"], file["bytes"], file["damage"]) for file in read],
         [(Hour.of(row["log_date"], row["log_hour"]), fields_of(row)) for row in sampled],
     )
+
+
+def _arrivals_in(spark: SparkSession, files: Iterable[Path]) -> DataFrame:
+    return spark.read.schema(ARRIVALS_OF_SPARK).parquet(*map(str, files))
 
 
 def arrivals_of_listed_files(listed: DataFrame, parser: LineParser) -> DataFrame:

@@ -1,0 +1,108 @@
+"""The replays on record: which there are, which lines they have recovered, and what a later ingest makes of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from include.log_hours import Hour, HourRange
+from include.tables import QUARANTINED_CLICKS, REPLAYED_LINES, REPLAYS
+from spark_jobs.ingest.repairs import Places, Repairs, Replay
+from spark_jobs.lake.data_files import has_log_hours
+from spark_jobs.lake.lake import Lake
+
+BEGUN, DONE = "begun", "done"
+
+
+@dataclass(frozen=True)
+class AskedReplay:
+    """A replay that is being done, of the quarantined lines of these ``reasons``; of all if none is named."""
+
+    replay: Replay
+    source: str
+    log_hours: HourRange
+    reasons: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, lake: Lake, source: str, log_hours: HourRange, reasons: tuple[str, ...], rule: str | None
+    ) -> AskedReplay:
+        """The one that was asked for in the same words and has not ended, as it was killed; or another one."""
+        for replay_id, row in _open(lake, source).items():
+            asked = (row["first_log_hour"], row["end_log_hour"], tuple(row["reasons"]), row["rule"])
+            if asked == (str(log_hours.start), str(log_hours.end), reasons, rule):
+                return cls(Replay(replay_id, rule), source, log_hours, reasons)
+        now = datetime.now(UTC)
+        return cls(Replay(f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", rule), source, log_hours, reasons)
+
+    def say(self, lake: Lake, event: str, lines: int, by: str, because: str) -> None:
+        """Put the event on record, once."""
+        of_this = [("source", "=", self.source), ("replay_id", "=", self.replay.id), ("event", "=", event)]
+        if lake.read_rows(REPLAYS, ["event"], of_this):
+            return
+        row = {
+            "replay_id": self.replay.id,
+            "at": datetime.now(UTC),
+            "event": event,
+            "source": self.source,
+            "first_log_hour": str(self.log_hours.start),
+            "end_log_hour": str(self.log_hours.end),
+            "reasons": list(self.reasons),
+            "rule": self.replay.rule,
+            "lines": lines,
+            "actor": by.strip(),
+            "because": because.strip(),
+        }
+        lake.append_rows(REPLAYS, [row])
+
+    def hours(self, lake: Lake) -> list[Hour]:
+        """The log hours that have such lines, or had them until it was killed."""
+        days = sorted({hour.day for hour in self.log_hours})
+        of_days = [("source", "=", self.source), ("log_date", "in", days)]
+        of_reasons = [("reason", "in", self.reasons)] if self.reasons else []
+        of_replay = [("replay_id", "=", self.replay.id)]
+        columns = ["log_date", "log_hour"]
+        found = [
+            lake.read_table(QUARANTINED_CLICKS, [*columns, "reason"], [*of_days, *of_reasons]).select(columns),
+            lake.read_table(REPLAYED_LINES, [*columns, "replay_id"], [*of_days, *of_replay]).select(columns),
+        ]
+        rows = pa.concat_tables(found).group_by(columns).aggregate([]).to_pylist()
+        return sorted({Hour.of(row["log_date"], row["log_hour"]) for row in rows} & set(self.log_hours))
+
+
+def repairs_of(lake: Lake, source: str, hours: Sequence[Hour], asked: AskedReplay | None) -> Repairs:
+    """What is recovered of these log hours: by the replays on record, and by the one that is asked for."""
+    recorded = lake.data_files(REPLAYED_LINES, has_log_hours(source, hours))
+    replays = list(_begun(lake, source).values()) if recorded else []
+    places = [
+        Places(file.path, file.log_hour.number, Replay(row["replay_id"], row["rule"]), are_recorded=True)
+        for row in sorted(replays, key=lambda row: row["at"], reverse=True)
+        for file in recorded
+        if row["first_log_hour"] <= str(file.log_hour) < row["end_log_hour"]
+    ]
+    if asked is not None:
+        places = [
+            Places(file.path, file.log_hour.number, asked.replay, are_recorded=False, reasons=asked.reasons)
+            for file in lake.data_files(QUARANTINED_CLICKS, has_log_hours(source, hours))
+        ] + places
+    return Repairs(tuple(places))
+
+
+def _begun(lake: Lake, source: str) -> dict[str, Mapping[str, Any]]:
+    rows = lake.read_rows(REPLAYS, REPLAYS.column_names, [("source", "=", source)])
+    return _of_event(rows, BEGUN)
+
+
+def _open(lake: Lake, source: str) -> dict[str, Mapping[str, Any]]:
+    rows = lake.read_rows(REPLAYS, REPLAYS.column_names, [("source", "=", source)])
+    done = _of_event(rows, DONE)
+    return {replay_id: row for replay_id, row in _of_event(rows, BEGUN).items() if replay_id not in done}
+
+
+def _of_event(rows: Iterable[Mapping[str, Any]], event: str) -> dict[str, Mapping[str, Any]]:
+    return {row["replay_id"]: row for row in rows if row["event"] == event}

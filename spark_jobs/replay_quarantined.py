@@ -1,0 +1,194 @@
+"""Parse quarantined lines of log hours again, after a mapping, a limit or a rule has been changed.
+
+What is a click then goes to the clicks, or duplicates, of its log hour, with the replay's id, and its click hours are
+counted, validated and published. Later ingests of these log hours recover the same lines. With --rule, a file with one
+SQL expression over raw, source and reason, lines are repaired before. With --dry-run it only says what would be
+recovered. Killed anywhere, run it again with the same arguments.
+
+Lines are read in the landing zone; where a log hour's files are gone, in the quarantine, if they were kept whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from include.command import described_parser, exit_with
+from include.errors import QualityError, UsageError
+from include.job_arguments import LOG_HOURS_EPILOG, JobArguments, add_signature, require_signed
+from include.log_hours import HourRange, contiguous
+from include.settings import Settings
+from include.sources import Source, load_sources
+from include.tables import QUARANTINE_REASONS
+from spark_jobs import aggregate_clicks, publish_clicks, validate_clicks
+from spark_jobs.engine.session import spark_session
+from spark_jobs.ingest.recovered_lines import recovered_lines
+from spark_jobs.ingest.replays import BEGUN, DONE, AskedReplay
+from spark_jobs.ingest.rules import require_rule
+from spark_jobs.ingest.source_ingest import SourceIngest
+from spark_jobs.lake.audit import audited
+from spark_jobs.lake.lake import Lake
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which quarantined lines are to be parsed again: of these ``reasons``, of all if none is named.
+
+    Raises:
+        UsageError: if a reason is unknown, or the rule cannot be one.
+    """
+
+    source: str
+    log_hours: HourRange
+    reasons: tuple[str, ...] = ()
+    rule: str | None = None
+
+    def __post_init__(self) -> None:
+        for reason in self.reasons:
+            if reason not in QUARANTINE_REASONS:
+                raise UsageError(f"no quarantine reason {reason!r}: expected one of {', '.join(QUARANTINE_REASONS)}")
+        if self.rule is not None:
+            require_rule(self.rule)
+
+    @property
+    def described(self) -> str:
+        """Its source and log hours."""
+        return f"{self.source} {self.log_hours}"
+
+
+def dry_run(spark: SparkSession, settings: Settings, request: Request) -> list[str]:
+    """What the replay would recover, in a few lines; only that is kept, in ``replay_outcomes``.
+
+    Raises:
+        UsageError: if there is no such source.
+        ClickmillError: if the rule fails on a line, or files cannot be read.
+    """
+    source, lake = _source(settings, request.source), Lake(spark, settings)
+    with lake.locked():
+        asked = _asked(lake, request)
+        hours = asked.hours(lake)
+        if not hours:
+            return [_nothing(request)]
+        with SourceIngest(lake, settings, source, allow_missing=False, asked=asked).planned(hours) as plan:
+            found = recovered_lines(lake, asked, plan.clicks, hours)
+        found.write_outcomes(lake, is_dry_run=True)
+    return [f"{request.described}: {found.total:,} quarantined lines would be recovered", *found.described()]
+
+
+def run(spark: SparkSession, settings: Settings, request: Request, *, by: str, because: str) -> list[str]:
+    """Recover what is a click by now, and count, validate and publish it; returns a few lines on what was done.
+
+    That critical checks fail holds the click hours that they touch, as ever, and is no error.
+
+    Raises:
+        UsageError: if there is no such source, or nobody or no reason is named.
+        ClickmillError: if the rule fails on a line, or files cannot be read: then nothing is changed.
+    """
+    source, lake = _source(settings, request.source), Lake(spark, settings)
+    with audited(lake, "replay_quarantined", request.described, by, because) as details:
+        with lake.locked():
+            asked = _asked(lake, request)
+            hours = asked.hours(lake)
+            if not hours:
+                return [_nothing(request)]
+            ingest = SourceIngest(lake, settings, source, allow_missing=False, asked=asked)
+            with ingest.planned(hours) as plan:
+                found = recovered_lines(lake, asked, plan.clicks, hours)
+                details |= {"replay_id": asked.replay.id, "lines": str(found.total)}
+                if found.total:
+                    # First what is said: an ingest that comes after a kill recovers the same lines.
+                    asked.say(lake, BEGUN, found.total, by, because)
+                    found.write(lake)
+                    ingest.write(plan)
+                found.write_outcomes(lake, is_dry_run=not found.total)
+        if not found.total:
+            return [f"{request.described}: no quarantined line is a click by now", *found.described()]
+        lines = [line for ours in contiguous(hours) for line in _count(spark, settings, source, ours)]
+        asked.say(lake, DONE, found.total, by, because)
+    said = f"{request.described}: {found.total:,} quarantined lines recovered, replay {asked.replay.id}"
+    return [said, *found.described(), *lines]
+
+
+def _count(spark: SparkSession, settings: Settings, source: Source, log_hours: HourRange) -> list[str]:
+    arguments = JobArguments(source.name, log_hours)
+    lines = aggregate_clicks.run(spark, settings, arguments)
+    try:
+        lines += validate_clicks.run(spark, settings, arguments)
+    except QualityError as error:
+        lines.append(str(error))
+    return lines + publish_clicks.run(spark, settings, arguments)
+
+
+def _source(settings: Settings, name: str) -> Source:
+    sources = load_sources(settings)
+    if name not in sources:
+        raise UsageError(f"no source {name!r} in {settings.sources_file}: expected one of {', '.join(sorted(sources))}")
+    if sources[name].stream is not None:
+        raise UsageError(f"source {name} is streamed: expected one whose log hours are ingested from the landing zone")
+    return sources[name]
+
+
+def _asked(lake: Lake, request: Request) -> AskedReplay:
+    return AskedReplay.of(lake, request.source, request.log_hours, request.reasons, request.rule)
+
+
+def _nothing(request: Request) -> str:
+    of_reasons = f" of {', '.join(request.reasons)}" if request.reasons else ""
+    return f"{request.described}: no quarantined lines{of_reasons}; nothing to replay"
+
+
+@dataclass(frozen=True)
+class _Given:
+    request: Request
+    by: str
+    because: str
+    is_dry_run: bool
+
+
+def _parse(argv: Sequence[str] | None = None) -> _Given:
+    parser = described_parser("spark_jobs.replay_quarantined", __doc__, LOG_HOURS_EPILOG)
+    parser.add_argument("--source", required=True, help="a source of config/sources.toml")
+    parser.add_argument("--from", dest="start", required=True, metavar="HOUR", help="first log hour: 2026-03-01T00")
+    parser.add_argument("--to", dest="end", required=True, metavar="HOUR", help="the log hour after the last one")
+    parser.add_argument(
+        "--reason",
+        action="append",
+        default=[],
+        help="only lines of this quarantine reason; again for more",
+    )
+    parser.add_argument("--rule", type=Path, metavar="FILE", help="an SQL expression that repairs a line")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be recovered, and end")
+    add_signature(parser)
+    given = parser.parse_args(argv)
+    require_signed(given.by, given.because)
+    log_hours = JobArguments.of(given.source, given.start, given.end).log_hours
+    reasons = tuple(sorted(set(given.reason)))
+    return _Given(Request(given.source, log_hours, reasons, _read(given.rule)), given.by, given.because, given.dry_run)
+
+
+def _read(rule: Path | None) -> str | None:
+    try:
+        return None if rule is None else rule.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the rule cannot be read: {error}") from None
+
+
+def main() -> None:
+    """The job from a shell."""
+    given = _parse()
+    settings = Settings.from_environment()
+    _source(settings, given.request.source)
+    _ = settings.pipeline
+    with spark_session(settings) as spark:
+        if given.is_dry_run:
+            lines: Iterable[str] = dry_run(spark, settings, given.request)
+        else:
+            lines = run(spark, settings, given.request, by=given.by, because=given.because)
+        print(*lines, sep="\n")
+
+
+if __name__ == "__main__":
+    exit_with(main)

@@ -1,0 +1,284 @@
+"""Quarantined lines that a fixed mapping, or a rule, makes clicks: as if they had been ingested so from the start."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.errors import ClickmillError, UsageError
+from include.log_hours import Hour, HourRange
+from include.tables import (
+    AUDIT,
+    CLICKS,
+    DUPLICATE_CLICKS,
+    INGEST_ACCOUNTING,
+    QUARANTINED_CLICKS,
+    REPLAY_OUTCOMES,
+    REPLAYED_LINES,
+    REPLAYS,
+    UNFINISHED_INGESTS,
+)
+from spark_jobs import replay_quarantined
+from spark_jobs.replay_quarantined import Request
+from tests.ingest.played_lake import Homes, with_short_reach
+from tests.support.killed_runs import Killed, killed_after
+from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+HOURS = [str(Hour.parse("2026-03-01T05").plus(hours)) for hours in range(6)]
+FROM, TO = HOURS[0], str(Hour.parse(HOURS[-1]).plus(1))
+SIGNED = {"by": "Ada", "because": "the mapping is fixed"}
+#: What only a replay writes, and who was there first.
+OF_REPLAYS = {REPLAYS.name, REPLAYED_LINES.name, REPLAY_OUTCOMES.name, AUDIT.name}
+
+
+def _lines(hour: int) -> dict[str, bytes]:
+    """Two files: clicks of the old app, of the new one, whose URL is elsewhere, broken ones, and ids of other hours.
+
+    The id ``every`` is in each hour, first in a line of the new app where the hour is even.
+    """
+    at = HOURS[hour] + ":{:02}:00Z"
+    old = [
+        click(f"o{hour}-{n}", at.format(n * 7 % 60), f"http://shop.test/{n}", link=f"http://shop.test/{n}")
+        for n in range(8)
+    ]
+    new = [click(f"n{hour}-{n}", at.format(n * 11 % 60), f"http://shop.test/{n}") for n in range(6)]
+    again = [click(f"n{max(hour - 1, 0)}-1", at.format(50), "http://shop.test/again", link="http://shop.test/again")]
+    every = [
+        click(
+            "every",
+            at.format(30),
+            "http://shop.test/every",
+            **({} if hour % 2 == 0 else {"link": "http://shop.test/every"}),
+        )
+    ]
+    bad = [b"nonsense\n", b"day=" + click(f"r{hour}", at.format(40), "http://shop.test/repaired")]
+    return {"a.json": b"".join(old[:4] + new[:3] + every + bad), "b.json.gz": b"".join(again + new[3:] + old[4:])}
+
+
+def _map_url(lake: TemporaryLake, path: str) -> None:
+    file = lake.settings.sources_file
+    text = file.read_text(encoding="utf-8")
+    for known in ("link", "url"):
+        text = text.replace(f'url = "{known}"', f'url = "{path}"')
+    file.write_text(text, encoding="utf-8")
+
+
+def _landed(lake: TemporaryLake) -> TemporaryLake:
+    with_short_reach(lake)
+    for number, hour in enumerate(HOURS):
+        lake.land(hour, _lines(number))
+    return lake
+
+
+@pytest.fixture(scope="module")
+def broken(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
+    """All hours ingested and published by the mapping that misses the new app's URLs, which is fixed then."""
+    lake = _landed(make_lake("broken"))
+    _map_url(lake, "link")
+    lake.run_jobs(FROM, TO, "ingest", "aggregate", "validate", "publish")
+    _map_url(lake, "url")
+    return lake
+
+
+@pytest.fixture(scope="module")
+def right(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
+    """The same, by the fixed mapping from the start."""
+    lake = _landed(make_lake("right"))
+    lake.run_jobs(FROM, TO, "ingest", "aggregate", "validate", "publish")
+    return lake
+
+
+@pytest.fixture
+def copy(tmp_path: Path, broken: TemporaryLake) -> TemporaryLake:
+    return Homes(tmp_path / "homes").copy(broken)
+
+
+def _replay(lake: TemporaryLake, *reasons: str, rule: str | None = None) -> list[str]:
+    return replay_quarantined.run(lake.spark, lake.settings, _request(*reasons, rule=rule), **SIGNED)
+
+
+def _request(*reasons: str, rule: str | None = None) -> Request:
+    return Request("web", HourRange(Hour.parse(FROM), Hour.parse(TO)), reasons, rule)
+
+
+def _tables(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
+    """Without what says that, and when, there was a replay."""
+    tables = {name: rows for name, rows in lake.tables().items() if name not in OF_REPLAYS}
+    for name in (CLICKS.name, DUPLICATE_CLICKS.name):
+        for row in tables[name]:
+            del row["replay_id"]
+    return tables
+
+
+def _marked(lake: TemporaryLake) -> Counter[str]:
+    """The ids of clicks and duplicates that a replay has recovered."""
+    rows = lake.rows(CLICKS) + lake.rows(DUPLICATE_CLICKS)
+    return Counter(row["event_id"] for row in rows if row["replay_id"] is not None)
+
+
+#: By the lines themselves: those of the new app.
+NEW_APP = Counter([f"n{hour}-{n}" for hour in range(6) for n in range(6)] + ["every"] * 3)
+REPAIRED = Counter(f"r{hour}" for hour in range(6))
+
+
+def test_replay_gives_the_tables_of_the_fixed_mapping(copy: TemporaryLake, right: TemporaryLake) -> None:
+    said = _replay(copy)
+    assert_same_tables(_tables(copy), _tables(right))
+    assert _marked(copy) == NEW_APP
+    (begun, done) = sorted(copy.rows(REPLAYS, without=()), key=lambda row: row["at"])
+    assert [row["event"] for row in (begun, done)] == ["begun", "done"]
+    assert (done["lines"], done["actor"], done["because"]) == (39, "Ada", "the mapping is fixed")
+    assert said[0].startswith("web 2026-03-01T05..2026-03-01T11: 39 quarantined lines recovered")
+    before = copy.tables()
+    copy.run_all(FROM, TO)
+    assert_same_tables(copy.tables(), before)
+
+
+def test_rule_repairs_lines_and_later_ingests_apply_it(copy: TemporaryLake, tmp_path: Path) -> None:
+    fixed = Homes(tmp_path / "fixed").copy(copy)
+    for number, hour in enumerate(HOURS):
+        fixed.land(hour, {name: _repaired(content) for name, content in _lines(number).items()})
+    shutil.rmtree(fixed.settings.lake)
+    fixed.run_jobs(FROM, TO, "ingest", "aggregate", "validate", "publish")
+    _replay(copy, "not_json", rule="if(starts_with(raw, 'day='), substr(raw, 5), NULL)")
+    assert _marked(copy) == REPAIRED
+    same = (CLICKS.name, DUPLICATE_CLICKS.name, "published_clicks_by_url_hourly", "clicks_by_country_daily")
+    found, expected = _tables(copy), _tables(fixed)
+    assert_same_tables({name: found[name] for name in same}, {name: expected[name] for name in same})
+    before = copy.tables()
+    copy.run_all(FROM, TO)
+    assert_same_tables(copy.tables(), before)
+
+
+def _repaired(content: bytes) -> bytes:
+    return content.replace(b"day=", b"")
+
+
+def test_dry_run_says_what_a_replay_does_and_changes_nothing_else(copy: TemporaryLake) -> None:
+    before = copy.tables()
+    said = replay_quarantined.dry_run(copy.spark, copy.settings, _request())
+    assert_same_tables(copy.tables() | {REPLAY_OUTCOMES.name: []}, before)
+    assert said[0] == "web 2026-03-01T05..2026-03-01T11: 39 quarantined lines would be recovered"
+    # In an even hour "every" stands in a line of the new app: a duplicate, if it is one two hours before.
+    expected = [
+        line
+        for number, hour in enumerate(HOURS)
+        for line in (
+            f"  {hour} missing_url: clicks {7 if number == 0 else 6}, duplicates {int(number in (2, 4))}, stay 0",
+            f"  {hour} not_json: clicks 0, duplicates 0, stay 2",
+        )
+    ]
+    assert said[1:] == expected
+    outcomes = {(row["log_hour"], row["reason"]): row for row in copy.rows(REPLAY_OUTCOMES)}
+    assert len(outcomes) == 12
+    assert {row["replay_id"] for row in outcomes.values()} == {None}
+    of_seven = outcomes[7, "missing_url"]
+    assert [of_seven[name] for name in ("clicks", "duplicates", "stay")] == [6, 1, 0]
+    replayed = _replay(copy)
+    assert replayed[1:13] == expected
+    assert len({row["replay_id"] for row in copy.rows(REPLAY_OUTCOMES)} - {None}) == 1
+
+
+#: Until the accounts are written: who asks, what is recovered, and the ingest. Counting is killed in test_killed_jobs.
+COMMITS = range(2, 11)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("are_gone", [False, True], ids=["landed", "gone"])
+def test_killed_after_any_commit_and_run_again(
+    copy: TemporaryLake, right: TemporaryLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, are_gone: bool
+) -> None:
+    if are_gone:
+        shutil.rmtree(copy.settings.landing / "web")
+    homes, expected = Homes(tmp_path / "killed"), _tables(right)
+    of_ingest = [table.name for table in (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, INGEST_ACCOUNTING)]
+    for commits in COMMITS:
+        lake = homes.copy(copy)
+        with pytest.raises(Killed), killed_after(commits):
+            _replay(lake)
+        with monkeypatch.context() as patch:
+            if commits != COMMITS[-1]:
+                patch.setattr(replay_quarantined, "_count", lambda *_: [])
+            _replay(lake)
+        found = _tables(lake)
+        if commits == COMMITS[-1]:
+            assert_same_tables(found, expected)
+        assert_same_tables({name: found[name] for name in of_ingest}, {name: expected[name] for name in of_ingest})
+        assert not found[UNFINISHED_INGESTS.name]
+        assert _marked(lake) == NEW_APP, commits
+        begun = {row["replay_id"] for row in lake.rows(REPLAYS)}
+        assert len(begun) == 1, commits
+        assert {row["replay_id"] for row in lake.rows(CLICKS)} - {None} == begun, commits
+
+
+def test_lines_whose_files_are_gone_are_recovered_from_the_quarantine(
+    copy: TemporaryLake, right: TemporaryLake
+) -> None:
+    shutil.rmtree(copy.settings.landing / "web" / "log_date=2026-03-01" / "log_hour=05")
+    for hour in ("07", "08"):
+        for file in (copy.settings.landing / "web" / "log_date=2026-03-01" / f"log_hour={hour}").glob("*.*"):
+            file.unlink()
+    _replay(copy)
+    assert_same_tables(_tables(copy), _tables(right))
+    assert _marked(copy) == NEW_APP
+    for row in copy.rows(INGEST_ACCOUNTING):
+        assert row["lines"] == row["accepted"] + row["duplicates"] + row["quarantined"], row
+
+
+def test_line_that_was_not_kept_whole_stays(copy: TemporaryLake) -> None:
+    long = click("long", HOURS[0] + ":10:00Z", "http://shop.test/long", padding="x" * 9000)
+    copy.land(HOURS[0], _lines(0) | {"c.json": long})
+    _map_url(copy, "link")
+    copy.run("ingest", HOURS[0])
+    _map_url(copy, "url")
+    shutil.rmtree(copy.settings.landing / "web")
+    said = _replay(copy, "missing_url")
+    assert said[1] == "  2026-03-01T05 missing_url: clicks 7, duplicates 0, stay 1"
+    (left,) = [row for row in copy.rows(QUARANTINED_CLICKS) if row["reason"] == "missing_url"]
+    assert (left["file"], left["bytes"]) == ("c.json", len(long) - 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("raw +", "the rule is no SQL expression"),
+        ("length(raw)", "the rule gives BIGINT; expected one SQL expression"),
+        ("raw || random()", "the rule uses random"),
+        ("(select content from read_text('/etc/passwd'))", "the rule uses a subquery"),
+        ("max(raw)", "the rule uses max"),
+    ],
+)
+def test_rule_that_is_none_is_refused(rule: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        _request(rule=rule)
+
+
+def test_rule_that_throws_changes_nothing_and_shows_no_text(copy: TemporaryLake) -> None:
+    before = {name: rows for name, rows in copy.tables().items() if name != AUDIT.name}
+    with pytest.raises(ClickmillError) as failed:
+        _replay(copy, rule="strftime(strptime(raw, 'day=%Y'), '%Y')")
+    assert str(failed.value) == (
+        "the rule of the replay fails at web 2026-03-01T05 a.json:9 (not_json): Invalid Input Error; "
+        "nothing has been replaced"
+    )
+    assert_same_tables({name: rows for name, rows in copy.tables().items() if name != AUDIT.name}, before)
+    assert [row["event"] for row in copy.rows(AUDIT)] == ["begun", "failed"]
+
+
+def test_bad_requests_are_one_clear_line(copy: TemporaryLake) -> None:
+    with pytest.raises(UsageError, match="no quarantine reason 'bad': expected one of line_too_long"):
+        _request("bad")
+    with pytest.raises(UsageError, match=r"no source 'wep' in .*: expected one of access, web"):
+        replay_quarantined.dry_run(copy.spark, copy.settings, Request("wep", _request().log_hours))
+    with pytest.raises(UsageError, match="empty range of hours"):
+        replay_quarantined._parse(["--source", "web", "--from", FROM, "--to", FROM, "--by", "A", "--because", "b"])
+    assert _replay(copy, "bad_time") == [
+        "web 2026-03-01T05..2026-03-01T11: no quarantined lines of bad_time; nothing to replay"
+    ]
