@@ -17,8 +17,8 @@ from include.errors import ClickmillError
 from include.log_hours import Hour
 from include.pages.render import write_page
 from include.settings import Settings
-from include.stored_rows import ARROW_TYPES
-from include.tables import BACKFILLS
+from include.stored_rows import ARROW_TYPES, arrow_schema
+from include.tables import BACKFILLS, REPLAY_OUTCOMES
 from plugins.data_quality_plugin import PREFIX, DataQualityPlugin
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
@@ -307,3 +307,16 @@ def test_the_plugin_offers_an_entry_and_a_tab() -> None:
     assert (nav["name"], nav["destination"], nav["nav_top_level"]) == ("Data quality", "nav", True)
     assert (tab["destination"], tab["href"]) == ("dag_run", "data-quality/run?dag_id={DAG_ID}&run_id={RUN_ID}")
     assert DataQualityPlugin.fastapi_apps[0]["url_prefix"] == PREFIX
+
+
+def test_an_hour_says_what_a_replay_would_recover(client: TestClient, settings: Settings) -> None:
+    append(settings.lake, [Row()])
+    hour = Hour.parse(HOUR)
+    row = {
+        "source": "web", "log_date": hour.day, "log_hour": hour.hour, "reason": "missing_url", "clicks": 6,
+        "duplicates": 1, "stay": 0, "replay_id": None, "at": datetime(2026, 3, 2, 7, 30, tzinfo=UTC),
+    }  # fmt: skip
+    schema = arrow_schema(REPLAY_OUTCOMES, REPLAY_OUTCOMES.column_names)
+    write_deltalake(settings.lake / REPLAY_OUTCOMES.name, pa.Table.from_pylist([row], schema))
+    text = " ".join(re.sub(r"<[^>]+>", "", client.get(f"hours/{HOUR}").text).split())
+    assert "a replay would recover 6 clicks and 1 duplicate; 0 lines would stay (as of 2026-03-02 07:30)." in text

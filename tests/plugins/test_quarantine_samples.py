@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +9,9 @@ from deltalake import write_deltalake
 
 from include.log_hours import Hour
 from include.settings import Settings
-from plugins.data_quality.quarantine import SAMPLES_PER_REASON, QuarantinedLine, read_quarantine
+from include.stored_rows import arrow_schema
+from include.tables import REPLAY_OUTCOMES
+from plugins.data_quality.quarantine import SAMPLES_PER_REASON, QuarantinedLine, ReplayOutcome, read_quarantine
 from tests.support.temporary_lake import make_settings
 
 HOUR = Hour.parse("2026-03-01T05")
@@ -74,3 +76,23 @@ def test_nothing_of_an_hour_or_a_lake_without_rejected_lines(settings: Settings)
 def test_nothing_of_an_hour_that_has_none(settings: Settings, quarantined: None) -> None:
     assert read_quarantine(settings, HOUR.plus(5)) == []
     assert read_quarantine(settings, HOUR, "' OR 1=1") == []
+
+
+def test_what_a_replay_recovers_is_shown_beside_and_without_lines(settings: Settings, quarantined: None) -> None:
+    at = datetime(2026, 3, 2, 7, 30, tzinfo=UTC)
+    outcomes = [("web", "not_json", 1, 0, 1, None), ("app", "bad_url", 3, 2, 0, "20260302T073000-aa")]
+    rows = [
+        {
+            "source": source, "log_date": date(2026, 3, 1), "log_hour": 5, "reason": reason, "clicks": clicks,
+            "duplicates": duplicates, "stay": stay, "replay_id": replay_id, "at": at,
+        }
+        for source, reason, clicks, duplicates, stay, replay_id in outcomes
+    ]  # fmt: skip
+    schema = arrow_schema(REPLAY_OUTCOMES, REPLAY_OUTCOMES.column_names)
+    write_deltalake(settings.lake / "replay_outcomes", pa.Table.from_pylist(rows, schema))
+    app, shop, web = read_quarantine(settings, HOUR)
+    said = "2026-03-02T07:30:00+00:00"
+    assert (app.lines, app.replays) == ({}, {"bad_url": ReplayOutcome(3, 2, 0, "20260302T073000-aa", said)})
+    assert (shop.lines, shop.replays) == ({"bad_url": 1}, {})
+    assert web.replays == {"not_json": ReplayOutcome(1, 0, 1, None, said)}
+    assert read_quarantine(settings, HOUR.plus(1), "app") == []
