@@ -10,8 +10,9 @@ Lines are read in the landing zone; where a log hour's files are gone, in the qu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -19,16 +20,17 @@ from pyspark.sql import SparkSession
 from include.command import described_parser, exit_with
 from include.errors import QualityError, UsageError
 from include.job_arguments import LOG_HOURS_EPILOG, JobArguments, add_signature, require_signed
-from include.log_hours import HourRange, contiguous
+from include.log_hours import Hour, HourRange, contiguous
 from include.settings import Settings
 from include.sources import Source, load_sources
 from include.tables import QUARANTINE_REASONS
-from spark_jobs import aggregate_clicks, publish_clicks, validate_clicks
+from spark_jobs import aggregate_clicks, ingest_clicks, publish_clicks, validate_clicks
 from spark_jobs.engine.session import spark_session
 from spark_jobs.ingest.recovered_lines import recovered_lines
 from spark_jobs.ingest.replays import BEGUN, DONE, AskedReplay
 from spark_jobs.ingest.rules import require_rule
 from spark_jobs.ingest.source_ingest import SourceIngest
+from spark_jobs.ingest.streamed_replay import StreamedReplay
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
 
@@ -64,7 +66,7 @@ def dry_run(spark: SparkSession, settings: Settings, request: Request) -> list[s
 
     Raises:
         UsageError: if there is no such source.
-        ClickmillError: if the rule fails on a line, or files cannot be read.
+        ClickmillError: if the rule fails on a line, or lines cannot be read.
     """
     source, lake = _source(settings, request.source), Lake(spark, settings)
     with lake.locked():
@@ -72,8 +74,12 @@ def dry_run(spark: SparkSession, settings: Settings, request: Request) -> list[s
         hours = asked.hours(lake)
         if not hours:
             return [_nothing(request)]
-        with SourceIngest(lake, settings, source, allow_missing=False, asked=asked).planned(hours) as plan:
-            found = recovered_lines(lake, asked, plan.clicks, hours)
+        if source.stream is not None:
+            with StreamedReplay(lake, settings, source, asked).planned(hours) as clicks:
+                found = recovered_lines(lake, asked, clicks, hours)
+        else:
+            with SourceIngest(lake, settings, source, allow_missing=False, asked=asked).planned(hours) as plan:
+                found = recovered_lines(lake, asked, plan.clicks, hours)
         found.write_outcomes(lake, is_dry_run=True)
     return [f"{request.described}: {found.total:,} quarantined lines would be recovered", *found.described()]
 
@@ -85,7 +91,7 @@ def run(spark: SparkSession, settings: Settings, request: Request, *, by: str, b
 
     Raises:
         UsageError: if there is no such source, or nobody or no reason is named.
-        ClickmillError: if the rule fails on a line, or files cannot be read: then nothing is changed.
+        ClickmillError: if the rule fails on a line, or lines cannot be read: then nothing is changed.
     """
     source, lake = _source(settings, request.source), Lake(spark, settings)
     with audited(lake, "replay_quarantined", request.described, by, because) as details:
@@ -94,27 +100,62 @@ def run(spark: SparkSession, settings: Settings, request: Request, *, by: str, b
             hours = asked.hours(lake)
             if not hours:
                 return [_nothing(request)]
-            ingest = SourceIngest(lake, settings, source, allow_missing=False, asked=asked)
-            with ingest.planned(hours) as plan:
-                found = recovered_lines(lake, asked, plan.clicks, hours)
-                details |= {"replay_id": asked.replay.id, "lines": str(found.total)}
-                if found.total:
-                    # First what is said: an ingest that comes after a kill recovers the same lines.
-                    asked.say(lake, BEGUN, found.total, by, because)
-                    found.write(lake)
-                    ingest.write(plan)
-                found.write_outcomes(lake, is_dry_run=not found.total)
-        if not found.total:
-            return [f"{request.described}: no quarantined line is a click by now", *found.described()]
-        lines = [line for ours in contiguous(hours) for line in _count(spark, settings, source, ours)]
-        asked.say(lake, DONE, found.total, by, because)
-    said = f"{request.described}: {found.total:,} quarantined lines recovered, replay {asked.replay.id}"
-    return [said, *found.described(), *lines]
+            recover = _recover if source.stream is None else _recover_streamed
+            begin = partial(asked.say, lake, BEGUN, by=by, because=because)
+            lines, total = recover(lake, settings, source, asked, hours, begin)
+        details |= {"replay_id": asked.replay.id, "lines": str(total)}
+        if not total:
+            return [f"{request.described}: no quarantined line is a click by now", *lines]
+        for ours in contiguous(hours):
+            lines += _count(spark, settings, source, ours)
+        asked.say(lake, DONE, total, by=by, because=because)
+    return [f"{request.described}: {total:,} quarantined lines recovered, replay {asked.replay.id}", *lines]
+
+
+#: Says how many lines are recovered, before anything is written.
+_Say = Callable[[int], None]
+
+
+def _recover(
+    lake: Lake, settings: Settings, source: Source, asked: AskedReplay, hours: Sequence[Hour], begin: _Say
+) -> tuple[list[str], int]:
+    """Ingest the log hours again, if lines are recovered by that; a few lines on them, and how many they are."""
+    ingest = SourceIngest(lake, settings, source, allow_missing=False, asked=asked)
+    with ingest.planned(hours) as plan:
+        found = recovered_lines(lake, asked, plan.clicks, hours)
+        if found.total:
+            # First what is said: an ingest that comes after a kill recovers the same lines.
+            begin(found.total)
+            found.write(lake)
+            ingest.write(plan)
+        found.write_outcomes(lake, is_dry_run=not found.total)
+    return [*found.described()], found.total
+
+
+def _recover_streamed(
+    lake: Lake, settings: Settings, source: Source, asked: AskedReplay, hours: Sequence[Hour], begin: _Say
+) -> tuple[list[str], int]:
+    """The same of a source that is streamed: the lines are added to what the stream has written."""
+    replay = StreamedReplay(lake, settings, source, asked)
+    lines, total = ["  as it had begun before it was killed"], replay.recorded(hours)
+    if not total:
+        with replay.planned(hours) as clicks:
+            found = recovered_lines(lake, asked, clicks, hours)
+        lines, total = [*found.described()], found.total
+        if total:
+            begin(total)
+            found.write(lake)
+        found.write_outcomes(lake, is_dry_run=not total)
+    if total:
+        replay.write(hours)
+    return lines, total
 
 
 def _count(spark: SparkSession, settings: Settings, source: Source, log_hours: HourRange) -> list[str]:
     arguments = JobArguments(source.name, log_hours)
-    lines = aggregate_clicks.run(spark, settings, arguments)
+    # The account of a streamed source follows from its micro-batches.
+    lines = [] if source.stream is None else ingest_clicks.run(spark, settings, arguments)
+    lines += aggregate_clicks.run(spark, settings, arguments)
     try:
         lines += validate_clicks.run(spark, settings, arguments)
     except QualityError as error:
@@ -126,8 +167,6 @@ def _source(settings: Settings, name: str) -> Source:
     sources = load_sources(settings)
     if name not in sources:
         raise UsageError(f"no source {name!r} in {settings.sources_file}: expected one of {', '.join(sorted(sources))}")
-    if sources[name].stream is not None:
-        raise UsageError(f"source {name} is streamed: expected one whose log hours are ingested from the landing zone")
     return sources[name]
 
 

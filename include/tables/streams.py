@@ -53,7 +53,7 @@ STREAM_BATCHES = Table(
     grain="one stream, log hour, file or topic partition, and micro-batch (after a week, all micro-batches)",
     columns=(
         SOURCE,
-        Column("stream_id", "STRING", "The stream: another one when its checkpoint was begun again."),
+        Column("stream_id", "STRING", "The stream: another one when its checkpoint was begun again; or a replay's id."),
         Column("batch_id", "BIGINT", "Number of the micro-batch, from 0; of several that are one row, the largest."),
         Column(
             "file",
@@ -77,7 +77,11 @@ STREAM_BATCHES = Table(
         Column("bytes", "BIGINT", "Their size without line ends, or without keys and headers."),
         Column("damage", "STRING", "Why a file breaks off; null for whole files and records.", required=False),
         Column("accepted", "BIGINT", "Rows in clicks."),
-        Column("quarantined_by_reason", "MAP<STRING, BIGINT>", "Rows in quarantined_clicks, by reason."),
+        Column(
+            "quarantined_by_reason",
+            "MAP<STRING, BIGINT>",
+            "Rows in quarantined_clicks, by reason; of a replay, which recovers them, below 0.",
+        ),
         Column("late", "BIGINT", "Accepted clicks whose click hour is before the log hour."),
         Column(
             "out_of_order",

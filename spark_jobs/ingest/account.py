@@ -77,7 +77,8 @@ class HourAccount:
         self.late += other.late
         self.out_of_order += other.out_of_order
         self.duplicates_of += other.duplicates_of
-        self.quarantined += other.quarantined
+        # Not by +, which drops what is below 0: a replay takes lines out of the quarantine.
+        self.quarantined.update(other.quarantined)
         self.click_hours |= other.click_hours
         self.first_clicked_at = min(filter(None, (self.first_clicked_at, other.first_clicked_at)), default=None)
         self.last_clicked_at = max(filter(None, (self.last_clicked_at, other.last_clicked_at)), default=None)
@@ -92,7 +93,7 @@ class HourAccount:
         """What both ``ingest_accounting`` and ``stream_batches`` say of the lines, by column."""
         return {
             "lines": self.lines,
-            "quarantined_by_reason": dict(self.quarantined),
+            "quarantined_by_reason": {reason: count for reason, count in self.quarantined.items() if count},
             **self.of_clicks(),
             "sampled_lines": self.sampled.lines if self.sampled else None,
             "sampled_fields": self.sampled.as_rows() if self.sampled else None,

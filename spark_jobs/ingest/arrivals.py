@@ -152,6 +152,8 @@ def hour_of_arrival(file: LandedFile, line: np.ndarray) -> np.ndarray:
 
 def out_of_order(lines: pa.Table, parsed: pa.Table, latest: dict[tuple[str, int], int]) -> pa.Array:
     """Whether a click is older than a well-formed line before it in its file; ``latest`` goes on over the tables."""
+    if not len(lines):
+        return pa.array([], pa.bool_())
     is_click = as_numpy(pc.is_null(parsed["reason"]))
     moment = as_numpy(parsed["clicked_at"].cast(pa.int64()).fill_null(_BEFORE_ALL))
     file = as_array(lines["file"]).dictionary_encode()

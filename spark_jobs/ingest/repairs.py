@@ -16,6 +16,9 @@ from include.storage import filesystem_of, key_of
 from spark_jobs.ingest.columns import as_numpy
 from spark_jobs.ingest.rules import repaired_texts
 
+#: Where a line is in its log hour.
+_AT = pa.schema([("file", pa.string()), ("line", pa.int64())])
+
 
 @dataclass(frozen=True)
 class Replay:
@@ -47,7 +50,7 @@ class Places:
         rows = read_table(
             key_of(self.path), columns=["file", "line", named], filters=where, filesystem=filesystem_of(self.path)
         )
-        return rows.select(["file", "line"])
+        return rows.select(_AT.names).cast(_AT)
 
 
 #: Parses lines of ``LINES``.
@@ -99,7 +102,7 @@ def _by_replay(places: Iterable[Places]) -> Iterator[tuple[Replay, pa.Table]]:
 def are_at(lines: pa.Table, places: pa.Table) -> np.ndarray[Any, Any]:
     """Whether each line is at one of the places; both are told by ``file`` and ``line``."""
     looked_at = pa.table([lines["file"], lines["line"], np.arange(len(lines))], ["file", "line", "number"])
-    found = looked_at.join(places.select(["file", "line"]), ["file", "line"], join_type="left semi")["number"]
+    found = looked_at.join(places.select(_AT.names), _AT.names, join_type="left semi")["number"]
     result = np.zeros(len(lines), bool)
     result[as_numpy(found)] = True
     return result

@@ -40,7 +40,7 @@ class AskedReplay:
         now = datetime.now(UTC)
         return cls(Replay(f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", rule), source, log_hours, reasons)
 
-    def say(self, lake: Lake, event: str, lines: int, by: str, because: str) -> None:
+    def say(self, lake: Lake, event: str, lines: int, *, by: str, because: str) -> None:
         """Put the event on record, once."""
         of_this = [("source", "=", self.source), ("replay_id", "=", self.replay.id), ("event", "=", event)]
         if lake.read_rows(REPLAYS, ["event"], of_this):

@@ -66,7 +66,7 @@ class StagedArrivals:
     def with_more(self, spark: SparkSession, files: Sequence[Path]) -> StagedArrivals:
         """The same, and the arrivals of further files."""
         together = [*self.files, *files]
-        return replace(self, arrivals=_arrivals_in(spark, together), files=together)
+        return replace(self, arrivals=arrivals_in(spark, together), files=together)
 
 
 def stage_arrivals(
@@ -102,14 +102,15 @@ def stage_arrivals(
     sampled = [row["sampled"] for row in found if row["sampled"] is not None]
     staged = list(map(place, sorted({row["staged"] for row in found})))
     return StagedArrivals(
-        _arrivals_in(spark, staged),
+        arrivals_in(spark, staged),
         staged,
         [ReadFile(landed[file["number"]], file["lines"], file["bytes"], file["damage"]) for file in read],
         [(Hour.of(row["log_date"], row["log_hour"]), fields_of(row)) for row in sampled],
     )
 
 
-def _arrivals_in(spark: SparkSession, files: Iterable[Path]) -> DataFrame:
+def arrivals_in(spark: SparkSession, files: Iterable[Path]) -> DataFrame:
+    """The arrivals that are staged in these files."""
     return spark.read.schema(ARRIVALS_OF_SPARK).parquet(*map(str, files))
 
 
@@ -149,4 +150,4 @@ def _batches(tables: Iterable[pa.Table]) -> Batches:
 def reason_of(error: Exception) -> str:
     """In a line, why a task could not read: what it raised, such as ``OSError: [Errno 5] Input/output error``."""
     raised = [line.strip() for line in str(error).splitlines() if _RAISED.match(line.strip())]
-    return raised[-1] if raised else [*str(error).splitlines(), repr(error)][0]
+    return raised[-1] if raised else [*filter(None, str(error).splitlines()), repr(error)][0]

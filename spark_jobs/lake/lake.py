@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -149,6 +149,19 @@ class Lake:
                     f"nothing is replaced in table {table.name}: another has written to it in the same moment, though "
                     "this job had its lock; run it again"
                 ) from error
+
+    def rewrite_files(self, table: Table, choice: pc.Expression, change: Callable[[DataFrame], DataFrame]) -> None:
+        """Replace the rows of the chosen files by what the change makes of them; what others add meanwhile stays.
+
+        Raises:
+            CommitFailedError: if another has removed one of the files.
+        """
+        self._make(table)
+        version = TableVersion.newest(self.path(table), table)
+        old = version.chosen(choice)
+        new = self.write_files(table, change(declared.with_declared(version.read(self.spark, old), table)))
+        with self.locked(f"write-{table.name}"):
+            version.commit(new, old)
 
     def append(self, table: Table, new: Sequence[NewFile], transaction: StreamTransaction) -> None:
         """Add files in one commit, unless the table has the rows of this transaction already.

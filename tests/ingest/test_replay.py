@@ -245,21 +245,6 @@ def test_line_that_was_not_kept_whole_stays(copy: TemporaryLake) -> None:
     assert (left["file"], left["bytes"]) == ("c.json", len(long) - 1)
 
 
-@pytest.mark.parametrize(
-    ("rule", "said"),
-    [
-        ("raw +", "the rule is no SQL expression"),
-        ("length(raw)", "the rule gives BIGINT; expected one SQL expression"),
-        ("raw || random()", "the rule uses random"),
-        ("(select content from read_text('/etc/passwd'))", "the rule uses a subquery"),
-        ("max(raw)", "the rule uses max"),
-    ],
-)
-def test_rule_that_is_none_is_refused(rule: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        _request(rule=rule)
-
-
 def test_rule_that_throws_changes_nothing_and_shows_no_text(copy: TemporaryLake) -> None:
     before = {name: rows for name, rows in copy.tables().items() if name != AUDIT.name}
     with pytest.raises(ClickmillError) as failed:

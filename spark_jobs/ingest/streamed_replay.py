@@ -1,0 +1,201 @@
+"""A replay of lines that a stream has quarantined: the stream does not read them again, so their kept text is parsed.
+
+The stream goes on meanwhile, and adds to the same log hours: so what is recovered is added too, as if by a micro-batch
+of its own, whose row in ``stream_batches`` puts the account right when its hours are finalised again. What comes later
+in a stream is the duplicate: of an id that is among the clicks already, what is recovered is one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from include.errors import ClickmillError
+from include.log_hours import Hour, HourRange
+from include.settings import Settings
+from include.sources import Source
+from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, REPLAYED_LINES, STREAM_BATCHES
+from spark_jobs.ingest.account import HourAccount
+from spark_jobs.ingest.arrivals import LineParser
+from spark_jobs.ingest.clicks import build_clicks
+from spark_jobs.ingest.decided_clicks import PLACE, DecidedClicks, decided_lines
+from spark_jobs.ingest.duplicates import CANDIDATES, DECIDED, decide_duplicates, log_hour_number
+from spark_jobs.ingest.replays import AskedReplay, repairs_of
+from spark_jobs.ingest.rules import failure_of_rule
+from spark_jobs.ingest.spark_arrivals import arrivals_in, reason_of
+from spark_jobs.ingest.stored_arrivals import StoredHour, stage_stored
+from spark_jobs.ingest.stream_batches import in_order_of_time, log_hour_of
+from spark_jobs.ingest.touched_hours import removed_log_hours
+from spark_jobs.lake.data_files import has_log_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.transactions import StreamTransaction
+
+
+@dataclass(frozen=True)
+class StreamedReplay:
+    """The replay of a streamed source. Hold the lake's lock."""
+
+    lake: Lake
+    settings: Settings
+    source: Source
+    asked: AskedReplay
+
+    @contextmanager
+    def planned(self, hours: Sequence[Hour]) -> Iterator[DecidedClicks]:
+        """The quarantined lines of these log hours as they are parsed now; nothing is written yet.
+
+        Raises:
+            ClickmillError: if an hour is not finalised, or its ids may come again; or the rule fails on a line.
+        """
+        self._require_over(hours)
+        parser = replace(
+            LineParser.of(self.source, self.settings),
+            repairs=repairs_of(self.lake, self.source.name, hours, self.asked),
+        )
+        quarantined = [
+            StoredHour(hour, number, {CLICKS.name: [], "duplicate_clicks": [], QUARANTINED_CLICKS.name: paths})
+            for number, hour in enumerate(hours)
+            for paths in [[file.path for file in self.lake.data_files(QUARANTINED_CLICKS, self._of([hour]))]]
+        ]
+        with self.lake.scratch_folder("quarantined lines") as folder:
+            try:
+                files = stage_stored(self.lake.spark, quarantined, parser, self.asked.reasons, folder)
+            except (PySparkException, OSError) as error:
+                said = failure_of_rule(error) or f"the quarantined lines cannot be read: {reason_of(error)}"
+                raise ClickmillError(f"{said}; nothing has been replaced") from error
+            # Those that stay quarantined are no matter, nor those that another replay has recovered.
+            arrivals = arrivals_in(self.lake.spark, files).where(F.col("replay_id") == self.asked.replay.id)
+            yield DecidedClicks(self.source.name, arrivals, self._duplicates(arrivals, hours), None)
+
+    def recorded(self, hours: Sequence[Hour]) -> int:
+        """How many lines it recovers, if that is on record, as it was killed after that; else 0."""
+        return len(self._recorded(hours))
+
+    def write(self, hours: Sequence[Hour]) -> None:
+        """Write the lines on record: first where they are to be, then away from where they were, then the account."""
+        transaction = StreamTransaction(self.asked.replay.id, 0)
+        is_there = self.lake.exists(CLICKS)
+        if not (is_there and transaction.is_in(DeltaTable(self.lake.uri(CLICKS)))):
+            with self.planned(hours) as clicks:
+                accepted = decided_lines(clicks.arrivals, clicks.decided).where("first_hour IS NULL")
+                files = self.lake.write_files(CLICKS, build_clicks(accepted, self.source.name))
+                self.lake.append(CLICKS, files, transaction)
+        recorded = self.lake.read_log_hours(REPLAYED_LINES, self.source.name, hours)
+        places = recorded.where(F.col("replay_id") == self.asked.replay.id).select(*PLACE)
+        self.lake.rewrite_files(
+            QUARANTINED_CLICKS, self._of(hours), lambda rows: rows.join(F.broadcast(places), PLACE, "left_anti")
+        )
+        with in_order_of_time(self.lake) as now:
+            self.lake.append_rows(STREAM_BATCHES, self._batch(hours, now), transaction)
+
+    def _of(self, hours: Sequence[Hour]) -> Any:
+        return has_log_hours(self.source.name, hours)
+
+    def _require_over(self, hours: Sequence[Hour]) -> None:
+        """What is recovered is not among the ids that the stream knows: it may be no first arrival of one to come."""
+        where = [("source", "=", self.source.name), ("log_date", "in", sorted({hour.day for hour in hours}))]
+        final = {log_hour_of(row) for row in self.lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour"], where)}
+        lateness = timedelta(hours=self.source.lateness_hours)
+        window = HourRange(hours[0].plus(-self.source.lateness_hours), hours[-1].plus(self.source.lateness_hours + 1))
+        removed = sorted(removed_log_hours(self.lake).get(self.source.name, set()) & set(window))
+        if removed and self.source.has_event_id:
+            raise ClickmillError(
+                f"{self.source.name} {hours[0]} to {hours[-1]}: the clicks of {removed[0]} ({len(removed)} log hours) have "
+                "been removed for their age, and with them what says which lines are duplicates"
+            )
+        for hour in hours:
+            if hour not in final:
+                raise ClickmillError(
+                    f"{self.source.name} {hour} is open: expected one that is finalised; "
+                    f"run: python -m spark_jobs.ingest_clicks --source {self.source.name} --hour {hour}"
+                )
+            if hour.end + lateness > datetime.now(UTC):
+                raise ClickmillError(
+                    f"{self.source.name} {hour} is within lateness_hours = {self.source.lateness_hours}: the stream "
+                    f"may still get its event ids; replay it after {hour.end + lateness:%Y-%m-%d %H:%M} UTC"
+                )
+
+    def _recorded(self, hours: Sequence[Hour]) -> pa.Table:
+        of_replay = [("source", "=", self.source.name), ("replay_id", "=", self.asked.replay.id)]
+        of_days = [("log_date", "in", sorted({hour.day for hour in hours}))]
+        return self.lake.read_table(REPLAYED_LINES, [*PLACE, "reason"], [*of_replay, *of_days])
+
+    def _duplicates(self, arrivals: DataFrame, hours: Sequence[Hour]) -> DataFrame:
+        """Of the recovered ones those whose id is among the clicks, or is recovered twice, as ``DECIDED``."""
+        schema = from_arrow_schema(DECIDED)
+        if not self.source.has_event_id:
+            return self.lake.spark.createDataFrame([], schema)
+        lateness = self.source.lateness_hours
+        window = HourRange(hours[0].plus(-lateness), hours[-1].plus(lateness + 1))
+        recovered = arrivals.withColumn("hour_number", log_hour_number())
+        clicks = self.lake.read_log_hours(CLICKS, self.source.name, window)
+        stored = clicks.where(~F.col("replay_id").eqNullSafe(self.asked.replay.id)).select(
+            "event_id", log_hour_number().alias("of_stored")
+        )
+        is_near = F.abs(F.col("hour_number") - F.col("of_stored")) <= lateness
+        of_stored = (
+            recovered.select("row_id", "event_id", "hour_number")
+            .join(stored, "event_id")
+            .where(is_near)
+            .groupBy("row_id")
+            .agg(F.min("of_stored").alias("first_hour"))
+            .withColumns({name: F.lit(None).cast(schema[name].dataType) for name in DECIDED.names[2:]})
+            .select(*DECIDED.names)
+            .toArrow()
+            .cast(DECIDED)
+        )
+        candidates = recovered.withColumn("first_hour", F.lit(None).cast("int")).select(*CANDIDATES.names).toArrow()
+        others = candidates.cast(CANDIDATES).join(of_stored.select(["row_id"]), "row_id", join_type="left anti")
+        ingested = range(hours[0].number, hours[-1].number + 1)
+        again = decide_duplicates(others.select(CANDIDATES.names).cast(CANDIDATES), ingested, lateness)
+        both = pa.concat_tables([of_stored, again.cast(DECIDED)]).to_pylist()
+        return self.lake.spark.createDataFrame([tuple(row.values()) for row in both], schema)
+
+    def _batch(self, hours: Sequence[Hour], now: datetime) -> list[dict[str, Any]]:
+        """The rows of ``stream_batches``, by log hour and file: no line more, some clicks, fewer in the quarantine."""
+        where = [("source", "=", self.source.name), ("log_date", "in", sorted({hour.day for hour in hours}))]
+        partitions = {
+            row["file"]: {"topic": row["topic"], "partition": row["partition"]}
+            for row in self.lake.read_rows(STREAM_BATCHES, ["file", "topic", "partition"], where)
+        }
+        columns = [*PLACE, "click_date", "click_hour", "clicked_at", "is_out_of_order"]
+        of_replay = ("replay_id", "=", self.asked.replay.id)
+        accounts: dict[tuple[Hour, str], HourAccount] = {}
+        lines: dict[tuple[Hour, str], list[int]] = {}
+        for row in self._recorded(hours).to_pylist():
+            place = log_hour_of(row), row["file"]
+            accounts.setdefault(place, HourAccount()).quarantined.update(Counter({row["reason"]: -1}))
+            lines.setdefault(place, []).append(row["line"])
+        for row in self.lake.read_rows(CLICKS, columns, [*where, of_replay]):
+            moments = {"first_clicked_at": row["clicked_at"], "last_clicked_at": row["clicked_at"]}
+            counted = {"lines": 1, "out_of_order": int(row["is_out_of_order"]), **moments}
+            hour = log_hour_of(row)
+            accounts[hour, row["file"]].add_accepted(counted, hour, Hour.of(row["click_date"], row["click_hour"]))
+        return [
+            {
+                "source": self.source.name,
+                "stream_id": self.asked.replay.id,
+                "batch_id": 0,
+                "file": file,
+                **partitions.get(file, {}),
+                "log_date": hour.day,
+                "log_hour": hour.hour,
+                "first_offset": min(lines[hour, file]),
+                "last_offset": max(lines[hour, file]),
+                "bytes": 0,
+                **account.of_lines(),
+                "written_at": now,
+            }
+            for (hour, file), account in sorted(accounts.items())
+        ]

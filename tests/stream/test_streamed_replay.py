@@ -1,0 +1,184 @@
+"""Lines that a stream has quarantined, recovered after the mapping was fixed; the stream goes on then."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from include.errors import ClickmillError
+from include.log_hours import Hour, HourRange
+from include.tables import (
+    CLICKS,
+    INGEST_ACCOUNTING,
+    PUBLISHED_CLICKS_BY_URL_HOURLY,
+    QUARANTINED_CLICKS,
+    REPLAYED_LINES,
+    STREAM_BATCHES,
+)
+from spark_jobs import replay_quarantined
+from spark_jobs.ingest.stream_batches import write_as_few
+from spark_jobs.lake.lake import Lake
+from spark_jobs.replay_quarantined import Request
+from tests.ingest.played_lake import Homes
+from tests.stream.files_lake import FilesLake, in_order_of_names
+from tests.support.killed_runs import Killed, killed_after
+from tests.support.temporary_lake import click, make_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+FIRST, SECOND = Hour.parse("2026-03-01T08"), Hour.parse("2026-03-01T09")
+HOURS = HourRange(FIRST, SECOND.plus(1))
+
+
+def _old(event_id: str, hour: Hour, minute: int) -> bytes:
+    return click(
+        event_id, f"{hour}:{minute:02}:00Z", f"http://shop.test/{event_id}", link=f"http://shop.test/{event_id}"
+    )
+
+
+def _new(event_id: str, hour: Hour, minute: int) -> bytes:
+    """Of the new app: its URL is where the mapping does not look for it."""
+    return click(event_id, f"{hour}:{minute:02}:00Z", f"http://shop.test/{event_id}")
+
+
+#: ``both`` is among the clicks by then, ``twice`` twice in the quarantine, once in each hour.
+LINES = {
+    FIRST: {
+        "a.json": _old("o1", FIRST, 1) + _new("n1", FIRST, 2) + _new("both", FIRST, 3) + b"nonsense\n",
+        "b.json": _new("n2", FIRST, 4) + _new("twice", FIRST, 5),
+    },
+    SECOND: {
+        "a.json": _old("both", SECOND, 6) + _new("twice", SECOND, 7) + _old("o2", SECOND, 8) + _new("n3", FIRST, 59)
+    },
+}
+#: Lines, accepted, duplicates, quarantined, late; by log hour.
+BEFORE = {FIRST: (6, 1, 0, 5, 0), SECOND: (4, 2, 0, 2, 0)}
+AFTER = {FIRST: (6, 4, 1, 1, 0), SECOND: (4, 3, 1, 0, 1)}
+RECOVERED = {"n1", "n2", "n3", "twice"}
+
+
+def _map_url(lake: FilesLake, known: str, path: str) -> None:
+    file = lake.settings.sources_file
+    file.write_text(file.read_text(encoding="utf-8").replace(f'url = "{known}"', f'url = "{path}"'), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> FilesLake:
+    """Streamed, finalised and published by the mapping that misses the new app's URLs, which is fixed then."""
+    lake = FilesLake(spark, make_settings(tmp_path_factory.mktemp("streamed") / "home"))
+    lake.configure()
+    _map_url(lake, "url", "link")
+    for hour, files in LINES.items():
+        lake.land(str(hour), files)
+    in_order_of_names(lake.settings.landing)
+    lake.read_all()
+    lake.run_jobs(str(FIRST), str(SECOND.plus(1)), "ingest", "aggregate", "validate", "publish")
+    _map_url(lake, "link", "url")
+    return lake
+
+
+@pytest.fixture
+def copy(tmp_path: Path, broken: FilesLake) -> Any:
+    return Homes(tmp_path / "homes").copy(broken)
+
+
+def _replay(lake: FilesLake) -> list[str]:
+    request = Request("web", HOURS)
+    return replay_quarantined.run(lake.spark, lake.settings, request, by="Ada", because="the mapping is fixed")
+
+
+def _accounts(lake: FilesLake) -> dict[Hour, tuple[int, ...]]:
+    names = ("lines", "accepted", "duplicates", "quarantined", "late")
+    return {
+        Hour.of(row["log_date"], row["log_hour"]): tuple(row[name] for name in names)
+        for row in lake.rows(INGEST_ACCOUNTING)
+    }
+
+
+def _clicks(lake: FilesLake) -> Counter[tuple[str, bool]]:
+    return Counter((row["event_id"], row["replay_id"] is not None) for row in lake.rows(CLICKS))
+
+
+EXPECTED = Counter([(event_id, True) for event_id in RECOVERED] + [(name, False) for name in ("o1", "o2", "both")])
+
+
+def test_lines_of_a_stream_are_recovered_and_the_stream_goes_on(copy: FilesLake) -> None:
+    assert _accounts(copy) == BEFORE
+    said = replay_quarantined.dry_run(copy.spark, copy.settings, Request("web", HOURS))
+    assert said == [
+        "web 2026-03-01T08..2026-03-01T10: 6 quarantined lines would be recovered",
+        "  2026-03-01T08 missing_url: clicks 3, duplicates 1, stay 0",
+        "  2026-03-01T08 not_json: clicks 0, duplicates 0, stay 1",
+        "  2026-03-01T09 missing_url: clicks 1, duplicates 1, stay 0",
+    ]
+    assert _accounts(copy) == BEFORE
+    _replay(copy)
+    assert _accounts(copy) == AFTER
+    assert _clicks(copy) == EXPECTED
+    assert [row["reason"] for row in copy.rows(QUARANTINED_CLICKS)] == ["not_json"]
+    assert len(copy.rows(REPLAYED_LINES)) == 6
+    published = {row["url"].rpartition("/")[2] for row in copy.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)}
+    assert published == {*RECOVERED, "o1", "o2", "both"}
+
+    copy.land(str(FIRST), LINES[FIRST] | {"c.json": _new("late", FIRST, 30) + b"more nonsense\n"})
+    shutil.rmtree(copy.checkpoint)  # then it is the lake that says what has been read: what was replayed says no more
+    copy.read_all()
+    copy.run_jobs(str(FIRST), str(SECOND.plus(1)), "ingest", "aggregate", "validate", "publish")
+    lines, accepted, duplicates, quarantined, late = AFTER[FIRST]
+    assert _accounts(copy) == AFTER | {FIRST: (lines + 2, accepted + 1, duplicates, quarantined + 1, late)}
+    assert _clicks(copy) == EXPECTED + Counter([("late", False)])
+
+
+def test_account_stays_right_when_micro_batches_are_added_up(copy: FilesLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    _replay(copy)
+    lake, name = Lake(copy.spark, copy.settings), "spark_jobs.ingest.stream_batches"
+    monkeypatch.setattr(f"{name}.MOST_FILES", 0)
+    # Rows of one place, so that the hour's rows are all written again.
+    rows = [
+        row | {"batch_id": 9, "lines": 0, "accepted": 0, "late": 0, "quarantined_by_reason": {}}
+        for row in copy.rows(STREAM_BATCHES, without=())
+    ]
+    lake.append_rows(STREAM_BATCHES, rows)
+    with lake.locked():
+        write_as_few(lake, "web", datetime(2999, 1, 1, tzinfo=UTC))
+    assert len(copy.rows(STREAM_BATCHES)) == len(rows)
+    copy.run("ingest", str(FIRST), str(SECOND.plus(1)))
+    assert _accounts(copy) == AFTER
+
+
+@pytest.mark.faults
+def test_killed_after_any_commit_and_run_again(
+    copy: FilesLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes = Homes(tmp_path / "killed")
+    for job in ("aggregate", "validate", "publish"):
+        monkeypatch.setattr(f"spark_jobs.{job}_clicks.run", lambda *_: [])
+    for commits in range(2, 9):
+        lake: Any = homes.copy(copy)
+        with pytest.raises(Killed), killed_after(commits):
+            _replay(lake)
+        _replay(lake)
+        assert _accounts(lake) == AFTER, commits
+        assert _clicks(lake) == EXPECTED, commits
+        assert [row["reason"] for row in lake.rows(QUARANTINED_CLICKS)] == ["not_json"], commits
+        assert len({row["replay_id"] for row in lake.rows(REPLAYED_LINES)}) == 1, commits
+
+
+def test_an_hour_that_is_open_is_refused(copy: FilesLake) -> None:
+    late = SECOND.plus(1)
+    copy.land(str(late), {"a.json": click("x", f"{late}:00:00Z", "")})
+    shutil.rmtree(copy.checkpoint)
+    copy.read_all()
+    with pytest.raises(ClickmillError, match=r"web 2026-03-01T10 is open: .* run: .*ingest_clicks"):
+        replay_quarantined.run(
+            copy.spark, copy.settings, Request("web", HourRange(FIRST, late.plus(1))), by="Ada", because="test"
+        )
+    assert _accounts(copy) == BEFORE
