@@ -93,9 +93,9 @@ class StreamedReplay:
                 self.lake.append(CLICKS, files, transaction)
         recorded = self.lake.read_log_hours(REPLAYED_LINES, self.source.name, hours)
         places = recorded.where(F.col("replay_id") == self.asked.replay.id).select(*PLACE)
-        self.lake.rewrite_files(
-            QUARANTINED_CLICKS, self._of(hours), lambda rows: rows.join(F.broadcast(places), PLACE, "left_anti")
-        )
+        rows, files = self.lake.read_with_files(QUARANTINED_CLICKS, self._of(hours))
+        kept = self.lake.write_files(QUARANTINED_CLICKS, rows.join(F.broadcast(places), PLACE, "left_anti"))
+        self.lake.exchange_files(QUARANTINED_CLICKS, kept, files)
         with in_order_of_time(self.lake) as now:
             self.lake.append_rows(STREAM_BATCHES, self._batch(hours, now), transaction)
 

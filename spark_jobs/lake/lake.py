@@ -150,18 +150,19 @@ class Lake:
                     "this job had its lock; run it again"
                 ) from error
 
-    def rewrite_files(self, table: Table, choice: pc.Expression, change: Callable[[DataFrame], DataFrame]) -> None:
-        """Replace the rows of the chosen files by what the change makes of them; what others add meanwhile stays.
+    def exchange_files(self, table: Table, new: Sequence[NewFile], removed: Sequence[DataFile]) -> None:
+        """Put files in the place of others, in one commit: single files, not partitions; what others add stays.
 
         Raises:
-            CommitFailedError: if another has removed one of the files.
+            ClickmillError: if one of them is of the table no more, as another has replaced it.
         """
-        self._make(table)
-        version = TableVersion.newest(self.path(table), table)
-        old = version.chosen(choice)
-        new = self.write_files(table, change(declared.with_declared(version.read(self.spark, old), table)))
         with self.locked(f"write-{table.name}"):
-            version.commit(new, old)
+            version = TableVersion.newest(self.path(table), table)
+            if gone := {file.name for file in removed} - {file.name for file in version.chosen()}:
+                raise ClickmillError(
+                    f"nothing is written to table {table.name}: its file {min(gone)} was replaced meanwhile; run it again"
+                )
+            version.commit(new, removed, NOT_TRIED_AGAIN)
 
     def append(self, table: Table, new: Sequence[NewFile], transaction: StreamTransaction) -> None:
         """Add files in one commit, unless the table has the rows of this transaction already.

@@ -1,0 +1,1 @@
+"""Erasure of visitors: what of theirs there is, where, and how it goes from all files."""

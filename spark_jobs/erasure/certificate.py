@@ -1,0 +1,102 @@
+"""The certificate of an erasure: what is to be done before it is, and at the end what was done and what was found.
+
+It names no visitor: a request is known by its keyed hash. So a run that is killed is found again by the same requests.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import orjson
+
+from include.log_hours import Hour
+from include.settings import Settings
+from include.storage import entries, write_once, write_whole
+
+BEGUN, COMPLETED = "begun", "completed"
+_KEY_BYTES = 32
+
+
+@dataclass
+class Certificate:
+    """One erasure.
+
+    ``log_hours`` by source and ``click_hours`` are those in which something was to go; ``found`` how many lines or rows
+    were to, by table; ``versions`` those of each table before and after, of which only the last can be read.
+    ``searched`` says what was looked into at the end, ``left`` which files have one of the words still.
+    """
+
+    erasure_id: str
+    requests: list[str]
+    by: str
+    because: str
+    state: str = BEGUN
+    begun_at: str = ""
+    #: When something more to erase was found last: what was published before may count it.
+    found_at: str = ""
+    completed_at: str | None = None
+    log_hours: dict[str, list[str]] = field(default_factory=dict)
+    click_hours: list[str] = field(default_factory=list)
+    found: dict[str, int] = field(default_factory=dict)
+    gone: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, dict[str, int | None]] = field(default_factory=dict)
+    searched: dict[str, int] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, settings: Settings, requests: list[str], by: str, because: str) -> Certificate | None:
+        """The one of these requests that has begun and is not completed; none if there is none."""
+        for entry in entries(_folder(settings)):
+            if entry.path.suffix == ".json":
+                known = cls(**orjson.loads(entry.path.read_bytes()))
+                if known.state == BEGUN and known.requests == requests:
+                    return known
+        return None
+
+    @classmethod
+    def new(cls, requests: list[str], by: str, because: str) -> Certificate:
+        """One that begins now."""
+        now = datetime.now(UTC)
+        return cls(f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", requests, by, because, begun_at=now.isoformat())
+
+    def add(self, log_hours: dict[str, set[Hour]], click_hours: set[Hour], found: dict[str, int]) -> None:
+        """Take in what is to go; of a run that was killed the rest may have been found again."""
+        for source, hours in log_hours.items():
+            self.log_hours[source] = sorted({*self.log_hours.get(source, []), *map(str, hours)})
+        self.click_hours = sorted({*self.click_hours, *map(str, click_hours)})
+        self.found = {name: max(found.get(name, 0), self.found.get(name, 0)) for name in {*found, *self.found}}
+        if any(found.values()):
+            self.found_at = datetime.now(UTC).isoformat()
+
+    def hours_of(self, source: str) -> list[Hour]:
+        """The log hours of a source."""
+        return [Hour.parse(hour) for hour in self.log_hours.get(source, [])]
+
+    @property
+    def hours_counted(self) -> list[Hour]:
+        """The click hours."""
+        return [Hour.parse(hour) for hour in self.click_hours]
+
+    def write(self, settings: Settings) -> Path:
+        """Put it where it is kept."""
+        content: dict[str, Any] = asdict(self)
+        said = orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+        return write_whole(_folder(settings) / f"{self.erasure_id}.json", lambda file: file.write(said + b"\n"))
+
+
+def erasure_key(settings: Settings) -> bytes:
+    """The secret under which requests are hashed, made when it is first asked for."""
+    file = settings.erasure_key_file
+    if not file.exists():
+        write_once(file, secrets.token_hex(_KEY_BYTES).encode())
+    return file.read_bytes().strip()
+
+
+def _folder(settings: Settings) -> Path:
+    return settings.reports / "erasures"

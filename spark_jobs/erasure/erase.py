@@ -1,0 +1,342 @@
+"""An erasure from beginning to end: found, put on record, erased, counted again, old files removed, searched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from include.counting import counted_tables
+from include.errors import ClickmillError, QualityError, StreamRunsAlreadyError, UsageError
+from include.job_arguments import JobArguments, require_signed
+from include.landing import look_at
+from include.locks import locks_of
+from include.log_hours import Hour, contiguous
+from include.settings import Settings
+from include.sources import JsonFields, Source, load_sources
+from include.storage import is_on_disk, names, remove_folder
+from include.tables import AGGREGATES, INGEST_ACCOUNTING, PUBLISHED
+from spark_jobs import aggregate_clicks, ingest_clicks, publish_clicks, validate_clicks
+from spark_jobs.erasure.accounts import recount_accounts
+from spark_jobs.erasure.certificate import COMPLETED, Certificate, erasure_key
+from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
+from spark_jobs.erasure.matches import Matcher, Words
+from spark_jobs.erasure.old_files import remove_former_versions, stored_tables, versions
+from spark_jobs.erasure.requests import Requests
+from spark_jobs.erasure.search import Searched, search
+from spark_jobs.erasure.tables import FoundRows, find_rows, redact_others, remove_rows
+from spark_jobs.ingest.arrivals import LineParser
+from spark_jobs.ingest.landed_logs import landed_logs
+from spark_jobs.ingest.read_lines import LandedFile
+from spark_jobs.lake.audit import audited
+from spark_jobs.lake.data_files import may_have_click_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.stream.checkpoint import StreamCheckpoint
+
+#: What an erasure cannot reach, and who can.
+OUTSIDE = (
+    "backups and snapshots of disks and buckets: let them expire, or erase there after a restore",
+    "the log files that were landed from: what is landed again has the lines again",
+    "Airflow's own database and logs: they have what people typed into forms; airflow db clean",
+    "the results database: rows are replaced, the old ones go with its own VACUUM",
+)
+
+
+@dataclass
+class Found:
+    """What is to go: rows of tables, and of each source the landed files and how many lines of each."""
+
+    rows: FoundRows
+    files: dict[str, dict[LandedFile, int]] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """How much, by place."""
+        lines = sum(sum(of_source.values()) for of_source in self.files.values())
+        return {"landing": lines, **self.rows.rows} if lines else dict(self.rows.rows)
+
+
+class Erasure:
+    """One erasure of what is asked for."""
+
+    def __init__(self, spark: SparkSession, settings: Settings, requests: Requests) -> None:
+        self.spark, self.settings, self.requests = spark, settings, requests
+        self.lake = Lake(spark, settings)
+        self.sources = load_sources(settings)
+        self.words = Words(tuple(requests.words()))
+        self.matcher_of = cache(self._matcher)
+
+    def _matcher(self, source: str) -> Matcher:
+        # Rows of a source that is not declared any more are known by their texts.
+        unknown = Source(name=source, format="json", fields=JsonFields(time="-", url="-"))
+        return Matcher.of(self.requests, LineParser.of(self.sources.get(source, unknown), self.settings))
+
+    def find(self) -> Found:
+        """Look at every row and every landed line, once; changes nothing.
+
+        Raises:
+            UsageError: if all clicks of a source would go by a URL prefix.
+        """
+        found = Found(find_rows(self.lake, self.matcher_of))
+        for source, clicks in found.rows.by_prefix.items():
+            if any(clicks[prefix] == clicks[""] for prefix in self.requests.url_prefixes if clicks[""]):
+                raise UsageError(
+                    f"a URL prefix fits all {clicks['']:,} clicks of source {source}: expected one that fits some; "
+                    "to remove a source, remove its folders"
+                )
+        for source in self._landed_sources():
+            matcher = self.matcher_of(source)
+            numbers = {
+                file: len(lines)
+                for file in landed_files(self.settings.landing, source)
+                if (lines := matching_lines(file, matcher))
+            }
+            if numbers:
+                found.files[source] = numbers
+        return found
+
+    def _landed_sources(self) -> list[str]:
+        return sorted(name for name in names(self.settings.landing) if name[0] not in "._")
+
+    def certificate(self, by: str, because: str) -> Certificate | None:
+        """That of an erasure of the same requests that was killed."""
+        return Certificate.open(self.settings, self._hashes(), by, because)
+
+    def new_certificate(self, by: str, because: str) -> Certificate:
+        """That of one that begins."""
+        return Certificate.new(self._hashes(), by, because)
+
+    def _hashes(self) -> list[str]:
+        return self.requests.hashes(erasure_key(self.settings))
+
+    def plan(self, certificate: Certificate, found: Found) -> None:
+        """Put on record what is to go, before anything does."""
+        log_hours = {source: set(hours) for source, hours in found.rows.log_hours.items()}
+        for source, files in found.files.items():
+            log_hours.setdefault(source, set()).update(file.hour for file in files)
+        known = versions(self.lake)
+        for name, number in known.items():
+            certificate.versions.setdefault(name, {"before": number})
+        certificate.add(log_hours, found.rows.click_hours, found.numbers)
+        certificate.write(self.settings)
+
+    def erase(self, certificate: Certificate, found: Found) -> None:
+        """From other tables first, as who the visitors of an address are follows from the clicks; then at the root."""
+        visitors = frozenset(found.rows.visitors)
+        any_source = self._matcher("").also(visitors)
+        self.words = Words((*self.words.words, *sorted(visitors)))
+        with self.lake.locked():
+            redacted = redact_others(self.lake, any_source, self._counts)
+            certificate.add({}, set(), dict(redacted))
+            for source, files in found.files.items():
+                self._rewrite(source, files)
+            ours = {source: self._without_landing(source, certificate) for source in certificate.log_hours}
+            remove_rows(self.lake, found.rows, self.matcher_of, ours)
+            for source, hours in ours.items():
+                recount_accounts(self.lake, source, hours)
+        certificate.write(self.settings)
+
+    def _rewrite(self, source: str, files: Mapping[LandedFile, int]) -> None:
+        locks = locks_of(self.settings)
+        with locks.held(f"land-{source}") as lock, landed_logs(self.settings.landing, source, lock.require):
+            for file in files:
+                # Again, now that nobody else may replace the file.
+                with suppress(FileNotFoundError):
+                    if lines := matching_lines(file, self.matcher_of(source)):
+                        write_without(file, lines)
+
+    def _without_landing(self, source: str, certificate: Certificate) -> set[Hour]:
+        """The log hours that cannot be ingested again: streamed, or some of their files are gone."""
+        hours = certificate.hours_of(source)
+        declared = self.sources.get(source)
+        if declared is None or declared.stream is not None:
+            return set(hours)
+        files = self._files_ingested(source)
+        landed = {hour: len(look_at(self.settings.landing, source, hour).files) for hour in hours}
+        return {hour for hour in hours if landed[hour] < files.get(hour, 0) or not landed[hour]}
+
+    def _files_ingested(self, source: str) -> dict[Hour, int]:
+        rows = self.lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour", "files"], [("source", "=", source)])
+        return {Hour.of(row["log_date"], row["log_hour"]): row["files"] for row in rows}
+
+    @property
+    def _counts(self) -> set[str]:
+        """Tables that are counted again."""
+        keyed = counted_tables(self.settings.pipeline.counts).values()
+        return {table.name for table in (*keyed, *AGGREGATES.values(), *PUBLISHED.values())} | {
+            name for name in stored_tables(self.lake) if name.startswith("clicks_by_") and name.endswith("_daily")
+        }
+
+    def count_again(self, certificate: Certificate) -> None:
+        """Take the log hours through the jobs: ingest where their landing is there, count, validate and publish."""
+        ranges = []
+        for source in certificate.log_hours:
+            ingested = [hour for hour in certificate.hours_of(source) if hour in self._files_ingested(source)]
+            if source not in self.sources:
+                continue
+            gone = self._without_landing(source, certificate)
+            for log_hours in contiguous(set(ingested) - gone):
+                ingest_clicks.run(self.spark, self.settings, JobArguments(source, log_hours))
+            ranges += [JobArguments(source, log_hours) for log_hours in contiguous(ingested)]
+        hours = certificate.hours_counted
+        if not any(self.lake.data_files(table, may_have_click_hours(table, hours)) for table in AGGREGATES):
+            return
+        for arguments in ranges:
+            aggregate_clicks.run(self.spark, self.settings, arguments)
+            # What fails is held; that it is, is looked at in the end.
+            with suppress(QualityError):
+                validate_clicks.run(self.spark, self.settings, arguments)
+            publish_clicks.run(self.spark, self.settings, arguments)
+
+    def not_published_since(self, certificate: Certificate) -> list[Hour]:
+        """The click hours whose published rows are older than what was found last, and may count it."""
+        since, hours = datetime.fromisoformat(certificate.found_at), certificate.hours_counted
+        old = {
+            file.click_hour
+            for table in AGGREGATES.values()
+            for file in self.lake.data_files(table, may_have_click_hours(table, hours))
+            if file.written_at < since and file.click_hour in hours
+        }
+        return sorted(old)
+
+    def remove_old_files(self) -> None:
+        """Former versions of all tables; and pages, staged rows and an index that name what was to go."""
+        with self.lake.locked():
+            for name in stored_tables(self.lake):
+                remove_former_versions(self.lake, name, self.words)
+            for path in search([self.settings.reports, self.settings.scratch], self.words).found:
+                page = self.settings.reports / "data_docs"
+                if is_on_disk(path) and page in path.parents:
+                    # A run's pages belong together.
+                    remove_folder(page / path.relative_to(page).parts[0])
+                else:
+                    path.unlink(missing_ok=True)
+            # Made again from its table by whoever needs it.
+            for path in search([self.settings.quality_index], self.words).found:
+                path.unlink()
+
+    def search(self) -> Searched:
+        """Look for what was to go in all files of the home and the data."""
+        return search(dict.fromkeys([self.settings.home, self.settings.data]), self.words)
+
+    @contextmanager
+    def streams_stand(self) -> Iterator[None]:
+        """No stream of this data runs until the end: the files of its micro-batches would be taken for old ones.
+
+        Raises:
+            ClickmillError: if one runs.
+        """
+        with ExitStack() as owned:
+            for name, source in self.sources.items():
+                if source.stream is not None:
+                    try:
+                        owned.enter_context(StreamCheckpoint.of(self.settings, name).owned(self.settings))
+                    except StreamRunsAlreadyError as error:
+                        raise ClickmillError(
+                            f"nothing is erased: {error}; if Airflow supervises it, pause clicks_stream first, and "
+                            "erase again"
+                        ) from error
+            yield
+
+
+def erase(
+    spark: SparkSession, settings: Settings, requests: Requests, by: str, because: str, *, dry_run: bool = False
+) -> list[str]:
+    """Erase what is asked for; returns a few lines on it, which name nobody.
+
+    Killed, it is finished by the same requests again.
+
+    Raises:
+        UsageError: if the requests would find too much, or nobody or no reason is named.
+        ClickmillError: if there is nothing to erase, a stream runs, or something is left.
+    """
+    require_signed(by, because)
+    if Words(tuple(requests.words())).is_in(f"{by}\n{because}".encode()):
+        raise UsageError("the reason, or the name, has what is to be erased: expected one that may stay on record")
+    erasure = Erasure(spark, settings, requests)
+    if dry_run:
+        return ["would be erased:", *_described(_something(erasure.find()).numbers)]
+    with locks_of(settings).held("erase"), erasure.streams_stand():
+        found = erasure.find()
+        certificate = erasure.certificate(by, because)
+        if certificate is None:
+            _something(found)
+            certificate = erasure.new_certificate(by, because)
+        with audited(erasure.lake, "erase_visitor", f"erasure {certificate.erasure_id}", by, because) as details:
+            erasure.plan(certificate, found)
+            erasure.erase(certificate, found)
+            erasure.count_again(certificate)
+            erasure.remove_old_files()
+            page = _conclude(erasure, certificate)
+            details |= {"certificate": page.name, **{name: str(number) for name, number in certificate.found.items()}}
+    return [
+        f"erasure {certificate.erasure_id} ({requests.described()}) is complete:",
+        *_described(certificate.found),
+        f"  click hours counted again: {len(certificate.click_hours)}",
+        f"  files searched: {certificate.searched['files']:,}",
+        f"  certificate: {page}",
+        *(f"  not reached: {what}" for what in certificate.outside),
+    ]
+
+
+def _something(found: Found) -> Found:
+    if not found.numbers:
+        raise ClickmillError(
+            "nothing found: no line, click or quarantined line is of what is asked for; nothing is changed"
+        )
+    return found
+
+
+def _described(numbers: Mapping[str, int]) -> list[str]:
+    return [
+        f"  {name}: {number:,} {'lines' if name == 'landing' else 'rows'}" for name, number in sorted(numbers.items())
+    ]
+
+
+def _conclude(erasure: Erasure, certificate: Certificate) -> Path:
+    """Look whether anything is left, and complete the certificate.
+
+    Raises:
+        ClickmillError: if something is; the certificate says what, and the same requests go on.
+    """
+    searched, again = erasure.search(), erasure.find()
+    topics = [source.kafka.topic for source in erasure.sources.values() if source.kafka]
+    certificate.outside = [
+        *OUTSIDE,
+        *(f"Kafka topic {topic}: its retention (retention.ms), or kafka-delete-records.sh" for topic in sorted(topics)),
+    ]
+    now = versions(erasure.lake)
+    certificate.versions = {
+        name: {"before": certificate.versions.get(name, {}).get("before"), "after": number}
+        for name, number in now.items()
+    }
+    certificate.searched = {"files": searched.files, "bytes": searched.bytes, "words": len(erasure.words.words)}
+    certificate.gone = {name: number - again.numbers.get(name, 0) for name, number in certificate.found.items()}
+    certificate.left = [_shown(erasure.settings, path) for path in (*searched.found, *searched.unread)]
+    old = erasure.not_published_since(certificate)
+    if not certificate.left and not again.numbers and not old:
+        certificate.state, certificate.completed_at = COMPLETED, datetime.now(UTC).isoformat()
+        return certificate.write(erasure.settings)
+    page = certificate.write(erasure.settings)
+    reasons = []
+    if again.numbers:
+        reasons.append(f"{sum(again.numbers.values())} lines or rows have come since")
+    if certificate.left:
+        some = ", ".join(certificate.left[:5])
+        reasons.append(f"{len(certificate.left)} files have it still, or cannot be read: {some}")
+    if old:
+        hours = ", ".join(map(str, old[:5]))
+        reasons.append(f"published as they were before: {hours}; decide on them (decide_held, decide_backfill)")
+    raise ClickmillError(f"not complete: {'; '.join(reasons)}; then erase again with the same requests; see {page}")
+
+
+def _shown(settings: Settings, path: Path) -> str:
+    for folder in (settings.home, settings.data):
+        if str(path).startswith(f"{folder}/"):
+            return str(path).removeprefix(f"{folder}/")
+    return path.name

@@ -1,0 +1,164 @@
+"""Which clicks, lines and texts are those that are to be erased."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import re2
+
+from include.sources import Source
+from spark_jobs.erasure.requests import Requests
+from spark_jobs.ingest.arrivals import LineParser
+from spark_jobs.ingest.columns import as_array, as_numpy, map_distinct
+from spark_jobs.ingest.lookups import Lookups
+from spark_jobs.ingest.parse_lines import parse_lines
+
+#: Texts of a click in which a visitor may be named.
+CLICK_TEXTS = ("visitor_id", "event_id", "url", "referrer", "user_agent")
+#: So many bytes of compiled words: of thousands of visitors.
+_MOST_MEMORY = 1 << 30
+
+Mask = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Visitors and addresses as whole words: between characters that are no letter, digit, ``_`` or ``-``."""
+
+    words: tuple[str, ...]
+
+    @cached_property
+    def _pattern(self) -> Any:
+        options = re2.Options()
+        options.encoding = re2.Options.Encoding.LATIN1
+        options.max_mem = _MOST_MEMORY
+        forms = {form for word in self.words for form in (word, json.dumps(word)[1:-1], quote(word))}
+        any_of = b"|".join(re2.escape(form.encode()) for form in sorted(forms))
+        return re2.compile(rb"(?:^|[^0-9A-Za-z_-])(?:" + any_of + rb")(?:$|[^0-9A-Za-z_-])", options)
+
+    def is_in(self, data: bytes) -> bool:
+        """Whether one of them is in these bytes."""
+        return bool(self.words) and self._pattern.search(data) is not None
+
+    def of_texts(self, texts: pa.ChunkedArray | pa.Array) -> Mask:
+        """In which texts, or bytes, one of them is."""
+        array = as_array(texts)
+        if array.type not in (pa.string(), pa.binary()):
+            array = array.cast(pa.string())
+        # All together first: nearly always there is none.
+        if not self.is_in(joined(array)):
+            return np.zeros(len(array), bool)
+        encoded = array.cast(pa.binary()).dictionary_encode()
+        named = pa.array(map(self.is_in, encoded.dictionary.to_pylist()), pa.bool_())
+        return as_numpy(named.take(encoded.indices).fill_null(False))
+
+
+def joined(texts: pa.Array) -> bytes:
+    """All of the texts, a line end after each."""
+    if not len(texts):
+        return b""
+    array = pc.fill_null(texts.cast(pa.large_binary()), b"")
+    as_one = pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
+    found: bytes = pc.binary_join(as_one, pa.scalar(b"\n", pa.large_binary()))[0].as_py()
+    return found
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """What of one source is to be erased."""
+
+    requests: Requests
+    source: Source
+    parser: LineParser
+    words: Words = field(repr=False)
+
+    @classmethod
+    def of(cls, requests: Requests, parser: LineParser) -> Matcher:
+        """That of a source's lines."""
+        return cls(requests, parser.source, parser, Words(tuple(requests.words())))
+
+    def also(self, visitors: frozenset[str]) -> Matcher:
+        """The same for more visitors."""
+        return Matcher.of(replace(self.requests, visitors=self.requests.visitors | visitors), self.parser)
+
+    def of_clicks(self, clicks: pa.Table) -> Mask:
+        """Which rows with the columns of ``clicks`` are to go."""
+        found = np.zeros(len(clicks), bool)
+        for name in CLICK_TEXTS:
+            found |= self.words.of_texts(clicks[name])
+        found |= self._has_prefix(clicks["url"])
+        for address in self.requests.addresses if self.parser.lookups.needs_clients else ():
+            derived = derived_visitors(self.parser.lookups, address, clicks)
+            found |= as_numpy(pc.equal(derived, clicks["visitor_id"]).fill_null(False))
+        return found
+
+    def of_quarantined(self, raw: pa.ChunkedArray) -> Mask:
+        """Which raw texts of rejected lines are to go: a URL's beginning anywhere in them counts."""
+        found = self.words.of_texts(raw)
+        base = self.source.base_url
+        prefixes = {prefix.removeprefix(base) if base else prefix for prefix in self.requests.url_prefixes}
+        for prefix in prefixes - {"/"}:
+            found |= as_numpy(pc.match_substring(raw, prefix).fill_null(False))
+        return found
+
+    def of_lines(self, lines: pa.Table) -> Mask:
+        """Which lines of a landed file are to go: what the ingest makes of them is, or they name it."""
+        value = as_array(lines["value"])
+        needs_parsing = bool(self.requests.url_prefixes) or self.parser.lookups.needs_clients
+        # An id that is not written out has a backslash.
+        if not needs_parsing and not self.words.is_in(data := joined(value)) and b"\\u" not in data:
+            return np.zeros(len(lines), bool)
+        parsed = parse_lines(lines, self.source, self.parser.tracking_parameters)
+        seen = self.parser.lookups.look_up(parsed)
+        visitors = pa.array(sorted(self.requests.visitors), pa.string())
+        found = self.words.of_texts(value)
+        found |= as_numpy(pc.is_in(as_array(seen["visitor_id"]), visitors))
+        found |= self._has_prefix(parsed["url"])
+        found |= self.of_quarantined(parsed["raw"])
+        if self.requests.addresses:
+            is_asked = map_distinct(parsed["client_address"], self._is_asked, pa.bool_())
+            found |= as_numpy(is_asked.fill_null(False))
+        return found
+
+    def of_texts(self, texts: pa.ChunkedArray | pa.Array) -> Mask:
+        """Which other texts name what is to go."""
+        found = self.words.of_texts(texts)
+        for prefix in self.requests.url_prefixes:
+            found |= as_numpy(pc.match_substring(as_array(texts), prefix).fill_null(False))
+        return found
+
+    def _has_prefix(self, urls: pa.ChunkedArray | pa.Array) -> Mask:
+        found = np.zeros(len(urls), bool)
+        for prefix in self.requests.url_prefixes:
+            found |= as_numpy(pc.starts_with(as_array(urls), prefix).fill_null(False))
+        return found
+
+    def _is_asked(self, address: str) -> bool:
+        try:
+            return str(ip_address(address)) in self.requests.addresses
+        except ValueError:
+            return False
+
+
+def derived_visitors(lookups: Lookups, address: str, clicks: pa.Table) -> pa.Array:
+    """The visitor that each click would have had from this address: by its user agent and day."""
+    count = len(clicks)
+    parsed = pa.table(
+        {
+            "reason": pa.nulls(count, pa.string()),
+            "user_agent": clicks["user_agent"],
+            "country_code": pa.nulls(count, pa.string()),
+            "visitor_id": pa.nulls(count, pa.string()),
+            "client_address": pa.array([address] * count, pa.string()),
+            "clicked_at": clicks["clicked_at"],
+        }
+    )
+    return as_array(lookups.look_up(parsed)["visitor_id"])
