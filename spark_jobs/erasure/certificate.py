@@ -39,6 +39,8 @@ class Certificate:
     begun_at: str = ""
     #: When something more to erase was found last: what was published before may count it.
     found_at: str = ""
+    #: When its hours were counted again last.
+    counted_at: str = ""
     completed_at: str | None = None
     log_hours: dict[str, list[str]] = field(default_factory=dict)
     click_hours: list[str] = field(default_factory=list)
@@ -50,7 +52,7 @@ class Certificate:
     outside: list[str] = field(default_factory=list)
 
     @classmethod
-    def open(cls, settings: Settings, requests: list[str], by: str, because: str) -> Certificate | None:
+    def open(cls, settings: Settings, requests: list[str]) -> Certificate | None:
         """The one of these requests that has begun and is not completed; none if there is none."""
         for entry in entries(_folder(settings)):
             if entry.path.suffix == ".json":
@@ -73,6 +75,11 @@ class Certificate:
         self.found = {name: max(found.get(name, 0), self.found.get(name, 0)) for name in {*found, *self.found}}
         if any(found.values()):
             self.found_at = datetime.now(UTC).isoformat()
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether nothing has been found since the hours were counted again: what was decided on them since holds."""
+        return self.counted_at > self.found_at
 
     def hours_of(self, source: str) -> list[Hour]:
         """The log hours of a source."""

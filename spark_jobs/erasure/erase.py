@@ -22,17 +22,19 @@ from include.sources import JsonFields, Source, load_sources
 from include.storage import is_on_disk, names, remove_folder
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, PUBLISHED
 from spark_jobs import aggregate_clicks, ingest_clicks, publish_clicks, validate_clicks
-from spark_jobs.erasure.accounts import recount_accounts
+from spark_jobs.erasure.accounts import recount_accounts, recount_batches
 from spark_jobs.erasure.certificate import COMPLETED, Certificate, erasure_key
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
 from spark_jobs.erasure.matches import Matcher, Words
 from spark_jobs.erasure.old_files import remove_former_versions, stored_tables, versions
-from spark_jobs.erasure.requests import Requests
+from spark_jobs.erasure.requests import LEAST_CHARACTERS, Requests
 from spark_jobs.erasure.search import Searched, search
 from spark_jobs.erasure.tables import FoundRows, find_rows, redact_others, remove_rows
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.landed_logs import landed_logs
 from spark_jobs.ingest.read_lines import LandedFile
+from spark_jobs.ingest.stream_batches import in_order_of_time
+from spark_jobs.ingest.touched_hours import closed_click_hours, removed_log_hours
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
@@ -72,7 +74,7 @@ class Erasure:
         self.matcher_of = cache(self._matcher)
 
     def _matcher(self, source: str) -> Matcher:
-        # Rows of a source that is not declared any more are known by their texts.
+        # What is of a source that is not declared any more is known by its texts.
         unknown = Source(name=source, format="json", fields=JsonFields(time="-", url="-"))
         return Matcher.of(self.requests, LineParser.of(self.sources.get(source, unknown), self.settings))
 
@@ -80,7 +82,7 @@ class Erasure:
         """Look at every row and every landed line, once; changes nothing.
 
         Raises:
-            UsageError: if all clicks of a source would go by a URL prefix.
+            UsageError: if all clicks of a source would go by a URL prefix, or a source is not declared any more.
         """
         found = Found(find_rows(self.lake, self.matcher_of))
         for source, clicks in found.rows.by_prefix.items():
@@ -91,25 +93,32 @@ class Erasure:
                 )
         for source in self._landed_sources():
             matcher = self.matcher_of(source)
-            numbers = {
-                file: len(lines)
-                for file in landed_files(self.settings.landing, source)
-                if (lines := matching_lines(file, matcher))
-            }
-            if numbers:
-                found.files[source] = numbers
+            for file in landed_files(self.settings.landing, source):
+                try:
+                    lines = len(matching_lines(file, matcher))
+                except OSError as error:
+                    raise ClickmillError(
+                        f"nothing is erased: {file.path} cannot be read ({error}); see that it can be, and erase again"
+                    ) from error
+                if lines:
+                    found.files.setdefault(source, {})[file] = lines
+        if unknown := {*found.files, *found.rows.log_hours} - self.sources.keys():
+            raise UsageError(
+                f"there is something to erase of {', '.join(sorted(unknown))}, which {self.settings.sources_file} does "
+                "not declare: expected it there, as its hours are to be counted again"
+            )
         return found
 
     def _landed_sources(self) -> list[str]:
         return sorted(name for name in names(self.settings.landing) if name[0] not in "._")
 
-    def certificate(self, by: str, because: str) -> Certificate | None:
+    def certificate(self) -> Certificate | None:
         """That of an erasure of the same requests that was killed."""
-        return Certificate.open(self.settings, self._hashes(), by, because)
+        return Certificate.open(self.settings, self._hashes())
 
     def new_certificate(self, by: str, because: str) -> Certificate:
         """That of one that begins."""
-        return Certificate.new(self._hashes(), by, because)
+        return Certificate.new(self._hashes(), by.strip(), because.strip())
 
     def _hashes(self) -> list[str]:
         return self.requests.hashes(erasure_key(self.settings))
@@ -128,17 +137,16 @@ class Erasure:
     def erase(self, certificate: Certificate, found: Found) -> None:
         """From other tables first, as who the visitors of an address are follows from the clicks; then at the root."""
         visitors = frozenset(found.rows.visitors)
-        any_source = self._matcher("").also(visitors)
+        events = frozenset(one for one in found.rows.event_ids if len(one) >= LEAST_CHARACTERS)
+        any_source = self._matcher("").also(visitors | events)
         self.words = Words((*self.words.words, *sorted(visitors)))
         with self.lake.locked():
             redacted = redact_others(self.lake, any_source, self._counts)
             certificate.add({}, set(), dict(redacted))
             for source, files in found.files.items():
                 self._rewrite(source, files)
-            ours = {source: self._without_landing(source, certificate) for source in certificate.log_hours}
-            remove_rows(self.lake, found.rows, self.matcher_of, ours)
-            for source, hours in ours.items():
-                recount_accounts(self.lake, source, hours)
+            for source in certificate.log_hours:
+                self._remove_rows(source, sorted(self._not_to_ingest(source, certificate)))
         certificate.write(self.settings)
 
     def _rewrite(self, source: str, files: Mapping[LandedFile, int]) -> None:
@@ -150,15 +158,27 @@ class Erasure:
                     if lines := matching_lines(file, self.matcher_of(source)):
                         write_without(file, lines)
 
-    def _without_landing(self, source: str, certificate: Certificate) -> set[Hour]:
-        """The log hours that cannot be ingested again: streamed, or some of their files are gone."""
-        hours = certificate.hours_of(source)
-        declared = self.sources.get(source)
-        if declared is None or declared.stream is not None:
+    def _remove_rows(self, source: str, hours: list[Hour]) -> None:
+        is_streamed = self.sources[source].stream is not None
+        remove_rows(self.lake, source, hours, self.matcher_of(source), is_streamed=is_streamed)
+        # Nobody is to add the counts of micro-batches up between the two.
+        with in_order_of_time(self.lake):
+            recount_batches(self.lake, source, hours)
+            recount_accounts(self.lake, source, hours, is_streamed=is_streamed)
+
+    def _not_to_ingest(self, source: str, certificate: Certificate) -> set[Hour]:
+        """The log hours that cannot be ingested again.
+
+        They were streamed, some of their files are gone, or clicks around them have been removed for their age.
+        """
+        hours, declared = certificate.hours_of(source), self.sources[source]
+        if declared.stream is not None:
             return set(hours)
         files = self._files_ingested(source)
         landed = {hour: len(look_at(self.settings.landing, source, hour).files) for hour in hours}
-        return {hour for hour in hours if landed[hour] < files.get(hour, 0) or not landed[hour]}
+        removed, reach = removed_log_hours(self.lake).get(source, set()), declared.lateness_hours
+        around = {hour.plus(shift) for hour in removed for shift in range(-reach, reach + 1)}
+        return {hour for hour in hours if landed[hour] < files.get(hour, 0) or not landed[hour] or hour in around}
 
     def _files_ingested(self, source: str) -> dict[Hour, int]:
         rows = self.lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour", "files"], [("source", "=", source)])
@@ -176,26 +196,28 @@ class Erasure:
         """Take the log hours through the jobs: ingest where their landing is there, count, validate and publish."""
         ranges = []
         for source in certificate.log_hours:
-            ingested = [hour for hour in certificate.hours_of(source) if hour in self._files_ingested(source)]
-            if source not in self.sources:
-                continue
-            gone = self._without_landing(source, certificate)
-            for log_hours in contiguous(set(ingested) - gone):
+            there = self._files_ingested(source).keys() - removed_log_hours(self.lake).get(source, set())
+            ingested = there.intersection(certificate.hours_of(source))
+            for log_hours in contiguous(ingested - self._not_to_ingest(source, certificate)):
                 ingest_clicks.run(self.spark, self.settings, JobArguments(source, log_hours))
             ranges += [JobArguments(source, log_hours) for log_hours in contiguous(ingested)]
         hours = certificate.hours_counted
-        if not any(self.lake.data_files(table, may_have_click_hours(table, hours)) for table in AGGREGATES):
-            return
-        for arguments in ranges:
+        # Who only ingests has nothing counted.
+        is_counted = any(self.lake.data_files(table, may_have_click_hours(table, hours)) for table in AGGREGATES)
+        for arguments in ranges if is_counted else []:
             aggregate_clicks.run(self.spark, self.settings, arguments)
             # What fails is held; that it is, is looked at in the end.
             with suppress(QualityError):
                 validate_clicks.run(self.spark, self.settings, arguments)
             publish_clicks.run(self.spark, self.settings, arguments)
+        certificate.counted_at = datetime.now(UTC).isoformat()
+        certificate.write(self.settings)
 
     def not_published_since(self, certificate: Certificate) -> list[Hour]:
         """The click hours whose published rows are older than what was found last, and may count it."""
-        since, hours = datetime.fromisoformat(certificate.found_at), certificate.hours_counted
+        since = datetime.fromisoformat(certificate.found_at)
+        kept = closed_click_hours(self.lake, certificate.hours_counted, ())
+        hours = [hour for hour in certificate.hours_counted if hour not in kept]
         old = {
             file.click_hour
             for table in AGGREGATES.values()
@@ -263,17 +285,21 @@ def erase(
         return ["would be erased:", *_described(_something(erasure.find()).numbers)]
     with locks_of(settings).held("erase"), erasure.streams_stand():
         found = erasure.find()
-        certificate = erasure.certificate(by, because)
+        certificate = erasure.certificate()
         if certificate is None:
             _something(found)
             certificate = erasure.new_certificate(by, because)
         with audited(erasure.lake, "erase_visitor", f"erasure {certificate.erasure_id}", by, because) as details:
             erasure.plan(certificate, found)
             erasure.erase(certificate, found)
-            erasure.count_again(certificate)
+            if not certificate.is_counted:
+                erasure.count_again(certificate)
             erasure.remove_old_files()
-            page = _conclude(erasure, certificate)
-            details |= {"certificate": page.name, **{name: str(number) for name, number in certificate.found.items()}}
+            _conclude(erasure, certificate)
+            details |= {name: str(number) for name, number in certificate.found.items()}
+        # Last of all: if this is not reached, the same requests go on.
+        certificate.state, certificate.completed_at = COMPLETED, datetime.now(UTC).isoformat()
+        page = certificate.write(settings)
     return [
         f"erasure {certificate.erasure_id} ({requests.described()}) is complete:",
         *_described(certificate.found),
@@ -298,8 +324,8 @@ def _described(numbers: Mapping[str, int]) -> list[str]:
     ]
 
 
-def _conclude(erasure: Erasure, certificate: Certificate) -> Path:
-    """Look whether anything is left, and complete the certificate.
+def _conclude(erasure: Erasure, certificate: Certificate) -> None:
+    """Look whether anything is left; the certificate says what was looked at.
 
     Raises:
         ClickmillError: if something is; the certificate says what, and the same requests go on.
@@ -319,9 +345,6 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> Path:
     certificate.gone = {name: number - again.numbers.get(name, 0) for name, number in certificate.found.items()}
     certificate.left = [_shown(erasure.settings, path) for path in (*searched.found, *searched.unread)]
     old = erasure.not_published_since(certificate)
-    if not certificate.left and not again.numbers and not old:
-        certificate.state, certificate.completed_at = COMPLETED, datetime.now(UTC).isoformat()
-        return certificate.write(erasure.settings)
     page = certificate.write(erasure.settings)
     reasons = []
     if again.numbers:
@@ -332,7 +355,8 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> Path:
     if old:
         hours = ", ".join(map(str, old[:5]))
         reasons.append(f"published as they were before: {hours}; decide on them (decide_held, decide_backfill)")
-    raise ClickmillError(f"not complete: {'; '.join(reasons)}; then erase again with the same requests; see {page}")
+    if reasons:
+        raise ClickmillError(f"not complete: {'; '.join(reasons)}; then erase again with the same requests; see {page}")
 
 
 def _shown(settings: Settings, path: Path) -> str:

@@ -31,7 +31,10 @@ Mask = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Words:
-    """Visitors and addresses as whole words: between characters that are no letter, digit, ``_`` or ``-``."""
+    """Visitors and addresses as whole words: between characters that are no letter or digit.
+
+    An event id that begins with a visitor's has the visitor in it.
+    """
 
     words: tuple[str, ...]
 
@@ -42,7 +45,7 @@ class Words:
         options.max_mem = _MOST_MEMORY
         forms = {form for word in self.words for form in (word, json.dumps(word)[1:-1], quote(word))}
         any_of = b"|".join(re2.escape(form.encode()) for form in sorted(forms))
-        return re2.compile(rb"(?:^|[^0-9A-Za-z_-])(?:" + any_of + rb")(?:$|[^0-9A-Za-z_-])", options)
+        return re2.compile(rb"(?:^|[^0-9A-Za-z])(?:" + any_of + rb")(?:$|[^0-9A-Za-z])", options)
 
     def is_in(self, data: bytes) -> bool:
         """Whether one of them is in these bytes."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,35 +14,55 @@ from pyarrow.parquet import ParquetFile
 
 from include.log_hours import Hour
 from include.stored_rows import arrow_schema
-from include.tables import CLICKS, DUPLICATE_CLICKS, OUT_OF_ORDER_KEYS, QUARANTINED_CLICKS, TABLES, Table
-from spark_jobs.erasure.matches import Mask, Matcher
+from include.tables import (
+    CLICKS,
+    CLICKS_BY_URL_LIVE,
+    DUPLICATE_CLICKS,
+    OUT_OF_ORDER_KEYS,
+    QUARANTINED_CLICKS,
+    RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
+    TABLES,
+    Table,
+)
+from spark_jobs.erasure.matches import CLICK_TEXTS, Mask, Matcher
 from spark_jobs.erasure.search import texts_of
-from spark_jobs.ingest.columns import as_array, table_of
-from spark_jobs.lake.data_files import DataFile
+from spark_jobs.ingest.columns import as_array, as_numpy, table_of
+from spark_jobs.lake.data_files import DataFile, has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.new_files import NewFile, files_of
 
 #: The tables of arrivals, a row for each.
 ARRIVALS = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
+#: What of their rows says whether they are to go, and what else is to be known of these.
+_OF_CLICKS = (*CLICK_TEXTS, "clicked_at", "click_date", "click_hour")
+_LOOKED_AT = {CLICKS: _OF_CLICKS, DUPLICATE_CLICKS: _OF_CLICKS, QUARANTINED_CLICKS: ("raw",)}
 #: What stands in a text's place.
 ERASED = "(erased)"
 #: Tables whose rows go if they name what is to go.
-_ROWS_GO = {OUT_OF_ORDER_KEYS.name}
+_ROWS_GO = {
+    table.name
+    for table in (
+        OUT_OF_ORDER_KEYS,
+        CLICKS_BY_URL_LIVE,
+        RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
+    )
+}
 
 
 @dataclass
 class FoundRows:
     """What is to go from the tables of arrivals.
 
-    ``rows`` by table, ``files`` that have some, ``log_hours`` by source, and ``click_hours`` of these. ``visitors`` are
-    those that follow from addresses. ``by_prefix`` has, of each source, its clicks and those of each URL prefix.
+    ``rows`` by table, ``log_hours`` by source, and ``click_hours`` of these. ``visitors`` are those that follow from
+    addresses, ``event_ids`` those of the clicks, by which other tables may show them. ``by_prefix`` has, of each
+    source, its clicks and those of each URL prefix.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
-    files: dict[str, list[DataFile]] = field(default_factory=dict)
     log_hours: dict[str, set[Hour]] = field(default_factory=dict)
     click_hours: set[Hour] = field(default_factory=set)
     visitors: set[str] = field(default_factory=set)
+    event_ids: set[str] = field(default_factory=set)
     by_prefix: dict[str, Counter[str]] = field(default_factory=dict)
 
 
@@ -52,7 +72,7 @@ def find_rows(lake: Lake, matcher_of: Callable[[str], Matcher]) -> FoundRows:
     for table in ARRIVALS:
         for file in lake.data_files(table):
             matcher = matcher_of(file.partition["source"])
-            rows = _read(table, file)
+            rows = _read(table, file, _LOOKED_AT[table])
             mask = _mask(table, rows, matcher)
             if table == CLICKS:
                 of_source = found.by_prefix.setdefault(matcher.source.name, Counter())
@@ -64,25 +84,57 @@ def find_rows(lake: Lake, matcher_of: Callable[[str], Matcher]) -> FoundRows:
     return found
 
 
-def remove_rows(
-    lake: Lake, found: FoundRows, matcher_of: Callable[[str], Matcher], is_ours: Mapping[str, set[Hour]]
-) -> None:
+def remove_rows(lake: Lake, source: str, hours: Collection[Hour], matcher: Matcher, *, is_streamed: bool) -> None:
     """Write the files of these log hours that have such rows without them: one commit a table.
 
-    Clicks come first: where that ends, the other tables are found again by the same requests.
+    What is out of order is found again, as if the lines had never come; of a stream it stays as its micro-batch saw it.
+    Killed between two commits, the same again finishes it.
     """
-    for table in ARRIVALS:
-        ours = [
-            file
-            for file in found.files.get(table.name, [])
-            if file.log_hour in is_ours.get(file.partition["source"], set())
+    changed: dict[Table, list[_Rewritten]] = {table: [] for table in ARRIVALS}
+    for hour in hours:
+        files = [(table, file) for table in ARRIVALS for file in lake.data_files(table, has_log_hours(source, [hour]))]
+        before = [_read(table, file) for table, file in files]
+        after = [
+            rows.filter(pa.array(~_mask(table, rows, matcher))) for (table, _), rows in zip(files, before, strict=True)
         ]
+        if not is_streamed:
+            well_formed = sum(table != QUARANTINED_CLICKS for table, _ in files)
+            after[:well_formed] = _in_order_again(after[:well_formed])
+        for (table, file), former, rows in zip(files, before, after, strict=True):
+            if not rows.equals(former):
+                changed[table].append(_Rewritten(file, _written(lake, table, rows)))
+    for table, of_table in changed.items():
+        if of_table:
+            lake.exchange_files(table, [new for one in of_table for new in one.new], [one.file for one in of_table])
 
-        def kept(file: DataFile, table: Table = table) -> pa.Table:
-            rows = _read(table, file)
-            return rows.filter(pa.array(~_mask(table, rows, matcher_of(file.partition["source"]))))
 
-        _exchange(lake, table, ours, kept)
+class _Rewritten(NamedTuple):
+    file: DataFile
+    new: list[NewFile]
+
+
+def _in_order_again(parts: Sequence[pa.Table]) -> list[pa.Table]:
+    """The well-formed lines of a log hour, in their parts: whether one before it in its file is of a later time."""
+    if not parts:
+        return []
+    rows = pa.concat_tables(part.select(["file", "line", "clicked_at"]) for part in parts)
+    order = as_numpy(pc.sort_indices(rows, [("file", "ascending"), ("line", "ascending")]))
+    moment = as_numpy(rows["clicked_at"].cast(pa.int64()))[order]
+    file = as_numpy(as_array(rows["file"]).dictionary_encode().indices)[order]
+    flags = np.zeros(len(rows), bool)
+    for of_file in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(file)) + 1):
+        latest = np.maximum.accumulate(moment[of_file])
+        flags[order[of_file[1:]]] = moment[of_file][1:] < latest[:-1]
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    return [
+        _with_column(part, "is_out_of_order", pa.array(of_part))
+        for part, of_part in zip(parts, np.split(flags, ends), strict=True)
+    ]
+
+
+def _with_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    number = table.schema.get_field_index(name)
+    return table.set_column(number, table.schema.field(name), values)
 
 
 def redact_others(lake: Lake, matcher: Matcher, counted: set[str]) -> Counter[str]:
@@ -102,7 +154,7 @@ def redact_others(lake: Lake, matcher: Matcher, counted: set[str]) -> Counter[st
             rows = _read(table, file)
             mask = pa.array(_names(rows, matcher))
             kept = rows.filter(pc.invert(mask))
-            if table.name in _ROWS_GO or table.name.endswith("_live"):
+            if table.name in _ROWS_GO:
                 return kept
             changed = [_redacted(row, matcher) for row in rows.filter(mask).to_pylist()]
             return pa.concat_tables([kept, pa.Table.from_pylist(changed, rows.schema)])
@@ -111,16 +163,17 @@ def redact_others(lake: Lake, matcher: Matcher, counted: set[str]) -> Counter[st
     return +found
 
 
-def _read(table: Table, file: DataFile) -> pa.Table:
-    schema = arrow_schema(table, table.column_names)
+def _read(table: Table, file: DataFile, columns: Sequence[str] | None = None) -> pa.Table:
+    """The rows of a data file, as its table is declared."""
+    schema = arrow_schema(table, columns or table.column_names)
     with file.path.open("rb") as stream:
-        rows = ParquetFile(stream).read()
-    columns: dict[str, Any] = {
-        name: rows[name].cast(schema.field(name).type) for name in rows.column_names if name in schema.names
-    }
-    for name, value in file.partition.items():
-        columns[name] = pa.array([value] * len(rows), schema.field(name).type)
-    return table_of(schema, columns, len(rows))
+        stored = ParquetFile(stream)
+        there = [name for name in schema.names if name in stored.schema_arrow.names]
+        rows = stored.read(columns=there)
+    read: dict[str, Any] = {name: rows[name].cast(schema.field(name).type) for name in there}
+    for name in file.partition.keys() & set(schema.names):
+        read[name] = pa.array([file.partition[name]] * len(rows), schema.field(name).type)
+    return table_of(schema, read, len(rows))
 
 
 def _mask(table: Table, rows: pa.Table, matcher: Matcher) -> Mask:
@@ -129,12 +182,12 @@ def _mask(table: Table, rows: pa.Table, matcher: Matcher) -> Mask:
 
 def _add(found: FoundRows, table: Table, file: DataFile, rows: pa.Table, matcher: Matcher) -> None:
     found.rows[table.name] += len(rows)
-    found.files.setdefault(table.name, []).append(file)
     found.log_hours.setdefault(file.partition["source"], set()).add(file.log_hour)
     if table == QUARANTINED_CLICKS:
         return
     hours = rows.group_by(["click_date", "click_hour"]).aggregate([]).to_pylist()
     found.click_hours |= {Hour.of(row["click_date"], row["click_hour"]) for row in hours}
+    found.event_ids |= set(rows["event_id"].drop_null().to_pylist())
     if matcher.requests.addresses and matcher.parser.lookups.needs_clients:
         found.visitors |= set(pc.unique(rows["visitor_id"].drop_null()).to_pylist())
 
@@ -158,10 +211,11 @@ def _redacted(value: Any, matcher: Matcher) -> Any:
 
 def _exchange(lake: Lake, table: Table, files: list[DataFile], kept: Callable[[DataFile], pa.Table]) -> None:
     """Write each of these files again with what is kept of it, and exchange them in one commit."""
-    if not files:
-        return
-    folder = lake.folder_for_files(table)
-    new: list[NewFile] = []
-    for file in files:
-        new += files_of(kept(file).combine_chunks().to_batches(), table, folder)
-    lake.exchange_files(table, new, files)
+    new = [one for file in files for one in _written(lake, table, kept(file))]
+    if files:
+        lake.exchange_files(table, new, files)
+
+
+def _written(lake: Lake, table: Table, rows: pa.Table) -> list[NewFile]:
+    """The new files of these rows of a partition: none of no rows."""
+    return list(files_of(rows.combine_chunks().to_batches(), table, lake.folder_for_files(table)))

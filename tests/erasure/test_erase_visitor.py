@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import gzip
-import json
+import os
 import shutil
 import subprocess
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
-from backports import zstd
 
-from include.errors import ClickmillError
+from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour
-from include.tables import CLICKS, INGEST_ACCOUNTING
+from include.settings import REPOSITORY
+from include.tables import AUDIT, CLICKS
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from spark_jobs import erase_visitor
 from spark_jobs.erasure.requests import Requests
+from tests.erasure.erased_lake import (
+    busiest_visitors,
+    certificate,
+    comparable,
+    erase,
+    files_with,
+    lake_without,
+    landed,
+    move_landing_away,
+    without_lines,
+)
 from tests.support.log_files import content_of
 from tests.support.temporary_lake import TemporaryLake, assert_same_tables
 
@@ -43,63 +53,6 @@ def sample_lake(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
     return lake
 
 
-def landed(lake: TemporaryLake) -> Iterator[Path]:
-    return (file for file in lake.settings.landing.rglob("*") if file.is_file() and file.name[0] not in "._")
-
-
-def busiest_visitors(lake: TemporaryLake, count: int) -> list[str]:
-    visitors = Counter(row["visitor_id"] for row in lake.rows(CLICKS) if row["visitor_id"])
-    return [visitor for visitor, _ in visitors.most_common(count)]
-
-
-def lake_without(lake: TemporaryLake, home: Path, *words: str) -> TemporaryLake:
-    """A lake that ingested the same logs without the lines that have one of the words."""
-    fresh = lake.copy(home)
-    for folder in ("lake", "reports", "run"):
-        shutil.rmtree(home / folder, ignore_errors=True)
-    (home / "quality_index.sqlite").unlink(missing_ok=True)
-    for file in landed(fresh):
-        lines = content_of(file).splitlines(keepends=True)
-        kept = b"".join(line for line in lines if not any(word.encode() in line for word in words))
-        content = {".gz": gzip.compress, ".zst": zstd.compress}.get(file.suffix, bytes)(kept)
-        file.write_bytes(content)
-    run_all(fresh)
-    return fresh
-
-
-def files_with(folder: Path, word: str) -> list[str]:
-    """The files below a folder that have a word: as grep finds it, decompressed, or in a column of Parquet."""
-    grep = subprocess.run(["grep", "-rlaF", "--", word, str(folder)], capture_output=True, text=True, check=False)
-    found = grep.stdout.splitlines()
-    for path in folder.rglob("*"):
-        if path.suffix == ".parquet":
-            texts = (str(row) for row in pq.ParquetFile(path).read().to_pylist())
-            found += [str(path)] if any(word in text for text in texts) else []
-        elif path.suffix in (".gz", ".zst") and word.encode() in content_of(path):
-            found.append(str(path))
-    return found
-
-
-def comparable(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
-    """All tables but those of what was done when; what is touched stays touched, and files are compressed again."""
-    tables = lake.tables()
-    for name in ("audit", "stream_progress"):
-        del tables[name]
-    for row in tables[INGEST_ACCOUNTING.name]:
-        del row["bytes"], row["click_hours"]
-    return tables
-
-
-def erase(lake: TemporaryLake, requests: Requests, **options: Any) -> list[str]:
-    return erase_visitor.run(lake.spark, lake.settings, requests, "Ada", "asked for by letter", **options)
-
-
-def certificate(lake: TemporaryLake) -> dict[str, Any]:
-    (file,) = (lake.settings.reports / "erasures").glob("*.json")
-    said: dict[str, Any] = json.loads(file.read_text())
-    return said
-
-
 def test_an_erased_visitor_is_as_if_never_come(sample_lake: TemporaryLake, tmp_path: Path) -> None:
     lake = sample_lake.copy(tmp_path / "erased")
     (visitor,) = busiest_visitors(lake, 1)
@@ -108,10 +61,135 @@ def test_an_erased_visitor_is_as_if_never_come(sample_lake: TemporaryLake, tmp_p
     assert files_with(lake.settings.home, visitor)
     said = erase(lake, Requests.of([visitor]))
     assert files_with(lake.settings.home, visitor) == []
-    assert_same_tables(comparable(lake), comparable(lake_without(sample_lake, tmp_path / "fresh", visitor)))
+    assert_same_tables(comparable(lake), comparable(lake_without(sample_lake, tmp_path / "fresh", [visitor], run_all)))
     on_record = certificate(lake)
     assert on_record["state"] == "completed"
     assert on_record["gone"]["clicks"] == clicks == on_record["found"]["clicks"]
     assert visitor not in "\n".join(said)
     with pytest.raises(ClickmillError, match="nothing found"):
         erase(lake, Requests.of([visitor]))
+
+
+def test_gone_landing_leaves_the_same_counts(sample_lake: TemporaryLake, tmp_path: Path) -> None:
+    lake = sample_lake.copy(tmp_path / "erased")
+    visitors = busiest_visitors(lake, 40)
+    move_landing_away(lake, "2026-03-01T10", "2026-03-01T12")
+    erase(lake, Requests.of(visitors))
+    for visitor in visitors:
+        assert files_with(lake.settings.home, visitor) == []
+    fresh = lake_without(sample_lake, tmp_path / "fresh", visitors, run_all)
+    found, expected = without_lines(comparable(lake)), without_lines(comparable(fresh))
+    assert_same_tables(found, expected)
+
+
+ADDRESS, OTHERS = "192.0.2.7", ("192.0.2.77", "198.51.100.9")
+
+
+def access_lines(hour: int) -> bytes:
+    """Three clients, two browsers of each; and two lines that are none, of which one has an address."""
+    lines = [
+        f"{address} - - [01/Mar/2026:{hour:02d}:{minute:02d}:00 +0000] "
+        f'"GET /page/{minute % 3} HTTP/1.1" 200 5 "-" "{agent}"'
+        for minute, (address, agent) in enumerate(
+            (address, agent) for address in (ADDRESS, *OTHERS) for agent in ("Mozilla/5.0 (one)", "Mozilla/5.0 (two)")
+        )
+    ]
+    return "\n".join([*lines, f"{ADDRESS} is cut off", "no line", ""]).encode()
+
+
+@pytest.mark.parametrize("gone", [(), (10,), (10, 11)])
+def test_an_address_goes_with_the_visitors_derived_from_it(
+    lake: TemporaryLake, tmp_path: Path, gone: tuple[int, ...]
+) -> None:
+    for hour in (10, 11):
+        lake.land(f"2026-03-01T{hour}", {"a.log.gz": access_lines(hour)}, source="access")
+    fresh = lake.copy(tmp_path / "fresh")
+    lake.run_jobs(START, "2026-03-01T12", "ingest", "aggregate", "validate", "publish", source="access")
+    visitors = {row["visitor_id"] for row in lake.rows(CLICKS)}
+    for hour in gone:
+        shutil.rmtree(lake.settings.landing / "access" / "log_date=2026-03-01" / f"log_hour={hour}")
+    erase(lake, Requests.of(addresses=[ADDRESS]))
+    for file in landed(fresh):
+        lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+        file.write_bytes(gzip.compress(b"".join(line for line in lines if not line.startswith(f"{ADDRESS} ".encode()))))
+    fresh.run_jobs(START, "2026-03-01T12", "ingest", "aggregate", "validate", "publish", source="access")
+    left = {row["visitor_id"] for row in fresh.rows(CLICKS)}
+    assert len(visitors) == 6
+    assert len(left) == 4
+    assert_same_tables(without_lines(comparable(lake)), without_lines(comparable(fresh)))
+    for word in (ADDRESS, *(visitors - left)):
+        found = [file for file in files_with(lake.settings.home, word) if ADDRESS != word or not others_only(file)]
+        assert found == []
+
+
+def others_only(file: str) -> bool:
+    """Whether what grep takes for the address is the beginning of another's."""
+    return content_of(Path(file)).count(ADDRESS.encode()) == content_of(Path(file)).count(OTHERS[0].encode())
+
+
+def test_urls_with_a_beginning_go(sample_lake: TemporaryLake, tmp_path: Path) -> None:
+    lake = sample_lake.copy(tmp_path / "erased")
+    urls = Counter(row["url"] for row in lake.rows(CLICKS))
+    prefix = min((url for url in urls if url.count("/") > 3), key=lambda url: (-urls[url], url))
+    of_prefix = sum(count for url, count in urls.items() if url.startswith(prefix))
+    assert 0 < of_prefix < urls.total()
+    erase(lake, Requests.of(prefixes=[prefix]))
+    left = Counter(row["url"] for row in lake.rows(CLICKS))
+    assert left == Counter({url: count for url, count in urls.items() if not url.startswith(prefix)})
+    assert certificate(lake)["gone"]["clicks"] == of_prefix
+    fresh = sample_lake.copy(tmp_path / "again")
+    shutil.rmtree(fresh.settings.lake)
+    shutil.copytree(lake.settings.landing, fresh.settings.landing, dirs_exist_ok=True)
+    run_all(fresh)
+    assert_same_tables(comparable(lake), comparable(fresh))
+
+
+def test_what_would_find_too_much_or_nothing_changes_nothing(lake: TemporaryLake) -> None:
+    lake.land(START, {"a.log.gz": access_lines(10)}, source="access")
+    lake.run("ingest", START, source="access")
+    before = {file: file.read_bytes() for file in lake.settings.home.rglob("*") if file.is_file()}
+    with pytest.raises(UsageError, match="fits all 6 clicks of source access"):
+        erase(lake, Requests.of(prefixes=["http://www.example.com/"]))
+    with pytest.raises(ClickmillError, match="nothing found"):
+        erase(lake, Requests.of(["nobody-at-all"]))
+    with pytest.raises(UsageError, match="may stay on record"):
+        erase_visitor.run(lake.spark, lake.settings, Requests.of(["ada-123"]), "Ada", "letter of ada-123")
+    assert erase(lake, Requests.of(addresses=[ADDRESS]), dry_run=True) == [
+        "would be erased:",
+        "  clicks: 2 rows",
+        "  landing: 3 lines",
+        "  quarantined_clicks: 1 rows",
+    ]
+    after = {file: file.read_bytes() for file in lake.settings.home.rglob("*") if file.is_file()}
+    assert {file: content for file, content in after.items() if before.get(file) != content}.keys() <= {
+        *lake.settings.locks.glob("*"),
+        lake.settings.erasure_key_file,
+    }
+
+
+def test_from_a_shell_it_names_nobody(sample_lake: TemporaryLake, spark_remote: str, tmp_path: Path) -> None:
+    lake = sample_lake.copy(tmp_path / "erased")
+    visitors = busiest_visitors(lake, 3)
+    requests = tmp_path / "requests.jsonl"
+    requests.write_text("".join(f'{{"visitor": "{visitor}"}}\n' for visitor in visitors), encoding="utf-8")
+    environment = os.environ | {
+        "CLICKMILL_HOME": str(lake.settings.home),
+        "CLICKMILL_SOURCES": str(lake.settings.sources_file),
+        "CLICKMILL_PIPELINE": str(lake.settings.pipeline_file),
+        "SPARK_REMOTE": spark_remote,
+    }
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        given = ["--requests", str(requests), "--by", "Ada", "--because", "asked for by letter", *options]
+        command = [sys.executable, "-m", "spark_jobs.erase_visitor", *given]
+        return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+
+    planned, done, again = run("--dry-run"), run(), run()
+    print(planned.stdout, done.stdout, again.stderr, sep="\n")
+    assert (planned.returncode, done.returncode, again.returncode) == (0, 0, 1)
+    assert again.stderr.startswith("failed: nothing found")
+    for visitor in visitors:
+        assert visitor not in planned.stdout + done.stdout + done.stderr + again.stderr
+        assert files_with(lake.settings.home, visitor) == []
+    events = {(row["act"], row["event"]) for row in lake.rows(AUDIT)}
+    assert events == {("erase_visitor", "begun"), ("erase_visitor", "completed")}

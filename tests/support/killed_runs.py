@@ -13,7 +13,7 @@ import pytest
 from include.tables import Table
 
 #: The methods of ``Lake`` that change rows, in one commit each. What makes, completes or compacts a table is none.
-_COMMITTING = ("replace_files", "rewrite_files", "append", "append_rows", "replace_rows", "merge_click_hours")
+_COMMITTING = ("replace_files", "exchange_files", "append", "append_rows", "replace_rows", "merge_click_hours")
 #: Who does several commits at the same time.
 _IN_PARALLEL = (
     "spark_jobs.ingest.source_ingest",

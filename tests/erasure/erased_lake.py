@@ -1,0 +1,95 @@
+"""Lakes from which something is erased, an independent search, and what two lakes must have in common."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from backports import zstd
+
+from include.tables import CLICKS, INGEST_ACCOUNTING
+from spark_jobs import erase_visitor
+from spark_jobs.erasure.requests import Requests
+from tests.support.log_files import content_of
+from tests.support.temporary_lake import TemporaryLake
+
+
+def landed(lake: TemporaryLake) -> Iterator[Path]:
+    return (file for file in lake.settings.landing.rglob("*") if file.is_file() and file.name[0] not in "._")
+
+
+def busiest_visitors(lake: TemporaryLake, count: int) -> list[str]:
+    visitors = Counter(row["visitor_id"] for row in lake.rows(CLICKS) if row["visitor_id"])
+    return [visitor for visitor, _ in visitors.most_common(count)]
+
+
+def lake_without(
+    lake: TemporaryLake, home: Path, words: list[str], run_all: Callable[[TemporaryLake], None]
+) -> TemporaryLake:
+    """A lake that ingested the same logs without the lines that have one of the words."""
+    fresh = lake.copy(home)
+    for folder in ("lake", "reports", "run"):
+        shutil.rmtree(home / folder, ignore_errors=True)
+    (home / "quality_index.sqlite").unlink(missing_ok=True)
+    for file in landed(fresh):
+        lines = content_of(file).splitlines(keepends=True)
+        kept = b"".join(line for line in lines if not any(word.encode() in line for word in words))
+        content = {".gz": gzip.compress, ".zst": zstd.compress}.get(file.suffix, bytes)(kept)
+        file.write_bytes(content)
+    run_all(fresh)
+    return fresh
+
+
+def files_with(folder: Path, word: str) -> list[str]:
+    """The files below a folder that have a word: as grep finds it, decompressed, or in a column of Parquet."""
+    grep = subprocess.run(["grep", "-rlaF", "--", word, str(folder)], capture_output=True, text=True, check=False)
+    found = grep.stdout.splitlines()
+    for path in folder.rglob("*"):
+        if path.suffix == ".parquet":
+            texts = (str(row) for row in pq.ParquetFile(path).read().to_pylist())
+            found += [str(path)] if any(word in text for text in texts) else []
+        elif path.suffix in (".gz", ".zst") and word.encode() in content_of(path):
+            found.append(str(path))
+    return found
+
+
+def comparable(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
+    """All tables but those of what was done when; what is touched stays touched, and files are compressed again."""
+    tables = lake.tables()
+    for name in ("audit", "stream_progress"):
+        del tables[name]
+    for row in tables[INGEST_ACCOUNTING.name]:
+        del row["bytes"], row["click_hours"]
+    return tables
+
+
+def erase(lake: TemporaryLake, requests: Requests, **options: Any) -> list[str]:
+    return erase_visitor.run(lake.spark, lake.settings, requests, "Ada", "asked for by letter", **options)
+
+
+def certificate(lake: TemporaryLake) -> dict[str, Any]:
+    (file,) = (lake.settings.reports / "erasures").glob("*.json")
+    said: dict[str, Any] = json.loads(file.read_text())
+    return said
+
+
+def move_landing_away(lake: TemporaryLake, *hours: str) -> None:
+    for hour in hours:
+        day, number = hour.split("T")
+        shutil.rmtree(lake.settings.landing / "web" / f"log_date={day}" / f"log_hour={number}")
+
+
+def without_lines(tables: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """Where the landing is gone, line numbers are those of the files that were, and examples are not found again."""
+    for rows in tables.values():
+        for row in rows:
+            for name in ("line", "sampled_lines", "sampled_fields"):
+                row.pop(name, None)
+    return {name: sorted(rows, key=repr) for name, rows in tables.items()}

@@ -1,0 +1,93 @@
+"""Clicks that came by a stream: no job reads their lines again, so rows and accounts are put right in place."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from include.errors import ClickmillError
+from include.log_hours import Hour
+from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES
+from samples.sample_logs import make_sample
+from samples.sample_spec import SampleSpec
+from spark_jobs.erasure.requests import Requests
+from spark_jobs.stream.checkpoint import StreamCheckpoint
+from tests.erasure.erased_lake import erase, files_with, landed
+from tests.stream.files_lake import FilesLake, in_order_of_names
+from tests.support.log_files import content_of
+from tests.support.temporary_lake import make_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+SPEC = SampleSpec(start=Hour.parse("2026-03-01T08"), hours=2, clicks_per_hour=800, seed=37)
+#: Line numbers and what follows from them, sizes, examples, and what is touched.
+OF_LINES = {"line", "is_out_of_order", "out_of_order", "bytes", "click_hours", "sampled_lines", "sampled_fields"}
+
+
+def streamed_lake(spark: SparkSession, home: Path) -> FilesLake:
+    lake = FilesLake(spark, make_settings(home))
+    lake.configure(max_files_per_batch=2)
+    return lake
+
+
+def run_all(lake: FilesLake) -> None:
+    lake.run_all(str(SPEC.start), str(SPEC.start.plus(SPEC.hours)))
+
+
+def comparable(lake: FilesLake) -> dict[str, list[dict[str, Any]]]:
+    tables = (CLICKS, QUARANTINED_CLICKS, INGEST_ACCOUNTING, *AGGREGATES, *AGGREGATES.values())
+    return {
+        table.name: sorted(
+            ({name: value for name, value in row.items() if name not in OF_LINES} for row in lake.rows(table)),
+            key=repr,
+        )
+        for table in tables
+    }
+
+
+def batch_sums(lake: FilesLake) -> Counter[tuple[int, str]]:
+    """What the micro-batches of each log hour add up to."""
+    sums: Counter[tuple[int, str]] = Counter()
+    for row in lake.rows(STREAM_BATCHES):
+        sums.update({(row["log_hour"], name): row[name] for name in ("lines", "accepted", "late")})
+    return sums
+
+
+def test_streamed_clicks_go_while_no_stream_runs(spark: SparkSession, tmp_path: Path) -> None:
+    lake = streamed_lake(spark, tmp_path / "erased")
+    make_sample(SPEC, lake.settings.landing)
+    in_order_of_names(lake.settings.landing)
+    lines = [line for file in landed(lake) for line in content_of(file).splitlines(keepends=True)]
+    lake.read_all()
+    run_all(lake)
+    times = Counter(row["visitor_id"] for row in lake.rows(CLICKS) if row["visitor_id"])
+    # Of a stream's duplicates the lake has no rows: of one who has none.
+    visitor = next(one for one, count in times.most_common() if count == sum(one.encode() in line for line in lines))
+
+    checkpoint = StreamCheckpoint.of(lake.settings, "web")
+    with checkpoint.owned(lake.settings), pytest.raises(ClickmillError, match=r"nothing is erased.*runs already"):
+        erase(lake, Requests.of([visitor]))
+    assert files_with(lake.settings.home, visitor)
+    erase(lake, Requests.of([visitor]))
+    assert files_with(lake.settings.home, visitor) == []
+
+    fresh = streamed_lake(spark, tmp_path / "fresh")
+    shutil.copytree(lake.settings.landing, fresh.settings.landing)
+    in_order_of_names(fresh.settings.landing)
+    fresh.read_all()
+    run_all(fresh)
+    assert comparable(lake) == comparable(fresh)
+    assert batch_sums(lake) == batch_sums(fresh)
+
+    # The stream goes on where it was, and its next run accounts for nothing twice.
+    before = lake.rows(INGEST_ACCOUNTING)
+    lake.read_all()
+    run_all(lake)
+    assert lake.rows(INGEST_ACCOUNTING) == before

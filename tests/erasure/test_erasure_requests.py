@@ -1,0 +1,125 @@
+"""What may be asked, which lines it finds, and how a landed file is written again: without Spark."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from backports import zstd
+
+from include.errors import UsageError
+from include.log_hours import Hour
+from include.sources import load_sources
+from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
+from spark_jobs.erasure.matches import Matcher, Words
+from spark_jobs.erasure.requests import Requests
+from spark_jobs.erasure.search import search
+from spark_jobs.ingest.arrivals import LineParser
+from spark_jobs.ingest.decompress import decompressed
+from spark_jobs.ingest.read_lines import LandedFile
+from tests.support.temporary_lake import click, make_settings
+
+HOUR = Hour.parse("2026-03-01T10")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"visitors": ["v1"]},
+        {"visitors": ["     ok"]},
+        {"visitors": ["visitor\nof two lines"]},
+        {"addresses": ["192.0.2"]},
+        {"addresses": ["example.com"]},
+        {"prefixes": [""]},
+        {"prefixes": ["http"]},
+        {"prefixes": ["https://"]},
+        {"prefixes": ["https://shop.test"]},
+    ],
+)
+def test_what_would_find_too_much_is_refused(given: dict[str, list[str]]) -> None:
+    with pytest.raises(UsageError, match="expected"):
+        Requests.of(**given)
+
+
+def test_a_file_of_requests_has_json_and_toml(tmp_path: Path) -> None:
+    file = tmp_path / "requests"
+    file.write_text('# two\n{"visitor": "visitor-1"}\n\naddress = "192.0.2.7"\n', encoding="utf-8")
+    assert Requests.read(file) == [("visitor", "visitor-1"), ("address", "192.0.2.7")]
+    for line in ("visitor-2", '{"visitor": 7}', '{"name": "visitor-3"}', '{"visitor": "a", "address": "b"}', "[1]"):
+        file.write_text(f'{{"visitor": "visitor-1"}}\n{line}\n', encoding="utf-8")
+        with pytest.raises(UsageError, match="line 2 is no request") as error:
+            Requests.read(file)
+        assert "visitor-2" not in str(error.value)
+
+
+def test_a_word_is_found_whole_only_whatever_is_around_it() -> None:
+    words = Words(("192.0.2.7", "visitör-1", "a.b(c)"))
+    for found in (
+        "192.0.2.7",
+        "x 192.0.2.7:",
+        'x"visitör-1"',
+        "\xff\n192.0.2.7",
+        json.dumps("visitör-1"),
+        "=a.b(c)&",
+        "192.0.2.7-8",
+    ):
+        assert words.is_in(found.encode("utf-8"))
+        assert words.is_in(b"\xff" + found.encode("utf-8") + b"\xfe\xfe")
+    for other in ("192.0.2.77", "1192.0.2.7", "192x0.2.7", "visitör-12", "myvisitör-1", "aab(c)"):
+        assert not words.is_in(other.encode("utf-8"))
+
+
+def escaped(text: str) -> str:
+    return "".join(f"\\u{ord(character):04x}" for character in text)
+
+
+COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": lambda data: gzip.compress(data[: len(data) // 2]) + gzip.compress(data[len(data) // 2 :]),
+    ".zst": zstd.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".json": bytes,
+}
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+def test_a_file_keeps_all_other_bytes_in_their_order(tmp_path: Path, suffix: str) -> None:
+    settings = make_settings(tmp_path / "home")
+    matcher = Matcher.of(Requests.of(["visitor-1"]), LineParser.of(load_sources(settings)["web"], settings))
+    theirs = [
+        click("e1", "2026-03-01T10:00:00Z", visitor_id="visitor-1"),
+        click("e2", "2026-03-01T10:00:00Z", visitor_id="visitor-1").replace(
+            b"visitor-1", escaped("visitor-1").encode()
+        ),
+        b"no JSON of visitor-1\r\n",
+        click("e3", "2026-03-01T10:00:00Z", "http://shop.test/?from=visitor-1", visitor_id="visitor-2"),
+    ]
+    others = [
+        click("e4", "2026-03-01T10:00:00Z", visitor_id="visitor-12"),
+        b"\xff\xfe not UTF-8\r\n",
+        b"\n",
+        click("e5", "2026-03-01T10:00:00Z", visitor_id="visitor-3").removesuffix(b"\n"),
+    ]
+    lines = [line for pair in zip(theirs, others, strict=True) for line in pair]
+    folder = settings.landing / "web" / "log_date=2026-03-01" / "log_hour=10"
+    folder.mkdir(parents=True)
+    path = folder / f"a{suffix}"
+    path.write_bytes(COMPRESSED[suffix](b"".join(lines)))
+    changed = path.stat().st_mtime_ns
+    assert search([settings.landing], matcher.words).found == [path]
+    (file,) = landed_files(settings.landing, "web")
+    assert file == LandedFile(path, HOUR)
+    found = matching_lines(file, matcher)
+    assert found == {1, 3, 5, 7}
+    write_without(file, found)
+    with path.open("rb") as stream:
+        assert b"".join(decompressed(stream, path.name)) == b"".join(others)
+    assert path.stat().st_mtime_ns == changed
+    assert [entry.name for entry in folder.iterdir()] == [path.name]
+    assert search([settings.landing], matcher.words).found == []

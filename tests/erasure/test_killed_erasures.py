@@ -1,0 +1,61 @@
+"""An erasure that is killed again and again, each time after another commit, ends as one that is not."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from spark_jobs.erasure.requests import Requests
+from tests.erasure.erased_lake import certificate, comparable, erase, files_with, without_lines
+from tests.support.killed_runs import Killed, killed_after
+from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+HOURS = ("2026-03-01T10", "2026-03-01T11", "2026-03-01T13")
+VISITOR, OTHER = "visitor-one", "visitor-two"
+
+
+def lines(hour: str, *visitors: str) -> bytes:
+    """A click of each visitor; one of the hour before; a line that is no click and names one."""
+    before = f"{hour[:11]}{int(hour[11:]) - 1:02d}"
+    return b"".join(
+        click(f"{visitor}-{hour}", f"{hour}:05:00Z", "http://shop.test/a", visitor_id=visitor)
+        + click(f"late-{visitor}-{hour}", f"{before}:05:00Z", "http://shop.test/b", visitor_id=visitor)
+        + f"no JSON of {visitor}\n".encode()
+        for visitor in visitors
+    )
+
+
+def run_all(lake: TemporaryLake) -> None:
+    for hour in HOURS:
+        lake.run_jobs(hour, hour[:11] + f"{int(hour[11:]) + 1:02d}", "ingest", "aggregate", "validate", "publish")
+
+
+def test_killed_after_any_commit_it_goes_on(lake: TemporaryLake) -> None:
+    for hour in HOURS:
+        lake.land(hour, {"a.json.gz": lines(hour, VISITOR, OTHER), "b.json": lines(hour, OTHER)[:0]})
+    run_all(lake)
+    # Of one hour the files are gone.
+    for file in lake.land(HOURS[1], {}).iterdir():
+        file.unlink()
+    kills = 0
+    for commits in (1, 2, 3, 4, 5, 6, 8, 11, 15, 20):
+        try:
+            with killed_after(commits):
+                erase(lake, Requests.of([VISITOR]))
+        except Killed:
+            kills += 1
+    assert kills >= 8
+    if certificate(lake)["state"] != "completed":
+        erase(lake, Requests.of([VISITOR]))
+    assert certificate(lake)["state"] == "completed"
+    assert files_with(lake.settings.home, VISITOR) == []
+    fresh = TemporaryLake(lake.spark, lake.settings).copy(lake.settings.home.parent / "fresh")
+    for folder in ("lake", "reports", "run"):
+        shutil.rmtree(fresh.settings.home / folder)
+    for hour in HOURS:
+        fresh.land(hour, {"a.json.gz": lines(hour, OTHER), "b.json": b""})
+    run_all(fresh)
+    assert_same_tables(without_lines(comparable(lake)), without_lines(comparable(fresh)))
