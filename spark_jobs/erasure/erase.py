@@ -198,7 +198,10 @@ class Erasure:
         for source in certificate.log_hours:
             there = self._files_ingested(source).keys() - removed_log_hours(self.lake).get(source, set())
             ingested = there.intersection(certificate.hours_of(source))
-            for log_hours in contiguous(ingested - self._not_to_ingest(source, certificate)):
+            # Of a stream they are only accounted for again.
+            is_streamed = self.sources[source].stream is not None
+            gone = set() if is_streamed else self._not_to_ingest(source, certificate)
+            for log_hours in contiguous(ingested - gone):
                 ingest_clicks.run(self.spark, self.settings, JobArguments(source, log_hours))
             ranges += [JobArguments(source, log_hours) for log_hours in contiguous(ingested)]
         hours = certificate.hours_counted
@@ -245,6 +248,17 @@ class Erasure:
     def search(self) -> Searched:
         """Look for what was to go in all files of the home and the data."""
         return search(dict.fromkeys([self.settings.home, self.settings.data]), self.words)
+
+    def is_outside(self, path: Path) -> bool:
+        """Whether it is a file of Airflow, the broker or a log: others write it, and only say what is in it."""
+        of_others = (self.settings.airflow, self.settings.kafka_topics, self.settings.logs)
+        return not set(of_others).isdisjoint(path.parents) if is_on_disk(path) else False
+
+    def shown(self, path: Path) -> str:
+        """A file as it may stay on record: below the home or the data, without a name that names somebody."""
+        folders = (f"{folder}/" for folder in (self.settings.home, self.settings.data))
+        below = next((str(path).removeprefix(folder) for folder in folders if str(path).startswith(folder)), path.name)
+        return f"{below[: below.rfind('/') + 1]}…" if self.words.is_in(below.encode()) else below
 
     @contextmanager
     def streams_stand(self) -> Iterator[None]:
@@ -334,6 +348,7 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
     topics = [source.kafka.topic for source in erasure.sources.values() if source.kafka]
     certificate.outside = [
         *OUTSIDE,
+        *(f"{erasure.shown(path)} has it still" for path in searched.found if erasure.is_outside(path)),
         *(f"Kafka topic {topic}: its retention (retention.ms), or kafka-delete-records.sh" for topic in sorted(topics)),
     ]
     now = versions(erasure.lake)
@@ -343,7 +358,8 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
     }
     certificate.searched = {"files": searched.files, "bytes": searched.bytes, "words": len(erasure.words.words)}
     certificate.gone = {name: number - again.numbers.get(name, 0) for name, number in certificate.found.items()}
-    certificate.left = [_shown(erasure.settings, path) for path in (*searched.found, *searched.unread)]
+    left = (path for path in (*searched.found, *searched.unread) if not erasure.is_outside(path))
+    certificate.left = [erasure.shown(path) for path in left]
     old = erasure.not_published_since(certificate)
     page = certificate.write(erasure.settings)
     reasons = []
@@ -357,10 +373,3 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
         reasons.append(f"published as they were before: {hours}; decide on them (decide_held, decide_backfill)")
     if reasons:
         raise ClickmillError(f"not complete: {'; '.join(reasons)}; then erase again with the same requests; see {page}")
-
-
-def _shown(settings: Settings, path: Path) -> str:
-    for folder in (settings.home, settings.data):
-        if str(path).startswith(f"{folder}/"):
-            return str(path).removeprefix(f"{folder}/")
-    return path.name

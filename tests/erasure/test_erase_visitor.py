@@ -16,7 +16,7 @@ import pytest
 from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour
 from include.settings import REPOSITORY
-from include.tables import AUDIT, CLICKS
+from include.tables import AUDIT, CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from spark_jobs import erase_visitor
@@ -167,6 +167,9 @@ def test_what_would_find_too_much_or_nothing_changes_nothing(lake: TemporaryLake
     }
 
 
+ACTS = [("erase_visitor", "begun", 2), ("erase_visitor", "failed", 1), ("erase_visitor", "completed", 1)]
+
+
 def test_from_a_shell_it_names_nobody(sample_lake: TemporaryLake, spark_remote: str, tmp_path: Path) -> None:
     lake = sample_lake.copy(tmp_path / "erased")
     visitors = busiest_visitors(lake, 3)
@@ -184,12 +187,25 @@ def test_from_a_shell_it_names_nobody(sample_lake: TemporaryLake, spark_remote: 
         command = [sys.executable, "-m", "spark_jobs.erase_visitor", *given]
         return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
-    planned, done, again = run("--dry-run"), run(), run()
-    print(planned.stdout, done.stdout, again.stderr, sep="\n")
-    assert (planned.returncode, done.returncode, again.returncode) == (0, 0, 1)
+    copied, log = lake.settings.home / "copied.csv.gz", lake.settings.logs / "task.log"
+    copied.write_bytes(gzip.compress(f"a,{visitors[0]},b".encode()))
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(f"erase {visitors[1]}", encoding="utf-8")
+    planned, stopped = run("--dry-run"), run()
+    copied.unlink()
+    counted = lake.commits(PUBLISHED_CLICKS_BY_URL_HOURLY)
+    done, again = run(), run()
+    assert (planned.returncode, stopped.returncode, done.returncode, again.returncode) == (0, 1, 0, 1)
+    assert "not complete: 1 files have it still, or cannot be read: copied.csv.gz; then erase again" in stopped.stderr
+    assert "  not reached: logs/task.log has it still\n" in done.stdout
     assert again.stderr.startswith("failed: nothing found")
+    # What was counted before stays, also what somebody may have decided on it; the two are those of removed files.
+    assert lake.commits(PUBLISHED_CLICKS_BY_URL_HOURLY) <= counted + 2
+    log.unlink()
     for visitor in visitors:
-        assert visitor not in planned.stdout + done.stdout + done.stderr + again.stderr
+        assert visitor not in "".join(one.stdout + one.stderr for one in (planned, stopped, done, again))
         assert files_with(lake.settings.home, visitor) == []
-    events = {(row["act"], row["event"]) for row in lake.rows(AUDIT)}
-    assert events == {("erase_visitor", "begun"), ("erase_visitor", "completed")}
+    events = Counter((row["act"], row["event"]) for row in lake.rows(AUDIT))
+    assert events == {
+        ("erase_visitor", event): count for event, count in (("begun", 2), ("failed", 1), ("completed", 1))
+    }
