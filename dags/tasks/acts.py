@@ -11,6 +11,7 @@ from typing import Any
 
 from dags.tasks.launch import final_errors, log_lines
 from include.errors import UsageError
+from include.job_arguments import JobArguments
 from include.settings import Settings
 
 
@@ -25,6 +26,47 @@ def undo(params: Mapping[str, Any], dag_run: Any, spark: Any) -> None:
         by = _signer(dag_run)
         lines = job.undo(spark, settings, params["backfill"], by, params["reason"], force=params["force"])
     log_lines(lines, settings)
+
+
+def replay(params: Mapping[str, Any], dag_run: Any, spark: Any) -> None:
+    """Parse quarantined lines again, or say what that would recover.
+
+    Raises:
+        AirflowFailException: if nobody has triggered the run, or the form is wrong.
+    """
+    job, settings = _job("spark_jobs.replay_quarantined", spark)
+    with final_errors():
+        by = _signer(dag_run)
+        log_hours = JobArguments.of(params["source"], params["from"], params["to"]).log_hours
+        reasons = tuple(sorted(set(params["reasons"])))
+        request = job.Request(params["source"], log_hours, reasons, params["rule"].strip() or None)
+        if params["dry_run"]:
+            lines = job.dry_run(spark, settings, request)
+        else:
+            lines = job.run(spark, settings, request, by=by, because=params["reason"])
+    log_lines(lines, settings)
+
+
+def erase(params: Mapping[str, Any], dag_run: Any, spark: Any) -> None:
+    """Erase what an Airflow variable asks for, a request a line; then the variable is removed.
+
+    Raises:
+        AirflowFailException: if nobody has triggered the run, or there are no such requests.
+    """
+    from airflow.sdk import Variable
+
+    job, settings = _job("spark_jobs.erase_visitor", spark)
+    name = params["variable"]
+    with final_errors():
+        by = _signer(dag_run)
+        text = Variable.get(name, default=None)
+        if text is None:
+            raise UsageError(f"there is no variable {name}: expected one with the requests, one a line")
+        requests = job.Requests.of_lines(text.splitlines(), f"the variable {name}")
+        lines = job.run(spark, settings, requests, by, params["reason"], dry_run=params["dry_run"])
+    log_lines(lines, settings)
+    if not params["dry_run"]:
+        Variable.delete(name)
 
 
 def _job(module: str, spark: Any) -> tuple[Any, Settings]:

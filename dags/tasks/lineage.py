@@ -30,6 +30,9 @@ from include.tables import (
     QUARANTINED_CLICKS,
     RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
     RELEASED_CLICKS_BY_COUNTRY_DAILY,
+    REPLAY_OUTCOMES,
+    REPLAYED_LINES,
+    REPLAYS,
     STREAM_BATCHES,
     STREAM_PROGRESS,
     UNFINISHED_INGESTS,
@@ -46,6 +49,8 @@ _COUNTS = (*AGGREGATES, CLICKS_BY_URL_DAILY, CLICKS_BY_COUNTRY_DAILY)
 _PUBLISHED = (*PUBLISHED, *PUBLISHED.values())
 _RECORDS = (QUALITY_RESULTS, BACKFILLS, AUDIT)
 _PUBLISH = ((*AGGREGATES, INGEST_ACCOUNTING, QUALITY_RESULTS), (*_PUBLISHED, QUALITY_RESULTS))
+#: What a run over log hours writes.
+_RUN = (*_ARRIVED, UNFINISHED_INGESTS, *_COUNTS, GROUPING_METRICS, *_PUBLISHED, QUALITY_RESULTS)
 #: Of each task that changes the lake, what it reads and what it writes.
 READ_AND_WRITTEN: dict[str, tuple[tuple[Data, ...], tuple[Table, ...]]] = {
     "ingest_clicks": ((LANDING_ZONE, CLICKS, INGEST_ACCOUNTING, STREAM_BATCHES), (*_ARRIVED, UNFINISHED_INGESTS)),
@@ -54,11 +59,10 @@ READ_AND_WRITTEN: dict[str, tuple[tuple[Data, ...], tuple[Table, ...]]] = {
     "publish_clicks": _PUBLISH,
     "stream_clicks": ((LANDING_ZONE, CLICKS), (*_LINES, STREAM_BATCHES, STREAM_PROGRESS)),
     "decide_held": (_PUBLISH[0], (*_PUBLISH[1], AUDIT)),
-    "run_chunk": (
-        (LANDING_ZONE,),
-        (*_ARRIVED, UNFINISHED_INGESTS, *_COUNTS, GROUPING_METRICS, *_PUBLISHED, QUALITY_RESULTS, BACKFILLS),
-    ),
+    "run_chunk": ((LANDING_ZONE,), (*_RUN, BACKFILLS)),
     "decide_backfill": (_PUBLISH[0], (*_PUBLISHED, *_RECORDS)),
+    "replay_quarantined": ((LANDING_ZONE, *_LINES), (*_RUN, REPLAYS, REPLAYED_LINES, REPLAY_OUTCOMES, AUDIT)),
+    "erase_visitor": ((LANDING_ZONE, *_LINES), (*_RUN, STREAM_BATCHES, BACKFILLS, AUDIT)),
     "undo_backfill": (tuple(PUBLISHED), (*_PUBLISHED, *_RECORDS)),
     "release_counts": (
         (CLICKS, INGEST_ACCOUNTING, QUALITY_RESULTS, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY),

@@ -30,7 +30,7 @@ ADMIN = "admin"
 _ASKING = ("held_hours", "backfill_clicks")
 _SEE = FabAirflowSecurityManagerOverride.VIEWER_PERMISSIONS
 #: The DAGs that take back or change what is there.
-_ACTING = ("undo_backfill",)
+_ACTING = ("erase_visitor", "replay_quarantined", "undo_backfill")
 #: All others. A right to edit all DAGs would be one to trigger all.
 _RUNNING = sorted({dag.stem for dag in (REPOSITORY / "dags").glob("*.py")}.difference(_ACTING))
 _RUNS = [
@@ -50,10 +50,15 @@ _ANSWER = [
     (names.ACTION_CAN_ACCESS_MENU, names.RESOURCE_HITL_DETAIL),
     *_edit(_ASKING),
 ]
+#: Requests to erase are in variables.
+_REQUESTS = [
+    (action, names.RESOURCE_VARIABLE)
+    for action in (names.ACTION_CAN_CREATE, names.ACTION_CAN_READ, names.ACTION_CAN_EDIT, names.ACTION_CAN_DELETE)
+] + [(names.ACTION_CAN_ACCESS_MENU, names.RESOURCE_VARIABLE), (names.ACTION_CAN_ACCESS_MENU, names.RESOURCE_ADMIN_MENU)]
 ROLES = {
     "Operator": [*_SEE, *_RUNS, *_edit(_RUNNING)],
     "Approver": [*_SEE, *_ANSWER],
-    "Steward": [*_SEE, *_RUNS, *_edit(_ACTING)],
+    "Steward": [*_SEE, *_RUNS, *_edit(_ACTING), *_REQUESTS],
 }
 
 

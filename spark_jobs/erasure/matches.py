@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 import re2
 
 from include.sources import Source
+from include.visitor_keys import VisitorKeys
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.columns import as_array, as_numpy, map_distinct
-from spark_jobs.ingest.lookups import Lookups
+from spark_jobs.ingest.lookups import visitor_id
 from spark_jobs.ingest.parse_lines import parse_lines
 
 #: Texts of a click in which a visitor may be named.
@@ -98,9 +99,11 @@ class Matcher:
         for name in CLICK_TEXTS:
             found |= self.words.of_texts(clicks[name])
         found |= self._has_prefix(clicks["url"])
-        for address in self.requests.addresses if self.parser.lookups.needs_clients else ():
-            derived = derived_visitors(self.parser.lookups, address, clicks)
-            found |= as_numpy(pc.equal(derived, clicks["visitor_id"]).fill_null(False))
+        keys = self.parser.lookups.visitor_keys
+        if keys:
+            for address in self.requests.addresses:
+                derived = derived_visitors(keys, address, clicks)
+                found |= as_numpy(pc.equal(derived, clicks["visitor_id"]).fill_null(False))
         return found
 
     def of_quarantined(self, raw: pa.ChunkedArray) -> Mask:
@@ -115,7 +118,7 @@ class Matcher:
     def of_lines(self, lines: pa.Table) -> Mask:
         """Which lines of a landed file are to go: what the ingest makes of them is, or they name it."""
         value = as_array(lines["value"])
-        needs_parsing = bool(self.requests.url_prefixes) or self.parser.lookups.needs_clients
+        needs_parsing = bool(self.requests.url_prefixes) or self.source.has_client_address
         # An id that is not written out has a backslash.
         if not needs_parsing and not self.words.is_in(data := joined(value)) and b"\\u" not in data:
             return np.zeros(len(lines), bool)
@@ -151,17 +154,15 @@ class Matcher:
             return False
 
 
-def derived_visitors(lookups: Lookups, address: str, clicks: pa.Table) -> pa.Array:
-    """The visitor that each click would have had from this address: by its user agent and day."""
-    count = len(clicks)
-    parsed = pa.table(
-        {
-            "reason": pa.nulls(count, pa.string()),
-            "user_agent": clicks["user_agent"],
-            "country_code": pa.nulls(count, pa.string()),
-            "visitor_id": pa.nulls(count, pa.string()),
-            "client_address": pa.array([address] * count, pa.string()),
-            "clicked_at": clicks["clicked_at"],
-        }
-    )
-    return as_array(lookups.look_up(parsed)["visitor_id"])
+def derived_visitors(keys: VisitorKeys, address: str, clicks: pa.Table) -> pa.Array:
+    """The visitor that each click would have had from this address, by its user agent and day; null without a key."""
+    days = clicks["clicked_at"].cast(pa.timestamp("us")).cast(pa.date32())
+    known = {str(day): key for day, key in keys.known(pc.unique(days).to_pylist()).items()}
+    # As ``Lookups`` has it: address, user agent and day.
+    texts = pc.binary_join_element_wise(address, clicks["user_agent"].fill_null(""), days.cast(pa.string()), "\x00")
+
+    def visitor(client: str) -> str | None:
+        key = known.get(client[-10:])
+        return visitor_id(key, client) if key else None
+
+    return map_distinct(texts, visitor, pa.string())

@@ -58,15 +58,30 @@ class Requests:
 
     @classmethod
     def read(cls, file: Path) -> list[tuple[str, str]]:
-        """Kind and value of each line of a file: JSON such as {"visitor": "…"}, or TOML such as visitor = "…".
+        """As ``parsed``, of a file's lines.
 
         Raises:
-            UsageError: if it cannot be read, or a line is no request; the line's number is said, not what it has.
+            UsageError: if it cannot be read, or a line is no request.
         """
         try:
             lines = file.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"the requests in {file} cannot be read: {type(error).__name__}") from None
+        return cls.parsed(lines, str(file))
+
+    @classmethod
+    def of_lines(cls, lines: Iterable[str], named: str) -> Requests:
+        """The requests of these lines. Raises UsageError as ``parsed`` and ``of``."""
+        asked = cls.parsed(lines, named)
+        return cls.of(*([value for kind, value in asked if kind == wanted] for wanted in KINDS))
+
+    @classmethod
+    def parsed(cls, lines: Iterable[str], named: str) -> list[tuple[str, str]]:
+        """Kind and value of each line: JSON such as {"visitor": "…"}, or TOML such as visitor = "…".
+
+        Raises:
+            UsageError: if a line is no request; the line's number is said, not what it has.
+        """
         found: list[tuple[str, str]] = []
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.lstrip().startswith("#"):
@@ -74,7 +89,7 @@ class Requests:
             values = _as_values(line)
             if len(values) != 1 or not values.keys() <= set(KINDS) or not isinstance(next(iter(values.values())), str):
                 raise UsageError(
-                    f"{file}, line {number} is no request: expected one of {', '.join(KINDS)} and its text, such as "
+                    f"{named}, line {number} is no request: expected one of {', '.join(KINDS)} and its text, such as "
                     '{"visitor": "…"} or visitor = "…"'
                 )
             found += values.items()

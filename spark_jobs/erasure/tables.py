@@ -188,7 +188,7 @@ def _add(found: FoundRows, table: Table, file: DataFile, rows: pa.Table, matcher
     hours = rows.group_by(["click_date", "click_hour"]).aggregate([]).to_pylist()
     found.click_hours |= {Hour.of(row["click_date"], row["click_hour"]) for row in hours}
     found.event_ids |= set(rows["event_id"].drop_null().to_pylist())
-    if matcher.requests.addresses and matcher.parser.lookups.needs_clients:
+    if matcher.requests.addresses and matcher.source.has_client_address:
         found.visitors |= set(pc.unique(rows["visitor_id"].drop_null()).to_pylist())
 
 

@@ -93,9 +93,9 @@ class StreamedReplay:
                 self.lake.append(CLICKS, files, transaction)
         recorded = self.lake.read_log_hours(REPLAYED_LINES, self.source.name, hours)
         places = recorded.where(F.col("replay_id") == self.asked.replay.id).select(*PLACE)
-        rows, files = self.lake.read_with_files(QUARANTINED_CLICKS, self._of(hours))
+        rows, former = self.lake.read_with_files(QUARANTINED_CLICKS, self._of(hours))
         kept = self.lake.write_files(QUARANTINED_CLICKS, rows.join(F.broadcast(places), PLACE, "left_anti"))
-        self.lake.exchange_files(QUARANTINED_CLICKS, kept, files)
+        self.lake.exchange_files(QUARANTINED_CLICKS, kept, former)
         with in_order_of_time(self.lake) as now:
             self.lake.append_rows(STREAM_BATCHES, self._batch(hours, now), transaction)
 
@@ -111,8 +111,8 @@ class StreamedReplay:
         removed = sorted(removed_log_hours(self.lake).get(self.source.name, set()) & set(window))
         if removed and self.source.has_event_id:
             raise ClickmillError(
-                f"{self.source.name} {hours[0]} to {hours[-1]}: the clicks of {removed[0]} ({len(removed)} log hours) have "
-                "been removed for their age, and with them what says which lines are duplicates"
+                f"{self.source.name} {hours[0]} to {hours[-1]}: the clicks of {removed[0]} ({len(removed)} log hours) "
+                "have been removed for their age, and with them what says which lines are duplicates"
             )
         for hour in hours:
             if hour not in final:

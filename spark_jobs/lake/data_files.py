@@ -132,6 +132,17 @@ class TableVersion:
         files = self.files.filter(reduce(operator.or_, choices)) if choices else self.files
         return [_file(self.folder, action) for action in files.to_pylist()]
 
+    def require_files(self, files: Iterable[DataFile]) -> None:
+        """See to it that these are of this version.
+
+        Raises:
+            ClickmillError: if one is not, as another has replaced it.
+        """
+        if gone := {file.name for file in files} - {file.name for file in self.chosen()}:
+            raise ClickmillError(
+                f"nothing is written to {self.folder}: its file {min(gone)} was replaced meanwhile; run it again"
+            )
+
     def not_chosen(self, partitions: Sequence[Mapping[str, str]], choice: pc.Expression) -> list[Mapping[str, str]]:
         """Those of these partitions, as Delta's log has their values, whose files the choice does not take."""
         number = pa.array(range(len(partitions)), pa.int64())

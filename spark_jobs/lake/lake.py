@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -153,15 +153,11 @@ class Lake:
     def exchange_files(self, table: Table, new: Sequence[NewFile], removed: Sequence[DataFile]) -> None:
         """Put files in the place of others, in one commit: single files, not partitions; what others add stays.
 
-        Raises:
-            ClickmillError: if one of them is of the table no more, as another has replaced it.
+        Raises as ``TableVersion.require_files``.
         """
         with self.locked(f"write-{table.name}"):
             version = TableVersion.newest(self.path(table), table)
-            if gone := {file.name for file in removed} - {file.name for file in version.chosen()}:
-                raise ClickmillError(
-                    f"nothing is written to table {table.name}: its file {min(gone)} was replaced meanwhile; run it again"
-                )
+            version.require_files(removed)
             version.commit(new, removed, NOT_TRIED_AGAIN)
 
     def append(self, table: Table, new: Sequence[NewFile], transaction: StreamTransaction) -> None:
@@ -197,8 +193,6 @@ class Lake:
         """Add a few rows, made outside Spark, in one commit, unless the table has those of the transaction already.
 
         A column that a row leaves out is null. Raises ValueError if it is required, or a name is no column.
-
-        By delta-rs: in milliseconds, where Spark takes most of a second.
         """
         self._make(table)
         with self.locked(f"write-{table.name}"):

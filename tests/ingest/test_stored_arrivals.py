@@ -51,7 +51,7 @@ def _arrivals(files: dict[str, list[Path]], *reasons: str) -> list[dict[str, Any
         Places(path, HOUR.number, Replay("r"), are_recorded=False, reasons=reasons)
         for path in files[QUARANTINED_CLICKS.name]
     )
-    parser = LineParser(WEB, (), Lookups(needs_clients=False), Repairs(places))
+    parser = LineParser(WEB, (), Lookups(), Repairs(places))
     return stored_arrivals(StoredHour(HOUR, 1, files), parser, reasons).to_pylist()
 
 

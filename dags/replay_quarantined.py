@@ -1,0 +1,63 @@
+"""# Quarantined lines, parsed again
+
+**Arrives:** log hours with quarantined lines, of a source whose mapping or limit was fixed.
+**Leaves:** in `clicks` what is a click by now, with the replay's id; its click hours counted, checked and published.
+
+*Trigger* it with `dry_run` on: its log, and the page of the hour under **Data quality**, say what would be recovered.
+Then without. Who triggered it and why is on record in `audit`, before it is done and after.
+
+**rule:** an SQL expression over `raw`, `source` and `reason` that repairs a line, or nothing.
+**Killed:** clear the task.
+
+**Backfill:** this is one, of quarantined lines.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
+from airflow.sdk import DAG, Param
+
+from dags.tasks import acts
+from dags.tasks.defaults import TASK_DEFAULTS, log_hours_form, reason
+from include.settings import Settings
+from include.sources import load_sources
+from include.tables import QUARANTINE_REASONS
+
+SOURCES = [name for name, source in load_sources(Settings.from_environment()).items() if source.stream is None]
+
+
+def replay(params: dict[str, Any], dag_run: Any, spark: Any = None) -> None:
+    """The task replay_quarantined."""
+    acts.replay(params, dag_run, spark)
+
+
+with DAG(
+    dag_id="replay_quarantined",
+    doc_md=__doc__,
+    description="Quarantined lines parsed again, after a mapping or a limit was fixed",
+    schedule=None,
+    start_date=datetime(2015, 1, 1, tzinfo=UTC),
+    catchup=False,
+    is_paused_upon_creation=False,
+    max_active_runs=1,
+    tags=["clickmill"],
+    default_args=TASK_DEFAULTS,
+    params={
+        "source": Param(SOURCES[0], enum=SOURCES, description="One source."),
+        **log_hours_form("First log hour, on the full hour.", "The log hour after the last one."),
+        "reasons": Param(
+            [],
+            type="array",
+            items={"type": "string", "enum": list(QUARANTINE_REASONS)},
+            examples=list(QUARANTINE_REASONS),
+            description="Only lines of these quarantine reasons; none: all.",
+        ),
+        "rule": Param("", type="string", description="An SQL expression that repairs a line; empty: none."),
+        "dry_run": Param(True, type="boolean", description="Only say what would be recovered."),
+        "reason": reason(),
+    },
+) as dag:
+    PySparkOperator(task_id="replay_quarantined", python_callable=replay, conn_id="spark_default")
