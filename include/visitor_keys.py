@@ -45,11 +45,17 @@ class VisitorKeys:
     folder: Path
     #: Where earlier versions had one key for ever.
     single: Path
+    #: Whether a key is made where there is none.
+    are_made: bool = True
 
     @classmethod
     def of(cls, home: HomeFolders) -> VisitorKeys:
         """Those of a home's data."""
         return cls(home.visitor_keys, home.visitor_key_file)
+
+    def of_days(self, days: Iterable[date]) -> dict[date, bytes]:
+        """The keys of these days; without those that are not known, if none is made."""
+        return {day: self.of_day(day) for day in days} if self.are_made else self.known(days)
 
     def of_day(self, day: date) -> bytes:
         """The key for clicks of that day, UTC; a new one, if there is none or it was destroyed."""

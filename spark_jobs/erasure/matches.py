@@ -86,7 +86,8 @@ class Matcher:
 
     @classmethod
     def of(cls, requests: Requests, parser: LineParser) -> Matcher:
-        """That of a source's lines."""
+        """That of a source's lines; what it looks for makes no key for visitors."""
+        parser = replace(parser, lookups=parser.lookups.by_known_keys())
         return cls(requests, parser.source, parser, Words(tuple(requests.words())))
 
     def also(self, visitors: frozenset[str]) -> Matcher:

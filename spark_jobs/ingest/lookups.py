@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -52,6 +52,15 @@ class Lookups:
         country_reader(database)
         return cls(VisitorKeys.of(settings), database)
 
+    @property
+    def needs_clients(self) -> bool:
+        """Whether the source logs client addresses."""
+        return self.visitor_keys is not None
+
+    def by_known_keys(self) -> Lookups:
+        """The same for who looks for visitors that there are: of a day whose key is gone, nobody's is found."""
+        return replace(self, visitor_keys=self.visitor_keys and replace(self.visitor_keys, are_made=False))
+
     def look_up(self, parsed: pa.Table) -> pa.Table:
         """Lines of ``parse_lines`` with ``is_bot``, and country and visitor looked up where the line has none.
 
@@ -77,8 +86,14 @@ def _visitors(parsed: pa.Table, keys: VisitorKeys) -> pa.Array:
     days = pc.if_else(pc.is_valid(clients), _days(parsed["clicked_at"]), None)
     texts = pc.binary_join_element_wise(clients, parsed["user_agent"].fill_null(""), days, "\x00")
     # Looked up for each table of lines, and not kept longer: a key that is destroyed is in no worker's memory either.
-    hashes = {day: _keyed(keys.of_day(date.fromisoformat(day))) for day in pc.unique(days).to_pylist() if day}
-    return map_distinct(texts, lambda client: _hashed(hashes[client[-10:]], client), pa.string())
+    found = keys.of_days(date.fromisoformat(day) for day in pc.unique(days).to_pylist() if day)
+    hashes = {f"{day}": _keyed(key) for day, key in found.items()}
+
+    def visitor(client: str) -> str | None:
+        keyed = hashes.get(client[-10:])
+        return _hashed(keyed, client) if keyed else None
+
+    return map_distinct(texts, visitor, pa.string())
 
 
 def _days(moments: pa.ChunkedArray) -> pa.ChunkedArray:

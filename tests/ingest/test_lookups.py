@@ -142,6 +142,18 @@ def test_each_day_has_its_own_key_which_stays(lookups: Lookups) -> None:
     assert _made(lookups) == keys
 
 
+def test_who_looks_for_visitors_finds_none_of_a_day_whose_key_is_gone_and_makes_none(lookups: Lookups) -> None:
+    records = [{"ip": "198.51.100.7", "ts": f"2026-{day}T12:30:00Z"} for day in ("02-28", "03-01")]
+    first, second = _look_up(records, lookups, ADDRESSES)
+    assert lookups.visitor_keys
+    (lookups.visitor_keys.folder / "2026-02-28").unlink()
+    rows = _look_up(records, lookups.by_known_keys(), ADDRESSES)
+    assert [row["visitor_id"] for row in rows] == [None, second["visitor_id"]]
+    assert first["visitor_id"]
+    assert _made(lookups).keys() == {"2026-03-01"}
+    assert Lookups().by_known_keys() == Lookups()
+
+
 def test_no_key_is_made_for_lines_without_a_derived_visitor(lookups: Lookups) -> None:
     record = {"ip": "198.51.100.7"}
     _look_up([record | {"visitor": "v"}, {"ua": "curl/8"}], lookups, CLIENTS)
