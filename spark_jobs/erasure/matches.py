@@ -27,6 +27,8 @@ CLICK_TEXTS = ("visitor_id", "event_id", "url", "referrer", "user_agent")
 #: So many bytes of compiled words: of thousands of visitors.
 _MOST_MEMORY = 1 << 30
 
+_FEW = 16
+
 Mask = np.ndarray[Any, Any]
 
 
@@ -40,17 +42,27 @@ class Words:
     words: tuple[str, ...]
 
     @cached_property
+    def _forms(self) -> list[bytes]:
+        """As they are written in texts, in JSON and in URLs."""
+        forms = {form for word in self.words for form in (word, json.dumps(word)[1:-1], quote(word))}
+        return sorted(form.encode() for form in forms)
+
+    @cached_property
     def _pattern(self) -> Any:
         options = re2.Options()
         options.encoding = re2.Options.Encoding.LATIN1
         options.max_mem = _MOST_MEMORY
-        forms = {form for word in self.words for form in (word, json.dumps(word)[1:-1], quote(word))}
-        any_of = b"|".join(re2.escape(form.encode()) for form in sorted(forms))
+        any_of = b"|".join(map(re2.escape, self._forms))
         return re2.compile(rb"(?:^|[^0-9A-Za-z])(?:" + any_of + rb")(?:$|[^0-9A-Za-z])", options)
 
     def is_in(self, data: bytes) -> bool:
         """Whether one of them is in these bytes."""
-        return bool(self.words) and self._pattern.search(data) is not None
+        if not self.words:
+            return False
+        # A few are looked for one by one, in a tenth of the time.
+        if len(self._forms) <= _FEW and not any(form in data for form in self._forms):
+            return False
+        return self._pattern.search(data) is not None
 
     def of_texts(self, texts: pa.ChunkedArray | pa.Array) -> Mask:
         """In which texts, or bytes, one of them is."""
@@ -119,15 +131,20 @@ class Matcher:
     def of_lines(self, lines: pa.Table) -> Mask:
         """Which lines of a landed file are to go: what the ingest makes of them is, or they name it."""
         value = as_array(lines["value"])
-        needs_parsing = bool(self.requests.url_prefixes) or self.source.has_client_address
-        # An id that is not written out has a backslash.
-        if not needs_parsing and not self.words.is_in(data := joined(value)) and b"\\u" not in data:
-            return np.zeros(len(lines), bool)
+        found = self.words.of_texts(value)
+        is_read = ~found
+        if not self.requests.url_prefixes and not self.source.has_client_address:
+            # An id that is not written out has a backslash.
+            is_read &= as_numpy(pc.match_substring(value, b"\\u"))
+        if is_read.any():
+            found[is_read] = self._of_read(lines.filter(pa.array(is_read)))
+        return found
+
+    def _of_read(self, lines: pa.Table) -> Mask:
         parsed = parse_lines(lines, self.source, self.parser.tracking_parameters)
         seen = self.parser.lookups.look_up(parsed)
         visitors = pa.array(sorted(self.requests.visitors), pa.string())
-        found = self.words.of_texts(value)
-        found |= as_numpy(pc.is_in(as_array(seen["visitor_id"]), visitors))
+        found = as_numpy(pc.is_in(as_array(seen["visitor_id"]), visitors)).copy()
         found |= self._has_prefix(parsed["url"])
         found |= self.of_quarantined(parsed["raw"])
         if self.requests.addresses:

@@ -9,6 +9,7 @@ import lzma
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from backports import zstd
 
@@ -123,3 +124,22 @@ def test_a_file_keeps_all_other_bytes_in_their_order(tmp_path: Path, suffix: str
     assert path.stat().st_mtime_ns == changed
     assert [entry.name for entry in folder.iterdir()] == [path.name]
     assert search([settings.landing], matcher.words).found == []
+
+
+def test_an_id_that_is_nowhere_written_out_is_found(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path / "home")
+    matcher = Matcher.of(Requests.of(["visitor-1"]), LineParser.of(load_sources(settings)["web"], settings))
+    folder = settings.landing / "web" / "log_date=2026-03-01" / "log_hour=10"
+    folder.mkdir(parents=True)
+    line = click("e1", "2026-03-01T10:00:00Z", visitor_id="$")
+    (folder / "a.json").write_bytes(line + line.replace(b"$", escaped("visitor-1").encode()))
+    (file,) = landed_files(settings.landing, "web")
+    assert matching_lines(file, matcher) == {2}
+
+
+def test_many_words_are_found_as_few_are() -> None:
+    many = [f"visitor-{number}" for number in range(3000)]
+    words = Words(tuple(many))
+    assert all(words.is_in(f'x="{word}"'.encode()) for word in many[::100])
+    assert not words.is_in(b"visitor-3000 and visitor- and xvisitor-1")
+    assert words.of_texts(pa.array(["a", None, "visitor-7", "visitor-7x"])).tolist() == [False, False, True, False]

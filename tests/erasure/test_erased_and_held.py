@@ -1,0 +1,46 @@
+"""What is published of a held hour stays as it was: so the erasure is not complete before somebody has decided."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.errors import ClickmillError
+from include.log_hours import Hour
+from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
+from spark_jobs import decide_held
+from spark_jobs.erasure.requests import Requests
+from tests.erasure.erased_lake import certificate, erase
+from tests.support.landed_faults import START, fine_lines
+from tests.support.temporary_lake import TemporaryLake, click
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+VISITOR = "visitor-one"
+
+
+def published(lake: TemporaryLake) -> int:
+    return sum(row["click_count"] for row in lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY))
+
+
+def test_a_held_hour_is_decided_on_before_the_erasure_is_complete(lake: TemporaryLake) -> None:
+    hour, end = str(START), str(START.plus(1))
+    lines = [*fine_lines(START), click("e-one", f"{hour}:05:00Z", visitor_id=VISITOR)]
+    lake.land(hour, {"a.json": b"".join(lines)})
+    lake.run_jobs(hour, end, "ingest", "aggregate", "validate", "publish")
+    clicks = published(lake)
+    assert clicks > 60
+    lake.land(hour, {"a.json": b"".join(lines) + b"nonsense\n" * 10 * len(lines)})
+    lake.run_jobs(hour, end, "ingest", "aggregate", "validate", "publish")
+
+    with pytest.raises(ClickmillError, match=f"not complete: published as they were before: {hour}; decide on them"):
+        erase(lake, Requests.of([VISITOR]))
+    assert certificate(lake)["state"] == "begun"
+    assert published(lake) == clicks
+
+    decision = decide_held.Decision(Hour.parse(hour), "publish", "Ada", "the nonsense is known")
+    decide_held.run(lake.spark, lake.settings, decision)
+    erase(lake, Requests.of([VISITOR]))
+    assert certificate(lake)["state"] == "completed"
+    assert published(lake) == clicks - 1
+    # The decision holds: nothing was counted again.
+    assert decide_held.run(lake.spark, lake.settings, decision)[0].startswith(f"{hour}: published anyway (as Ada had")
