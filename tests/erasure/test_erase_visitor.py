@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour
 from include.settings import REPOSITORY
 from include.tables import AUDIT, CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY
+from include.visitor_keys import VisitorKeys
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from spark_jobs import erase_visitor
@@ -103,6 +105,7 @@ def test_an_address_goes_with_the_visitors_derived_from_it(
 ) -> None:
     for hour in (10, 11):
         lake.land(f"2026-03-01T{hour}", {"a.log.gz": access_lines(hour)}, source="access")
+    VisitorKeys.of(lake.settings).of_day(date(2026, 3, 1))
     fresh = lake.copy(tmp_path / "fresh")
     lake.run_jobs(START, "2026-03-01T12", "ingest", "aggregate", "validate", "publish", source="access")
     visitors = {row["visitor_id"] for row in lake.rows(CLICKS)}
@@ -110,8 +113,10 @@ def test_an_address_goes_with_the_visitors_derived_from_it(
         shutil.rmtree(lake.settings.landing / "access" / "log_date=2026-03-01" / f"log_hour={hour}")
     erase(lake, Requests.of(addresses=[ADDRESS]))
     for file in landed(fresh):
+        # In a quarantined line whose landed one is gone stands the network only: it stays.
+        goes = f"{ADDRESS} -" if file.parent.name in {f"log_hour={hour}" for hour in gone} else f"{ADDRESS} "
         lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
-        file.write_bytes(gzip.compress(b"".join(line for line in lines if not line.startswith(f"{ADDRESS} ".encode()))))
+        file.write_bytes(gzip.compress(b"".join(line for line in lines if not line.startswith(goes.encode()))))
     fresh.run_jobs(START, "2026-03-01T12", "ingest", "aggregate", "validate", "publish", source="access")
     left = {row["visitor_id"] for row in fresh.rows(CLICKS)}
     assert len(visitors) == 6
@@ -158,7 +163,6 @@ def test_what_would_find_too_much_or_nothing_changes_nothing(lake: TemporaryLake
         "would be erased:",
         "  clicks: 2 rows",
         "  landing: 3 lines",
-        "  quarantined_clicks: 1 rows",
     ]
     after = {file: file.read_bytes() for file in lake.settings.home.rglob("*") if file.is_file()}
     assert {file: content for file, content in after.items() if before.get(file) != content}.keys() <= {
