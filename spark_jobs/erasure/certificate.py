@@ -101,6 +101,7 @@ def erasure_key(settings: Settings) -> bytes:
     """The secret under which requests are hashed, made when it is first asked for."""
     file = settings.erasure_key_file
     if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
         write_once(file, secrets.token_hex(_KEY_BYTES).encode())
     return file.read_bytes().strip()
 

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from include.tables import QUALITY_RESULTS
 from spark_jobs.erasure.requests import Requests
 from tests.erasure.erased_lake import certificate, comparable, erase, files_with, without_lines
 from tests.support.killed_runs import Killed, killed_after
@@ -15,14 +16,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 HOURS = ("2026-03-01T10", "2026-03-01T11", "2026-03-01T13")
 VISITOR, OTHER = "visitor-one", "visitor-two"
+#: What the event ids of each begin with.
+EVENTS = {VISITOR: "event-of-the-first", OTHER: "event-of-the-second"}
 
 
 def lines(hour: str, *visitors: str) -> bytes:
     """A click of each visitor; one of the hour before; a line that is no click and names one."""
     before = f"{hour[:11]}{int(hour[11:]) - 1:02d}"
     return b"".join(
-        click(f"{visitor}-{hour}", f"{hour}:05:00Z", "http://shop.test/a", visitor_id=visitor)
-        + click(f"late-{visitor}-{hour}", f"{before}:05:00Z", "http://shop.test/b", visitor_id=visitor)
+        click(f"{EVENTS[visitor]}-{hour}", f"{hour}:05:00Z", "http://shop.test/a", visitor_id=visitor)
+        + click(f"{EVENTS[visitor]}-late-{hour}", f"{before}:05:00Z", "http://shop.test/b", visitor_id=visitor)
         + f"no JSON of {visitor}\n".encode()
         for visitor in visitors
     )
@@ -40,6 +43,8 @@ def test_killed_after_any_commit_it_goes_on(lake: TemporaryLake) -> None:
     # Of one hour the files are gone.
     for file in lake.land(HOURS[1], {}).iterdir():
         file.unlink()
+    # Results of checks show such clicks, by their event ids.
+    assert any(EVENTS[VISITOR] in example for row in lake.rows(QUALITY_RESULTS) for example in row["examples"])
     kills = 0
     for commits in (1, 2, 3, 4, 5, 6, 8, 11, 15, 20):
         try:
@@ -51,7 +56,8 @@ def test_killed_after_any_commit_it_goes_on(lake: TemporaryLake) -> None:
     if certificate(lake)["state"] != "completed":
         erase(lake, Requests.of([VISITOR]))
     assert certificate(lake)["state"] == "completed"
-    assert files_with(lake.settings.home, VISITOR) == []
+    for word in (VISITOR, EVENTS[VISITOR]):
+        assert files_with(lake.settings.home, word) == []
     fresh = TemporaryLake(lake.spark, lake.settings).copy(lake.settings.home.parent / "fresh")
     for folder in ("lake", "reports", "run"):
         shutil.rmtree(fresh.settings.home / folder)
