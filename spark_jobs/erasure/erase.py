@@ -169,7 +169,8 @@ class Erasure:
     def _not_to_ingest(self, source: str, certificate: Certificate) -> set[Hour]:
         """The log hours that cannot be ingested again.
 
-        They were streamed, some of their files are gone, or clicks around them have been removed for their age.
+        They were streamed, some of their files are gone, clicks around them have been removed for their age; or the
+        key of their day is gone, under which their other clicks have their visitors.
         """
         hours, declared = certificate.hours_of(source), self.sources[source]
         if declared.stream is not None:
@@ -178,7 +179,13 @@ class Erasure:
         landed = {hour: len(look_at(self.settings.landing, source, hour).files) for hour in hours}
         removed, reach = removed_log_hours(self.lake).get(source, set()), declared.lateness_hours
         around = {hour.plus(shift) for hour in removed for shift in range(-reach, reach + 1)}
-        return {hour for hour in hours if landed[hour] < files.get(hour, 0) or not landed[hour] or hour in around}
+        keys, days = self.matcher_of(source).parser.lookups.visitor_keys, {hour.day for hour in hours}
+        known = keys.known(days).keys() if keys else days
+        return {
+            hour
+            for hour in hours
+            if landed[hour] < files.get(hour, 0) or not landed[hour] or hour in around or hour.day not in known
+        }
 
     def _files_ingested(self, source: str) -> dict[Hour, int]:
         rows = self.lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour", "files"], [("source", "=", source)])

@@ -127,6 +127,17 @@ def test_an_address_goes_with_the_visitors_derived_from_it(
         assert found == []
 
 
+def test_others_stay_who_they_are_when_the_key_of_their_day_is_gone(lake: TemporaryLake) -> None:
+    lake.land(START, {"a.log.gz": access_lines(10)}, source="access")
+    lake.run_jobs(START, "2026-03-01T11", "ingest", "aggregate", "validate", "publish", source="access")
+    visitors = [row["visitor_id"] for row in lake.rows(CLICKS)]
+    shutil.rmtree(lake.settings.visitor_keys)
+    erase(lake, Requests.of([visitors[0]]))
+    assert sorted(row["visitor_id"] for row in lake.rows(CLICKS)) == sorted(visitors[1:])
+    assert certificate(lake)["state"] == "completed"
+    assert lake.accounting()[START]["accepted"] == len(visitors) - 1
+
+
 def others_only(file: str) -> bool:
     """Whether what grep takes for the address is the beginning of another's."""
     return content_of(Path(file)).count(ADDRESS.encode()) == content_of(Path(file)).count(OTHERS[0].encode())
