@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from include.errors import UsageError
 from include.home import REPOSITORY, HomeFolders, data_path, home_path, locks_database
 from include.publication import PublicationSettings
 from include.retention import RetentionSettings
-from include.storage import make_secret
+from include.storage import kept_secret
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -152,10 +151,7 @@ class Settings(HomeFolders):
 
     def release_key(self) -> bytes:
         """The secret by which released counts are known again, made when it is first needed."""
-        file = self.release_key_file
-        if not file.exists():
-            make_secret(file, secrets.token_hex(32).encode())
-        return file.read_bytes().strip()
+        return kept_secret(self.release_key_file)
 
     @cached_property
     def pipeline(self) -> PipelineSettings:

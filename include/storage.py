@@ -8,6 +8,7 @@ there as long as something is in it. It puts a whole object or none, renames by 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -149,6 +150,13 @@ def make_secret(file: Path, content: bytes) -> None:
         file.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.parent.mkdir(mode=0o700, exist_ok=True)
     write_once(file, content)
+
+
+def kept_secret(file: Path) -> bytes:
+    """The secret in this file, made at random when it is first asked for."""
+    if not file.exists():
+        make_secret(file, secrets.token_hex(32).encode())
+    return file.read_bytes().strip()
 
 
 def _make_private(file: Path, content: bytes) -> None:

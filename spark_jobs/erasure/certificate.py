@@ -5,7 +5,6 @@ It names no visitor: a request is known by its keyed hash. So a run that is kill
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +15,9 @@ import orjson
 
 from include.log_hours import Hour
 from include.settings import Settings
-from include.storage import entries, write_once, write_whole
+from include.storage import entries, kept_secret, write_whole
 
 BEGUN, COMPLETED = "begun", "completed"
-_KEY_BYTES = 32
 
 
 @dataclass
@@ -99,11 +97,7 @@ class Certificate:
 
 def erasure_key(settings: Settings) -> bytes:
     """The secret under which requests are hashed, made when it is first asked for."""
-    file = settings.erasure_key_file
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_once(file, secrets.token_hex(_KEY_BYTES).encode())
-    return file.read_bytes().strip()
+    return kept_secret(settings.erasure_key_file)
 
 
 def _folder(settings: Settings) -> Path:

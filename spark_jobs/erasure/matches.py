@@ -15,11 +15,10 @@ import pyarrow.compute as pc
 import re2
 
 from include.sources import Source
-from include.visitor_keys import VisitorKeys
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.columns import as_array, as_numpy, map_distinct
-from spark_jobs.ingest.lookups import visitor_id
+from spark_jobs.ingest.lookups import Lookups
 from spark_jobs.ingest.parse_lines import parse_lines
 
 #: Texts of a click in which a visitor may be named.
@@ -112,11 +111,9 @@ class Matcher:
         for name in CLICK_TEXTS:
             found |= self.words.of_texts(clicks[name])
         found |= self._has_prefix(clicks["url"])
-        keys = self.parser.lookups.visitor_keys
-        if keys:
-            for address in self.requests.addresses:
-                derived = derived_visitors(keys, address, clicks)
-                found |= as_numpy(pc.equal(derived, clicks["visitor_id"]).fill_null(False))
+        for address in self.requests.addresses if self.source.has_client_address else ():
+            derived = derived_visitors(self.parser.lookups, address, clicks)
+            found |= as_numpy(pc.equal(derived, clicks["visitor_id"]).fill_null(False))
         return found
 
     def of_quarantined(self, raw: pa.ChunkedArray) -> Mask:
@@ -172,15 +169,15 @@ class Matcher:
             return False
 
 
-def derived_visitors(keys: VisitorKeys, address: str, clicks: pa.Table) -> pa.Array:
+def derived_visitors(lookups: Lookups, address: str, clicks: pa.Table) -> pa.Array:
     """The visitor that each click would have had from this address, by its user agent and day; null without a key."""
-    days = clicks["clicked_at"].cast(pa.timestamp("us")).cast(pa.date32())
-    known = {str(day): key for day, key in keys.known(pc.unique(days).to_pylist()).items()}
-    # As ``Lookups`` has it: address, user agent and day.
-    texts = pc.binary_join_element_wise(address, clicks["user_agent"].fill_null(""), days.cast(pa.string()), "\x00")
-
-    def visitor(client: str) -> str | None:
-        key = known.get(client[-10:])
-        return visitor_id(key, client) if key else None
-
-    return map_distinct(texts, visitor, pa.string())
+    texts = pa.nulls(len(clicks), pa.string())
+    parsed = pa.table(
+        {
+            **{name: texts for name in ("reason", "country_code", "visitor_id")},
+            "user_agent": clicks["user_agent"],
+            "client_address": pa.array([address] * len(clicks), pa.string()),
+            "clicked_at": clicks["clicked_at"],
+        }
+    )
+    return as_array(lookups.look_up(parsed)["visitor_id"])

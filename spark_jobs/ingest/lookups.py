@@ -52,11 +52,6 @@ class Lookups:
         country_reader(database)
         return cls(VisitorKeys.of(settings), database)
 
-    @property
-    def needs_clients(self) -> bool:
-        """Whether the source logs client addresses."""
-        return self.visitor_keys is not None
-
     def by_known_keys(self) -> Lookups:
         """The same for who looks for visitors that there are: of a day whose key is gone, nobody's is found."""
         return replace(self, visitor_keys=self.visitor_keys and replace(self.visitor_keys, are_made=False))
