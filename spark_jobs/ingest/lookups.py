@@ -38,6 +38,8 @@ class Lookups:
 
     visitor_keys: VisitorKeys | None = None
     country_database: Path | None = None
+    #: Not those of masked addresses, which would be networks.
+    derives_visitors: bool = True
 
     @classmethod
     def of(cls, source: Source, settings: Settings) -> Lookups:
@@ -68,7 +70,8 @@ class Lookups:
         if self.visitor_keys:
             country_of = country_reader(self.country_database)
             country = pc.coalesce(country, map_distinct(parsed["client_address"], country_of, pa.string()))
-            visitor = pc.coalesce(visitor, _visitors(parsed, self.visitor_keys))
+            if self.derives_visitors:
+                visitor = pc.coalesce(visitor, _visitors(parsed, self.visitor_keys))
         known = pc.if_else(is_click, pc.fill_null(country, UNKNOWN_COUNTRY), None)
         columns = {"country_code": known, "visitor_id": visitor, "is_bot": pc.if_else(is_click, is_bot, None)}
         kept = [name for name in parsed.column_names if name not in {*columns, "client_address"}]

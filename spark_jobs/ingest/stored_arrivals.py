@@ -1,12 +1,13 @@
 """The arrivals of log hours whose files are gone: those that the lake has, and quarantined lines parsed again.
 
-A quarantined line is parsed again if its text was kept whole; what is no click then stays as it is stored.
+A quarantined line is parsed again if its text was not cut; what is no click then stays as it is stored. Where addresses
+are masked, a click has its country and no visitor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,7 +21,7 @@ from pyspark.sql import SparkSession
 from include.log_hours import Hour
 from include.storage import filesystem_of, key_of, place
 from include.stored_rows import arrow_schema
-from include.tables import CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, Table
+from include.tables import CLICKS, DUPLICATE_CLICKS, MAX_RAW_CHARACTERS, QUARANTINED_CLICKS, Table
 from spark_jobs.engine.worker_tasks import run_tasks
 from spark_jobs.ingest.arrivals import ARRIVALS, LineParser, out_of_order
 from spark_jobs.ingest.columns import table_of
@@ -98,11 +99,14 @@ def _elsewhere(rows: pa.Table, others: pa.Table) -> pa.Table:
 
 def _recovered(hour: StoredHour, quarantined: pa.Table, parser: LineParser, reasons: Sequence[str]) -> pa.Table:
     """The quarantined lines that are clicks by now."""
+    if not parser.source.keep_raw:
+        parser = replace(parser, lookups=replace(parser.lookups, derives_visitors=False))
     values = quarantined["raw"].cast(pa.binary())
-    # Of a line that is not UTF-8 the text is not what it was, nor of one that has been cut or masked.
-    is_whole = pc.and_(
-        pc.equal(pc.binary_length(values), quarantined["bytes"]), pc.not_equal(quarantined["reason"], "not_utf8")
-    )
+    # A text that is masked may have another length; one that was removed for its age has none.
+    is_uncut = pc.and_(pc.less_equal(quarantined["bytes"], MAX_RAW_CHARACTERS), pc.not_equal(quarantined["raw"], ""))
+    is_uncut = pc.or_(is_uncut, pc.equal(pc.binary_length(values), quarantined["bytes"]))
+    # Of a line that is not UTF-8 the text is not what it was.
+    is_whole = pc.and_(is_uncut, pc.not_equal(quarantined["reason"], "not_utf8"))
     is_asked = pc.is_in(quarantined["reason"], pa.array(reasons)) if reasons else pa.scalar(True)
     asked = quarantined.append_column("value", values).filter(pc.and_(is_whole, is_asked))
     lines = table_of(

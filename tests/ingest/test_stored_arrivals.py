@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from include.log_hours import Hour
 from include.sources import JsonFields, Source
 from include.tables import CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS
+from include.visitor_keys import VisitorKeys
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.lookups import Lookups
 from spark_jobs.ingest.repairs import Places, Repairs, Replay
@@ -45,13 +46,15 @@ def _line(event_id: str, minute: int) -> bytes:
     return click(event_id, f"{HOUR}:{minute:02}:00Z").removesuffix(b"\n")
 
 
-def _arrivals(files: dict[str, list[Path]], *reasons: str) -> list[dict[str, Any]]:
+def _arrivals(
+    files: dict[str, list[Path]], *reasons: str, source: Source = WEB, lookups: Lookups | None = None
+) -> list[dict[str, Any]]:
     files = {table.name: files.get(table.name, []) for table in (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)}
     places = tuple(
         Places(path, HOUR.number, Replay("r"), are_recorded=False, reasons=reasons)
         for path in files[QUARANTINED_CLICKS.name]
     )
-    parser = LineParser(WEB, (), Lookups(), Repairs(places))
+    parser = LineParser(source, (), lookups or Lookups(), Repairs(places))
     return stored_arrivals(StoredHour(HOUR, 1, files), parser, reasons).to_pylist()
 
 
@@ -96,3 +99,18 @@ def test_an_hour_with_nothing_to_parse_again_and_one_with_nothing_at_all(tmp_pat
     cut = _file(tmp_path, "q", [_rejected(1, b"x", "not_json", length=99)])
     assert [row["reason"] for row in _arrivals({QUARANTINED_CLICKS.name: [cut]})] == ["not_json"]
     assert _arrivals({}) == []
+
+
+def test_a_masked_line_has_its_country_and_no_visitor_unless_texts_are_kept(tmp_path: Path) -> None:
+    line = b'{"ts": "2026-03-01T05:10:00Z", "url": "http://shop.test/", "ip": "81.2.69.0", "agent": "A"}'
+    rejected = [_rejected(1, line, "missing_url", length=len(line) + 2), _rejected(2, b"", "missing_url", length=90)]
+    files = {QUARANTINED_CLICKS.name: [_file(tmp_path, "q", rejected)]}
+    lookups = Lookups(VisitorKeys(tmp_path / "secrets" / "visitor_keys", tmp_path / "secrets" / "visitor_key"))
+    fields = JsonFields(time="ts", url="url", client_address="ip", user_agent="agent")
+    masked = Source(name="web", format="json", fields=fields)
+    (click_of_network, removed) = _arrivals(files, source=masked, lookups=lookups)
+    assert (click_of_network["reason"], click_of_network["country_code"]) == (None, "GB")
+    assert click_of_network["visitor_id"] is None
+    assert removed["reason"] == "missing_url"
+    (kept, _) = _arrivals(files, source=masked.model_copy(update={"keep_raw": True}), lookups=lookups)
+    assert kept["visitor_id"] is not None
