@@ -186,7 +186,7 @@ def click_hour_frame(
     counts = {key: _grouped(facts[f"by_{key}"], _click_hour) for key in layouts}
     published = {key: _grouped(facts[f"published_by_{key}"], _click_hour) for key in layouts}
     # Of each key, unless those with few visitors are published together.
-    publishable = {key: _grouped(facts[f"publishable_by_{key}"], _click_hour) or counts[key] for key in layouts}
+    publishable = {key: _grouped(facts.get(f"publishable_by_{key}", ()), _click_hour) or counts[key] for key in layouts}
     days = {key: _days_by_hour(facts[f"days_by_{key}"]) for key in layouts}
     published_micros = {fact["hour"]: fact["published_micros"] for fact in facts["publications"]}
     files = {(fact["table"], _click_hour(fact)): fact for fact in facts["files"] if "click_hour" in fact}

@@ -156,9 +156,10 @@ def removed_log_hours(lake: Lake) -> dict[str, set[Hour]]:
 
 
 def _closed(accounts: Mapping[str, Mapping[str, Any]]) -> dict[Hour, str]:
+    """By click hour the first of the log hours whose clicks of it have been removed."""
     return {
         Hour.parse(hour): log_hour
-        for log_hour, row in accounts.items()
+        for log_hour, row in sorted(accounts.items(), reverse=True)
         if row["clicks_removed_at"]
         for hour in row["click_hours"]
     }

@@ -134,8 +134,8 @@ def test_a_run_by_hand_over_a_range_killed_in_the_middle_changes_nothing(
             return []
         return task_processes(services)
 
-    wait_until(lambda: bool(running()), "ingest_clicks runs")
-    for process in running():
+    # Those that were found: looked for again, they may have ended.
+    for process in wait_until(running, "ingest_clicks runs"):
         os.kill(process.pid, signal.SIGKILL)
     wait_until(lambda: run_state(api, run_id) in ("success", "failed"), "the run by hand ends")
     assert run_state(api, run_id) == "success"
