@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.parquet import read_table
 
-from include.log_hours import Hour, as_ranges, by_day
+from include.log_hours import Hour, by_day
 from include.storage import filesystem_of, key_of
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS
 from spark_jobs.ingest.touched_hours import removed_log_hours
 from spark_jobs.lake.data_files import DataFile, has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
-from spark_jobs.retention.removal import Removal, removal_of_files
+from spark_jobs.retention.removal import Removal, hours_in_words, removal_of_files
 from spark_jobs.retention.settled_hours import needed_still
 
 _TABLES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
@@ -46,7 +46,7 @@ def old_clicks(lake: Lake, source: str, before: Hour) -> list[Removal]:
 
     files = [file for table in _TABLES for file in lake.data_files(table, choice)]
     reasons = (f"{hour}, as {why}" for hour, why in sorted(kept.items()))
-    return [removal_of_files(f"clicks of {source}, {as_ranges({*going, *gone})}", files, remove, reasons)]
+    return [removal_of_files(f"clicks of {source}, {hours_in_words({*going, *gone})}", files, remove, reasons)]
 
 
 def old_texts(lake: Lake, source: str, before: Hour) -> list[Removal]:
@@ -63,7 +63,7 @@ def old_texts(lake: Lake, source: str, before: Hour) -> list[Removal]:
             predicate = log_hours_predicate(source, [Hour.of(day, number) for number in numbers])
             lake.replace_rows(QUARANTINED_CLICKS, emptied, predicate)
 
-    return [removal_of_files(f"texts of quarantined lines of {source}, {as_ranges(hours)}", files, remove)]
+    return [removal_of_files(f"texts of quarantined lines of {source}, {hours_in_words(hours)}", files, remove)]
 
 
 def _accounts(lake: Lake, source: str, before: Hour) -> dict[Hour, dict[str, Any]]:

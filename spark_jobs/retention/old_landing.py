@@ -10,11 +10,11 @@ from typing import Any
 
 from include.errors import UsageError
 from include.landing import closed_hours, look_at
-from include.log_hours import Hour, as_ranges
+from include.log_hours import Hour
 from include.storage import is_on_disk
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.lake.lake import Lake
-from spark_jobs.retention.removal import Removal
+from spark_jobs.retention.removal import Removal, hours_in_words
 from spark_jobs.retention.settled_hours import needed_still
 
 #: What a partition is called while its files go: no landing partition, so that nobody ingests half of it.
@@ -50,7 +50,7 @@ def old_landing(lake: Lake, source: str, before: Hour, archive: Path | None) -> 
             _remove(folder, archive and archive / source)
 
     removal = Removal(
-        f"landing partitions of {source}, {as_ranges(hour.hour for hour in going)}",
+        f"landing partitions of {source}, {hours_in_words(hour.hour for hour in going)}",
         0,
         sum(len(hour.files) for hour in going) + len(left),
         sum(hour.size_bytes for hour in going),

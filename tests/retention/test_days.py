@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from include.errors import UsageError
+from include.log_hours import Hour
 from include.settings import Settings
 from spark_jobs import maintain_lake
 from spark_jobs.retention.days import retention_of
+from spark_jobs.retention.removal import hours_in_words
 
 
 def configure(settings: Settings, retention: str, of_web: str = "") -> Settings:
@@ -47,3 +49,11 @@ def test_days_that_do_not_fit_are_refused(settings: Settings, retention: str, of
 
 def test_nine_days_are_enough(settings: Settings) -> None:
     assert retention_of(configure(settings, "clicks_days = 9\ncounts_days = 11\nquarantined_days = 9"))
+
+
+def test_many_hours_are_said_in_few_words() -> None:
+    first = Hour.parse("2026-03-01T05")
+    some = [first, first.plus(1), first.plus(3)]
+    assert hours_in_words(some) == "2026-03-01T05..2026-03-01T07, 2026-03-01T08"
+    every_other = [first.plus(2 * number) for number in range(1200)]
+    assert hours_in_words(every_other) == f"1,200 log hours from {first} to {first.plus(2398)}"
