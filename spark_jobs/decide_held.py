@@ -18,13 +18,14 @@ from include.holds import DECISIONS, HELD, ClickHourState, OtherCountsError, eve
 from include.job_arguments import add_signature, require_signed
 from include.log_hours import Hour
 from include.settings import Settings
+from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.engine.session import spark_session
 from spark_jobs.ingest.touched_hours import log_hours_touching
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
-from spark_jobs.quality.held_hours import click_hour_states, new_run_id, say_held
+from spark_jobs.quality.held_hours import click_hour_states, say_held
 from spark_jobs.quality.results import append_results
 
 

@@ -16,16 +16,13 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from deltalake import DeltaTable
-
 from include.command import described_parser, exit_with
 from include.log_hours import Hour
 from include.settings import Settings
-from include.storage import names
 from include.tables import AGGREGATES
 from include.visitor_keys import destroy_old_keys
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.unneeded_files import remove_unneeded_files, unneeded_files
+from spark_jobs.lake.unneeded_files import remove_unneeded_files, stored_tables, unneeded_files
 from spark_jobs.retention.days import retention_of
 from spark_jobs.retention.old_clicks import old_clicks, old_texts
 from spark_jobs.retention.old_counts import old_counts, old_progress
@@ -80,9 +77,9 @@ def _past_their_days(lake: Lake, now: datetime) -> Iterator[Callable[[], Iterabl
 def _tidy_folders(lake: Lake, kept: timedelta, *, dry_run: bool) -> list[str]:
     """Remove files from the tables' folders; a line for each that has something to remove, and one for all."""
     report, files, size = [], 0, 0
-    for name in sorted(names(lake.settings.lake)):
+    for name in stored_tables(lake.settings.lake):
         table = lake.settings.lake / name
-        if name in _LEFT_ALONE or not DeltaTable.is_deltatable(str(table)):
+        if name in _LEFT_ALONE:
             continue
         # No job is between looking at a version and reading its files, nor between writing files and their commit.
         with lake.locked(), lake.locked(f"write-{name}"):

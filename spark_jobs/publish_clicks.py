@@ -23,11 +23,12 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.engine.command import run_from_shell
+from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
-from spark_jobs.quality.held_hours import click_hour_states, hold_failing, new_run_id
+from spark_jobs.quality.held_hours import click_hour_states, hold_failing
 from spark_jobs.quality.results import append_results
 
 

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import orjson
 
 from include.log_hours import Hour
 from include.settings import Settings
 from include.storage import entries, kept_secret, write_whole
+from spark_jobs.engine.run_ids import new_run_id
 
 BEGUN, COMPLETED = "begun", "completed"
 
@@ -63,7 +63,7 @@ class Certificate:
     def new(cls, requests: list[str], by: str, because: str) -> Certificate:
         """One that begins now."""
         now = datetime.now(UTC)
-        return cls(f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", requests, by, because, begun_at=now.isoformat())
+        return cls(new_run_id(now), requests, by, because, begun_at=now.isoformat())
 
     def add(self, log_hours: dict[str, set[Hour]], click_hours: set[Hour], found: dict[str, int]) -> None:
         """Take in what is to go; of a run that was killed the rest may have been found again."""

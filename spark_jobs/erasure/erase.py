@@ -26,7 +26,7 @@ from spark_jobs.erasure.accounts import recount_accounts, recount_batches
 from spark_jobs.erasure.certificate import COMPLETED, Certificate, erasure_key
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
 from spark_jobs.erasure.matches import Matcher, Words
-from spark_jobs.erasure.old_files import remove_former_versions, stored_tables, versions
+from spark_jobs.erasure.old_files import remove_former_versions, versions
 from spark_jobs.erasure.requests import LEAST_CHARACTERS, Requests
 from spark_jobs.erasure.search import Searched, search
 from spark_jobs.erasure.tables import FoundRows, find_rows, redact_others, remove_rows
@@ -38,6 +38,7 @@ from spark_jobs.ingest.touched_hours import closed_click_hours, removed_log_hour
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.unneeded_files import stored_tables
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 
 #: What an erasure cannot reach, and who can.
@@ -196,7 +197,9 @@ class Erasure:
         """Tables that are counted again."""
         keyed = counted_tables(self.settings.pipeline.counts).values()
         return {table.name for table in (*keyed, *AGGREGATES.values(), *PUBLISHED.values())} | {
-            name for name in stored_tables(self.lake) if name.startswith("clicks_by_") and name.endswith("_daily")
+            name
+            for name in stored_tables(self.settings.lake)
+            if name.startswith("clicks_by_") and name.endswith("_daily")
         }
 
     def count_again(self, certificate: Certificate) -> None:
@@ -239,7 +242,7 @@ class Erasure:
     def remove_old_files(self) -> None:
         """Former versions of all tables; and pages, staged rows and an index that name what was to go."""
         with self.lake.locked():
-            for name in stored_tables(self.lake):
+            for name in stored_tables(self.settings.lake):
                 remove_former_versions(self.lake, name, self.words)
             for path in search([self.settings.reports, self.settings.scratch], self.words).found:
                 page = self.settings.reports / "data_docs"

@@ -8,25 +8,19 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from include.storage import entries, names
+from include.storage import entries
 from spark_jobs.erasure.matches import Words
 from spark_jobs.erasure.search import search
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.unneeded_files import remove_unneeded_files, unneeded_files
+from spark_jobs.lake.unneeded_files import remove_unneeded_files, stored_tables, unneeded_files
 
 _LOG, _NONE = "_delta_log", timedelta(0)
 _LOG_FILE = re.compile(r"^(\d{20})\.")
 
 
-def stored_tables(lake: Lake) -> list[str]:
-    """The names of the tables that there are."""
-    folder = lake.settings.lake
-    return [name for name in sorted(names(folder)) if DeltaTable.is_deltatable(str(folder / name))]
-
-
 def versions(lake: Lake) -> dict[str, int]:
     """The newest version of each table."""
-    return {name: DeltaTable(str(lake.settings.lake / name)).version() for name in stored_tables(lake)}
+    return {name: DeltaTable(str(lake.settings.lake / name)).version() for name in stored_tables(lake.settings.lake)}
 
 
 def remove_former_versions(lake: Lake, name: str, words: Words) -> int:

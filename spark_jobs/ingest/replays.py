@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 
 from include.log_hours import Hour, HourRange
 from include.tables import QUARANTINED_CLICKS, REPLAYED_LINES, REPLAYS
+from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.ingest.repairs import Places, Repairs, Replay
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
@@ -37,8 +37,7 @@ class AskedReplay:
             asked = (row["first_log_hour"], row["end_log_hour"], tuple(row["reasons"]), row["rule"])
             if asked == (str(log_hours.start), str(log_hours.end), reasons, rule):
                 return cls(Replay(replay_id, rule), source, log_hours, reasons)
-        now = datetime.now(UTC)
-        return cls(Replay(f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", rule), source, log_hours, reasons)
+        return cls(Replay(new_run_id(datetime.now(UTC)), rule), source, log_hours, reasons)
 
     def say(self, lake: Lake, event: str, lines: int, *, by: str, because: str) -> None:
         """Put the event on record, once."""

@@ -99,7 +99,7 @@ def require_rule(rule: str) -> None:
 
 def _refused_functions(connection: duckdb.DuckDBPyConnection) -> set[str]:
     """Those that do not give one value of one line, always the same."""
-    known = connection.execute("SELECT function_name, function_type, stability FROM duckdb_functions()").fetchall()
+    known = connection.execute(_FUNCTIONS).fetchall()
     of_line = {
         name for name, kind, stability in known if kind == "macro" or (kind, stability) == ("scalar", "CONSISTENT")
     }

@@ -36,7 +36,7 @@ from spark_jobs.ingest.replays import AskedReplay, repairs_of
 from spark_jobs.ingest.rules import failure_of_rule
 from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
 from spark_jobs.ingest.stored_arrivals import StoredHour, stage_stored
-from spark_jobs.ingest.touched_hours import closed_click_hours, removed_log_hours
+from spark_jobs.ingest.touched_hours import closed_click_hours, removed_within_lateness
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
@@ -223,15 +223,13 @@ class SourceIngest:
 
     def _require_neighbours(self, hours: Sequence[Hour]) -> None:
         """Whether an arrival is a duplicate, the clicks of the log hours around it say."""
-        reach = self.source.lateness_hours if self.source.has_event_id else 0
-        around = HourRange(hours[0].plus(-reach), hours[-1].plus(reach + 1))
-        removed = sorted(removed_log_hours(self.lake).get(self.source.name, set()) & set(around) - set(hours))
-        if removed and reach:
+        removed = sorted(set(removed_within_lateness(self.lake, self.source, hours)) - set(hours))
+        if removed:
             raise ClickmillError(
                 f"{self.source.name} {hours[0]} to {hours[-1]} cannot be ingested again: the clicks of {removed[0]} "
                 f"({len(removed)} log hours) have been removed for their age, and with them what says which lines are "
-                f"duplicates within {reach} hours; ingest these log hours together with all that were removed before "
-                "and after them"
+                f"duplicates within {self.source.lateness_hours} hours; ingest these log hours together with all that "
+                "were removed before and after them"
             )
 
     def _leave_out_closed(self, accounts: Mapping[Hour, HourAccount]) -> None:

@@ -25,7 +25,14 @@ from include.errors import ClickmillError
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import Source
-from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, REPLAYED_LINES, STREAM_BATCHES
+from include.tables import (
+    CLICKS,
+    DUPLICATE_CLICKS,
+    INGEST_ACCOUNTING,
+    QUARANTINED_CLICKS,
+    REPLAYED_LINES,
+    STREAM_BATCHES,
+)
 from spark_jobs.ingest.account import HourAccount
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.clicks import build_clicks
@@ -36,7 +43,7 @@ from spark_jobs.ingest.rules import failure_of_rule
 from spark_jobs.ingest.spark_arrivals import arrivals_in, reason_of
 from spark_jobs.ingest.stored_arrivals import StoredHour, stage_stored
 from spark_jobs.ingest.stream_batches import in_order_of_time, log_hour_of
-from spark_jobs.ingest.touched_hours import removed_log_hours
+from spark_jobs.ingest.touched_hours import removed_within_lateness
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
@@ -64,7 +71,7 @@ class StreamedReplay:
             repairs=repairs_of(self.lake, self.source.name, hours, self.asked),
         )
         quarantined = [
-            StoredHour(hour, number, {CLICKS.name: [], "duplicate_clicks": [], QUARANTINED_CLICKS.name: paths})
+            StoredHour(hour, number, {CLICKS.name: [], DUPLICATE_CLICKS.name: [], QUARANTINED_CLICKS.name: paths})
             for number, hour in enumerate(hours)
             for paths in [[file.path for file in self.lake.data_files(QUARANTINED_CLICKS, self._of([hour]))]]
         ]
@@ -107,9 +114,7 @@ class StreamedReplay:
         where = [("source", "=", self.source.name), ("log_date", "in", sorted({hour.day for hour in hours}))]
         final = {log_hour_of(row) for row in self.lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour"], where)}
         lateness = timedelta(hours=self.source.lateness_hours)
-        window = HourRange(hours[0].plus(-self.source.lateness_hours), hours[-1].plus(self.source.lateness_hours + 1))
-        removed = sorted(removed_log_hours(self.lake).get(self.source.name, set()) & set(window))
-        if removed and self.source.has_event_id:
+        if removed := removed_within_lateness(self.lake, self.source, hours):
             raise ClickmillError(
                 f"{self.source.name} {hours[0]} to {hours[-1]}: the clicks of {removed[0]} ({len(removed)} log hours) "
                 "have been removed for their age, and with them what says which lines are duplicates"

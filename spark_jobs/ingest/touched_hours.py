@@ -155,6 +155,14 @@ def removed_log_hours(lake: Lake) -> dict[str, set[Hour]]:
     return removed
 
 
+def removed_within_lateness(lake: Lake, source: Source, hours: Sequence[Hour]) -> list[Hour]:
+    """The log hours whose clicks say which lines of these ones are duplicates, and have been removed for their age."""
+    if not source.has_event_id:
+        return []
+    window = HourRange(hours[0].plus(-source.lateness_hours), hours[-1].plus(source.lateness_hours + 1))
+    return sorted(removed_log_hours(lake).get(source.name, set()) & set(window))
+
+
 def _closed(accounts: Mapping[str, Mapping[str, Any]]) -> dict[Hour, str]:
     """By click hour the first of the log hours whose clicks of it have been removed."""
     return {

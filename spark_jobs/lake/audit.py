@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from uuid import uuid4
 
 from include.errors import ClickmillError
 from include.job_arguments import require_signed
 from include.tables import AUDIT
+from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.lake.lake import Lake
 
 #: Each event adds a file; when there are so many they are made one.
@@ -29,7 +29,7 @@ def audited(lake: Lake, act: str, subject: str, by: str, because: str) -> Iterat
     lake.compact(AUDIT, above_files=MOST_FILES)
     begun = datetime.now(UTC)
     act_of = {
-        "audit_id": f"{begun:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}",
+        "audit_id": new_run_id(begun),
         "act": act,
         "subject": subject,
         "actor": by.strip(),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from deltalake import DeltaTable
 from pyarrow.fs import FileType
 
-from include.storage import filesystem_of, key_of
+from include.storage import filesystem_of, key_of, names
 
 _HOUR = timedelta(hours=1)
 
@@ -21,16 +21,21 @@ class UnneededFile(NamedTuple):
     size_bytes: int
 
 
+def stored_tables(lake: Path) -> list[str]:
+    """The names of the tables that there are, in order."""
+    return [name for name in sorted(names(lake)) if DeltaTable.is_deltatable(str(lake / name))]
+
+
 def unneeded_files(table: Path, kept: timedelta) -> list[UnneededFile]:
     """Those that no version has had for that long, and those that are of none and so old: a task may still write one.
 
     What is of no version is found by listing the folder, so a job that broke off before its commit is tidied too.
     """
     stored = DeltaTable(str(table))
-    names = stored.vacuum(_hours(kept), dry_run=True, enforce_retention_duration=False, full=True)
-    infos = filesystem_of(table).get_file_info([key_of(table / name) for name in names])
-    found = zip(names, infos, strict=True)
-    return [UnneededFile(name, info.size) for name, info in found if info.type == FileType.File]
+    found = stored.vacuum(_hours(kept), dry_run=True, enforce_retention_duration=False, full=True)
+    infos = filesystem_of(table).get_file_info([key_of(table / name) for name in found])
+    sized = zip(found, infos, strict=True)
+    return [UnneededFile(name, info.size) for name, info in sized if info.type == FileType.File]
 
 
 def remove_unneeded_files(table: Path, kept: timedelta) -> None:

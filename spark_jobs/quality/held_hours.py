@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 from include.backfills import read_backfills, staging_of
 from include.holds import COLUMNS, HELD, SUITE, ClickHourState, Event, Findings, click_hour_state, event_row
@@ -17,11 +16,6 @@ from include.stored_rows import Filters
 from include.tables import AGGREGATES, QUALITY_RESULTS, Table
 from spark_jobs.lake.lake import Lake
 from spark_jobs.quality.results import append_results
-
-
-def new_run_id(now: datetime) -> str:
-    """A name for one run of a job, in the order of time."""
-    return f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}"
 
 
 def click_hour_states(lake: Lake, touching: Mapping[Hour, Mapping[str, datetime]]) -> dict[Hour, ClickHourState]:
