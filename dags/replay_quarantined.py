@@ -26,7 +26,7 @@ from include.settings import Settings
 from include.sources import load_sources
 from include.tables import QUARANTINE_REASONS
 
-SOURCES = [name for name, source in load_sources(Settings.from_environment()).items() if source.stream is None]
+SOURCES = list(load_sources(Settings.from_environment()))
 
 
 def replay(params: dict[str, Any], dag_run: Any, spark: Any = None) -> None:
