@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
@@ -37,8 +38,8 @@ def below(name: str) -> Iterator[obstore.ObjectMeta]:
             yield from objects
 
 
-def upload(file: Path, name: str) -> None:
-    """Make an object of a file of this machine, in parts where it is large."""
+def upload(file: Path | IO[bytes], name: str) -> None:
+    """Make an object of a file of this machine, in parts where it is large; it is there when it is whole."""
     bucket, key = _split(name)
     with _as_os_error():
         obstore.put(_store(bucket), key, file)

@@ -15,9 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import SpooledTemporaryFile, TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, cast
 from uuid import uuid4
 
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 
 #: What the name of a place in an object store begins with: one that speaks S3, and Google's.
 S3, GCS = "s3://", "gs://"
+#: So many bytes of what goes into a store wait in memory, more on this machine's disk.
+_MOST_IN_MEMORY = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,12 @@ def find(folder: Path, pattern: str) -> Iterator[Entry]:
 def write_whole(file: Path, write: Callable[[BinaryIO], object]) -> Path:
     """Replace the file at once, and make its folder: a reader sees the old one or the new one, whole."""
     if not is_on_disk(file):
-        content = BytesIO()
-        write(content)
-        file.write_bytes(content.getvalue())
+        from include.object_store import upload
+
+        with SpooledTemporaryFile(_MOST_IN_MEMORY) as content:
+            write(cast(BinaryIO, content))
+            content.seek(0)
+            upload(content, str(file))
         return file
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_name(f".{file.name}.{uuid4().hex}")
