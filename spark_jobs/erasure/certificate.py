@@ -44,6 +44,8 @@ class Certificate:
     click_hours: list[str] = field(default_factory=list)
     found: dict[str, int] = field(default_factory=dict)
     gone: dict[str, int] = field(default_factory=dict)
+    #: Of landed files, by source, log hour and name: the numbers that these lines had.
+    removed_lines: dict[str, dict[str, dict[str, list[int]]]] = field(default_factory=dict)
     versions: dict[str, dict[str, int | None]] = field(default_factory=dict)
     searched: dict[str, int] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
@@ -73,6 +75,11 @@ class Certificate:
         self.found = {name: max(found.get(name, 0), self.found.get(name, 0)) for name in {*found, *self.found}}
         if any(found.values()):
             self.found_at = datetime.now(UTC).isoformat()
+
+    def add_lines(self, source: str, hour: Hour, file: str, lines: set[int]) -> None:
+        """Take in which lines go from a landed file; a killed run may have said so of the same ones."""
+        of_hour = self.removed_lines.setdefault(source, {}).setdefault(str(hour), {})
+        of_hour[file] = sorted({*of_hour.get(file, []), *lines})
 
     @property
     def is_counted(self) -> bool:

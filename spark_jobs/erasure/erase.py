@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from include.counting import counted_tables
-from include.errors import ClickmillError, QualityError, StreamRunsAlreadyError, UsageError
+from include.errors import ClickmillError, QualityError, UsageError
 from include.job_arguments import JobArguments, require_signed
 from include.landing import look_at
 from include.locks import locks_of
@@ -27,8 +27,10 @@ from spark_jobs.erasure.certificate import COMPLETED, Certificate, erasure_key
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
 from spark_jobs.erasure.matches import Matcher, Words
 from spark_jobs.erasure.old_files import remove_former_versions, versions
+from spark_jobs.erasure.places import move_places
 from spark_jobs.erasure.requests import LEAST_CHARACTERS, Requests
 from spark_jobs.erasure.search import Searched, search
+from spark_jobs.erasure.streams import count_live_again, streams_stand
 from spark_jobs.erasure.tables import FoundRows, find_rows, redact_others, remove_rows
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.landed_logs import landed_logs
@@ -39,7 +41,6 @@ from spark_jobs.lake.audit import audited
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.unneeded_files import stored_tables
-from spark_jobs.stream.checkpoint import StreamCheckpoint
 
 #: What an erasure cannot reach, and who can.
 OUTSIDE = (
@@ -48,6 +49,8 @@ OUTSIDE = (
     "Airflow's own database and logs: they have what people typed into forms; airflow db clean",
     "the results database: rows are replaced, the old ones go with its own VACUUM",
 )
+#: The same of data in an object store.
+OF_BUCKET = "the bucket's former versions of objects, and uploads that were broken off: lifecycle rules of the bucket"
 
 
 @dataclass
@@ -145,18 +148,21 @@ class Erasure:
             redacted = redact_others(self.lake, any_source, self._counts)
             certificate.add({}, set(), dict(redacted))
             for source, files in found.files.items():
-                self._rewrite(source, files)
+                self._rewrite(source, files, certificate)
+            move_places(self.lake, certificate)
             for source in certificate.log_hours:
                 self._remove_rows(source, sorted(self._not_to_ingest(source, certificate)))
         certificate.write(self.settings)
 
-    def _rewrite(self, source: str, files: Mapping[LandedFile, int]) -> None:
+    def _rewrite(self, source: str, files: Mapping[LandedFile, int], certificate: Certificate) -> None:
         locks = locks_of(self.settings)
         with locks.held(f"land-{source}") as lock, landed_logs(self.settings.landing, source, lock.require):
             for file in files:
                 # Again, now that nobody else may replace the file.
                 with suppress(FileNotFoundError):
                     if lines := matching_lines(file, self.matcher_of(source)):
+                        certificate.add_lines(source, file.hour, file.name, lines)
+                        certificate.write(self.settings)
                         write_without(file, lines)
 
     def _remove_rows(self, source: str, hours: list[Hour]) -> None:
@@ -214,6 +220,8 @@ class Erasure:
             for log_hours in contiguous(ingested - gone):
                 ingest_clicks.run(self.spark, self.settings, JobArguments(source, log_hours))
             ranges += [JobArguments(source, log_hours) for log_hours in contiguous(ingested)]
+            if is_streamed:
+                count_live_again(self.lake, source, certificate.hours_counted)
         hours = certificate.hours_counted
         # Who only ingests has nothing counted.
         is_counted = any(self.lake.data_files(table, may_have_click_hours(table, hours)) for table in AGGREGATES)
@@ -246,7 +254,7 @@ class Erasure:
                 remove_former_versions(self.lake, name, self.words)
             for path in search([self.settings.reports, self.settings.scratch], self.words).found:
                 page = self.settings.reports / "data_docs"
-                if is_on_disk(path) and page in path.parents:
+                if page in path.parents:
                     # A run's pages belong together.
                     remove_folder(page / path.relative_to(page).parts[0])
                 else:
@@ -270,25 +278,6 @@ class Erasure:
         below = next((str(path).removeprefix(folder) for folder in folders if str(path).startswith(folder)), path.name)
         return f"{below[: below.rfind('/') + 1]}…" if self.words.is_in(below.encode()) else below
 
-    @contextmanager
-    def streams_stand(self) -> Iterator[None]:
-        """No stream of this data runs until the end: the files of its micro-batches would be taken for old ones.
-
-        Raises:
-            ClickmillError: if one runs.
-        """
-        with ExitStack() as owned:
-            for name, source in self.sources.items():
-                if source.stream is not None:
-                    try:
-                        owned.enter_context(StreamCheckpoint.of(self.settings, name).owned(self.settings))
-                    except StreamRunsAlreadyError as error:
-                        raise ClickmillError(
-                            f"nothing is erased: {error}; if Airflow supervises it, pause clicks_stream first, and "
-                            "erase again"
-                        ) from error
-            yield
-
 
 def erase(
     spark: SparkSession, settings: Settings, requests: Requests, by: str, because: str, *, dry_run: bool = False
@@ -307,7 +296,7 @@ def erase(
     erasure = Erasure(spark, settings, requests)
     if dry_run:
         return ["would be erased:", *_described(_something(erasure.find()).numbers)]
-    with locks_of(settings).held("erase"), erasure.streams_stand():
+    with locks_of(settings).held("erase"), streams_stand(erasure.lake, erasure.sources):
         found = erasure.find()
         certificate = erasure.certificate()
         if certificate is None:
@@ -358,6 +347,7 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
     topics = [source.kafka.topic for source in erasure.sources.values() if source.kafka]
     certificate.outside = [
         *OUTSIDE,
+        *([] if is_on_disk(erasure.settings.data) else [OF_BUCKET]),
         *(f"{erasure.shown(path)} has it still" for path in searched.found if erasure.is_outside(path)),
         *(f"Kafka topic {topic}: its retention (retention.ms), or kafka-delete-records.sh" for topic in sorted(topics)),
     ]

@@ -33,7 +33,7 @@ class AskedReplay:
         cls, lake: Lake, source: str, log_hours: HourRange, reasons: tuple[str, ...], rule: str | None
     ) -> AskedReplay:
         """The one that was asked for in the same words and has not ended, as it was killed; or another one."""
-        for replay_id, row in _open(lake, source).items():
+        for replay_id, row in open_replays(lake, source).items():
             asked = (row["first_log_hour"], row["end_log_hour"], tuple(row["reasons"]), row["rule"])
             if asked == (str(log_hours.start), str(log_hours.end), reasons, rule):
                 return cls(Replay(replay_id, rule), source, log_hours, reasons)
@@ -97,7 +97,8 @@ def _begun(lake: Lake, source: str) -> dict[str, Mapping[str, Any]]:
     return _of_event(rows, BEGUN)
 
 
-def _open(lake: Lake, source: str) -> dict[str, Mapping[str, Any]]:
+def open_replays(lake: Lake, source: str) -> dict[str, Mapping[str, Any]]:
+    """By id what was asked for by those of a source that have begun and not ended, as they were killed."""
     rows = lake.read_rows(REPLAYS, REPLAYS.column_names, [("source", "=", source)])
     done = _of_event(rows, DONE)
     return {replay_id: row for replay_id, row in _of_event(rows, BEGUN).items() if replay_id not in done}

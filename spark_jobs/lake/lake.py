@@ -199,13 +199,9 @@ class Lake:
             if transaction is not None and transaction.is_in(DeltaTable(self.uri(table))):
                 return
             # Merged by name: a table of an earlier version may have more columns, which are null from now on.
-            write_deltalake(
-                self.uri(table),
-                declared.as_arrow(table, rows),
-                mode="append",
-                schema_mode="merge",
-                commit_properties=None if transaction is None else transaction.as_committed(),
-            )
+            said = None if transaction is None else transaction.as_committed()
+            arrow = declared.as_arrow(table, rows)
+            write_deltalake(self.uri(table), arrow, mode="append", schema_mode="merge", commit_properties=said)
 
     def replace_rows(
         self,
@@ -214,6 +210,7 @@ class Lake:
         predicate: str,
         *,
         file_bytes: int | None = None,
+        transaction: StreamTransaction | None = None,
     ) -> None:
         """As ``replace``, by rows made outside Spark or fetched from it; by delta-rs, as in ``append_rows``.
 
@@ -229,6 +226,7 @@ class Lake:
                 predicate=predicate,
                 schema_mode="merge",
                 target_file_size=file_bytes,
+                commit_properties=None if transaction is None else transaction.as_committed(),
             )
 
     def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:

@@ -14,11 +14,15 @@ from typing import Any
 import pyarrow.parquet as pq
 from backports import zstd
 
-from include.tables import CLICKS, INGEST_ACCOUNTING
+from include.tables import AGGREGATES, CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs import erase_visitor
 from spark_jobs.erasure.requests import Requests
 from tests.support.log_files import content_of
 from tests.support.temporary_lake import TemporaryLake
+
+#: Of streamed lines: places and what follows from them, sizes, examples, and what is touched.
+_OF_LINES = {"file", "line", "is_out_of_order", "out_of_order", "bytes", "click_hours"}
+_OF_LINES |= {"sampled_lines", "sampled_fields"}
 
 
 def landed(lake: TemporaryLake) -> Iterator[Path]:
@@ -92,4 +96,33 @@ def without_lines(tables: dict[str, list[dict[str, Any]]]) -> dict[str, list[dic
         for row in rows:
             for name in ("line", "sampled_lines", "sampled_fields"):
                 row.pop(name, None)
+    return {name: sorted(rows, key=repr) for name, rows in tables.items()}
+
+
+def of_streams(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
+    """The tables of a lake whose clicks came by a stream, without the places of lines."""
+    tables = (CLICKS, QUARANTINED_CLICKS, INGEST_ACCOUNTING, *AGGREGATES, *AGGREGATES.values())
+    return {
+        table.name: sorted(
+            ({name: value for name, value in row.items() if name not in _OF_LINES} for row in lake.rows(table)),
+            key=repr,
+        )
+        for table in tables
+    }
+
+
+def batch_sums(lake: TemporaryLake) -> Counter[tuple[int, str]]:
+    """What the micro-batches of each log hour add up to."""
+    sums: Counter[tuple[int, str]] = Counter()
+    for row in lake.rows(STREAM_BATCHES):
+        sums.update({(row["log_hour"], name): row[name] for name in ("lines", "accepted", "late")})
+    return sums
+
+
+def but_of_replays(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
+    """As ``without_lines``; without what says that there was a replay."""
+    tables = {name: rows for name, rows in without_lines(comparable(lake)).items() if not name.startswith("replay")}
+    for name in (CLICKS.name, DUPLICATE_CLICKS.name):
+        for row in tables[name]:
+            del row["replay_id"]
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}

@@ -5,18 +5,18 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from include.errors import ClickmillError
 from include.log_hours import Hour
-from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES
+from include.tables import CLICKS, INGEST_ACCOUNTING
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.stream.checkpoint import StreamCheckpoint
-from tests.erasure.erased_lake import erase, files_with, landed
+from tests.erasure.erased_lake import batch_sums, erase, files_with, landed, of_streams
 from tests.stream.files_lake import FilesLake, in_order_of_names
 from tests.support.log_files import content_of
 from tests.support.temporary_lake import make_settings
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SPEC = SampleSpec(start=Hour.parse("2026-03-01T08"), hours=2, clicks_per_hour=800, seed=37)
-#: Line numbers and what follows from them, sizes, examples, and what is touched.
-OF_LINES = {"line", "is_out_of_order", "out_of_order", "bytes", "click_hours", "sampled_lines", "sampled_fields"}
 
 
 def streamed_lake(spark: SparkSession, home: Path) -> FilesLake:
@@ -39,25 +37,6 @@ def streamed_lake(spark: SparkSession, home: Path) -> FilesLake:
 
 def run_all(lake: FilesLake) -> None:
     lake.run_all(str(SPEC.start), str(SPEC.start.plus(SPEC.hours)))
-
-
-def comparable(lake: FilesLake) -> dict[str, list[dict[str, Any]]]:
-    tables = (CLICKS, QUARANTINED_CLICKS, INGEST_ACCOUNTING, *AGGREGATES, *AGGREGATES.values())
-    return {
-        table.name: sorted(
-            ({name: value for name, value in row.items() if name not in OF_LINES} for row in lake.rows(table)),
-            key=repr,
-        )
-        for table in tables
-    }
-
-
-def batch_sums(lake: FilesLake) -> Counter[tuple[int, str]]:
-    """What the micro-batches of each log hour add up to."""
-    sums: Counter[tuple[int, str]] = Counter()
-    for row in lake.rows(STREAM_BATCHES):
-        sums.update({(row["log_hour"], name): row[name] for name in ("lines", "accepted", "late")})
-    return sums
 
 
 def test_streamed_clicks_go_while_no_stream_runs(spark: SparkSession, tmp_path: Path) -> None:
@@ -83,7 +62,7 @@ def test_streamed_clicks_go_while_no_stream_runs(spark: SparkSession, tmp_path: 
     in_order_of_names(fresh.settings.landing)
     fresh.read_all()
     run_all(fresh)
-    assert comparable(lake) == comparable(fresh)
+    assert of_streams(lake) == of_streams(fresh)
     assert batch_sums(lake) == batch_sums(fresh)
 
     # The stream goes on where it was, and its next run accounts for nothing twice.
