@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -17,27 +18,30 @@ import psycopg2
 import pytest
 
 from include import only_spark
-from include.errors import ClickmillError, QualityError, StreamRunsAlreadyError
+from include.errors import ClickmillError, QualityError, StreamRunsAlreadyError, UsageError
 from include.landing import hour_folder
 from include.locks import locks_of
-from include.log_hours import Hour
+from include.log_hours import Hour, HourRange
 from include.only_spark import the_only_spark
 from include.quality_index import open_index
 from include.settings import REPOSITORY, Settings
 from include.sources import load_sources
 from include.storage import find, place, remove_folder
-from include.tables import BACKFILLS, CLICKS, PUBLISHED
+from include.tables import BACKFILLS, CLICKS, INGEST_ACCOUNTING, PUBLISHED
 from include.unpublished import unpublished_hours
 from ops.home import Home, load_secrets
 from plugins.data_quality.app import inside
 from plugins.data_quality.quarantine import read_quarantine
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
-from spark_jobs import stream_clicks
+from spark_jobs import maintain_lake, replay_quarantined, stream_clicks
 from spark_jobs.backfill.plan import Request
+from spark_jobs.erasure.requests import Requests
+from tests.erasure.erased_lake import but_of_replays, erase, files_with
+from tests.support.killed_runs import Killed, killed_after
 from tests.support.postgres_server import postgres_server
 from tests.support.spark_server import SparkServer, open_session, started
-from tests.support.temporary_lake import TemporaryLake, assert_same_tables, make_settings
+from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click, make_settings
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -190,6 +194,99 @@ def test_a_log_is_landed_from_a_shell_and_its_visitors_have_keys_in_the_store(
     key = (home.visitor_keys / "2026-03-01").read_bytes().splitlines()[0]
     visitor = blake2b(b"10.0.0.1\0curl\0002026-03-01", key=key, digest_size=16).hexdigest()
     assert [row["visitor_id"] for row in in_s3.rows(CLICKS) if row["source"] == "access"] == [visitor] * 2
+
+
+VISITOR, OTHER = "visitor-one", "visitor-two"
+
+
+RULE = "if(starts_with(raw, 'day='), substr(raw, 5), NULL)"
+
+
+def clicks_of(hour: Hour, *visitors: str, day: bytes = b"day=") -> dict[str, bytes]:
+    """Of each visitor a click of the old app and two of the new app, whose URL is elsewhere; and what is no click.
+
+    One click is to be repaired: it has ``day`` before it.
+    """
+    files = {"a.json.gz": b"", "b.json": b""}
+    for visitor in visitors:
+        minute = (VISITOR, OTHER).index(visitor)
+        url, said = f"http://shop.test/of/{visitor}", {"visitor_id": visitor}
+        old = click(f"o-{visitor}-{hour}", f"{hour}:{minute:02}:00Z", url, link=url, **said)
+        new = click(f"n-{visitor}-{hour}", f"{hour}:{minute:02}:30Z", url, **said)
+        repaired = day + click(f"r-{visitor}-{hour}", f"{hour}:{minute:02}:45Z", url, **said)
+        files["a.json.gz"] += old + f"no JSON of {visitor}\n".encode()
+        files["b.json"] += new + repaired
+    return {name: gzip.compress(content) if name.endswith(".gz") else content for name, content in files.items()}
+
+
+def land(lake: TemporaryLake, hour: Hour, files: dict[str, bytes]) -> None:
+    folder = hour_folder(lake.settings.landing, "web", hour)
+    for name, content in {**files, "_SUCCESS": b""}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+def say(file: Path, text: str, instead_of: str = "") -> None:
+    known = file.read_text(encoding="utf-8")
+    file.write_text(known.replace(instead_of, text) if instead_of else known + text, encoding="utf-8")
+
+
+def run_jobs(lake: TemporaryLake) -> None:
+    lake.run_jobs(str(FIRST), str(THIRD), "ingest", "aggregate", "validate", "publish")
+
+
+def test_replayed_erased_and_grown_old_it_is_as_on_a_disk(s3: S3Server, in_s3: TemporaryLake, tmp_path: Path) -> None:
+    """Replay and erasure are killed once each; what the bucket has is read where its server keeps it."""
+    data = in_s3.settings.data.parent / "erased"
+    of_store = {"data_folder": data, "locks_database": in_s3.settings.locks_database}
+    lake = TemporaryLake(in_s3.spark, replace(make_settings(tmp_path / "store"), **of_store))
+    bucket = s3.folder / "data" / "erased"
+    say(lake.settings.sources_file, 'url = "link"', 'url = "url"')
+    for hour in (FIRST, SECOND):
+        land(lake, hour, clicks_of(hour, VISITOR, OTHER))
+    run_jobs(lake)
+    say(lake.settings.sources_file, 'url = "url"', 'url = "link"')
+    # A rule of the bucket has removed what landed in one hour.
+    remove_folder(hour_folder(lake.settings.landing, "web", SECOND))
+
+    request = replay_quarantined.Request("web", HourRange(FIRST, THIRD), rule=RULE)
+    signed = {"by": "Ada", "because": "the mapping is fixed"}
+    with pytest.raises(Killed), killed_after(4):
+        replay_quarantined.run(lake.spark, lake.settings, request, **signed)
+    replay_quarantined.run(lake.spark, lake.settings, request, **signed)
+    recovered = [row["event_id"] for row in lake.rows(CLICKS) if row["replay_id"] is not None]
+    assert sorted(recovered) == sorted(
+        f"{app}-{visitor}-{hour}" for app in "nr" for visitor in (VISITOR, OTHER) for hour in (FIRST, SECOND)
+    )
+    found = {str(Path(file).relative_to(bucket)).split("/")[0] for file in files_with(bucket, VISITOR)}
+    assert found == {"landing", "lake", "reports"}
+
+    with pytest.raises(Killed), killed_after(5):
+        erase(lake, Requests.of([VISITOR]))
+    said = erase(lake, Requests.of([VISITOR]))
+    assert said[0].endswith("is complete:")
+    assert any("uploads that were broken off" in line for line in said)
+    assert files_with(s3.folder, VISITOR) == []
+    assert files_with(lake.settings.home, VISITOR) == []
+
+    fresh = TemporaryLake(in_s3.spark, make_settings(tmp_path / "fresh"))
+    for hour in (FIRST, SECOND):
+        land(fresh, hour, clicks_of(hour, OTHER, day=b""))
+    run_jobs(fresh)
+    assert_same_tables(but_of_replays(lake), but_of_replays(fresh))
+
+    counts = [lake.rows(table) for table in PUBLISHED]
+    for one in (lake, fresh):
+        say(one.settings.pipeline_file, "[retention]\nclicks_days = 9\nquarantined_days = 5\n")
+        one.settings.__dict__.pop("pipeline", None)
+        maintain_lake.run(one.settings, dry_run=False, now=FIRST.start + timedelta(days=20), kept=timedelta(0))
+        assert [row["clicks_removed_at"] is not None for row in one.rows(INGEST_ACCOUNTING)] == [True, True]
+    assert list((bucket / "lake" / CLICKS.name).glob("source=*/**/*.parquet")) == []
+    assert [lake.rows(table) for table in PUBLISHED] == counts
+    say(lake.settings.pipeline_file, "landing_days = 9\n")
+    lake.settings.__dict__.pop("pipeline", None)
+    with pytest.raises(UsageError, match="let a lifecycle rule of the bucket remove its objects"):
+        maintain_lake.run(lake.settings, dry_run=False)
 
 
 def test_a_stream_of_another_machine_is_refused_though_its_checkpoint_is_not_seen(
