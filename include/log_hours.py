@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
@@ -129,6 +129,46 @@ class HourRange:
 
     def __str__(self) -> str:
         return str(self.start) if len(self) == 1 else f"{self.start}..{self.end}"
+
+
+@dataclass(frozen=True)
+class SparseHours(HourRange):
+    """Only these hours of a range, for one run over all of them; ``start`` and ``end`` bound them."""
+
+    given: frozenset[Hour]
+
+    def __iter__(self) -> Iterator[Hour]:
+        return iter(sorted(self.given))
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def chunks(self, most: int) -> list[HourRange]:
+        """So many of the hours each, the last one perhaps fewer."""
+        hours = list(self)
+        return [_bounding(hours[first : first + most]) for first in range(0, len(hours), most)]
+
+    def __contains__(self, hour: object) -> bool:
+        return hour in self.given
+
+    def __str__(self) -> str:
+        return f"{self.start}..{self.end} ({len(self)} of them)"
+
+
+def near_each_other(hours: Iterable[Hour]) -> list[HourRange]:
+    """The hours in as few ranges for one run each as there can be, without any that is not given.
+
+    Between two of them a range leaves out ``MOST_HOURS_BETWEEN`` at most: a run may read what is between.
+    """
+    wanted = set(hours)
+    around = contiguous(wanted, MOST_HOURS_BETWEEN)
+    within = [_bounding([hour for hour in one if hour in wanted]) for one in around]
+    return [part for one in within for part in one.chunks(MOST_HOURS_A_RUN)]
+
+
+def _bounding(hours: Sequence[Hour]) -> HourRange:
+    whole = HourRange(hours[0], hours[-1].plus(1))
+    return whole if len(whole) == len(hours) else SparseHours(whole.start, whole.end, frozenset(hours))
 
 
 def contiguous(hours: Iterable[Hour], most_between: int = 0) -> list[HourRange]:

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from include.command import described_parser, exit_with
 from include.errors import QualityError, UsageError
 from include.job_arguments import LOG_HOURS_EPILOG, JobArguments, add_signature, require_signed
-from include.log_hours import Hour, HourRange, contiguous
+from include.log_hours import Hour, HourRange, near_each_other
 from include.settings import Settings
 from include.sources import Source, load_sources
 from include.tables import QUARANTINE_REASONS
@@ -106,7 +106,7 @@ def run(spark: SparkSession, settings: Settings, request: Request, *, by: str, b
         details |= {"replay_id": asked.replay.id, "lines": str(total)}
         if not total:
             return [f"{request.described}: no quarantined line is a click by now", *lines]
-        for ours in contiguous(hours):
+        for ours in near_each_other(hours):
             lines += _count(spark, settings, source, ours)
         asked.say(lake, DONE, total, by=by, because=because)
     return [f"{request.described}: {total:,} quarantined lines recovered, replay {asked.replay.id}", *lines]

@@ -16,7 +16,7 @@ from include.errors import ClickmillError, QualityError, UsageError
 from include.job_arguments import JobArguments, require_signed
 from include.landing import look_at
 from include.locks import locks_of
-from include.log_hours import Hour, contiguous
+from include.log_hours import Hour, near_each_other
 from include.settings import Settings
 from include.sources import JsonFields, Source, load_sources
 from include.storage import is_on_disk, names, remove_folder
@@ -217,9 +217,9 @@ class Erasure:
             # Of a stream they are only accounted for again.
             is_streamed = self.sources[source].stream is not None
             gone = set() if is_streamed else self._not_to_ingest(source, certificate)
-            for log_hours in contiguous(ingested - gone):
+            for log_hours in near_each_other(ingested - gone):
                 ingest_clicks.run(self.spark, self.settings, JobArguments(source, log_hours))
-            ranges += [JobArguments(source, log_hours) for log_hours in contiguous(ingested)]
+            ranges += [JobArguments(source, log_hours) for log_hours in near_each_other(ingested)]
             if is_streamed:
                 count_live_again(self.lake, source, certificate.hours_counted)
         hours = certificate.hours_counted

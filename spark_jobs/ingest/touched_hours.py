@@ -159,8 +159,9 @@ def removed_within_lateness(lake: Lake, source: Source, hours: Sequence[Hour]) -
     """The log hours whose clicks say which lines of these ones are duplicates, and have been removed for their age."""
     if not source.has_event_id:
         return []
-    window = HourRange(hours[0].plus(-source.lateness_hours), hours[-1].plus(source.lateness_hours + 1))
-    return sorted(removed_log_hours(lake).get(source.name, set()) & set(window))
+    reach = source.lateness_hours
+    around = {hour.plus(shift) for hour in hours for shift in range(-reach, reach + 1)}
+    return sorted(removed_log_hours(lake).get(source.name, set()) & around)
 
 
 def _closed(accounts: Mapping[str, Mapping[str, Any]]) -> dict[Hour, str]:

@@ -17,7 +17,7 @@ import pytest
 from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour
 from include.settings import REPOSITORY
-from include.tables import AUDIT, CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY
+from include.tables import AUDIT, CLICKS, INGEST_ACCOUNTING, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
 from include.visitor_keys import VisitorKeys
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
@@ -70,6 +70,24 @@ def test_an_erased_visitor_is_as_if_never_come(sample_lake: TemporaryLake, tmp_p
     assert visitor not in "\n".join(said)
     with pytest.raises(ClickmillError, match="nothing found"):
         erase(lake, Requests.of([visitor]))
+
+
+def runs_of(lake: TemporaryLake) -> set[str]:
+    return {row["run_id"] for row in lake.rows(QUALITY_RESULTS)}
+
+
+def test_log_hours_with_others_between_are_run_together(sample_lake: TemporaryLake, tmp_path: Path) -> None:
+    lake = sample_lake.copy(tmp_path / "erased")
+    between = b"".join(content_of(file) for file in landed(lake) if file.parent.name == "log_hour=11")
+    visitors = [one for one in busiest_visitors(lake, 400) if one.encode() not in between][:20]
+    before, validated = lake.rows(INGEST_ACCOUNTING), runs_of(lake)
+    erase(lake, Requests.of(visitors))
+    assert certificate(lake)["log_hours"] == {"web": ["2026-03-01T10", "2026-03-01T12"]}
+    assert len(runs_of(lake) - validated) == 2, "one to validate, one to publish"
+    (untouched,) = [row for row in before if row["log_hour"] == 11]
+    assert untouched in lake.rows(INGEST_ACCOUNTING)
+    fresh = lake_without(sample_lake, tmp_path / "fresh", visitors, run_all)
+    assert_same_tables(comparable(lake), comparable(fresh))
 
 
 def test_gone_landing_leaves_the_same_counts(sample_lake: TemporaryLake, tmp_path: Path) -> None:

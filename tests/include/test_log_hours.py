@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from include.errors import UsageError
-from include.log_hours import Hour, HourRange, contiguous, hours_predicate
+from include.log_hours import MOST_HOURS_A_RUN, Hour, HourRange, contiguous, hours_predicate, near_each_other
 
 FIVE = Hour.parse("2026-03-01T05")
 
@@ -92,3 +92,18 @@ def test_hours_are_grouped_into_ranges_without_gaps_that_are_too_long() -> None:
     assert contiguous(hours) == contiguous(hours, 3) == ranges((3, 5), (9, 10), (23, 25))
     assert contiguous(hours, 4) == ranges((3, 10), (23, 25))
     assert contiguous([]) == []
+
+
+def test_hours_near_each_other_are_one_run_that_has_only_them() -> None:
+    (one,) = near_each_other(FIVE.plus(number) for number in (3, 4, 28, 53, 3))
+    assert [hour.number - FIVE.number for hour in one] == [3, 4, 28, 53]
+    assert (one.start, one.end, len(one)) == (FIVE.plus(3), FIVE.plus(54), 4)
+    assert FIVE.plus(28) in one
+    assert FIVE.plus(27) not in one
+    assert [list(part) for part in one.chunks(3)] == [list(one)[:3], list(one)[3:]]
+    assert near_each_other([FIVE, FIVE.plus(1), FIVE.plus(27)]) == [
+        HourRange(FIVE, FIVE.plus(2)),
+        HourRange.single(FIVE.plus(27)),
+    ]
+    everything = range(2 * MOST_HOURS_A_RUN)
+    assert [len(one) for one in near_each_other(FIVE.plus(2 * number) for number in everything)] == [744, 744]
