@@ -12,7 +12,7 @@ and Delta's log forgets after a week when one was replaced. Waits for jobs that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -42,11 +42,12 @@ def run(settings: Settings, *, dry_run: bool, kept: timedelta = KEPT, now: datet
         UsageError: if the days of ``[retention]`` do not fit together; then nothing has been removed.
     """
     lake, now = Lake(None, settings), now or datetime.now(UTC)
-    report = []
-    for find in _past_their_days(lake, now):
+    report, gone = [], set[str]()
+    for find in _past_their_days(lake, now, gone):
         # What is found is what goes: no job changes it meanwhile.
         with lake.locked():
             for removal in find():
+                gone |= removal.log_hours
                 if removal.files and not dry_run:
                     removal.remove()
                 report += removal.described
@@ -54,8 +55,11 @@ def run(settings: Settings, *, dry_run: bool, kept: timedelta = KEPT, now: datet
     return [*report, *_tidy_folders(lake, kept, dry_run=dry_run)]
 
 
-def _past_their_days(lake: Lake, now: datetime) -> Iterator[Callable[[], Iterable[Removal]]]:
-    """What to look for, in an order in which what is needed by the next one goes after it."""
+def _past_their_days(lake: Lake, now: datetime, gone: Collection[str]) -> Iterator[Callable[[], Iterable[Removal]]]:
+    """What to look for, in an order in which what is needed by the next one goes after it.
+
+    ``gone`` are the log hours whose clicks are found before the others are looked for.
+    """
     retention, general = retention_of(lake.settings), lake.settings.pipeline.retention
 
     def before(days: int) -> Hour:
@@ -69,7 +73,7 @@ def _past_their_days(lake: Lake, now: datetime) -> Iterator[Callable[[], Iterabl
         if days.landing_days is not None:
             yield partial(old_landing, lake, name, before(days.landing_days), general.landing_archive)
     if general.counts_days is not None:
-        yield partial(old_counts, lake, before(general.counts_days).day)
+        yield partial(old_counts, lake, before(general.counts_days).day, gone)
     if general.progress_days is not None:
         yield partial(old_progress, lake, before(general.progress_days).day)
 
@@ -91,7 +95,7 @@ def _tidy_folders(lake: Lake, kept: timedelta, *, dry_run: bool) -> list[str]:
             report.append(f"{name}: {len(found):,} files, {bytes_ / 1e6:,.1f} MB")
             files, size = files + len(found), size + bytes_
     what = "would be removed" if dry_run else "removed"
-    return [*report, f"{what}: {files:,} files, {size / 1e6:,.1f} MB"]
+    return [*report, f"replaced or left behind earlier, {what}: {files:,} files, {size / 1e6:,.1f} MB"]
 
 
 def main() -> None:

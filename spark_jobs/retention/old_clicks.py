@@ -6,6 +6,7 @@ The counts of the click hours that they touch stay as they are from then on: see
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,7 +47,8 @@ def old_clicks(lake: Lake, source: str, before: Hour) -> list[Removal]:
 
     files = [file for table in _TABLES for file in lake.data_files(table, choice)]
     reasons = (f"{hour}, as {why}" for hour, why in sorted(kept.items()))
-    return [removal_of_files(f"clicks of {source}, {hours_in_words({*going, *gone})}", files, remove, reasons)]
+    removal = removal_of_files(f"clicks of {source}, {hours_in_words({*going, *gone})}", files, remove, reasons)
+    return [replace(removal, log_hours=frozenset(f"{source} {hour}" for hour in going))]
 
 
 def old_texts(lake: Lake, source: str, before: Hour) -> list[Removal]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
@@ -22,12 +22,13 @@ from spark_jobs.retention.removal import Removal, removal_of_files
 _OF_ITS_DAYS = timedelta(days=2)
 
 
-def old_counts(lake: Lake, before: date) -> Iterator[Removal]:
+def old_counts(lake: Lake, before: date, gone: Collection[str]) -> Iterator[Removal]:
     """Those of click dates before that, a removal for each table. Hold the lake's lock until they have gone.
 
-    They stay as long as an hour of their days may be counted again: as there are clicks.
+    They stay as long as an hour of their days may be counted again: as there are clicks, but of log hours, such as
+    ``web 2026-03-01T07``, that are ``gone``, or would be.
     """
-    open_hours = _open_click_hours(lake)
+    open_hours = _open_click_hours(lake, gone)
     earliest = min(open_hours, default=None)
     kept: tuple[str, ...] = ()
     if earliest is not None and earliest.day - _OF_ITS_DAYS < before:
@@ -78,7 +79,9 @@ def _date_of(export: Path) -> date:
     return date.fromisoformat(export.parent.parent.name.removeprefix("click_date="))
 
 
-def _open_click_hours(lake: Lake) -> set[Hour]:
+def _open_click_hours(lake: Lake, gone: Collection[str]) -> set[Hour]:
     """The click hours of which there are clicks."""
-    rows = lake.read_rows(INGEST_ACCOUNTING, ["click_hours", "clicks_removed_at"], [])
-    return {Hour.parse(hour) for row in rows if not row["clicks_removed_at"] for hour in row["click_hours"]}
+    columns = ["source", "log_date", "log_hour", "click_hours", "clicks_removed_at"]
+    rows = (row for row in lake.read_rows(INGEST_ACCOUNTING, columns, []) if not row["clicks_removed_at"])
+    left = (row for row in rows if f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}" not in gone)
+    return {Hour.parse(hour) for row in left for hour in row["click_hours"]}

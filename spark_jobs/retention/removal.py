@@ -16,7 +16,8 @@ _MOST_RANGES = 4
 class Removal:
     """What is to go, with its size; ``remove`` does it, and may be done again if it was killed.
 
-    ``kept`` has a line for all that is as old and stays, with the reason.
+    ``kept`` has a line for all that is as old and stays, with the reason; ``log_hours`` are those, such as ``web
+    2026-03-01T07``, of which no clicks are left.
     """
 
     what: str
@@ -25,6 +26,7 @@ class Removal:
     size_bytes: int
     remove: Callable[[], None]
     kept: tuple[str, ...] = ()
+    log_hours: frozenset[str] = frozenset()
 
     @property
     def described(self) -> list[str]:

@@ -58,23 +58,23 @@ def test_what_a_version_of_the_last_week_has_stays(lake: Lake) -> None:
     version = DeltaTable(lake.uri(TABLE)).version()
     assert run(lake.settings, dry_run=True) == [
         "quarantined_clicks: 1 files, 0.0 MB",
-        "would be removed: 1 files, 0.0 MB",
+        "replaced or left behind earlier, would be removed: 1 files, 0.0 MB",
     ]
     assert old.exists()
     assert DeltaTable(lake.uri(TABLE)).version() == version, "nothing is said in Delta's log either"
-    assert run(lake.settings, dry_run=False)[-1] == "removed: 1 files, 0.0 MB"
+    assert run(lake.settings, dry_run=False)[-1] == "replaced or left behind earlier, removed: 1 files, 0.0 MB"
     assert not old.exists()
     assert fresh.exists(), "its job may be about to commit it"
     assert stored(lake) == [7, 8]
     assert stored(lake, version - 1) == [0, 1, 2], "who has begun to read goes on"
     version = DeltaTable(lake.uri(TABLE)).version()
-    assert run(lake.settings, dry_run=False) == ["removed: 0 files, 0.0 MB"]
+    assert run(lake.settings, dry_run=False) == ["replaced or left behind earlier, removed: 0 files, 0.0 MB"]
     assert DeltaTable(lake.uri(TABLE)).version() == version
 
 
 def test_what_was_replaced_before_that_goes(lake: Lake) -> None:
     said = run(lake.settings, dry_run=False, kept=timedelta(0))
-    assert said[-1].startswith("removed: 3 files, ")
+    assert said[-1].startswith("replaced or left behind earlier, removed: 3 files, ")
     assert stored(lake) == [7, 8]
     folder = lake.path(TABLE)
     (left,) = (file for file in folder.rglob("*.parquet") if "_delta_log" not in file.parts)
@@ -117,4 +117,4 @@ def test_it_waits_for_a_job_that_is_running(lake: Lake, lock: str) -> None:
         assert maintaining.is_alive()
         assert not said
     maintaining.join(60)
-    assert said[-1] == "removed: 1 files, 0.0 MB"
+    assert said[-1] == "replaced or left behind earlier, removed: 1 files, 0.0 MB"
