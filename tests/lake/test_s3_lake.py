@@ -214,8 +214,10 @@ def clicks_of(hour: Hour, *visitors: str, day: bytes = b"day=") -> dict[str, byt
         old = click(f"o-{visitor}-{hour}", f"{hour}:{minute:02}:00Z", url, link=url, **said)
         new = click(f"n-{visitor}-{hour}", f"{hour}:{minute:02}:30Z", url, **said)
         repaired = day + click(f"r-{visitor}-{hour}", f"{hour}:{minute:02}:45Z", url, **said)
-        files["a.json.gz"] += old + f"no JSON of {visitor}\n".encode()
-        files["b.json"] += new + repaired
+        no_click = f"no JSON of {visitor}\n".encode()
+        # The number that a repaired line has in the end is none that one had before.
+        files["a.json.gz"] += no_click + old + repaired if visitor == VISITOR else repaired + no_click + old
+        files["b.json"] += new
     return {name: gzip.compress(content) if name.endswith(".gz") else content for name, content in files.items()}
 
 
