@@ -10,14 +10,13 @@ from include.errors import ClickmillError, StreamRunsAlreadyError
 from include.log_hours import Hour
 from include.sources import Source
 from include.storage import remove_folder
-from include.tables import STREAM_BATCHES, STREAM_PROGRESS
+from include.tables import STREAM_PROGRESS
 from include.texts import as_literal
 from spark_jobs.ingest.replays import open_replays
 from spark_jobs.ingest.touched_hours import closed_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.stream.checkpoint import StreamCheckpoint
-from spark_jobs.stream.resume import half_written
 
 
 @contextmanager
@@ -25,8 +24,8 @@ def streams_stand(lake: Lake, sources: Mapping[str, Source]) -> Iterator[None]:
     """No stream of this data runs until the end: the files of its micro-batches would be taken for old ones.
 
     Raises:
-        ClickmillError: if one runs; or if rows of a micro-batch, or a replay of streamed lines, are in the tables and
-            not in their account, which whoever ends it adds up from all lines, those that are gone by then too.
+        ClickmillError: if one runs; or if a micro-batch, or a replay of streamed lines, has not ended: whoever ends it
+            writes, and accounts for, lines that are gone by then.
     """
     with ExitStack() as owned:
         for name, source in sources.items():
@@ -39,10 +38,9 @@ def streams_stand(lake: Lake, sources: Mapping[str, Source]) -> Iterator[None]:
                 raise ClickmillError(
                     f"nothing is erased: {error}; if Airflow supervises it, pause clicks_stream first, and erase again"
                 ) from error
-            batches = lake.read_rows(STREAM_BATCHES, ["stream_id", "batch_id"], [("source", "=", name)])
-            if half := half_written(lake, checkpoint, batches):
+            if not checkpoint.is_whole():
                 raise ClickmillError(
-                    f"nothing is erased: {half}, which has not ended; let it end, and erase again: "
+                    f"nothing is erased: the last micro-batch of {name} has not ended; end it, and erase again: "
                     f"python -m spark_jobs.stream_clicks --source {name} --available-now"
                 )
             if replays := open_replays(lake, name):

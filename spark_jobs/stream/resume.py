@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,16 +39,16 @@ class StreamStart:
         if self.has_checkpoint:
             return [row for row in rows if row["stream_id"] != self.stream_id]
         # Of all inputs: what a batch of another topic has left is not completed by this one either.
-        if any(row["stream_id"] == self.stream_id for row in stored):
+        last_batches = dict.fromkeys(self.checkpoint.stream_ids(), -1)
+        for row in stored:
+            last_batches[row["stream_id"]] = max(row["batch_id"], last_batches.get(row["stream_id"], -1))
+        if last_batches.get(self.stream_id, -1) >= 0:
             raise ClickmillError(
                 f"the checkpoint of {source} has lost its offsets but kept its stream_id {self.stream_id}: the tables "
                 "would take its next batches for those that they have; remove its folder as a whole"
             )
-        if half := half_written(self.lake, self.checkpoint, stored):
-            raise ClickmillError(
-                f"{half}, which had not ended when its checkpoint was removed: they would be read twice, or stay in no "
-                "account; bring the checkpoint back, or restore the table to the version before them"
-            )
+        for stream_id, last_batch in last_batches.items():
+            self._require_whole_batches(stream_id, last_batch)
         if rows:
             print(
                 f"the stream of {source} has no checkpoint: it goes on after the batches in the lake, and does "
@@ -57,16 +57,14 @@ class StreamStart:
             )
         return rows
 
-
-def half_written(lake: Lake, checkpoint: StreamCheckpoint, stored: Iterable[Mapping[str, Any]]) -> str | None:
-    """Says which table has rows of a micro-batch that is in none of these rows of ``stream_batches``, written last."""
-    last_batches = dict.fromkeys(checkpoint.stream_ids(), -1)
-    for row in stored:
-        last_batches[row["stream_id"]] = max(row["batch_id"], last_batches.get(row["stream_id"], -1))
-    for table in (table for table in (CLICKS, QUARANTINED_CLICKS) if lake.exists(table)):
-        written = DeltaTable(lake.uri(table))
-        for stream_id, last_batch in last_batches.items():
-            batch = written.transaction_version(stream_id)
-            if batch is not None and batch > last_batch:
-                return f"table {table.name} has rows of batch {batch} of stream {stream_id}"
-    return None
+    def _require_whole_batches(self, stream_id: str, last_batch: int) -> None:
+        """See that no table has rows of a batch that ``stream_batches``, which is written last, does not have."""
+        for table in (CLICKS, QUARANTINED_CLICKS):
+            is_there = self.lake.exists(table)
+            stored = DeltaTable(self.lake.uri(table)).transaction_version(stream_id) if is_there else None
+            if stored is not None and stored > last_batch:
+                raise ClickmillError(
+                    f"table {table.name} has rows of batch {stored} of stream {stream_id}, which had not ended when "
+                    "its checkpoint was removed: they would be read twice, or stay in no account; bring the checkpoint "
+                    "back, or restore the table to the version before them"
+                )
