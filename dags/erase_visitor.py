@@ -13,14 +13,13 @@ after. **Killed:** clear the task.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.sdk import DAG, Param
 
 from dags.tasks import acts
-from dags.tasks.defaults import TASK_DEFAULTS, reason
+from dags.tasks.defaults import DAG_DEFAULTS, reason
 
 
 def erase(params: dict[str, Any], dag_run: Any, spark: Any = None) -> None:
@@ -33,17 +32,13 @@ with DAG(
     doc_md=__doc__,
     description="Visitors, client addresses or URLs erased from everything that is kept",
     schedule=None,
-    start_date=datetime(2015, 1, 1, tzinfo=UTC),
-    catchup=False,
     is_paused_upon_creation=False,
-    max_active_runs=1,
-    tags=["clickmill"],
-    default_args=TASK_DEFAULTS,
     params={
         # Whose name has "secret" in it, Airflow masks in logs and pages.
         "variable": Param("erasure_secret", type="string", pattern=r"\w*secret\w*", description="Has the requests."),
         "dry_run": Param(False, type="boolean", description="Only say how much would be erased."),
         "reason": reason(),
     },
+    **DAG_DEFAULTS,
 ) as dag:
     PySparkOperator(task_id="erase_visitor", python_callable=erase, conn_id="spark_default")

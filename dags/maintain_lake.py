@@ -12,25 +12,20 @@ stay, so that a backfill can be undone. It waits for jobs that are running.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
 from dags.tasks import launch
-from dags.tasks.defaults import TASK_DEFAULTS
+from dags.tasks.defaults import DAG_DEFAULTS
 
 with DAG(
     dag_id="maintain_lake",
     doc_md=__doc__,
     description="What is past its days, and files that nobody needs, removed every night",
     schedule="17 3 * * *",
-    start_date=datetime(2015, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    tags=["clickmill"],
-    default_args=TASK_DEFAULTS,
     params={"dry_run": Param(False, type="boolean", description="Only say what would be removed.")},
+    **DAG_DEFAULTS,
 ) as dag:
 
     @task

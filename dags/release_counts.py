@@ -11,14 +11,13 @@ section it is skipped. What has been released stays the same, however often it i
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.sdk import DAG, Param
 
 from dags.tasks import launch
-from dags.tasks.defaults import TASK_DEFAULTS
+from dags.tasks.defaults import DAG_DEFAULTS
 
 
 def release(params: dict[str, Any], spark: Any = None) -> None:
@@ -31,11 +30,7 @@ with DAG(
     doc_md=__doc__,
     description="Daily counts with differentially private noise, once a day's hours are published",
     schedule="47 4 * * *",
-    start_date=datetime(2015, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    tags=["clickmill"],
-    default_args=TASK_DEFAULTS,
     params={"days": Param(7, type="integer", minimum=1, description="So many days, the newest that may be released.")},
+    **DAG_DEFAULTS,
 ) as dag:
     PySparkOperator(task_id="release_counts", python_callable=release, conn_id="spark_default")

@@ -14,14 +14,13 @@ Then without. Who triggered it and why is on record in `audit`, before it is don
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.sdk import DAG, Param
 
 from dags.tasks import acts
-from dags.tasks.defaults import TASK_DEFAULTS, log_hours_form, reason
+from dags.tasks.defaults import DAG_DEFAULTS, log_hours_form, reason
 from include.settings import Settings
 from include.sources import load_sources
 from include.tables import QUARANTINE_REASONS
@@ -39,12 +38,7 @@ with DAG(
     doc_md=__doc__,
     description="Quarantined lines parsed again, after a mapping or a limit was fixed",
     schedule=None,
-    start_date=datetime(2015, 1, 1, tzinfo=UTC),
-    catchup=False,
     is_paused_upon_creation=False,
-    max_active_runs=1,
-    tags=["clickmill"],
-    default_args=TASK_DEFAULTS,
     params={
         "source": Param(SOURCES[0], enum=SOURCES, description="One source."),
         **log_hours_form("First log hour, on the full hour.", "The log hour after the last one."),
@@ -59,5 +53,6 @@ with DAG(
         "dry_run": Param(True, type="boolean", description="Only say what would be recovered."),
         "reason": reason(),
     },
+    **DAG_DEFAULTS,
 ) as dag:
     PySparkOperator(task_id="replay_quarantined", python_callable=replay, conn_id="spark_default")

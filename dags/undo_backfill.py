@@ -13,14 +13,13 @@ in `audit`, before it is done and after. What was ingested stays: land the right
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.sdk import DAG, Param
 
 from dags.tasks import acts
-from dags.tasks.defaults import TASK_DEFAULTS, reason
+from dags.tasks.defaults import DAG_DEFAULTS, reason
 
 
 def undo(params: dict[str, Any], dag_run: Any, spark: Any = None) -> None:
@@ -33,12 +32,7 @@ with DAG(
     doc_md=__doc__,
     description="What was published before a backfill, restored",
     schedule=None,
-    start_date=datetime(2015, 1, 1, tzinfo=UTC),
-    catchup=False,
     is_paused_upon_creation=False,
-    max_active_runs=1,
-    tags=["clickmill"],
-    default_args=TASK_DEFAULTS,
     params={
         "backfill": Param(
             type="string",
@@ -48,5 +42,6 @@ with DAG(
         "reason": reason(),
         "force": Param(False, type="boolean", description="Also of hours that others have published since."),
     },
+    **DAG_DEFAULTS,
 ) as dag:
     PySparkOperator(task_id="undo_backfill", python_callable=undo, conn_id="spark_default")

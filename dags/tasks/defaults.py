@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 #: A form's date and time: Airflow refuses another before it makes a run of it.
@@ -14,6 +14,15 @@ TASK_DEFAULTS = {
     "retry_delay": timedelta(seconds=30),
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=10),
+}
+
+#: Of a DAG of which one run goes at a time, and Airflow makes none for the past.
+DAG_DEFAULTS: dict[str, Any] = {
+    "start_date": datetime(2015, 1, 1, tzinfo=UTC),
+    "catchup": False,
+    "max_active_runs": 1,
+    "tags": ["clickmill"],
+    "default_args": TASK_DEFAULTS,
 }
 
 
