@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import urllib.request
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +14,8 @@ from include.tables import STREAM_BATCHES, STREAM_PROGRESS
 from spark_jobs.engine.spark_status import SparkStatus
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
-from tests.support.spark_server import SparkServer, open_session, own_server
+from tests.support import own_spark
+from tests.support.spark_server import SparkServer, open_session
 from tests.support.temporary_lake import click
 
 if TYPE_CHECKING:
@@ -29,18 +29,8 @@ HOUR = Hour.parse("2026-03-01T08")
 PARTS, AT_ONCE = (78, 117, 117), 39
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[SparkServer]:
-    """A server of these tests' own: Spark counts what it compiles for whomever."""
-    with own_server() as server:
-        yield server
-
-
-@pytest.fixture
-def spark(server: SparkServer) -> Iterator[SparkSession]:
-    """A session of that server."""
-    with open_session(server.remote) as session:
-        yield session
+#: Spark counts what it compiles for whomever.
+server, spark = own_spark.server, own_spark.spark
 
 
 def compiled_classes(spark: SparkSession) -> int:

@@ -19,7 +19,8 @@ from deltalake import DeltaTable
 from include.tables import CLICKS
 from ops.services.supervisor import marked_processes
 from tests.stream.files_lake import FilesLake
-from tests.support.spark_server import SparkServer, open_session, own_server
+from tests.support import own_spark
+from tests.support.spark_server import SparkServer
 from tests.support.temporary_lake import click, make_settings
 from tests.support.waiting import wait_until
 
@@ -35,16 +36,7 @@ HOUR, NOON = "2026-03-01T08", "2026-03-01T08:10:00Z"
 TASKS, QUERY = "pyspark.daemon", "foreach_batch_worker"
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[SparkServer]:
-    with own_server() as server:
-        yield server
-
-
-@pytest.fixture
-def spark(server: SparkServer) -> Iterator[SparkSession]:
-    with open_session(server.remote) as session:
-        yield session
+server, spark = own_spark.server, own_spark.spark
 
 
 @pytest.fixture
