@@ -33,6 +33,7 @@ from spark_jobs.ingest.source_ingest import SourceIngest
 from spark_jobs.ingest.streamed_replay import StreamedReplay
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
+from spark_jobs.retention.removal import hours_in_words
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,9 @@ def dry_run(spark: SparkSession, settings: Settings, request: Request) -> list[s
     source, lake = _source(settings, request.source), Lake(spark, settings)
     with lake.locked():
         asked = _asked(lake, request)
-        hours = asked.hours(lake)
+        hours, left_out = asked.hours(lake), _left_out(asked.removed(lake))
         if not hours:
-            return [_nothing(request)]
+            return [_nothing(request), *left_out]
         if source.stream is not None:
             with StreamedReplay(lake, settings, source, asked).planned(hours) as clicks:
                 found = recovered_lines(lake, asked, clicks, hours)
@@ -81,7 +82,7 @@ def dry_run(spark: SparkSession, settings: Settings, request: Request) -> list[s
             with SourceIngest(lake, settings, source, allow_missing=False, asked=asked).planned(hours) as plan:
                 found = recovered_lines(lake, asked, plan.clicks, hours)
         found.write_outcomes(lake, is_dry_run=True)
-    return [f"{request.described}: {found.total:,} quarantined lines would be recovered", *found.described()]
+    return [f"{request.described}: {found.total:,} quarantined lines would be recovered", *found.described(), *left_out]
 
 
 def run(spark: SparkSession, settings: Settings, request: Request, *, by: str, because: str) -> list[str]:
@@ -97,12 +98,13 @@ def run(spark: SparkSession, settings: Settings, request: Request, *, by: str, b
     with audited(lake, "replay_quarantined", request.described, by, because) as details:
         with lake.locked():
             asked = _asked(lake, request)
-            hours = asked.hours(lake)
+            hours, left_out = asked.hours(lake), _left_out(asked.removed(lake))
             if not hours:
-                return [_nothing(request)]
+                return [_nothing(request), *left_out]
             recover = _recover if source.stream is None else _recover_streamed
             begin = partial(asked.say, lake, BEGUN, by=by, because=because)
             lines, total = recover(lake, settings, source, asked, hours, begin)
+            lines += left_out
         details |= {"replay_id": asked.replay.id, "lines": str(total)}
         if not total:
             return [f"{request.described}: no quarantined line is a click by now", *lines]
@@ -177,6 +179,10 @@ def _asked(lake: Lake, request: Request) -> AskedReplay:
 def _nothing(request: Request) -> str:
     of_reasons = f" of {', '.join(request.reasons)}" if request.reasons else ""
     return f"{request.described}: no quarantined lines{of_reasons}; nothing to replay"
+
+
+def _left_out(removed: Sequence[Hour]) -> list[str]:
+    return [f"  left out: {hours_in_words(removed)}, as what they had was removed for its age"] if removed else []
 
 
 @dataclass(frozen=True)

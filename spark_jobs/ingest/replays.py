@@ -13,6 +13,7 @@ from include.log_hours import Hour, HourRange
 from include.tables import QUARANTINED_CLICKS, REPLAYED_LINES, REPLAYS
 from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.ingest.repairs import Places, Repairs, Replay
+from spark_jobs.ingest.touched_hours import removed_log_hours
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
 
@@ -60,7 +61,7 @@ class AskedReplay:
         lake.append_rows(REPLAYS, [row])
 
     def hours(self, lake: Lake) -> list[Hour]:
-        """The log hours that have such lines, or had them until it was killed."""
+        """The log hours that have such lines, or had them until it was killed; without those that are ``removed``."""
         days = sorted({hour.day for hour in self.log_hours})
         of_days = [("source", "=", self.source), ("log_date", "in", days)]
         of_reasons = [("reason", "in", self.reasons)] if self.reasons else []
@@ -71,7 +72,12 @@ class AskedReplay:
             lake.read_table(REPLAYED_LINES, [*columns, "replay_id"], [*of_days, *of_replay]).select(columns),
         ]
         rows = pa.concat_tables(found).group_by(columns).aggregate([]).to_pylist()
-        return sorted({Hour.of(row["log_date"], row["log_hour"]) for row in rows} & set(self.log_hours))
+        found_hours = {Hour.of(row["log_date"], row["log_hour"]) for row in rows}
+        return sorted(found_hours.intersection(self.log_hours).difference(self.removed(lake)))
+
+    def removed(self, lake: Lake) -> list[Hour]:
+        """The log hours whose clicks, duplicates and quarantined lines have been removed for their age."""
+        return sorted(removed_log_hours(lake).get(self.source, set()).intersection(self.log_hours))
 
 
 def repairs_of(lake: Lake, source: str, hours: Sequence[Hour], asked: AskedReplay | None) -> Repairs:

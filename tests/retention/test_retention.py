@@ -12,9 +12,10 @@ import pytest
 
 from include.errors import ClickmillError
 from include.landing import hour_folder
-from include.log_hours import Hour
+from include.log_hours import Hour, HourRange
 from include.tables import (
     AGGREGATES,
+    AUDIT,
     CLICKS,
     DUPLICATE_CLICKS,
     INGEST_ACCOUNTING,
@@ -23,7 +24,7 @@ from include.tables import (
     PUBLISHED_CLICKS_BY_URL_HOURLY,
     QUARANTINED_CLICKS,
 )
-from spark_jobs import maintain_lake
+from spark_jobs import maintain_lake, replay_quarantined
 from spark_jobs.lake.lake import Lake
 from spark_jobs.retention import old_clicks, old_landing
 from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click
@@ -193,6 +194,50 @@ def test_texts_of_quarantined_lines_go_before_their_rows(lake: TemporaryLake) ->
     assert found.stdout == ""
 
 
+def test_a_replay_leaves_out_what_was_removed_and_counts_none_of_it_again(lake: TemporaryLake) -> None:
+    new = "2026-01-05T06"
+    broken = click("x", "2026-01-05T06:10:00Z") + click("y", "2026-01-01T05:40:00Z")
+    fine = b"".join(click(f"f{number}", "2026-01-05T06:30:00Z") for number in range(9))
+    lake.land(new, {"part-0.json": fine + broken.replace(b'"url"', b'"link"')})
+    lake.run_all(new)
+    # Killed, so that a quarantined line of it is there still.
+    old_clicks._say_removed(Lake(None, lake.settings), "web", [Hour.parse(FIRST), Hour.parse(SECOND)])
+    removed, before = replay(lake, FIRST, "2026-01-01T07"), counts(lake)
+    assert removed == [
+        "web 2026-01-01T05..2026-01-01T07: no quarantined lines; nothing to replay",
+        "  left out: 2026-01-01T05..2026-01-01T07, as what they had was removed for its age",
+    ]
+    assert [row["reason"] for row in lake.rows(QUARANTINED_CLICKS)].count("not_json") == 1
+    maintain(lake)
+    said = replay(lake, FIRST, "2026-01-05T07")
+    assert said[:2] == [said[0], "  2026-01-05T06 missing_url: clicks 2, duplicates 0, stay 0"]
+    assert removed[1] in said
+    found = counts(lake)
+    assert sum(row["click_count"] for row in found[PUBLISHED_CLICKS_BY_URL_HOURLY.name]) == 1 + sum(
+        row["click_count"] for row in before[PUBLISHED_CLICKS_BY_URL_HOURLY.name]
+    )
+    of_first = [row for row in before[PUBLISHED_CLICKS_BY_URL_HOURLY.name] if row["click_hour"] == 5]
+    assert [row for row in found[PUBLISHED_CLICKS_BY_URL_HOURLY.name] if row["click_hour"] == 5] == of_first
+    account = lake.accounting()[new]
+    assert [account[name] for name in ("lines", "accepted", "quarantined", "click_hours")] == [11, 11, 0, [new]]
+
+
+def test_a_replay_beside_what_was_removed_is_refused_as_an_ingest_is(lake: TemporaryLake) -> None:
+    old_clicks._say_removed(Lake(None, lake.settings), "web", [Hour.parse(SECOND)])
+    before = {name: rows for name, rows in lake.tables().items() if name != AUDIT.name}
+    with pytest.raises(ClickmillError, match=rf"^web {FIRST} to {FIRST} cannot be ingested again: .* {SECOND} \(1 log"):
+        replay(lake, FIRST, "2026-01-01T07")
+    assert_same_tables({name: rows for name, rows in lake.tables().items() if name != AUDIT.name}, before)
+
+
+def replay(lake: TemporaryLake, start: str, end: str) -> list[str]:
+    """By a rule that finds the URL where the mapping does not."""
+    request = replay_quarantined.Request(
+        "web", HourRange(Hour.parse(start), Hour.parse(end)), rule="replace(raw, 'link', 'url')"
+    )
+    return replay_quarantined.run(lake.spark, lake.settings, request, by="Ada", because="the app is fixed")
+
+
 def click_hours(lake: TemporaryLake, table: Any) -> set[str]:
     return {f"{row['click_date']}T{row['click_hour']:02d}" for row in lake.rows(table)}
 
@@ -247,15 +292,19 @@ def test_landing_partitions_go_once_they_are_published_and_are_archived_whole(
     lake.land("2026-01-06T06", {"part-0.json": click("h", "2026-01-06T06:10:00Z")})
     lake.run("ingest", "2026-01-06T06")
     lake.land(SECOND, {"part-0.json": LINES[SECOND] + click("i", "2026-01-01T06:20:00Z")})
-    lake.land("2026-01-06T07", {"part-0.json": click("k", "2026-01-06T07:10:00Z")})
+    for unread in ("2026-01-06T07", "2026-01-11T05"):  # the latter is younger
+        lake.land(unread, {"part-0.json": click(unread, f"{unread}:10:00Z")})
+    (lake.land("2026-01-06T08", {"part-0.json": click("l", "2026-01-06T08:10:00Z")}) / "sub").mkdir()
+    lake.run("ingest", "2026-01-06T08")
     said = maintain(lake)
     assert said[1].startswith(f"landing partitions of web, {FIRST}, {LATER}: 0 rows, 2 files, ")
-    assert said[2:5] == [
+    assert [line for line in said if line.startswith("  stays")] == [
         f"  stays: {SECOND}, as it has not been ingested since it landed",
         "  stays: 2026-01-06T06, as click hour 2026-01-06T06 is not published",
         "  stays: 2026-01-06T07, as it has not been ingested since it landed",
+        "  stays: 2026-01-06T08, as sub was not read",
     ]
-    assert landed(lake) == {SECOND, "2026-01-06T06", "2026-01-06T07"}
+    assert landed(lake) == {SECOND, "2026-01-06T06", "2026-01-06T07", "2026-01-06T08", "2026-01-11T05"}
     folder = archive / "web" / "log_date=2026-01-01" / "log_hour=05"
     assert (folder / "part-0.json").read_bytes() == LINES[FIRST]
     assert (folder / "_SUCCESS").exists()
