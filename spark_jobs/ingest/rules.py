@@ -22,8 +22,9 @@ from spark_jobs.ingest.duckdb_sql import closed_connection
 
 #: What a rule sees of a line.
 RULE_COLUMNS = ("raw", "source", "reason")
-#: Names of the moment that DuckDB takes for functions.
+#: Names of the moment that DuckDB takes for functions; and an age, of one moment that until now.
 _OF_NOW = {
+    "age",
     *("current_date", "current_time", "current_timestamp"),
     *("current_localtime", "current_localtimestamp", "localtime", "localtimestamp"),
 }

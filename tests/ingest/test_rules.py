@@ -25,6 +25,7 @@ from spark_jobs.ingest.rules import RuleError, repaired_texts, require_rule
         ("raw || random()", "the rule uses random"),
         ("raw || CURRENT_DATE", "the rule uses current_date"),
         ("raw || localtimestamp", "the rule uses localtimestamp"),
+        ("age(raw::TIMESTAMP)::VARCHAR", "the rule uses age"),
         ("max(raw)", "the rule uses max"),
         ("unnest([raw, raw])", "the rule uses unnest"),
         ("lag(raw) OVER ()", "the rule uses a window function"),
@@ -62,7 +63,7 @@ def test_rule_that_throws_names_the_first_such_line_without_its_text() -> None:
     rule = "strptime(raw, '%Y')::VARCHAR"
     require_rule(rule)
     with pytest.raises(RuleError) as failed:
-        repaired_texts(rule, _lines("2026", "2027", "of 203.0.113.77", "2028", "again"))
+        repaired_texts(rule, _lines("2026", "2027", "2028", "of 203.0.113.77", "again"))
     assert str(failed.value) == (
-        "the rule of the replay fails at web 2026-03-01T05 a.json:3 (not_json): Invalid Input Error"
+        "the rule of the replay fails at web 2026-03-01T05 a.json:4 (not_json): Invalid Input Error"
     )
