@@ -309,14 +309,23 @@ def test_the_plugin_offers_an_entry_and_a_tab() -> None:
     assert DataQualityPlugin.fastapi_apps[0]["url_prefix"] == PREFIX
 
 
-def test_an_hour_says_what_a_replay_would_recover(client: TestClient, settings: Settings) -> None:
+@pytest.mark.parametrize(
+    ("replay_id", "said"),
+    [
+        (None, "a replay would recover 6 clicks and 1 duplicate; 0 lines would stay (as of 2026-03-02 07:30)."),
+        ("r-<1", "replay r-&lt;1 recovered 6 clicks and 1 duplicate; 0 lines stayed (as of 2026-03-02 07:30)."),
+    ],
+)
+def test_an_hour_says_what_a_replay_recovers(
+    client: TestClient, settings: Settings, replay_id: str | None, said: str
+) -> None:
     append(settings.lake, [Row()])
     hour = Hour.parse(HOUR)
     row = {
         "source": "web", "log_date": hour.day, "log_hour": hour.hour, "reason": "missing_url", "clicks": 6,
-        "duplicates": 1, "stay": 0, "replay_id": None, "at": datetime(2026, 3, 2, 7, 30, tzinfo=UTC),
+        "duplicates": 1, "stay": 0, "replay_id": replay_id, "at": datetime(2026, 3, 2, 7, 30, tzinfo=UTC),
     }  # fmt: skip
     schema = arrow_schema(REPLAY_OUTCOMES, REPLAY_OUTCOMES.column_names)
     write_deltalake(settings.lake / REPLAY_OUTCOMES.name, pa.Table.from_pylist([row], schema))
     text = " ".join(re.sub(r"<[^>]+>", "", client.get(f"hours/{HOUR}").text).split())
-    assert "a replay would recover 6 clicks and 1 duplicate; 0 lines would stay (as of 2026-03-02 07:30)." in text
+    assert said in text

@@ -95,4 +95,5 @@ def test_what_a_replay_recovers_is_shown_beside_and_without_lines(settings: Sett
     assert (app.lines, app.replays) == ({}, {"bad_url": ReplayOutcome(3, 2, 0, "20260302T073000-aa", said)})
     assert (shop.lines, shop.replays) == ({"bad_url": 1}, {})
     assert web.replays == {"not_json": ReplayOutcome(1, 0, 1, None, said)}
+    assert read_quarantine(settings, HOUR, "app") == [app]
     assert read_quarantine(settings, HOUR.plus(1), "app") == []
