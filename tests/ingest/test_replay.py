@@ -147,7 +147,7 @@ def test_rule_repairs_lines_and_later_ingests_apply_it(copy: TemporaryLake, tmp_
         fixed.land(hour, {name: _repaired(content) for name, content in _lines(number).items()})
     shutil.rmtree(fixed.settings.lake)
     fixed.run_jobs(FROM, TO, "ingest", "aggregate", "validate", "publish")
-    _replay(copy, "not_json", rule="if(starts_with(raw, 'day='), substr(raw, 5), NULL)")
+    _replay(copy, "not_json", rule=RULE)
     assert _marked(copy) == REPAIRED
     same = (CLICKS.name, DUPLICATE_CLICKS.name, "published_clicks_by_url_hourly", "clicks_by_country_daily")
     found, expected = _tables(copy), _tables(fixed)
@@ -155,6 +155,37 @@ def test_rule_repairs_lines_and_later_ingests_apply_it(copy: TemporaryLake, tmp_
     before = copy.tables()
     copy.run_all(FROM, TO)
     assert_same_tables(copy.tables(), before)
+
+
+RULE = "if(starts_with(raw, 'day='), substr(raw, 5), NULL)"
+
+
+@pytest.mark.parametrize("are_gone", [False, True], ids=["landed", "gone"])
+def test_a_second_replay_leaves_the_first_ones_lines_to_it(
+    copy: TemporaryLake, monkeypatch: pytest.MonkeyPatch, are_gone: bool
+) -> None:
+    monkeypatch.setattr(replay_quarantined, "_count", lambda *_: [])
+    _replay(copy, "missing_url")
+    (first,) = {row["replay_id"] for row in copy.rows(REPLAYS)}
+    if are_gone:
+        shutil.rmtree(copy.settings.landing / "web")
+    _replay(copy, "not_json", rule=RULE)
+    (second,) = {row["replay_id"] for row in copy.rows(REPLAYS)} - {first}
+    # What either has recovered, another one finds no more.
+    said = _replay(copy, rule="replace(raw, 'day=', '')")
+    assert said[0] == "web 2026-03-01T05..2026-03-01T11: no quarantined line is a click by now"
+    assert len(copy.rows(REPLAYS)) == 4
+    rows = [row for table in (CLICKS, DUPLICATE_CLICKS) for row in copy.rows(table)]
+    found = {id: Counter(row["event_id"] for row in rows if row["replay_id"] == id) for id in (first, second)}
+    assert found == {first: NEW_APP, second: REPAIRED}
+    # A line of nonsense an hour is left; the id "every" is a click in every other hour but one.
+    for row in copy.rows(INGEST_ACCOUNTING):
+        assert row["lines"] == 18 == row["accepted"] + row["duplicates"] + row["quarantined"], row
+        assert row["quarantined_by_reason"] == {"not_json": 1}
+    if not are_gone:
+        before = copy.tables()
+        copy.run("ingest", FROM, TO)
+        assert_same_tables(copy.tables(), before)
 
 
 def _repaired(content: bytes) -> bytes:

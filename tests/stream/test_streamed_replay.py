@@ -21,9 +21,11 @@ from include.tables import (
     STREAM_BATCHES,
 )
 from spark_jobs import replay_quarantined
+from spark_jobs.erasure.requests import Requests
 from spark_jobs.ingest.stream_batches import write_as_few
 from spark_jobs.lake.lake import Lake
 from spark_jobs.replay_quarantined import Request
+from tests.erasure.erased_lake import erase
 from tests.ingest.played_lake import Homes
 from tests.stream.files_lake import FilesLake, in_order_of_names
 from tests.support.killed_runs import Killed, killed_after
@@ -152,6 +154,25 @@ def test_account_stays_right_when_micro_batches_are_added_up(copy: FilesLake, mo
     assert len(copy.rows(STREAM_BATCHES)) == len(rows)
     copy.run("ingest", str(FIRST), str(SECOND.plus(1)))
     assert _accounts(copy) == AFTER
+
+
+def test_what_was_recovered_is_erased_like_other_clicks(copy: FilesLake) -> None:
+    asked = Requests.of(prefixes=["http://shop.test/n1", "http://shop.test/both"])
+    with pytest.raises(Killed), killed_after(4):
+        _replay(copy)
+    with pytest.raises(ClickmillError, match=r"^nothing is erased: replay \S+ of web was killed; run it again"):
+        erase(copy, asked)
+    _replay(copy)
+    erase(copy, asked)
+    assert _clicks(copy) == EXPECTED - Counter([("n1", True), ("both", False)])
+    # Of a stream no duplicate is stored: in the first hour "both" is counted still.
+    erased = {FIRST: (5, 3, 1, 1, 0), SECOND: (3, 2, 1, 0, 1)}
+    assert _accounts(copy) == erased
+    shutil.rmtree(copy.checkpoint)
+    copy.read_all()
+    copy.run("ingest", str(FIRST), str(SECOND.plus(1)))
+    assert _accounts(copy) == erased
+    assert _replay(copy)[0].endswith("no quarantined line is a click by now")
 
 
 @pytest.mark.faults
