@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from ipaddress import ip_address
@@ -27,8 +28,22 @@ CLICK_TEXTS = ("visitor_id", "event_id", "url", "referrer", "user_agent")
 _MOST_MEMORY = 1 << 30
 
 _FEW = 16
+#: How JSON escapes characters and white space, and web servers bytes.
+_CHARACTERS = re.compile(rb"\\u[0-9A-Fa-f]{4}(?:\\u[0-9A-Fa-f]{4})*")
+_WHITE_SPACE, _BYTE = re.compile(rb"\\[bfnrt]"), re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 Mask = np.ndarray[Any, Any]
+
+
+def _unescaped(data: bytes) -> bytes:
+    """What bytes of JSON, or of an access log, mean."""
+    data = _BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), data)
+    data = _CHARACTERS.sub(lambda characters: _of_utf16(characters[0].replace(b"\\u", b"").decode()), data)
+    return _WHITE_SPACE.sub(b" ", data).replace(b"\\/", b"/")
+
+
+def _of_utf16(digits: str) -> bytes:
+    return bytes.fromhex(digits).decode("utf-16-be", "replace").encode()
 
 
 @dataclass(frozen=True)
@@ -43,7 +58,9 @@ class Words:
     @cached_property
     def _forms(self) -> list[bytes]:
         """As they are written in texts, in JSON and in URLs."""
-        forms = {form for word in self.words for form in (word, json.dumps(word)[1:-1], quote(word))}
+        forms = {
+            form for word in self.words for form in (word, json.dumps(word)[1:-1], quote(word), quote(word, safe=""))
+        }
         return sorted(form.encode() for form in forms)
 
     @cached_property
@@ -55,7 +72,10 @@ class Words:
         return re2.compile(rb"(?:^|[^0-9A-Za-z])(?:" + any_of + rb")(?:$|[^0-9A-Za-z])", options)
 
     def is_in(self, data: bytes) -> bool:
-        """Whether one of them is in these bytes."""
+        """Whether one of them is in these bytes, as it is or with characters escaped."""
+        return self._is_in(data) or (b"\\" in data and self._is_in(_unescaped(data)))
+
+    def _is_in(self, data: bytes) -> bool:
         if not self.words:
             return False
         # A few are looked for one by one, in a tenth of the time.
@@ -122,19 +142,15 @@ class Matcher:
         base = self.source.base_url
         prefixes = {prefix.removeprefix(base) if base else prefix for prefix in self.requests.url_prefixes}
         for prefix in prefixes - {"/"}:
-            found |= as_numpy(pc.match_substring(raw, prefix).fill_null(False))
+            for written in {prefix, prefix.replace("/", r"\/")}:
+                found |= as_numpy(pc.match_substring(raw, written).fill_null(False))
         return found
 
     def of_lines(self, lines: pa.Table) -> Mask:
         """Which lines of a landed file are to go: what the ingest makes of them is, or they name it."""
-        value = as_array(lines["value"])
-        found = self.words.of_texts(value)
-        is_read = ~found
-        if not self.requests.url_prefixes and not self.source.has_client_address:
-            # An id that is not written out has a backslash.
-            is_read &= as_numpy(pc.match_substring(value, b"\\u"))
-        if is_read.any():
-            found[is_read] = self._of_read(lines.filter(pa.array(is_read)))
+        found = self.words.of_texts(lines["value"])
+        if (self.requests.url_prefixes or self.source.has_client_address) and not found.all():
+            found[~found] = self._of_read(lines.filter(pa.array(~found)))
         return found
 
     def _of_read(self, lines: pa.Table) -> Mask:

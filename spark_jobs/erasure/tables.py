@@ -156,7 +156,7 @@ def redact_others(lake: Lake, matcher: Matcher, counted: set[str]) -> Counter[st
             kept = rows.filter(pc.invert(mask))
             if table.name in _ROWS_GO:
                 return kept
-            changed = [_redacted(row, matcher) for row in rows.filter(mask).to_pylist()]
+            changed = [_without_rule(_redacted(row, matcher)) for row in rows.filter(mask).to_pylist()]
             return pa.concat_tables([kept, pa.Table.from_pylist(changed, rows.schema)])
 
         _exchange(lake, table, [file for file, _ in files], redacted)
@@ -207,6 +207,11 @@ def _redacted(value: Any, matcher: Matcher) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_redacted(one, matcher) for one in value)
     return value
+
+
+def _without_rule(row: dict[str, Any]) -> dict[str, Any]:
+    """Of a replay whose rule names somebody: it repairs nothing any more, where no ingest could apply what is left."""
+    return row | {"rule": None} if row.get("rule") == ERASED else row
 
 
 def _exchange(lake: Lake, table: Table, files: list[DataFile], kept: Callable[[DataFile], pa.Table]) -> None:

@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,17 +16,22 @@ from backports import zstd
 
 from include.errors import UsageError
 from include.log_hours import Hour
-from include.sources import load_sources
+from include.settings import Settings
+from include.sources import JsonFields, Source, load_sources
+from include.tables import REPLAYS
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
 from spark_jobs.erasure.matches import Matcher, Words
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.erasure.search import search
+from spark_jobs.erasure.tables import ERASED, redact_others
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.decompress import decompressed
 from spark_jobs.ingest.read_lines import LandedFile
+from spark_jobs.lake.lake import Lake
 from tests.support.temporary_lake import click, make_settings
 
 HOUR = Hour.parse("2026-03-01T10")
+WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"))
 
 
 @pytest.mark.parametrize(
@@ -69,6 +75,7 @@ def test_a_word_is_found_whole_only_whatever_is_around_it() -> None:
         json.dumps("visitör-1"),
         "=a.b(c)&",
         "192.0.2.7-8",
+        r"as Apache writes it: visit\xC3\xB6r-1",
     ):
         assert words.is_in(found.encode("utf-8"))
         assert words.is_in(b"\xff" + found.encode("utf-8") + b"\xfe\xfe")
@@ -126,15 +133,55 @@ def test_a_file_keeps_all_other_bytes_in_their_order(tmp_path: Path, suffix: str
     assert search([settings.landing], matcher.words).found == []
 
 
-def test_an_id_that_is_nowhere_written_out_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("visitor", "written"),
+    [("visitor-1", escaped("visitor-1")), ("user/12345", r"user\/12345"), ("visitör-1", r"visit\u00F6r-1")],
+)
+def test_an_id_that_is_nowhere_written_out_is_found(tmp_path: Path, visitor: str, written: str) -> None:
+    """In a click, in one of another, in a line that is cut off, behind a line end."""
     settings = make_settings(tmp_path / "home")
-    matcher = Matcher.of(Requests.of(["visitor-1"]), LineParser.of(load_sources(settings)["web"], settings))
+    matcher = Matcher.of(Requests.of([visitor]), LineParser.of(load_sources(settings)["web"], settings))
     folder = settings.landing / "web" / "log_date=2026-03-01" / "log_hour=10"
     folder.mkdir(parents=True)
-    line = click("e1", "2026-03-01T10:00:00Z", visitor_id="$")
-    (folder / "a.json").write_bytes(line + line.replace(b"$", escaped("visitor-1").encode()))
+    other = click("e1", "2026-03-01T10:00:00Z", visitor_id="$", referrer="http://x.test/?$")
+    lines = [
+        other,
+        click("e2", "2026-03-01T10:00:00Z", visitor_id="$").replace(b"$", written.encode()),
+        other.replace(b"?$", b"?" + written.encode()),
+        other.replace(b"?$", rb"\n" + written.encode())[:-3] + b"\n",
+    ]
+    (folder / "a.json").write_bytes(b"".join(lines))
     (file,) = landed_files(settings.landing, "web")
-    assert matching_lines(file, matcher) == {2}
+    assert matching_lines(file, matcher) == {2, 3, 4}
+    assert search([settings.landing], matcher.words).found == [folder / "a.json"]
+    write_without(file, {2, 3, 4})
+    assert search([settings.landing], matcher.words).found == []
+
+
+def test_a_url_in_a_line_that_is_no_click_is_found_as_programs_write_it(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path / "home")
+    requests = Requests.of(prefixes=["http://shop.test/account/"])
+    matcher = Matcher.of(requests, LineParser.of(load_sources(settings)["web"], settings))
+    raw = [
+        '{"url": "http://shop.test/account/7',
+        r'{"url": "http:\/\/shop.test\/account\/7',
+        "http://shop.test/accounts",
+    ]
+    assert matcher.of_quarantined(pa.chunked_array([raw])).tolist() == [True, True, False]
+
+
+def test_a_replay_whose_rule_names_somebody_has_none_any_more(settings: Settings) -> None:
+    lake, matcher = Lake(None, settings), Matcher.of(Requests.of(["visitor-1"]), LineParser.of(WEB, settings))
+    replay = {"at": datetime(2026, 3, 1, tzinfo=UTC), "event": "begun", "source": "web", "reasons": [], "lines": 1}
+    replay |= {"first_log_hour": "2026-03-01T10", "end_log_hour": "2026-03-01T11", "actor": "Ada"}
+    rules = {"one": "replace(raw, 'visitor-1', '')", "two": "replace(raw, 'visitor-12', '')", "three": None}
+    rows = [replay | {"replay_id": id, "rule": rule, "because": f"asked: {rule}"} for id, rule in rules.items()]
+    lake.append_rows(REPLAYS, rows)
+    assert redact_others(lake, matcher, set()) == {REPLAYS.name: 1}
+    found = {
+        row["replay_id"]: (row["rule"], row["because"]) for row in lake.read_rows(REPLAYS, REPLAYS.column_names, [])
+    }
+    assert found == {id: (rule, f"asked: {rule}") for id, rule in rules.items()} | {"one": (None, ERASED)}
 
 
 def test_many_words_are_found_as_few_are() -> None:
