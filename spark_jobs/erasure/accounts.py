@@ -7,12 +7,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.log_hours import Hour
 from include.stored_rows import Filters
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
+from spark_jobs.ingest.account import HourAccount, replayed
+from spark_jobs.ingest.columns import as_numpy
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
 
@@ -23,41 +26,25 @@ def recount_accounts(lake: Lake, source: str, hours: Collection[Hour], *, is_str
     Of a stream's duplicates the lake has no rows: as many as there were are counted.
     """
     now = datetime.now(UTC)
-    of_days: Filters = [("source", "=", source), ("log_date", "in", sorted({hour.day for hour in hours}))]
-    rows = lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, of_days) if hours else []
-    known = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
     counted = [
-        _recounted(lake, source, hour, known[hour], is_streamed) | {"ingested_at": now}
-        for hour in hours
-        if hour in known
+        _recounted(lake, source, hour, row, now, is_streamed=is_streamed)
+        for row in _rows(lake, INGEST_ACCOUNTING, source, hours)
+        for hour in [Hour.of(row["log_date"], row["log_hour"])]
     ]
     if counted:
         of_these = [Hour.of(row["log_date"], row["log_hour"]) for row in counted]
         lake.replace_rows(INGEST_ACCOUNTING, counted, log_hours_predicate(source, of_these))
 
 
-def _recounted(lake: Lake, source: str, hour: Hour, row: dict[str, Any], is_streamed: bool) -> dict[str, Any]:
-    clicks = _of_hour(lake, CLICKS, source, hour, "clicked_at", "is_out_of_order")
-    reasons = Counter(_of_hour(lake, QUARANTINED_CLICKS, source, hour, "reason")["reason"].to_pylist())
-    duplicates = Counter(dict(row["duplicates_of"]))
+def _recounted(
+    lake: Lake, source: str, hour: Hour, row: Mapping[str, Any], now: datetime, *, is_streamed: bool
+) -> dict[str, Any]:
+    account = _account(*_arrivals(lake, source, hour), hour, row)
+    account.duplicates_of = Counter(dict(row["duplicates_of"]))
     if not is_streamed:
         first = _of_hour(lake, DUPLICATE_CLICKS, source, hour, "first_log_date", "first_log_hour").to_pylist()
-        duplicates = Counter(str(Hour.of(one["first_log_date"], one["first_log_hour"])) for one in first)
-    bounds = pc.min_max(clicks["clicked_at"]).as_py()
-    is_late = pc.less(clicks["clicked_at"], pa.scalar(hour.start, clicks["clicked_at"].type))
-    return {
-        **row,
-        "lines": len(clicks) + duplicates.total() + reasons.total(),
-        "accepted": len(clicks),
-        "duplicates": duplicates.total(),
-        "duplicates_of": dict(duplicates),
-        "quarantined": reasons.total(),
-        "quarantined_by_reason": dict(reasons),
-        "late": pc.sum(is_late).as_py() or 0,
-        "out_of_order": pc.sum(clicks["is_out_of_order"]).as_py() or 0,
-        "first_clicked_at": bounds["min"],
-        "last_clicked_at": bounds["max"],
-    }
+        account.duplicates_of = Counter(str(Hour.of(one["first_log_date"], one["first_log_hour"])) for one in first)
+    return replayed(row, account, now) | {"lines": account.lines + account.duplicates_of.total()}
 
 
 def recount_batches(lake: Lake, source: str, hours: Collection[Hour]) -> None:
@@ -66,50 +53,64 @@ def recount_batches(lake: Lake, source: str, hours: Collection[Hour]) -> None:
     A row of a table is of the micro-batch that has its file, or partition, and line; what is of none, as files of
     several may be one row, is of the last one.
     """
-    of_days: Filters = [("source", "=", source), ("log_date", "in", sorted({hour.day for hour in hours}))]
-    rows = lake.read_rows(STREAM_BATCHES, STREAM_BATCHES.column_names, of_days) if hours else []
-    wanted = set(hours)
     by_hour: dict[Hour, list[dict[str, Any]]] = {}
-    for row in sorted(rows, key=lambda row: row["file"] is None):
-        if (hour := Hour.of(row["log_date"], row["log_hour"])) in wanted:
-            by_hour.setdefault(hour, []).append(row)
+    for row in sorted(_rows(lake, STREAM_BATCHES, source, hours), key=lambda row: row["file"] is None):
+        by_hour.setdefault(Hour.of(row["log_date"], row["log_hour"]), []).append(row)
     counted = [new for hour, of_hour in by_hour.items() for new in _batches(lake, source, hour, of_hour)]
     if counted:
         lake.replace_rows(STREAM_BATCHES, counted, log_hours_predicate(source, by_hour))
 
 
 def _batches(lake: Lake, source: str, hour: Hour, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    clicks = _of_hour(lake, CLICKS, source, hour, "file", "line", "clicked_at", "is_out_of_order").to_pylist()
-    quarantined = _of_hour(lake, QUARANTINED_CLICKS, source, hour, "file", "line", "reason").to_pylist()
-
-    def take(left: list[dict[str, Any]], row: Mapping[str, Any]) -> list[dict[str, Any]]:
-        taken = [one for one in left if row is rows[-1] or _is_in(one, row)]
-        left[:] = [one for one in left if not (row is rows[-1] or _is_in(one, row))]
-        return taken
-
+    clicks, quarantined = _arrivals(lake, source, hour)
     for row in rows:
+        its_clicks, clicks = _parted(clicks, row, is_last=row is rows[-1])
+        its_quarantined, quarantined = _parted(quarantined, row, is_last=row is rows[-1])
+        account = _account(its_clicks, its_quarantined, hour, row)
         duplicates = row["lines"] - row["accepted"] - sum(dict(row["quarantined_by_reason"]).values())
-        of_row, reasons = take(clicks, row), Counter(one["reason"] for one in take(quarantined, row))
-        yield {
-            **row,
-            "lines": len(of_row) + reasons.total() + duplicates,
-            "accepted": len(of_row),
-            "quarantined_by_reason": dict(reasons),
-            "late": sum(one["clicked_at"] < hour.start for one in of_row),
-            "out_of_order": sum(one["is_out_of_order"] for one in of_row),
-            "first_clicked_at": min((one["clicked_at"] for one in of_row), default=None),
-            "last_clicked_at": max((one["clicked_at"] for one in of_row), default=None),
-        }
+        counted = {"lines": account.lines + duplicates, "quarantined_by_reason": dict(account.quarantined)}
+        yield {**row, **account.of_clicks(), **counted}
 
 
-def _is_in(arrival: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    return (
-        arrival["file"] == row["file"]
-        and row["first_offset"] is not None
-        and bool(row["first_offset"] <= arrival["line"] <= row["last_offset"])
+def _parted(arrivals: pa.Table, row: Mapping[str, Any], *, is_last: bool) -> tuple[pa.Table, pa.Table]:
+    """Those of the micro-batch of this row, and the others."""
+    is_its = np.full(len(arrivals), is_last)
+    if not is_last and row["first_offset"] is not None:
+        line = as_numpy(arrivals["line"])
+        is_its = as_numpy(pc.equal(arrivals["file"], row["file"]))
+        is_its = is_its & (line >= row["first_offset"]) & (line <= row["last_offset"])
+    return arrivals.filter(pa.array(is_its)), arrivals.filter(pa.array(~is_its))
+
+
+def _account(clicks: pa.Table, quarantined: pa.Table, hour: Hour, row: Mapping[str, Any]) -> HourAccount:
+    """The account of these arrivals, and of no duplicates; what was touched until now, by its row, stays touched."""
+    reasons = Counter(quarantined["reason"].to_pylist())
+    bounds = pc.min_max(clicks["clicked_at"]).as_py()
+    is_late = pc.less(clicks["clicked_at"], pa.scalar(hour.start, clicks["clicked_at"].type))
+    return HourAccount(
+        lines=len(clicks) + reasons.total(),
+        accepted=len(clicks),
+        late=pc.sum(is_late).as_py() or 0,
+        out_of_order=pc.sum(clicks["is_out_of_order"]).as_py() or 0,
+        quarantined=reasons,
+        click_hours=set(row["click_hours"]),
+        first_clicked_at=bounds["min"],
+        last_clicked_at=bounds["max"],
     )
+
+
+def _arrivals(lake: Lake, source: str, hour: Hour) -> tuple[pa.Table, pa.Table]:
+    """What accounts look at of a log hour's clicks and quarantined lines."""
+    clicks = _of_hour(lake, CLICKS, source, hour, "file", "line", "clicked_at", "is_out_of_order")
+    return clicks, _of_hour(lake, QUARANTINED_CLICKS, source, hour, "file", "line", "reason")
 
 
 def _of_hour(lake: Lake, table: Table, source: str, hour: Hour, *columns: str) -> pa.Table:
     where = [("source", "=", source), ("log_date", "=", hour.day), ("log_hour", "=", hour.hour)]
     return lake.read_table(table, columns, where)
+
+
+def _rows(lake: Lake, table: Table, source: str, hours: Collection[Hour]) -> list[dict[str, Any]]:
+    of_days: Filters = [("source", "=", source), ("log_date", "in", sorted({hour.day for hour in hours}))]
+    rows = lake.read_rows(table, table.column_names, of_days) if hours else []
+    return [row for row in rows if Hour.of(row["log_date"], row["log_hour"]) in set(hours)]
