@@ -168,6 +168,10 @@ def test_what_was_recovered_is_erased_like_other_clicks(copy: FilesLake) -> None
     # Of a stream no duplicate is stored: in the first hour "both" is counted still.
     erased = {FIRST: (5, 3, 1, 1, 0), SECOND: (3, 2, 1, 0, 1)}
     assert _accounts(copy) == erased
+    batches: Counter[tuple[int, str]] = Counter()
+    for row in copy.rows(STREAM_BATCHES):
+        batches.update({(row["log_hour"], name): row[name] for name in ("lines", "accepted", "late")})
+    assert +batches == {(8, "lines"): 5, (8, "accepted"): 3, (9, "lines"): 3, (9, "accepted"): 2, (9, "late"): 1}
     shutil.rmtree(copy.checkpoint)
     copy.read_all()
     copy.run("ingest", str(FIRST), str(SECOND.plus(1)))
