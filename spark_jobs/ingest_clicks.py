@@ -15,6 +15,7 @@ from include.job_arguments import JobArguments
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from spark_jobs.engine.command import run_from_shell
+from spark_jobs.ingest.account import described_closed
 from spark_jobs.ingest.finalise import described, finalise
 from spark_jobs.ingest.source_ingest import Ingested, SourceIngest
 from spark_jobs.lake.lake import Lake
@@ -35,7 +36,8 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, all
         # Whether a line is a duplicate depends on the log hours around it, and may change those after it.
         with lake.locked():
             if source.stream is not None:
-                report.append(described(source, finalise(lake, source, list(arguments.log_hours))))
+                finalised = finalise(lake, source, list(arguments.log_hours))
+                report += [described(source, finalised), *described_closed(finalised.values())]
                 continue
             ingested = SourceIngest(lake, settings, source, allow_missing).run(list(arguments.log_hours))
         report += _summary(source, arguments, ingested)
@@ -60,6 +62,7 @@ def _summary(source: Source, arguments: JobArguments, ingested: Ingested) -> lis
         f"+ {duplicates:,} duplicates + {sum(reasons.values()):,} quarantined",
         f"  quarantined: {listed}; late {total('late'):,}; out of order {total('out_of_order'):,}; "
         f"click hours touched: {len(click_hours)}",
+        *described_closed(accounts.values()),
         *(
             f"  of later log hours, clicks have become duplicates or the reverse: {hour}"
             for hour in ingested.changed_later

@@ -26,6 +26,7 @@ from include.sources import Source, load_sources
 from include.tables import QUARANTINE_REASONS
 from spark_jobs import aggregate_clicks, ingest_clicks, publish_clicks, validate_clicks
 from spark_jobs.engine.session import spark_session
+from spark_jobs.ingest.account import described_closed
 from spark_jobs.ingest.recovered_lines import recovered_lines
 from spark_jobs.ingest.replays import BEGUN, DONE, AskedReplay
 from spark_jobs.ingest.rules import require_rule
@@ -131,7 +132,7 @@ def _recover(
             found.write(lake)
             ingest.write(plan)
         found.write_outcomes(lake, is_dry_run=not found.total)
-    return [*found.described()], found.total
+    return [*found.described(), *described_closed(plan.accounts.values())], found.total
 
 
 def _recover_streamed(

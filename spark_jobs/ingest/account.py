@@ -34,6 +34,8 @@ class HourAccount:
     duplicates_of: Counter[str] = field(default_factory=Counter)
     quarantined: Counter[str] = field(default_factory=Counter)
     click_hours: set[str] = field(default_factory=set)
+    #: Those that it touches, and nobody counts again.
+    closed: set[str] = field(default_factory=set)
     reopened_log_hours: set[str] = field(default_factory=set)
     first_clicked_at: datetime | None = None
     last_clicked_at: datetime | None = None
@@ -84,6 +86,11 @@ class HourAccount:
         self.last_clicked_at = max(filter(None, (self.last_clicked_at, other.last_clicked_at)), default=None)
         if other.sampled is not None:
             self.add_sampled(other.sampled)
+
+    def leave_out(self, closed: Set[str]) -> None:
+        """Let nobody count these click hours for it."""
+        self.closed = self.click_hours & closed
+        self.click_hours -= closed
 
     def add_sampled(self, fields: SampledFields) -> None:
         """Keep what more sampled lines have, of a JSON source."""
@@ -157,6 +164,12 @@ def with_reopened(row: Mapping[str, Any], log_hours: Iterable[Hour]) -> dict[str
 def _sampled(row: Mapping[str, Any]) -> SampledFields | None:
     # Null where none was sampled.
     return fields_of(row) if row["sampled_lines"] else None
+
+
+def described_closed(accounts: Iterable[HourAccount]) -> list[str]:
+    """A line for each click hour that log hours touch and that stays as it was counted."""
+    closed = sorted(set[str]().union(*(account.closed for account in accounts)))
+    return [f"  {hour} stays as it was counted: clicks of it have been removed for their age" for hour in closed]
 
 
 def accounts_of(hours: Iterable[Hour], read: Iterable[ReadFile], outcomes: Iterable[Row]) -> dict[Hour, HourAccount]:

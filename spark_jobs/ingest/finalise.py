@@ -47,7 +47,7 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
     closed = set(map(str, closed_click_hours(lake, touched, ())))
     for hour, account in finalised.items():
         if not removed_at.get(hour):  # else they say what is closed
-            account.click_hours -= closed
+            account.leave_out(closed)
     of_run = [hour for hour in hours if hour in finalised]
     names_again = (of_run or hours)[-1]
     if of_run:

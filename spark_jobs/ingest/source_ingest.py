@@ -238,7 +238,7 @@ class SourceIngest:
         again = {f"{self.source.name} {hour}" for hour in accounts}
         closed = set(map(str, closed_click_hours(self.lake, map(Hour.parse, touched), again)))
         for account in accounts.values():
-            account.click_hours -= closed
+            account.leave_out(closed)
 
     def _landed(
         self, hours: Sequence[Hour], known: Mapping[Hour, Account]

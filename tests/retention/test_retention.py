@@ -126,6 +126,8 @@ def test_what_has_been_removed_is_not_counted_again_nor_checked(lake: TemporaryL
             lake.run(job, FIRST, "2026-01-01T07")
     # A click that is four days late, for an hour whose other clicks have gone.
     lake.land(LATER, {"part-0.json": LINES[LATER] + click("late", "2026-01-01T05:30:00Z")})
+    said = lake.run("ingest", LATER)
+    assert f"  {FIRST} stays as it was counted: clicks of it have been removed for their age" in said
     lake.run_all(LATER)
     assert counts(lake) == before
     assert lake.accounting()[LATER]["accepted"] == 2
@@ -212,6 +214,7 @@ def test_a_replay_leaves_out_what_was_removed_and_counts_none_of_it_again(lake: 
     said = replay(lake, FIRST, "2026-01-05T07")
     assert said[:2] == [said[0], "  2026-01-05T06 missing_url: clicks 2, duplicates 0, stay 0"]
     assert removed[1] in said
+    assert f"  {FIRST} stays as it was counted: clicks of it have been removed for their age" in said
     found = counts(lake)
     assert sum(row["click_count"] for row in found[PUBLISHED_CLICKS_BY_URL_HOURLY.name]) == 1 + sum(
         row["click_count"] for row in before[PUBLISHED_CLICKS_BY_URL_HOURLY.name]
