@@ -17,6 +17,8 @@ FIRST_YEAR, LAST_YEAR = 1970, 2999
 MOST_HOURS_A_RUN = 24 * 31
 #: So many hours without logs, at most, are run along with those around them, as hours without lines.
 MOST_HOURS_BETWEEN = 24
+#: More ranges than these would be no text to read.
+_MOST_RANGES = 4
 
 
 @dataclass(frozen=True, order=True)
@@ -185,6 +187,14 @@ def contiguous(hours: Iterable[Hour], most_between: int = 0) -> list[HourRange]:
 def as_ranges(hours: Iterable[Hour]) -> str:
     """Hours as text, neighbours as one range."""
     return ", ".join(map(str, contiguous(hours)))
+
+
+def hours_in_words(hours: Iterable[Hour]) -> str:
+    """Hours as text: neighbours as one range, and of many ranges how many hours between which."""
+    found = sorted(set(hours))
+    if len(contiguous(found)) <= _MOST_RANGES:
+        return as_ranges(found)
+    return f"{len(found):,} log hours from {found[0]} to {found[-1]}"
 
 
 def by_day(hours: Iterable[Hour]) -> dict[date, list[int]]:

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from include.command import described_parser, exit_with
 from include.errors import QualityError, UsageError
 from include.job_arguments import LOG_HOURS_EPILOG, JobArguments, add_signature, require_signed
-from include.log_hours import Hour, HourRange, near_each_other
+from include.log_hours import Hour, HourRange, hours_in_words, near_each_other
 from include.settings import Settings
 from include.sources import Source, load_sources
 from include.tables import QUARANTINE_REASONS
@@ -34,7 +34,6 @@ from spark_jobs.ingest.source_ingest import SourceIngest
 from spark_jobs.ingest.streamed_replay import StreamedReplay
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
-from spark_jobs.retention.removal import hours_in_words
 
 
 @dataclass(frozen=True)

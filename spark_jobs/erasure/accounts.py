@@ -16,6 +16,7 @@ from include.stored_rows import Filters
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.ingest.account import HourAccount, replayed
 from spark_jobs.ingest.columns import as_numpy
+from spark_jobs.ingest.stream_batches import log_hour_of
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
 
@@ -26,14 +27,10 @@ def recount_accounts(lake: Lake, source: str, hours: Collection[Hour], *, is_str
     Of a stream's duplicates the lake has no rows: as many as there were are counted.
     """
     now = datetime.now(UTC)
-    counted = [
-        _recounted(lake, source, hour, row, now, is_streamed=is_streamed)
-        for row in _rows(lake, INGEST_ACCOUNTING, source, hours)
-        for hour in [Hour.of(row["log_date"], row["log_hour"])]
-    ]
+    known = {log_hour_of(row): row for row in _rows(lake, INGEST_ACCOUNTING, source, hours)}
+    counted = [_recounted(lake, source, hour, row, now, is_streamed=is_streamed) for hour, row in known.items()]
     if counted:
-        of_these = [Hour.of(row["log_date"], row["log_hour"]) for row in counted]
-        lake.replace_rows(INGEST_ACCOUNTING, counted, log_hours_predicate(source, of_these))
+        lake.replace_rows(INGEST_ACCOUNTING, counted, log_hours_predicate(source, known))
 
 
 def _recounted(
@@ -55,7 +52,7 @@ def recount_batches(lake: Lake, source: str, hours: Collection[Hour]) -> None:
     """
     by_hour: dict[Hour, list[dict[str, Any]]] = {}
     for row in sorted(_rows(lake, STREAM_BATCHES, source, hours), key=lambda row: row["file"] is None):
-        by_hour.setdefault(Hour.of(row["log_date"], row["log_hour"]), []).append(row)
+        by_hour.setdefault(log_hour_of(row), []).append(row)
     counted = [new for hour, of_hour in by_hour.items() for new in _batches(lake, source, hour, of_hour)]
     if counted:
         lake.replace_rows(STREAM_BATCHES, counted, log_hours_predicate(source, by_hour))
@@ -113,4 +110,5 @@ def _of_hour(lake: Lake, table: Table, source: str, hour: Hour, *columns: str) -
 def _rows(lake: Lake, table: Table, source: str, hours: Collection[Hour]) -> list[dict[str, Any]]:
     of_days: Filters = [("source", "=", source), ("log_date", "in", sorted({hour.day for hour in hours}))]
     rows = lake.read_rows(table, table.column_names, of_days) if hours else []
-    return [row for row in rows if Hour.of(row["log_date"], row["log_hour"]) in set(hours)]
+    wanted = set(hours)
+    return [row for row in rows if log_hour_of(row) in wanted]

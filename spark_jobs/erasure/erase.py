@@ -30,7 +30,7 @@ from spark_jobs.erasure.old_files import remove_former_versions, versions
 from spark_jobs.erasure.places import move_places
 from spark_jobs.erasure.requests import LEAST_CHARACTERS, Requests
 from spark_jobs.erasure.search import Searched, search
-from spark_jobs.erasure.streams import count_live_again, streams_stand
+from spark_jobs.erasure.streams import count_live_again, no_stream_runs
 from spark_jobs.erasure.tables import FoundRows, find_rows, redact_others, remove_rows
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.landed_logs import landed_logs
@@ -270,7 +270,7 @@ class Erasure:
     def is_outside(self, path: Path) -> bool:
         """Whether it is a file of Airflow, the broker or a log: others write it, and only say what is in it."""
         of_others = (self.settings.airflow, self.settings.kafka_topics, self.settings.logs)
-        return not set(of_others).isdisjoint(path.parents) if is_on_disk(path) else False
+        return is_on_disk(path) and not set(of_others).isdisjoint(path.parents)
 
     def shown(self, path: Path) -> str:
         """A file as it may stay on record: below the home or the data, without a name that names somebody."""
@@ -296,7 +296,7 @@ def erase(
     erasure = Erasure(spark, settings, requests)
     if dry_run:
         return ["would be erased:", *_described(_something(erasure.find()).numbers)]
-    with locks_of(settings).held("erase"), streams_stand(erasure.lake, erasure.sources):
+    with locks_of(settings).held("erase"), no_stream_runs(erasure.lake, erasure.sources):
         found = erasure.find()
         certificate = erasure.certificate()
         if certificate is None:

@@ -20,7 +20,7 @@ from spark_jobs.stream.checkpoint import StreamCheckpoint
 
 
 @contextmanager
-def streams_stand(lake: Lake, sources: Mapping[str, Source]) -> Iterator[None]:
+def no_stream_runs(lake: Lake, sources: Mapping[str, Source]) -> Iterator[None]:
     """No stream of this data runs until the end: the files of its micro-batches would be taken for old ones.
 
     Raises:

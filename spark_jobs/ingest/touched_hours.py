@@ -213,7 +213,7 @@ class UnfinishedIngests:
     def of(cls, lake: Lake) -> UnfinishedIngests:
         """Those of the lake, of all sources, however far away."""
         stored = lake.read_rows(UNFINISHED_INGESTS, UNFINISHED_INGESTS.column_names, [])
-        rows = {_log_hour(row): row for row in stored}
+        rows = {name_of_log_hour(row): row for row in stored}
         changed = {f"{row['source']} {hour}": of for of, row in rows.items() for hour in row["changed_later"]}
         return cls(rows, changed | {log_hour: log_hour for log_hour in rows})
 
@@ -239,8 +239,9 @@ def _accounting_around(lake: Lake, log_hours: Iterable[Hour]) -> dict[str, dict[
     reach = timedelta(days=1) + reach_of_log_hours(lake.settings)
     days = {hour.day + timedelta(days=shift) for hour in log_hours for shift in range(-reach.days, reach.days + 1)}
     rows = lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, [("log_date", "in", sorted(days))])
-    return {_log_hour(row): row for row in rows}
+    return {name_of_log_hour(row): row for row in rows}
 
 
-def _log_hour(row: Mapping[str, Any]) -> str:
+def name_of_log_hour(row: Mapping[str, Any]) -> str:
+    """The log hour of a row, such as ``web 2026-03-01T06``."""
     return f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}"

@@ -13,6 +13,7 @@ from include.counting import counted_tables
 from include.log_hours import Hour
 from include.storage import find
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, STREAM_PROGRESS, Table
+from spark_jobs.ingest.touched_hours import name_of_log_hour
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.database import remove_from_database
 from spark_jobs.quality.live_position import live_tables
@@ -83,5 +84,5 @@ def _open_click_hours(lake: Lake, gone: Collection[str]) -> set[Hour]:
     """The click hours of which there are clicks."""
     columns = ["source", "log_date", "log_hour", "click_hours", "clicks_removed_at"]
     rows = (row for row in lake.read_rows(INGEST_ACCOUNTING, columns, []) if not row["clicks_removed_at"])
-    left = (row for row in rows if f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}" not in gone)
+    left = (row for row in rows if name_of_log_hour(row) not in gone)
     return {Hour.parse(hour) for row in left for hour in row["click_hours"]}

@@ -10,11 +10,11 @@ from typing import Any
 
 from include.errors import UsageError
 from include.landing import closed_hours, look_at
-from include.log_hours import Hour
+from include.log_hours import Hour, hours_in_words
 from include.storage import is_on_disk
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.lake.lake import Lake
-from spark_jobs.retention.removal import Removal, hours_in_words
+from spark_jobs.retention.removal import Removal
 from spark_jobs.retention.settled_hours import needed_still
 
 #: What a partition is called while its files go: no landing partition, so that nobody ingests half of it.

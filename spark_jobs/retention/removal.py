@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from include.log_hours import Hour, as_ranges, contiguous
 from spark_jobs.lake.data_files import DataFile
-
-#: More would be no text to read.
-_MOST_RANGES = 4
 
 
 @dataclass(frozen=True)
@@ -42,11 +38,3 @@ def removal_of_files(
     files = list(files)
     rows, size = sum(file.rows for file in files), sum(file.size for file in files)
     return Removal(what, rows, len(files), size, remove, tuple(kept))
-
-
-def hours_in_words(hours: Iterable[Hour]) -> str:
-    """Hours as text: neighbours as one range, and of many ranges how many hours between which."""
-    found = sorted(set(hours))
-    if len(contiguous(found)) <= _MOST_RANGES:
-        return as_ranges(found)
-    return f"{len(found):,} log hours from {found[0]} to {found[-1]}"

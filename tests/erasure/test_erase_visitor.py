@@ -200,9 +200,6 @@ def test_what_would_find_too_much_or_nothing_changes_nothing(lake: TemporaryLake
     }
 
 
-ACTS = [("erase_visitor", "begun", 2), ("erase_visitor", "failed", 1), ("erase_visitor", "completed", 1)]
-
-
 def test_from_a_shell_it_names_nobody(sample_lake: TemporaryLake, spark_remote: str, tmp_path: Path) -> None:
     lake = sample_lake.copy(tmp_path / "erased")
     visitors = busiest_visitors(lake, 3)

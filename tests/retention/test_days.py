@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from include.errors import UsageError
-from include.log_hours import Hour
+from include.log_hours import Hour, hours_in_words
 from include.settings import Settings
 from spark_jobs import maintain_lake
 from spark_jobs.retention.days import retention_of
-from spark_jobs.retention.removal import hours_in_words
 
 
 def configure(settings: Settings, retention: str, of_web: str = "") -> Settings:
