@@ -5,7 +5,7 @@ VENV := .venv/bin/python
 export HOURS CLICKS LOGS FORMAT SOURCE RATE CLICKMILL_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run stream stream-stop stop status clean test test-all compose-test compose-test-quick compose-env test-faults lint types unit bench bench-stream bench-cluster lock
+.PHONY: help setup run stream stream-stop stop status clean test test-all compose-test compose-test-quick compose-env test-faults lint types unit bench bench-stream bench-cluster lock class-lists
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -73,3 +73,6 @@ bench-cluster: setup ## measure one and two Spark workers on the same work, data
 
 lock: setup ## compile requirements*.txt from requirements*.in
 	@$(VENV) -m ops.lock
+
+class-lists: setup ## list the classes that set-up archives, after a change of JARs
+	@$(VENV) -m ops.class_lists

@@ -19,6 +19,7 @@ from pathlib import Path
 from include.command import exit_with
 from include.home import REPOSITORY
 from include.storage import S3, store_of
+from ops.setup.class_data import archive_broker_classes, archive_spark_classes
 from ops.setup.jars import BROKER_JARS_LOCK, STORE_JARS_LOCKS, install_jars
 from ops.setup.messages import say
 from ops.setup.packages import LOCKS, install_packages, remove_archives
@@ -44,15 +45,21 @@ def set_up(root: Path = REPOSITORY, groups: Sequence[str] = ("runtime",)) -> boo
         remove_archives(root)
         jars = install_jars(root, java)
         broker = "broker" in groups and install_jars(root, java, lock=BROKER_JARS_LOCK)
+        # Takes half a minute, which a first look at `make run` would not get back; a stream and tests do.
+        classes = "broker" in groups and archive_spark_classes(root, java) | archive_broker_classes(root, java)
         stores = [install_jars(root, java, lock=lock) for store, lock in STORE_JARS_LOCKS.items() if store in groups]
-    return packages or jars or broker or any(stores)
+    return packages or jars or broker or classes or any(stores)
 
 
 def main() -> None:
     """Run set-up from the command line."""
     parser = argparse.ArgumentParser(prog="ops.bootstrap", description=str(__doc__).partition("\n")[0])
     parser.add_argument("--dev", action="store_true", help="also install what the tests need")
-    parser.add_argument("--broker", action="store_true", help="also install the embedded Kafka broker; so does --dev")
+    parser.add_argument(
+        "--broker",
+        action="store_true",
+        help="also install the embedded Kafka broker, and archive Java classes; so does --dev",
+    )
     parser.add_argument("--team", action="store_true", help="also install what docker-compose.yml's containers need")
     options = parser.parse_args()
     began = time.monotonic()

@@ -23,7 +23,7 @@ from ops.home import find_home
 from ops.services.beside import runs_beside, start_beside, stop_beside
 from ops.services.ports import PortChooser
 from ops.services.programs import BROKER
-from ops.setup.jars import BROKER_JARS_LOCK, JAR_FOLDERS
+from ops.setup.class_data import BROKER_CLASSES, class_path
 from ops.setup.prerequisites import find_java
 
 HEAP = "512m"
@@ -82,11 +82,12 @@ def java_command(heap: str = HEAP) -> list[str]:
     Raises:
         UsageError: when set-up has not fetched the broker's JARs.
     """
-    jars = REPOSITORY / JAR_FOLDERS[BROKER_JARS_LOCK]
-    if not any(jars.glob("kafka_*.jar")):
-        raise UsageError(f"no Kafka in {jars}: run: python3 -m ops.bootstrap --broker")
+    jars = BROKER_CLASSES.jars(REPOSITORY)
+    if not any(jar.name.startswith("kafka_") for jar in jars):
+        raise UsageError("the embedded Kafka broker is not installed: run: python3 -m ops.bootstrap --broker")
     logging = REPOSITORY / "config" / "broker-log4j2.properties"
-    return [str(find_java()), f"-Xmx{heap}", f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*"]
+    options = [f"-Xmx{heap}", *BROKER_CLASSES.java_options(REPOSITORY), f"-Dlog4j2.configurationFile={logging}"]
+    return [str(find_java()), *options, "-cp", class_path(jars)]
 
 
 def server_command(settings: Path) -> list[str]:

@@ -72,7 +72,7 @@ def _checkpoints(settings: Settings, source: Source) -> Iterator[tuple[str, Stre
 
 def _own_spark() -> SparkSession:
     # In the JVM, not by Spark Connect.
-    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONF_DIR"):
+    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONF_DIR", "LOG4J_CONFIGURATION_FILE"):
         os.environ.pop(name, None)
     builder = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false")
     for name, value in STREAM_CONF.items():

@@ -41,8 +41,8 @@ def main() -> None:
     if name in SPARK_PROGRAMS:
         empty_folders(home, name, environment)
         settings = write_settings(name, environment)
-        # Named in the settings, of files that all of Spark's programs read.
-        environment["SPARK_DAEMON_CLASSPATH"] = environment["CLICKMILL_SPARK_FILE_SYSTEM_JAR"]
+        # Classes that the settings name, which all of Spark's programs read.
+        environment["SPARK_DAEMON_CLASSPATH"] = environment["CLICKMILL_SPARK_CLASS_PATH"]
         command = SPARK_PROGRAMS[name](Path(environment["SPARK_HOME"]), settings, environment)
     else:
         command = [name, *arguments]

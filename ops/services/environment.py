@@ -16,7 +16,8 @@ from include.storage import is_on_disk, store_of
 from ops.home import Home, Secrets, first_start
 from ops.services.running import Ports
 from ops.services.supervisor import MARK, socket_path
-from ops.setup.jars import JAR_FOLDERS, JARS_LOCK, STORE_JARS_LOCKS
+from ops.setup.class_data import SPARK_CLASSES, class_path
+from ops.setup.jars import JAR_FOLDERS, STORE_JARS_LOCKS
 
 LOCAL_NAMES = "localhost,127.0.0.1,::1"
 
@@ -180,6 +181,10 @@ def program_environment(home: Home, java: Path, base: Mapping[str, str]) -> dict
         environment.setdefault(name, value)
     environment.setdefault("SPARK_LOCAL_IP", listen_address(base))
     environment.setdefault("SPARK_LOCAL_DIRS", str(home.spark_local))
+    jars = spark_jars(home)
+    # With JARs of an object store the class path is another than that of the archive.
+    class_data = SPARK_CLASSES.java_options(REPOSITORY) if is_on_disk(home.data) else []
+    is_here = (base.get("CLICKMILL_SPARK_MASTER") or "local").startswith("local")
     return environment | {
         MARK: str(home.path),
         "CLICKMILL_HOME": str(home.path),
@@ -187,12 +192,13 @@ def program_environment(home: Home, java: Path, base: Mapping[str, str]) -> dict
         "CLICKMILL_LOCKS": home.locks_database or "",
         "CLICKMILL_REPOSITORY": str(REPOSITORY),
         "CLICKMILL_PYTHON": sys.executable,
-        "CLICKMILL_SPARK_JARS": ",".join(map(str, spark_jars(home))),
-        "CLICKMILL_SPARK_FILE_SYSTEM_JAR": str(next((REPOSITORY / ".jars").glob("hadoop-bare-naked-local-fs-*.jar"))),
+        "CLICKMILL_SPARK_CLASS_PATH": class_path(jars),
+        "CLICKMILL_SPARK_CLASS_DATA": " ".join(f'"{option}"' for option in class_data),
+        "CLICKMILL_SPARK_JARS": "" if is_here else ",".join(map(str, jars)),
         "JAVA_HOME": str(java.resolve().parent.parent),
         "SPARK_HOME": str(find_spark_home()),
-        # log4j2.properties; --properties-file keeps its spark-defaults.conf from being read unrendered.
-        "SPARK_CONF_DIR": str(REPOSITORY / "config"),
+        # By its name, not by the folder that has it: a folder on the class path rules out class data.
+        "LOG4J_CONFIGURATION_FILE": str(REPOSITORY / "config" / "log4j2.properties"),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), base.get("PATH", os.defpath))),
@@ -237,7 +243,7 @@ def spark_jars(home: Home) -> list[Path]:
     Raises:
         UsageError: if they are not installed.
     """
-    jars = sorted((REPOSITORY / JAR_FOLDERS[JARS_LOCK]).glob("*.jar"))
+    jars = SPARK_CLASSES.jars(REPOSITORY)
     if is_on_disk(home.data):
         return jars
     of_store = sorted((REPOSITORY / JAR_FOLDERS[STORE_JARS_LOCKS[store_of(str(home.data))]]).glob("*.jar"))

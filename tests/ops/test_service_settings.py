@@ -36,7 +36,7 @@ def rendered_spark_settings(environment: dict[str, str]) -> dict[str, str]:
     template = (REPOSITORY / "config" / "spark-defaults.conf").read_text()
     lines = render_settings(template, environment, "spark-defaults.conf").splitlines()
     pairs = [line.split(None, 1) for line in lines if line.strip() and not line.startswith("#")]
-    return {name: value.strip() for name, value in pairs}
+    return {name: value[0].strip() for name, *value in pairs if value}
 
 
 # --- settings files -------------------------------------------------------------------------------
@@ -109,10 +109,16 @@ def _bytes(size: str) -> str:
 def test_spark_gets_local_jars_only(home: Home, keys: Secrets) -> None:
     settings = rendered_spark_settings(environment_of(home, keys))
 
-    jars = settings["spark.jars"].split(",")
-    assert jars
-    assert all(Path(jar).parent == REPOSITORY / ".jars" for jar in jars)
-    assert not [name for name in settings if name.startswith("spark.jars.")], "nothing is resolved at a start"
+    jars = settings["spark.driver.extraClassPath"].split(os.pathsep)
+    assert jars == settings["spark.executor.extraClassPath"].split(os.pathsep)
+    assert set(map(Path, jars)) == set((REPOSITORY / ".jars").glob("*.jar"))
+    assert not [name for name in settings if name.startswith("spark.jars")], "nothing is copied or resolved at a start"
+
+
+def test_executors_on_a_cluster_are_sent_the_jars(home: Home, keys: Secrets) -> None:
+    settings = rendered_spark_settings(environment_of(home, keys, CLICKMILL_SPARK_MASTER="spark://master:7077"))
+
+    assert settings["spark.jars"].split(",") == settings["spark.driver.extraClassPath"].split(os.pathsep)
 
 
 def test_no_secret_is_in_a_settings_file_or_on_a_command_line(home: Home, keys: Secrets) -> None:

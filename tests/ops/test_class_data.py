@@ -1,0 +1,135 @@
+"""Archives of Java's classes: made once, made again when they no longer fit, and used by the servers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ops.bootstrap import REPOSITORY
+from ops.home import Home
+from ops.setup.class_data import BROKER_CLASSES, SPARK_CLASSES, ClassData, archive_broker_classes, class_path
+from ops.setup.prerequisites import find_java
+from tests.support.spark_server import SparkServer, started
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree with the broker's JARs, and a few of its classes listed. Java 17 could not take a path with a space."""
+    folder = tmp_path / "tree" / ".jars" / "broker"
+    folder.mkdir(parents=True)
+    for jar in BROKER_CLASSES.jars(REPOSITORY):
+        shutil.copy2(jar, folder)
+    listed = (REPOSITORY / BROKER_CLASSES.classes).read_text(encoding="utf-8").splitlines()
+    few = [line for line in listed if line.startswith(("java/lang/", "kafka/"))]
+    (tmp_path / "tree" / BROKER_CLASSES.classes).write_text("\n".join(few) + "\n", encoding="utf-8")
+    return tmp_path / "tree"
+
+
+def _java(tree: Path, *options: str) -> str:
+    """What Java prints that loads one of the broker's classes, by the options that the broker has."""
+    command = [find_java(), *BROKER_CLASSES.java_options(tree), *options, "-cp", class_path(BROKER_CLASSES.jars(tree))]
+    return subprocess.run(
+        [*command, "kafka.Kafka", "--version"], capture_output=True, text=True, check=True, cwd=tree
+    ).stdout
+
+
+def test_archive_is_made_once_and_taken(tree: Path) -> None:
+    assert archive_broker_classes(tree, find_java())
+    before = BROKER_CLASSES.archive(tree).stat()
+    assert not archive_broker_classes(tree, find_java())
+
+    assert BROKER_CLASSES.archive(tree).stat() == before
+    loaded = _java(tree, "-Xshare:on", "-Xlog:class+load").splitlines()
+    assert [line for line in loaded if " kafka.Kafka source: shared objects file" in line]
+    assert not list((tree / ".jars" / "broker").glob("*.new"))
+
+
+@pytest.mark.parametrize("what", ["a jar", "the list", "the archive", "the stamp"])
+def test_archive_that_no_longer_fits_is_made_again(tree: Path, what: str) -> None:
+    archive_broker_classes(tree, find_java())
+    archive = BROKER_CLASSES.archive(tree)
+    if what == "a jar":
+        os.utime(BROKER_CLASSES.jars(tree)[0], (1, 1))
+    elif what == "the list":
+        with (tree / BROKER_CLASSES.classes).open("a") as classes:
+            classes.write("java/util/Optional\n")
+    elif what == "the archive":
+        # Of an archive that is cut off Java crashes.
+        archive.chmod(0o600)
+        os.truncate(archive, 100_000)
+    else:
+        archive.with_suffix(".json").unlink()
+
+    assert archive_broker_classes(tree, find_java())
+    assert "kafka.Kafka" in _java(tree, "-Xshare:on", "-Xlog:class+load")
+    assert not archive_broker_classes(tree, find_java())
+
+
+def test_java_goes_on_without_an_archive_that_does_not_fit(tree: Path) -> None:
+    """As when a JAR was put there by hand since set-up."""
+    archive_broker_classes(tree, find_java())
+    os.utime(BROKER_CLASSES.jars(tree)[0], (1, 1))
+
+    loaded = _java(tree, "-Xlog:class+load")
+    assert "kafka.Kafka source: file:" in loaded
+
+
+def test_java_that_makes_no_archive_is_said_and_is_no_error(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive_broker_classes(tree, find_java())
+    other = tmp_path / "jdk" / "bin" / "java"
+    other.parent.mkdir(parents=True)
+    other.write_text("#!/bin/sh\necho '[0.1s][warning][cds] Skipping'\necho '# Out of memory'\nexit 1\n")
+    other.chmod(0o755)
+    (tmp_path / "jdk" / "lib" / "server").mkdir(parents=True)
+    (tmp_path / "jdk" / "lib" / "server" / "libjvm.so").write_text("another build")
+
+    assert archive_broker_classes(tree, other)
+    assert "Kafka starts as before: Out of memory" in capsys.readouterr().out
+    assert BROKER_CLASSES.java_options(tree) == []
+    assert not archive_broker_classes(tree, other), "said once"
+
+
+@pytest.mark.parametrize("data", [SPARK_CLASSES, BROKER_CLASSES])
+def test_lists_fit_another_version_of_java(data: ClassData) -> None:
+    """Java 21 crashes over lambdas of its own that only Java 17 has."""
+    lines = (REPOSITORY / data.classes).read_text(encoding="utf-8").splitlines()
+    lambdas = [line for line in lines if line.startswith("@lambda-proxy ")]
+
+    assert len(lambdas) > 50
+    assert not [line for line in lambdas if line.split()[1].startswith(("java/", "javax/", "jdk/", "sun/", "com/sun/"))]
+
+
+@pytest.mark.servers
+def test_sparks_server_takes_nearly_all_its_classes_from_the_archive(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fewer: a JAR or the class path is another than at set-up, or it is time for `make class-lists`."""
+    if not SPARK_CLASSES.java_options(REPOSITORY):
+        pytest.fail("no archive: run: make setup")
+    log = tmp_path / "loaded"
+    monkeypatch.setenv("CLICKMILL_SPARK_JAVA_OPTIONS", f"-Xshare:on -Xlog:class+load:file={log}")
+    with started(SparkServer.of(home)):
+        lines = [line for line in log.read_text().splitlines() if " source: " in line]
+    # Neither: what the JVM generates.
+    archived = [line for line in lines if "source: shared objects file" in line]
+    read = [line for line in lines if ".jar" in line or "source: jrt:" in line]
+
+    assert len(archived) > 10_000
+    assert len(read) < 0.05 * len(archived), read[:20]
+
+
+def test_data_in_an_object_store_goes_without_for_its_jars_are_others(home: Home) -> None:
+    from ops.services.environment import program_environment
+
+    of_disk = program_environment(home, find_java(), {})
+    of_store = program_environment(Home(home.path, data_folder="s3://bucket"), find_java(), {})  # type: ignore[arg-type]
+
+    assert of_disk["CLICKMILL_SPARK_CLASS_DATA"]
+    assert not of_store["CLICKMILL_SPARK_CLASS_DATA"]
+    assert of_store["CLICKMILL_SPARK_CLASS_PATH"].startswith(of_disk["CLICKMILL_SPARK_CLASS_PATH"])
