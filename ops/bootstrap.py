@@ -46,7 +46,7 @@ def set_up(root: Path = REPOSITORY, groups: Sequence[str] = ("runtime",)) -> boo
         jars = install_jars(root, java)
         broker = "broker" in groups and install_jars(root, java, lock=BROKER_JARS_LOCK)
         # Takes half a minute, which a first look at `make run` would not get back; a stream and tests do.
-        classes = "broker" in groups and archive_spark_classes(root, java) | archive_broker_classes(root, java)
+        classes = "broker" in groups and any([archive_spark_classes(root, java), archive_broker_classes(root, java)])
         stores = [install_jars(root, java, lock=lock) for store, lock in STORE_JARS_LOCKS.items() if store in groups]
     return packages or jars or broker or classes or any(stores)
 

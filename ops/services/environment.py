@@ -17,7 +17,7 @@ from ops.home import Home, Secrets, first_start
 from ops.services.running import Ports
 from ops.services.supervisor import MARK, socket_path
 from ops.setup.class_data import SPARK_CLASSES, class_path
-from ops.setup.jars import JAR_FOLDERS, STORE_JARS_LOCKS
+from ops.setup.jars import STORE_JARS_LOCKS, installed_jars
 
 LOCAL_NAMES = "localhost,127.0.0.1,::1"
 
@@ -246,7 +246,7 @@ def spark_jars(home: Home) -> list[Path]:
     jars = SPARK_CLASSES.jars(REPOSITORY)
     if is_on_disk(home.data):
         return jars
-    of_store = sorted((REPOSITORY / JAR_FOLDERS[STORE_JARS_LOCKS[store_of(str(home.data))]]).glob("*.jar"))
+    of_store = installed_jars(REPOSITORY, STORE_JARS_LOCKS[store_of(str(home.data))])
     if not of_store:
         raise UsageError(f"CLICKMILL_DATA is {home.data}, and Spark has no JARs for such a store: run: make setup")
     return [*jars, *of_store]

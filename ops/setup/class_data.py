@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ops.setup.jars import BROKER_JARS_LOCK, JAR_FOLDERS, JARS_LOCK
+from ops.setup.jars import BROKER_JARS_LOCK, JAR_FOLDERS, JARS_LOCK, installed_jars
 from ops.setup.messages import say
 from ops.setup.stamps import read_stamp, sha256_of, write_stamp
 
@@ -34,7 +34,7 @@ class ClassData:
 
     def jars(self, root: Path) -> list[Path]:
         """The JARs of the lock file, in the order that they have on the class path."""
-        return sorted((root / JAR_FOLDERS[self.lock]).glob("*.jar"))
+        return installed_jars(root, self.lock)
 
     def java_options(self, root: Path) -> list[str]:
         """What has a JVM use the archive; nothing where there is none."""

@@ -31,6 +31,11 @@ JAR_FOLDERS = {
 }  # fmt: skip
 
 
+def installed_jars(root: Path, lock: str) -> list[Path]:
+    """The JARs in the lock file's folder, in the order that they have on a class path; none if there is none."""
+    return sorted((root / JAR_FOLDERS[lock]).glob("*.jar"))
+
+
 @dataclass(frozen=True)
 class Jar:
     """One line of a lock file of JARs."""

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from include.storage import place
 from ops.bootstrap import REPOSITORY
 from ops.home import Home
+from ops.services.environment import program_environment
 from ops.setup.class_data import BROKER_CLASSES, SPARK_CLASSES, ClassData, archive_broker_classes, class_path
 from ops.setup.prerequisites import find_java
 from tests.support.spark_server import SparkServer, started
@@ -125,10 +127,8 @@ def test_sparks_server_takes_nearly_all_its_classes_from_the_archive(
 
 
 def test_data_in_an_object_store_goes_without_for_its_jars_are_others(home: Home) -> None:
-    from ops.services.environment import program_environment
-
     of_disk = program_environment(home, find_java(), {})
-    of_store = program_environment(Home(home.path, data_folder="s3://bucket"), find_java(), {})  # type: ignore[arg-type]
+    of_store = program_environment(Home(home.path, data_folder=place("s3://bucket")), find_java(), {})
 
     assert of_disk["CLICKMILL_SPARK_CLASS_DATA"]
     assert not of_store["CLICKMILL_SPARK_CLASS_DATA"]
