@@ -30,7 +30,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param, TriggerRule, task
 
 from dags.tasks import backfill
-from dags.tasks.defaults import TASK_DEFAULTS, log_hours_form
+from dags.tasks.defaults import TASK_DEFAULTS, log_hours_form, optional, switch
 from dags.tasks.trigger import ask_about_hours, trigger_each
 from include.settings import Settings
 from include.sources import load_sources
@@ -78,10 +78,12 @@ with DAG(
     params={
         "source": Param(SOURCES[0], enum=SOURCES, description="One source."),
         **log_hours_form("First log hour, on the full hour.", "The log hour after the last one."),
-        "chunk": Param(168, type="integer", minimum=1, description="Log hours of a chunk: each is a task."),
-        "staged": Param(True, type="boolean", description="Publish nothing before a person has approved it."),
-        "reason": Param("", type="string", description="Why; kept on record."),
-        "plan_only": Param(False, type="boolean", title="plan only", description="Say the plan, and do nothing."),
+        "chunk": optional(
+            "integer", "Log hours of a chunk: each is a task.", default=backfill.CHUNK_HOURS, minimum=1
+        ),
+        "staged": switch("Publish nothing before a person has approved it.", is_on=True),
+        "reason": optional("string", "Why; kept on record."),
+        "plan_only": switch("Say the plan, and do nothing.", title="plan only"),
     },
 ) as dag:
     plan_backfill = PySparkOperator(task_id="plan_backfill", python_callable=plan, conn_id="spark_default")

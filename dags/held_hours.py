@@ -29,7 +29,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param
 
 from dags.tasks import launch
-from dags.tasks.defaults import TASK_DEFAULTS
+from dags.tasks.defaults import TASK_DEFAULTS, optional
 from dags.tasks.notifications import held_notifiers
 from dags.tasks.trigger import ask_about_hours
 
@@ -60,9 +60,9 @@ with DAG(
             title="click hour, UTC",
             description="The held click hour, such as 2026-03-01T05.",
         ),
-        "reasons": Param([], type="array", description="Why it is held; for whoever is asked."),
-        "counts": Param("", type="string", description="From when the counts are that are asked about; empty by hand."),
-        "note": Param("", type="string", description="What became of an answer before; for whoever is asked."),
+        "reasons": optional("array", "Why it is held; for whoever is asked."),
+        "counts": optional("string", "From when the counts are that are asked about; empty by hand."),
+        "note": optional("string", "What became of an answer before; for whoever is asked."),
     },
 ) as dag:
     ask = HITLOperator(
@@ -70,7 +70,7 @@ with DAG(
         subject="Click hour {{ params.hour }} is held",
         # As code, since what was found may have a log's text in it.
         body="""\
-{% for text in [params.note] + params.reasons if text %}
+{% for text in [params.note] + (params.reasons or []) if text %}
     {{ text | replace('\\n', ' ') }}
 {% endfor %}
 
@@ -84,7 +84,7 @@ No counts were given: once you have answered, you are asked about the newest.
         options=[*launch.ANSWERS, launch.KEEP],
         params={
             "reason": Param(
-                "", type="string", title="Reason", description="Why; kept on record. Needed unless it is kept held."
+                "", type="string", title="Reason", description="Why; kept on record. Needed, also to keep it held."
             )
         },
         notifiers=held_notifiers(),

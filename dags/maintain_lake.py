@@ -14,17 +14,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
 from dags.tasks import launch
-from dags.tasks.defaults import DAG_DEFAULTS
+from dags.tasks.defaults import DAG_DEFAULTS, switch
 
 with DAG(
     dag_id="maintain_lake",
     doc_md=__doc__,
     description="What is past its days, and files that nobody needs, removed every night",
     schedule="17 3 * * *",
-    params={"dry_run": Param(False, type="boolean", description="Only say what would be removed.")},
+    params={"dry_run": switch("Only say what would be removed.")},
     **DAG_DEFAULTS,
 ) as dag:
 

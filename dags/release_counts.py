@@ -14,15 +14,15 @@ from __future__ import annotations
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG
 
 from dags.tasks import launch
-from dags.tasks.defaults import DAG_DEFAULTS
+from dags.tasks.defaults import DAG_DEFAULTS, optional
 
 
 def release(params: dict[str, Any], spark: Any = None) -> None:
     """The task release_counts."""
-    launch.release(params["days"], spark)
+    launch.release(params["days"] or launch.RELEASED_DAYS, spark)
 
 
 with DAG(
@@ -30,7 +30,11 @@ with DAG(
     doc_md=__doc__,
     description="Daily counts with differentially private noise, once a day's hours are published",
     schedule="47 4 * * *",
-    params={"days": Param(7, type="integer", minimum=1, description="So many days, the newest that may be released.")},
+    params={
+        "days": optional(
+            "integer", "So many days, the newest that may be released.", default=launch.RELEASED_DAYS, minimum=1
+        )
+    },
     **DAG_DEFAULTS,
 ) as dag:
     PySparkOperator(task_id="release_counts", python_callable=release, conn_id="spark_default")

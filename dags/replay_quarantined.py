@@ -20,7 +20,7 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.sdk import DAG, Param
 
 from dags.tasks import acts
-from dags.tasks.defaults import DAG_DEFAULTS, log_hours_form, reason
+from dags.tasks.defaults import DAG_DEFAULTS, log_hours_form, optional, reason, switch
 from include.settings import Settings
 from include.sources import load_sources
 from include.tables import QUARANTINE_REASONS
@@ -42,15 +42,14 @@ with DAG(
     params={
         "source": Param(SOURCES[0], enum=SOURCES, description="One source."),
         **log_hours_form("First log hour, on the full hour.", "The log hour after the last one."),
-        "reasons": Param(
-            [],
-            type="array",
+        "reasons": optional(
+            "array",
+            "Only lines of these quarantine reasons; none: all.",
             items={"type": "string", "enum": list(QUARANTINE_REASONS)},
             examples=list(QUARANTINE_REASONS),
-            description="Only lines of these quarantine reasons; none: all.",
         ),
-        "rule": Param("", type="string", description="An SQL expression that repairs a line; empty: none."),
-        "dry_run": Param(True, type="boolean", description="Only say what would be recovered."),
+        "rule": optional("string", "An SQL expression that repairs a line; empty: none."),
+        "dry_run": switch("Only say what would be recovered.", is_on=True),
         "reason": reason(),
     },
     **DAG_DEFAULTS,

@@ -19,7 +19,7 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.sdk import DAG, Param
 
 from dags.tasks import acts
-from dags.tasks.defaults import DAG_DEFAULTS, reason
+from dags.tasks.defaults import DAG_DEFAULTS, reason, switch
 
 
 def undo(params: dict[str, Any], dag_run: Any, spark: Any = None) -> None:
@@ -40,7 +40,7 @@ with DAG(
             description="Its id, such as 20260301T050000-1a2b.",
         ),
         "reason": reason(),
-        "force": Param(False, type="boolean", description="Also of hours that others have published since."),
+        "force": switch("Also of hours that others have published since."),
     },
     **DAG_DEFAULTS,
 ) as dag:

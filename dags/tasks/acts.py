@@ -38,8 +38,8 @@ def replay(params: Mapping[str, Any], dag_run: Any, spark: Any) -> None:
     with final_errors():
         by = _signer(dag_run)
         log_hours = JobArguments.of(params["source"], params["from"], params["to"]).log_hours
-        reasons = tuple(sorted(set(params["reasons"])))
-        request = job.Request(params["source"], log_hours, reasons, params["rule"].strip() or None)
+        reasons = tuple(sorted(set(params["reasons"] or ())))
+        request = job.Request(params["source"], log_hours, reasons, (params["rule"] or "").strip() or None)
         if params["dry_run"]:
             lines = job.dry_run(spark, settings, request)
         else:

@@ -17,6 +17,8 @@ log = logging.getLogger("clickmill")
 #: The keys under which plan_backfill leaves word of the backfill's id, and end_backfill of the counts compared, and
 #: of where the comparison is.
 BACKFILL, COUNTS, PAGE = "backfill_id", "counts", "page"
+#: Log hours of a chunk, unless the form says.
+CHUNK_HOURS = 168
 #: The reason in an answer.
 WHY = "why"
 #: What can be answered, and the decision that it is.
@@ -41,7 +43,7 @@ def plan(params: Mapping[str, Any], spark: Any, task_instance: Any) -> list[dict
         raise AirflowSkipException("only the plan was asked for")
     if planned.blocks:
         raise AirflowFailException("; ".join(planned.blocks))
-    backfill = job.start(spark, settings, planned, because=params["reason"])
+    backfill = job.start(spark, settings, planned, because=params["reason"] or "")
     task_instance.xcom_push(key=BACKFILL, value=backfill.id)
     log.info("%s: %d chunks to run", backfill.described, len(planned.chunks))
     return [
@@ -134,7 +136,7 @@ def _request(params: Mapping[str, Any]) -> Any:
         raise UsageError("no hours given: fill in from and to, such as 2026-03-01T05:00:00Z")
     hours = HourRange(Hour.parse(params["from"]), Hour.parse(params["to"]))
     request = import_module("spark_jobs.backfill.plan").Request
-    return request(params["source"], hours, params["chunk"], params["staged"])
+    return request(params["source"], hours, params["chunk"] or CHUNK_HOURS, params["staged"])
 
 
 def _job(spark: Any) -> tuple[Any, Settings]:

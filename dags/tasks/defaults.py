@@ -37,6 +37,23 @@ def log_hours_form(first: str, end: str, **of_both: Any) -> dict[str, Any]:
     }
 
 
+def optional(kind: str, description: str, default: Any = None, **schema: Any) -> Any:
+    """A field of a form that may be empty, of this type of JSON.
+
+    Its value is null then: in Airflow's form a field is required if its type has no null, and "" is none.
+    """
+    from airflow.sdk import Param
+
+    return Param(default, type=["null", kind], description=description, **schema)
+
+
+def switch(description: str, *, is_on: bool = False, **schema: Any) -> Any:
+    """A field that is on or off; a type would make it a required one, with a red asterisk."""
+    from airflow.sdk import Param
+
+    return Param(is_on, enum=[False, True], description=description, **schema)
+
+
 def reason() -> Any:
     """The field ``reason`` of a form whose act is put on record."""
     from airflow.sdk import Param

@@ -23,6 +23,8 @@ JUDGED = "judged"
 #: What can be answered when a click hour is held, and the decision that it is; none for the last.
 ANSWERS = {"Publish anyway": "publish", "Drop": "drop"}
 KEEP = "Keep held"
+#: Of the newest days so many are released, unless the form says.
+RELEASED_DAYS = 7
 
 
 def run_job(job: str, arguments: JobArguments, spark: Any, **options: Any) -> None:
@@ -169,7 +171,7 @@ def decide(params: Mapping[str, Any], answer: Mapping[str, Any], spark: Any) -> 
     by, because = answer["responded_by_user"]["name"], (answer["params_input"] or {}).get("reason") or ""
     try:
         with final_errors():
-            decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because, params["counts"])
+            decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because, params["counts"] or "")
             log_lines(decide_held.run(spark, settings, decision), settings)
     except NotHeldError as error:
         raise AirflowSkipException(f"nothing to decide: {error}") from error

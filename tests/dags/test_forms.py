@@ -1,0 +1,58 @@
+"""What a person fills in before a DAG is run: Airflow's form lets it be submitted as the guides say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Param
+
+from tests.dags.test_dags import DAG_FILES, dags_of
+
+FIELDS: list[tuple[str, Param[Any]]] = [
+    (f"{dag.dag_id}.{name}", dag.params.get_param(name)) for file in DAG_FILES for dag in dags_of(file) for name in dag.params
+]
+#: A text that nobody needs to give would keep the form from being sent; these a person must give.
+NEEDED = {
+    "backfill_clicks.from",
+    "backfill_clicks.to",
+    "held_hours.hour",
+    "replay_quarantined.from",
+    "replay_quarantined.to",
+    "replay_quarantined.reason",
+    "undo_backfill.backfill",
+    "undo_backfill.reason",
+    "erase_visitor.reason",
+}
+
+
+def is_required(param: Param[Any]) -> bool:
+    """As Airflow 3.3's form decides: a red asterisk, and no *Trigger* while the field is empty."""
+    kind = param.schema.get("type")
+    return bool(kind) and "null" not in ([kind] if isinstance(kind, str) else kind)
+
+
+def test_only_what_must_be_given_is_required() -> None:
+    assert {name for name, param in FIELDS if is_required(param)} == NEEDED
+
+
+@pytest.mark.parametrize(("name", "param"), FIELDS, ids=[name for name, _ in FIELDS])
+def test_a_field_is_to_be_filled_in_or_right_as_it_is(name: str, param: Param[Any]) -> None:
+    if name in NEEDED:
+        assert not param.has_value
+    else:
+        assert param.resolve() == param.value
+        assert param.value != ""
+
+
+@pytest.mark.parametrize(("name", "param"), FIELDS, ids=[name for name, _ in FIELDS])
+def test_a_field_that_is_cleared_again_is_as_if_untouched(name: str, param: Param[Any]) -> None:
+    """The form sends null then; switches and choices cannot be cleared."""
+    if name not in NEEDED and "enum" not in param.schema:
+        assert param.resolve(None) is None
+
+
+def test_an_answer_asks_for_nothing_but_its_reason() -> None:
+    asked = [task for file in DAG_FILES for dag in dags_of(file) for task in dag.tasks if isinstance(task, HITLOperator)]
+    assert {(task.dag_id, name) for task in asked for name, param in task.params.items()} >= {("held_hours", "reason")}
