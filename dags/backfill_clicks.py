@@ -78,9 +78,7 @@ with DAG(
     params={
         "source": Param(SOURCES[0], enum=SOURCES, description="One source."),
         **log_hours_form("First log hour, on the full hour.", "The log hour after the last one."),
-        "chunk": optional(
-            "integer", "Log hours of a chunk: each is a task.", default=backfill.CHUNK_HOURS, minimum=1
-        ),
+        "chunk": optional("integer", "Log hours of a chunk: each is a task.", default=backfill.CHUNK_HOURS, minimum=1),
         "staged": switch("Publish nothing before a person has approved it.", is_on=True),
         "reason": optional("string", "Why; kept on record."),
         "plan_only": switch("Say the plan, and do nothing.", title="plan only"),

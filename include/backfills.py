@@ -14,7 +14,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from include.errors import ClickmillError
+from include.errors import FinalError
 from include.log_hours import Hour, HourRange
 from include.stored_rows import read_rows
 from include.tables import AGGREGATES, BACKFILLS
@@ -42,7 +42,7 @@ _INTERVAL = re.compile(r"^interval (\d+) (hour|day|week)s?$")
 OPEN_STATES = frozenset({"running", "waiting", "swapping", "undoing"})
 
 
-class UnknownBackfillError(ClickmillError):
+class UnknownBackfillError(FinalError):
     """There is no backfill of that id."""
 
 

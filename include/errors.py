@@ -18,7 +18,11 @@ class UsageError(ClickmillError):
     exit_code = 2
 
 
-class MissingLandingError(ClickmillError):
+class FinalError(ClickmillError):
+    """A run would fail in the same way again, until a person has done something; exit code 1."""
+
+
+class MissingLandingError(FinalError):
     """No landing partition where one was expected."""
 
 
@@ -32,7 +36,7 @@ class NotHeldError(ClickmillError):
     """A person decided on a click hour that is not held."""
 
 
-class DecidedAlreadyError(ClickmillError):
+class DecidedAlreadyError(FinalError):
     """A person decided on a backfill on which there is nothing to decide any more."""
 
 

@@ -25,6 +25,13 @@ def known_hours(settings: Settings, source: Source) -> dict[Hour, datetime | Non
     return dict.fromkeys(_by_hour(rows))
 
 
+def ingested_hours(settings: Settings, source: Source) -> set[Hour]:
+    """The source's log hours of which there were lines."""
+    columns, of_source = ("log_date", "log_hour", "lines"), [("source", "=", source.name)]
+    rows = read_rows(settings.lake, INGEST_ACCOUNTING, columns, of_source)
+    return set(_by_hour([row for row in rows if row["lines"]]))
+
+
 def unpublished_hours(
     settings: Settings,
     source: Source,

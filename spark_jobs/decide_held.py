@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from include.command import described_parser, exit_with
-from include.errors import ClickmillError, NotHeldError, UsageError
+from include.errors import ClickmillError, FinalError, NotHeldError, UsageError
 from include.holds import DECISIONS, HELD, ClickHourState, OtherCountsError, event_row
 from include.job_arguments import add_signature, require_signed
 from include.log_hours import Hour
@@ -111,7 +111,7 @@ def _require_held(state: ClickHourState) -> None:
     if state.waits_for:
         raise ClickmillError(f"{state.waits_for}; decide when that is done")
     if state.staged_by:
-        raise ClickmillError(f"{state.hour} is of the staged backfill {state.staged_by}: approve or drop that first")
+        raise FinalError(f"{state.hour} is of the staged backfill {state.staged_by}: approve or drop that first")
 
 
 def _became(state: ClickHourState) -> str:

@@ -5,14 +5,24 @@ Who may trigger which of these DAGs, Airflow's permissions say.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
 from dags.tasks.launch import final_errors, log_lines
+from dags.tasks.notes import leave_note, skipped
 from include.errors import UsageError
 from include.job_arguments import JobArguments
 from include.settings import Settings
+
+log = logging.getLogger("clickmill")
+
+#: Airflow's variable with the requests of an erasure, unless the form names another.
+REQUESTS = "erasure_secret"
+#: What can be answered when an erasure is planned.
+ERASE, CANCEL = "Erase", "Cancel"
 
 
 def undo(params: Mapping[str, Any], dag_run: Any, spark: Any) -> None:
@@ -47,26 +57,51 @@ def replay(params: Mapping[str, Any], dag_run: Any, spark: Any) -> None:
     log_lines(lines, settings)
 
 
-def erase(params: Mapping[str, Any], dag_run: Any, spark: Any) -> None:
-    """Erase what an Airflow variable asks for, a request a line; then the variable is removed.
+def plan_erasure(params: Mapping[str, Any], dag_run: Any, spark: Any) -> dict[str, Any]:
+    """What an erasure of what a variable asks for, a request a line, would do; it names nobody.
 
     Raises:
-        AirflowFailException: if nobody has triggered the run, or there are no such requests.
+        AirflowFailException: if nobody has triggered the run, there are no such requests, or nothing is to be erased.
+    """
+    job, settings = _job("spark_jobs.erase_visitor", spark)
+    with final_errors():
+        plan = job.plan(spark, settings, _requests(job, params), _signer(dag_run), params["reason"])
+    for line in plan.lines:
+        log.info(line)
+    return asdict(plan)
+
+
+def erase(params: Mapping[str, Any], dag_run: Any, task_instance: Any, spark: Any) -> None:
+    """Erase what was planned, if a person has said so; then the variable is removed.
+
+    Raises:
+        AirflowSkipException: if it was cancelled.
+        AirflowFailException: if the variable is gone, or asks for something else by now.
     """
     from airflow.sdk import Variable
 
+    answer = task_instance.xcom_pull(task_ids="ask")
+    answered, asked = str(answer["responded_by_user"]["name"]), _signer(dag_run)
+    if answer["chosen_options"] != [ERASE]:
+        raise skipped(f"nothing is erased: cancelled by {answered}")
     job, settings = _job("spark_jobs.erase_visitor", spark)
-    name = params["variable"]
+    by = answered if answered == asked else f"{answered}, asked by {asked}"
     with final_errors():
-        by = _signer(dag_run)
-        text = Variable.get(name, default=None)
-        if text is None:
-            raise UsageError(f"there is no variable {name}: expected one with the requests, one a line")
-        requests = job.Requests.of_lines(text.splitlines(), f"the variable {name}")
-        lines = job.run(spark, settings, requests, by, params["reason"], dry_run=params["dry_run"])
+        shown = job.Plan(**task_instance.xcom_pull(task_ids="plan_erasure"))
+        lines = job.run(spark, settings, _requests(job, params), by, params["reason"], shown=shown)
     log_lines(lines, settings)
-    if not params["dry_run"]:
-        Variable.delete(name)
+    leave_note(" ".join(map(str.strip, lines)))
+    Variable.delete(params["variable"] or REQUESTS)
+
+
+def _requests(job: Any, params: Mapping[str, Any]) -> Any:
+    from airflow.sdk import Variable
+
+    name = params["variable"] or REQUESTS
+    text = Variable.get(name, default=None)
+    if text is None:
+        raise UsageError(f"there is no variable {name}: expected one with the requests, one a line")
+    return job.Requests.of_lines(text.splitlines(), f"the variable {name}")
 
 
 def _job(module: str, spark: Any) -> tuple[Any, Settings]:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from dags.tasks.launch import final_errors, log_lines, question
+from dags.tasks.notes import leave_note, skipped
 from include.errors import UsageError
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
@@ -32,7 +33,7 @@ def plan(params: Mapping[str, Any], spark: Any, task_instance: Any) -> list[dict
         AirflowSkipException: if only the plan was asked for.
         AirflowFailException: if the form is wrong, or something blocks the backfill; then nothing is changed.
     """
-    from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+    from airflow.sdk.exceptions import AirflowFailException
 
     job, settings = _job(spark)
     with final_errors():
@@ -40,9 +41,10 @@ def plan(params: Mapping[str, Any], spark: Any, task_instance: Any) -> list[dict
     for line in import_module("spark_jobs.backfill.shown_plan").plan_lines(planned):
         log.info(line)
     if params["plan_only"]:
-        raise AirflowSkipException("only the plan was asked for")
+        raise skipped("only the plan was asked for: it is in the log of plan_backfill, and nothing was done")
     if planned.blocks:
-        raise AirflowFailException("; ".join(planned.blocks))
+        leave_note(said := "; ".join(planned.blocks))
+        raise AirflowFailException(said)
     backfill = job.start(spark, settings, planned, because=params["reason"] or "")
     task_instance.xcom_push(key=BACKFILL, value=backfill.id)
     log.info("%s: %d chunks to run", backfill.described, len(planned.chunks))
@@ -79,7 +81,8 @@ def end(spark: Any, task_instance: Any) -> list[str]:
     from airflow.providers.common.compat.sdk import conf
 
     job, settings = _job(spark)
-    ended = job.end(spark, settings, backfill_of(task_instance))
+    with final_errors():
+        ended = job.end(spark, settings, backfill_of(task_instance))
     for line in ended.lines:
         log.info(line)
     task_instance.xcom_push(key=COUNTS, value=ended.backfill.counts if ended.backfill.state == "waiting" else None)

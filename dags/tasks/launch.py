@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
-from include.errors import DecidedAlreadyError, NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
+from dags.tasks.notes import leave_note, skipped
+from include.errors import FinalError, NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
 from include.holds import ClickHourState, OtherCountsError, approval_run_id
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
@@ -93,13 +94,11 @@ def release(days: int, spark: Any) -> None:
     Raises:
         AirflowSkipException: if no noise is configured.
     """
-    from airflow.sdk.exceptions import AirflowSkipException
-
     settings = Settings.from_environment()
     with final_errors():
         noise = settings.pipeline.publication.noise
         if noise is None:
-            raise AirflowSkipException(f"{settings.pipeline_file} has no [publication.noise]")
+            raise skipped(f"{settings.pipeline_file} has no [publication.noise]")
         import_module("spark_jobs.engine.session").configure(spark)
         end = datetime.now(UTC).date() - timedelta(days=noise.wait_days)
         lines = import_module("spark_jobs.release_counts").run(spark, settings, end - timedelta(days=days), end)
@@ -160,11 +159,9 @@ def decide(params: Mapping[str, Any], answer: Mapping[str, Any], spark: Any) -> 
         AirflowSkipException: if it is to stay held, or is not held any more.
         AirflowFailException: if no reason is given.
     """
-    from airflow.sdk.exceptions import AirflowSkipException
-
     hour, (chosen,) = params["hour"], answer["chosen_options"]
     if chosen not in ANSWERS:
-        raise AirflowSkipException(f"{hour} stays held")
+        raise skipped(f"{hour} stays held")
     decide_held = import_module("spark_jobs.decide_held")
     settings = Settings.from_environment()
     import_module("spark_jobs.engine.session").configure(spark)
@@ -174,7 +171,7 @@ def decide(params: Mapping[str, Any], answer: Mapping[str, Any], spark: Any) -> 
             decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because, params["counts"] or "")
             log_lines(decide_held.run(spark, settings, decision), settings)
     except NotHeldError as error:
-        raise AirflowSkipException(f"nothing to decide: {error}") from error
+        raise skipped(f"nothing to decide: {error}") from error
     except OtherCountsError as error:
         log.error(error)
         return [question(error.state, f"The answer of {by}, {chosen!r}, was not carried out: {error}.")]
@@ -195,5 +192,6 @@ def final_errors() -> Iterator[None]:
 
     try:
         yield
-    except (UsageError, QualityError, DecidedAlreadyError) as error:
+    except (UsageError, QualityError, FinalError) as error:
+        leave_note(str(error))
         raise AirflowFailException(str(error)) from error

@@ -6,17 +6,21 @@ The task wait_for_landing chooses them, and leaves them as its result to the tas
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
 from dags.tasks.launch import final_errors
+from dags.tasks.notes import skipped
+from include.errors import UsageError
 from include.job_arguments import JobArguments, arguments_of_run
-from include.landing import is_ready
+from include.landing import hour_of_folder, is_ready
 from include.log_hours import MOST_HOURS_A_RUN, MOST_HOURS_BETWEEN, Hour, HourRange, contiguous
 from include.settings import Settings
 from include.sources import Source, choose_sources
+from include.storage import find
 
 log = logging.getLogger("clickmill")
 
@@ -30,13 +34,17 @@ def landed(params: Mapping[str, Any], dag_run: Any) -> dict[str, str] | None:
     """The log hours of the run, if all are closed, or read by their stream, or past their grace time; else None.
 
     Raises:
-        AirflowSkipException: if the run was given no hours, and nothing waits to be published.
-        AirflowFailException: if the form is wrong.
+        AirflowSkipException: if the run was given no hours, and nothing waits to be published; or if nothing has
+            landed for the hour of a backfill, nor before, or nor after it.
+        AirflowFailException: if the form is wrong, or nothing has landed for its hours.
     """
     settings, now = Settings.from_environment(), datetime.now(UTC)
     with final_errors():
         arguments = _choose(settings, params, dag_run, now)
         sources = choose_sources(settings, arguments.source)
+        if dag_run.run_type != "scheduled":
+            hours = _with_something(settings, sources, arguments, dag_run.run_type == "backfill", now)
+            arguments = replace(arguments, log_hours=hours)
     log.info("log hours of %s: %s", arguments.source, arguments.log_hours)
     waiting = [
         f"{source.name} {hour}"
@@ -97,8 +105,6 @@ def since_the_last_run(hour: Hour, known: Mapping[str, str]) -> HourRange:
 
 
 def _newest_unpublished(settings: Settings, source_name: str, now: datetime) -> HourRange:
-    from airflow.sdk.exceptions import AirflowSkipException
-
     # It imports more than a landing zone needs.
     unpublished_hours = import_module("include.unpublished").unpublished_hours
     within = timedelta(hours=MOST_HOURS_A_RUN)
@@ -108,13 +114,63 @@ def _newest_unpublished(settings: Settings, source_name: str, now: datetime) -> 
         for hour in unpublished_hours(settings, source, within, now)
     }
     if not hours:
-        raise AirflowSkipException(
-            f"nothing to do: every hour that landed for {source_name} is published, or held and waits for a person; "
-            "to run hours again, fill in from and to"
+        raise skipped(
+            f"nothing to do: every hour that landed for {source_name} is published, or held and waits for a person"
+            f"{_newest(settings, choose_sources(settings, source_name))}; to run hours again, give from and to"
         )
     newest = contiguous(hours, MOST_HOURS_BETWEEN)[-1]
     log.info("no hours were asked for: the newest of %d that are not published", len(hours))
     return HourRange(max(newest.start, newest.end.plus(-MOST_HOURS_A_RUN)), newest.end)
+
+
+def _with_something(
+    settings: Settings, sources: Sequence[Source], arguments: JobArguments, is_backfill: bool, now: datetime
+) -> HourRange:
+    """What is left of the hours that a person asked for, without those at both ends for which nothing will come.
+
+    An hour between others without a log is accounted for as empty: that is worth a warning. One of Airflow's backfill
+    lies between others too, which are runs of their own.
+
+    Raises:
+        AirflowSkipException: if there is none, and the run is one of many of a backfill.
+        UsageError: if there is none.
+    """
+    there = {hour for source in sources for hour in _arrived(settings, source)}
+    asked = list(arguments.log_hours)
+    to_run = [hour for hour in asked if hour in there or not all(_is_over(source, hour, now) for source in sources)]
+    if is_backfill and there and min(there) <= asked[0] and asked[-1] <= max(there):
+        to_run = asked
+    if to_run:
+        return HourRange(to_run[0], to_run[-1].plus(1))
+    of = arguments.source if arguments.source != "all" else ", ".join(source.name for source in sources)
+    hours = str(asked[0]) if len(asked) == 1 else f"{asked[0]} to {asked[-1]}"
+    said = f"nothing has landed for {of} {hours}{_newest(settings, sources)}; nothing was run"
+    if is_backfill:
+        raise skipped(said)
+    raise UsageError(said)
+
+
+def _arrived(settings: Settings, source: Source) -> set[Hour]:
+    """The log hours of which there is something: a landing partition, closed or not; lines in the lake."""
+    # It imports more than a landing zone needs.
+    unpublished = import_module("include.unpublished")
+    hours = set(unpublished.known_hours(settings, source))
+    if source.stream is None:
+        hours |= {
+            hour
+            for path in find(settings.landing / source.name, "log_date=*/log_hour=*/*")
+            if (hour := hour_of_folder(path.path.parent))
+        }
+    return hours | set(unpublished.ingested_hours(settings, source))
+
+
+def _newest(settings: Settings, sources: Sequence[Source]) -> str:
+    there = [hour for source in sources for hour in _arrived(settings, source)]
+    return f"; newest landed: {max(there)}" if there else "; nothing has landed at all"
+
+
+def _is_over(source: Source, hour: Hour, now: datetime) -> bool:
+    return now >= hour.end + timedelta(minutes=source.grace_minutes)
 
 
 def _is_ready(settings: Settings, source: Source, hour: Hour, now: datetime) -> bool:

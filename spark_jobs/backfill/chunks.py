@@ -8,7 +8,7 @@ from time import perf_counter
 from pyspark.sql import SparkSession
 
 from include.backfills import CHUNK_DONE, FINISHED, Backfill
-from include.errors import ClickmillError, QualityError
+from include.errors import FinalError, QualityError
 from include.holds import ClickHourState
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
@@ -44,7 +44,7 @@ def run_chunk(spark: SparkSession, settings: Settings, backfill_id: str, log_hou
         if log_hours.start in backfill.done:
             return ChunkRun([f"log hours {log_hours}: done already"], [], [])
         if backfill.state != "running":
-            raise ClickmillError(f"{backfill.described} is {backfill.state}: its chunks are not run any more")
+            raise FinalError(f"{backfill.described} is {backfill.state}: its chunks are not run any more")
         began = perf_counter()
         chunk = chunk_of(lake, settings, backfill.source, log_hours)
         runs = [_run_range(spark, settings, lake, backfill, hours) for hours in chunk.ranges()]
@@ -119,4 +119,4 @@ def require_done(lake: Lake, settings: Settings, backfill: Backfill) -> None:
     request = Request(backfill.source, backfill.log_hours, backfill.chunk_hours, backfill.is_staged)
     left = [str(chunk.log_hours) for chunk in make_plan(lake, settings, request).chunks]
     if left:
-        raise ClickmillError(f"{backfill.described}: {len(left)} chunks are not done, {left[0]} first; start it again")
+        raise FinalError(f"{backfill.described}: {len(left)} chunks are not done, {left[0]} first; start it again")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from include.backfills import APPROVED, DROPPED, SWAPPED, SWAPPING, Backfill
-from include.errors import ClickmillError, DecidedAlreadyError, UsageError
+from include.errors import ClickmillError, DecidedAlreadyError, FinalError, UsageError
 from include.holds import DROPPED as DROPPED_HOUR
 from include.holds import PUBLISHED, ClickHourState, event_row
 from include.job_arguments import require_signed
@@ -114,14 +114,14 @@ def _require_open(backfill: Backfill, decision: str) -> None:
         by = f" by {made[-1].actor}: {made[-1].because}" if made else ""
         raise DecidedAlreadyError(f"{what} is {backfill.state}{by}; there is nothing to decide. {backfill.next_step}")
     if decision == DROP and backfill.state == "swapping":
-        raise ClickmillError(
+        raise FinalError(
             f"{what} was approved by {made[-1].actor}, and some tables may have it; approve it again, which does the "
             "rest, then undo it"
         )
     if decision == APPROVE and not backfill.is_staged:
-        raise ClickmillError(f"{what} is not staged: what passes the checks is published as its chunks are done")
+        raise FinalError(f"{what} is not staged: what passes the checks is published as its chunks are done")
     if decision == APPROVE and backfill.state == "running":
-        raise ClickmillError(f"{what} has chunks that are not done or not compared; start it again, then decide")
+        raise FinalError(f"{what} has chunks that are not done or not compared; start it again, then decide")
 
 
 def _drop(lake: Lake, backfill: Backfill, decision: BackfillDecision) -> list[str]:

@@ -13,7 +13,7 @@ from include.backfills import (
     UnknownBackfillError,
     read_backfills,
 )
-from include.errors import ClickmillError
+from include.errors import FinalError
 from include.log_hours import Hour, HourRange
 from include.tables import AGGREGATES, BACKFILLS
 from spark_jobs.lake.lake import Lake
@@ -49,7 +49,7 @@ def begin(
                 continue
             of_known = (known.log_hours, known.chunk_hours, known.is_staged)
             if of_known != (log_hours, chunk_hours, is_staged) or known.state == "undoing":
-                raise ClickmillError(blocked_by(known))
+                raise FinalError(blocked_by(known))
             return known
         lake.compact(BACKFILLS, above_files=MOST_FILES)
         now = datetime.now(UTC)

@@ -8,7 +8,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from include.backfills import UNDOING, UNDONE, Backfill
-from include.errors import ClickmillError
+from include.errors import FinalError
 from include.holds import PUBLISHED, PUBLISHED_ANYWAY, SUITE, ClickHourState
 from include.log_hours import Hour
 from include.settings import Settings
@@ -53,7 +53,7 @@ def undo(
         states = click_hour_states(lake, {hour: around.touching[hour] for hour in hours})
         others = _published_by_others(lake, backfill, states)
         if others and not force:
-            raise ClickmillError(
+            raise FinalError(
                 f"nothing is undone: {len(others)} click hours were published with other counts since: "
                 f"{', '.join(map(str, others[:5]))}{', …' if len(others) > 5 else ''}; with --force they too are as "
                 f"they were before {backfill.described}"
@@ -83,9 +83,9 @@ def undo(
 def _require_undoable(backfill: Backfill) -> None:
     what = backfill.described
     if backfill.state in ("running", "waiting", "swapping"):
-        raise ClickmillError(f"{what} is {backfill.state}, and cannot be undone yet. {backfill.next_step}")
+        raise FinalError(f"{what} is {backfill.state}, and cannot be undone yet. {backfill.next_step}")
     if not backfill.published:
-        raise ClickmillError(f"{what} is {backfill.state}, and has published nothing: there is nothing to undo")
+        raise FinalError(f"{what} is {backfill.state}, and has published nothing: there is nothing to undo")
 
 
 def _is_counted_since(backfill: Backfill, state: ClickHourState) -> bool:
@@ -123,7 +123,7 @@ def _require_there(lake: Lake, table: Table, former: HoursOfVersions) -> None:
         files = TableVersion.newest(lake.path(table), table, number).chosen(may_have_click_hours(table, hours))
         lost = [file for file in files if not file.is_whole]
         if lost:
-            raise ClickmillError(
+            raise FinalError(
                 f"nothing is undone: {len(lost)} files of version {number} of table {table.name} are gone; VACUUM has "
                 "removed them, or somebody else"
             )

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from include.backfills import read_backfills
 from include.counting import counted_tables
-from include.errors import ClickmillError, QualityError, UsageError
+from include.errors import ClickmillError, FinalError, QualityError, UsageError
 from include.job_arguments import JobArguments, require_signed
 from include.landing import look_at
 from include.locks import locks_of
@@ -67,6 +68,15 @@ class Found:
         return {"landing": lines, **self.rows.rows} if lines else dict(self.rows.rows)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What an erasure would do, without a name: ``requests`` are hashes, ``numbers`` is how much, by place."""
+
+    requests: list[str]
+    numbers: dict[str, int]
+    lines: list[str]
+
+
 class Erasure:
     """One erasure of what is asked for."""
 
@@ -118,14 +128,45 @@ class Erasure:
 
     def certificate(self) -> Certificate | None:
         """That of an erasure of the same requests that was killed."""
-        return Certificate.open(self.settings, self._hashes())
+        return Certificate.open(self.settings, self.hashes())
 
     def new_certificate(self, by: str, because: str) -> Certificate:
         """That of one that begins."""
-        return Certificate.new(self._hashes(), by.strip(), because.strip())
+        return Certificate.new(self.hashes(), by.strip(), because.strip())
 
-    def _hashes(self) -> list[str]:
+    def hashes(self) -> list[str]:
+        """Which requests these are, without a name."""
         return self.requests.hashes(erasure_key(self.settings))
+
+    def planned(self) -> Plan:
+        """What would go, and what could not be undone any more; changes nothing.
+
+        Raises:
+            UsageError: if the requests would find too much.
+            FinalError: if there is nothing to erase, and no erasure of the same requests to finish.
+        """
+        found, begun = self.find(), self.certificate()
+        if begun is None:
+            _something(found)
+        words = Words((*self.words.words, *sorted(found.rows.visitors)))
+        pages = search([self.settings.reports, self.settings.scratch], words).found
+        log_hours = {(source, hour) for source, hours in found.rows.log_hours.items() for hour in hours}
+        log_hours |= {(source, file.hour) for source, files in found.files.items() for file in files}
+        undoable = [one.id for one in read_backfills(self.settings.lake).values() if one.state == "published"]
+        return Plan(
+            self.hashes(),
+            found.numbers,
+            [
+                f"would be erased ({self.requests.described()}):",
+                *([f"  the rest of erasure {begun.erasure_id}, which was begun"] if begun else []),
+                *_described(found.numbers),
+                f"  in {len(log_hours):,} log hours; at least {len(found.rows.click_hours):,} click hours are counted "
+                "again, and published or held",
+                f"  pages and reports that name it: {len(pages):,}",
+                "could not be undone any more: the erasure itself"
+                + (f", and backfills {', '.join(sorted(undoable))}" if undoable else "; no backfill is to be undone"),
+            ],
+        )
 
     def plan(self, certificate: Certificate, found: Found) -> None:
         """Put on record what is to go, before anything does."""
@@ -279,25 +320,39 @@ class Erasure:
         return f"{below[: below.rfind('/') + 1]}…" if self.words.is_in(below.encode()) else below
 
 
-def erase(
-    spark: SparkSession, settings: Settings, requests: Requests, by: str, because: str, *, dry_run: bool = False
-) -> list[str]:
-    """Erase what is asked for; returns a few lines on it, which name nobody.
-
-    Killed, it is finished by the same requests again.
+def plan(spark: SparkSession, settings: Settings, requests: Requests, by: str, because: str) -> Plan:
+    """What erasing would do; changes nothing.
 
     Raises:
         UsageError: if the requests would find too much, or nobody or no reason is named.
+        FinalError: if there is nothing to erase.
+    """
+    return _erasure(spark, settings, requests, by, because).planned()
+
+
+def erase(
+    spark: SparkSession,
+    settings: Settings,
+    requests: Requests,
+    by: str,
+    because: str,
+    *,
+    shown: Plan | None = None,
+) -> list[str]:
+    """Erase what is asked for; returns a few lines on it, which name nobody.
+
+    If more is found than a person was shown, the lines say so. Killed, it is finished by the same requests again.
+
+    Raises:
+        UsageError: if the requests would find too much, are not those shown, or nobody or no reason is named.
         ClickmillError: if there is nothing to erase, a stream runs, or something is left.
     """
-    require_signed(by, because)
-    if Words(tuple(requests.words())).is_in(f"{by}\n{because}".encode()):
-        raise UsageError("the reason, or the name, has what is to be erased: expected one that may stay on record")
-    erasure = Erasure(spark, settings, requests)
-    if dry_run:
-        return ["would be erased:", *_described(_something(erasure.find()).numbers)]
+    erasure = _erasure(spark, settings, requests, by, because)
+    if shown and set(shown.requests) != set(erasure.hashes()):
+        raise UsageError("nothing is erased: the requests are not those that were shown; plan it again")
     with locks_of(settings).held("erase"), no_stream_runs(erasure.lake, erasure.sources):
         found = erasure.find()
+        more = _more(found.numbers, shown.numbers) if shown else []
         certificate = erasure.certificate()
         if certificate is None:
             _something(found)
@@ -316,6 +371,7 @@ def erase(
     return [
         f"erasure {certificate.erasure_id} ({requests.described()}) is complete:",
         *_described(certificate.found),
+        *more,
         f"  click hours counted again: {len(certificate.click_hours)}",
         f"  files searched: {certificate.searched['files']:,}",
         f"  certificate: {page}",
@@ -323,12 +379,27 @@ def erase(
     ]
 
 
-def _something(found: Found) -> Found:
+def _erasure(spark: SparkSession, settings: Settings, requests: Requests, by: str, because: str) -> Erasure:
+    require_signed(by, because)
+    if Words(tuple(requests.words())).is_in(f"{by}\n{because}".encode()):
+        raise UsageError("the reason, or the name, has what is to be erased: expected one that may stay on record")
+    return Erasure(spark, settings, requests)
+
+
+def _more(numbers: Mapping[str, int], shown: Mapping[str, int]) -> list[str]:
+    grown = [
+        f"{name} {number:,} instead of {shown.get(name, 0):,}"
+        for name, number in sorted(numbers.items())
+        if number > shown.get(name, 0)
+    ]
+    return [f"  more was found than was shown before: {', '.join(grown)}"] if grown else []
+
+
+def _something(found: Found) -> None:
     if not found.numbers:
-        raise ClickmillError(
+        raise FinalError(
             "nothing found: no line, click or quarantined line is of what is asked for; nothing is changed"
         )
-    return found
 
 
 def _described(numbers: Mapping[str, int]) -> list[str]:
@@ -372,4 +443,6 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
         hours = ", ".join(map(str, old[:5]))
         reasons.append(f"published as they were before: {hours}; decide on them (decide_held, decide_backfill)")
     if reasons:
-        raise ClickmillError(f"not complete: {'; '.join(reasons)}; then erase again with the same requests; see {page}")
+        # What has come since goes with the next try.
+        kind = FinalError if certificate.left or old else ClickmillError
+        raise kind(f"not complete: {'; '.join(reasons)}; then erase again with the same requests; see {page}")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from include.counting import live_count_table
-from include.errors import ClickmillError, StreamRunsAlreadyError
+from include.errors import ClickmillError, FinalError, StreamRunsAlreadyError
 from include.log_hours import Hour
 from include.sources import Source
 from include.storage import remove_folder
@@ -44,7 +44,7 @@ def no_stream_runs(lake: Lake, sources: Mapping[str, Source]) -> Iterator[None]:
                     f"python -m spark_jobs.stream_clicks --source {name} --available-now"
                 )
             if replays := open_replays(lake, name):
-                raise ClickmillError(
+                raise FinalError(
                     f"nothing is erased: replay {min(replays)} of {name} was killed; run it again, with the arguments "
                     "that table replays has of it, and erase again"
                 )

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from include.errors import ClickmillError
+from include.errors import ClickmillError, FinalError
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import Source
@@ -115,18 +115,18 @@ class StreamedReplay:
         final = {log_hour_of(row) for row in self.lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour"], where)}
         lateness = timedelta(hours=self.source.lateness_hours)
         if removed := removed_within_lateness(self.lake, self.source, hours):
-            raise ClickmillError(
+            raise FinalError(
                 f"{self.source.name} {hours[0]} to {hours[-1]}: the clicks of {removed[0]} ({len(removed)} log hours) "
                 "have been removed for their age, and with them what says which lines are duplicates"
             )
         for hour in hours:
             if hour not in final:
-                raise ClickmillError(
+                raise FinalError(
                     f"{self.source.name} {hour} is open: expected one that is finalised; "
                     f"run: python -m spark_jobs.ingest_clicks --source {self.source.name} --hour {hour}"
                 )
             if hour.end + lateness > datetime.now(UTC):
-                raise ClickmillError(
+                raise FinalError(
                     f"{self.source.name} {hour} is within lateness_hours = {self.source.lateness_hours}: the stream "
                     f"may still get its event ids; replay it after {hour.end + lateness:%Y-%m-%d %H:%M} UTC"
                 )

@@ -11,7 +11,10 @@ from airflow.sdk import Param
 from tests.dags.test_dags import DAG_FILES, dags_of
 
 FIELDS: list[tuple[str, Param[Any]]] = [
-    (f"{dag.dag_id}.{name}", dag.params.get_param(name)) for file in DAG_FILES for dag in dags_of(file) for name in dag.params
+    (f"{dag.dag_id}.{name}", dag.params.get_param(name))
+    for file in DAG_FILES
+    for dag in dags_of(file)
+    for name in dag.params
 ]
 #: A text that nobody needs to give would keep the form from being sent; these a person must give.
 NEEDED = {
@@ -54,5 +57,7 @@ def test_a_field_that_is_cleared_again_is_as_if_untouched(name: str, param: Para
 
 
 def test_an_answer_asks_for_nothing_but_its_reason() -> None:
-    asked = [task for file in DAG_FILES for dag in dags_of(file) for task in dag.tasks if isinstance(task, HITLOperator)]
+    asked = [
+        task for file in DAG_FILES for dag in dags_of(file) for task in dag.tasks if isinstance(task, HITLOperator)
+    ]
     assert {(task.dag_id, name) for task in asked for name, param in task.params.items()} >= {("held_hours", "reason")}
