@@ -39,7 +39,7 @@ def write_note(dag_run: Any) -> None:
     session = object_session(dag_run)
     if session is None or not (dag_run.note or _OURS).startswith(_OURS):
         return
-    left = session.scalars(XComModel.get_many(run_id=dag_run.run_id, dag_ids=dag_run.dag_id, key=_KEY)).all()
+    left: list[Any] = list(session.scalars(XComModel.get_many(run_id=dag_run.run_id, dag_ids=dag_run.dag_id, key=_KEY)))
     texts = dict.fromkeys(_text(row.value) for row in left)
     if texts or dag_run.note:
         dag_run.note = f"{_OURS}{'; '.join(texts)}"[:_MOST_CHARACTERS] if texts else ""

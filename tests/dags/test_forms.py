@@ -10,11 +10,9 @@ from airflow.sdk import Param
 
 from tests.dags.test_dags import DAG_FILES, dags_of
 
+DAGS = [dag for file in DAG_FILES for dag in dags_of(file)]
 FIELDS: list[tuple[str, Param[Any]]] = [
-    (f"{dag.dag_id}.{name}", dag.params.get_param(name))
-    for file in DAG_FILES
-    for dag in dags_of(file)
-    for name in dag.params
+    (f"{dag.dag_id}.{name}", dag.params.get_param(name)) for dag in DAGS for name in dag.params
 ]
 #: A text that nobody needs to give would keep the form from being sent; these a person must give.
 NEEDED = {
@@ -56,8 +54,10 @@ def test_a_field_that_is_cleared_again_is_as_if_untouched(name: str, param: Para
         assert param.resolve(None) is None
 
 
-def test_an_answer_asks_for_nothing_but_its_reason() -> None:
-    asked = [
-        task for file in DAG_FILES for dag in dags_of(file) for task in dag.tasks if isinstance(task, HITLOperator)
-    ]
-    assert {(task.dag_id, name) for task in asked for name, param in task.params.items()} >= {("held_hours", "reason")}
+def test_an_erasure_is_planned_then_asked_about_by_nobody_s_default() -> None:
+    (dag,) = [dag for dag in DAGS if dag.dag_id == "erase_visitor"]
+    assert [task.task_id for task in dag.topological_sort()] == ["plan_erasure", "ask", "erase_visitor"]
+    ask = dag.get_task("ask")
+    assert isinstance(ask, HITLOperator)
+    assert (ask.options, ask.response_timeout, ask.defaults) == (["Erase", "Cancel"], None, None)
+    assert dag.max_active_runs > 1, "an open question keeps no other erasure waiting"

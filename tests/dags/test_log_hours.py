@@ -73,6 +73,12 @@ def ingest(home: Path, number: int, at: datetime, *touched: int) -> None:
     store(home, INGEST_ACCOUNTING, row)
 
 
+def ingest_with_lines(home: Path, number: int) -> None:
+    hour = FIRST.plus(number)
+    row = {"source": "web", "log_date": hour.day, "log_hour": hour.hour, "lines": 5, "click_hours": []}
+    store(home, INGEST_ACCOUNTING, row | {"ingested_at": LONG_AGO})
+
+
 def say(home: Path, number: int, at: datetime, outcome: str = PUBLISHED) -> None:
     store(home, QUALITY_RESULTS, event_row("run", at, FIRST.plus(number), outcome, "so"))
 
@@ -123,6 +129,44 @@ def test_hours_closed_again_or_half_ingested_are_run_again(home: Path) -> None:
 def test_when_nothing_waits_the_run_is_skipped_and_says_so(home: Path) -> None:
     with pytest.raises(AirflowSkipException, match="nothing to do: every hour that landed for web is published"):
         log_hours.landed(FORM, run_of())
+
+
+def form_of(first: int, end: int) -> dict[str, Any]:
+    return FORM | {name: f"{hour}:00:00Z" for name, hour in hours_of(first, end).items()}
+
+
+def test_hours_that_a_person_asks_for_and_never_landed_are_no_run(home: Path) -> None:
+    land(home, 3, 4, 7)
+    with pytest.raises(AirflowFailException) as refused:
+        log_hours.landed(form_of(10, 13), run_of())
+    assert str(refused.value) == (
+        "nothing has landed for web 2026-03-01T10 to 2026-03-01T12; newest landed: 2026-03-01T07; nothing was run"
+    )
+    with pytest.raises(AirflowFailException, match="nothing has landed for web 2026-03-01T05; newest landed"):
+        log_hours.landed(form_of(5, 6), run_of())
+    with pytest.raises(AirflowSkipException, match="nothing has landed for web 2026-03-01T02; newest landed"):
+        log_hours.landed(FORM, run_of(str(FIRST.plus(2)), "backfill"))
+    assert log_hours.landed(FORM, run_of(str(FIRST.plus(5)), "backfill")) == hours_of(5, 6), "a gap is worth a warning"
+
+
+def test_of_hours_that_a_person_asks_for_those_between_landed_ones_are_run(home: Path) -> None:
+    land(home, 3, 4, 7)
+    assert log_hours.landed(form_of(0, 24), run_of()) == hours_of(3, 8)
+    ingest_with_lines(home, 9)
+    assert log_hours.landed(form_of(0, 24), run_of()) == hours_of(3, 10), "its files are gone: that is to be said"
+
+
+def test_nothing_at_all_has_landed(home: Path) -> None:
+    with pytest.raises(AirflowFailException, match="for web 2026-03-01T00; nothing has landed at all"):
+        log_hours.landed(form_of(0, 1), run_of())
+
+
+def test_a_scheduled_hour_without_a_log_is_run_once_its_grace_time_is_over(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Variable, "get", lambda *_, **__: {})
+    monkeypatch.setattr(Variable, "set", lambda *_, **__: None)
+    assert log_hours.landed(FORM, run_of(str(FIRST), "scheduled")) == hours_of(0, 1)
 
 
 @pytest.mark.parametrize(

@@ -189,15 +189,33 @@ def test_what_would_find_too_much_or_nothing_changes_nothing(lake: TemporaryLake
     with pytest.raises(UsageError, match="may stay on record"):
         erase_visitor.run(lake.spark, lake.settings, Requests.of(["ada-123"]), "Ada", "letter of ada-123")
     assert erase(lake, Requests.of(addresses=[ADDRESS]), dry_run=True) == [
-        "would be erased:",
+        "would be erased (visitor 0, address 1, url prefix 0):",
         "  clicks: 2 rows",
         "  landing: 3 lines",
+        "  in 1 log hours; at least 1 click hours are counted again, and published or held",
+        "  pages and reports that name it: 0",
+        "could not be undone any more: the erasure itself; no backfill is to be undone",
     ]
     after = {file: file.read_bytes() for file in lake.settings.home.rglob("*") if file.is_file()}
     assert {file: content for file, content in after.items() if before.get(file) != content}.keys() <= {
         *lake.settings.locks.glob("*"),
         lake.settings.erasure_key_file,
     }
+
+
+def test_what_was_not_shown_is_said_and_other_requests_are_refused(lake: TemporaryLake) -> None:
+    """Between the question and the answer another file came, or somebody changed what is asked for."""
+    lake.land(START, {"a.log.gz": access_lines(10)}, source="access")
+    lake.run("ingest", START, source="access")
+    requests = Requests.of(addresses=[ADDRESS])
+    shown = erase_visitor.plan(lake.spark, lake.settings, requests, "Ada", "asked for by letter")
+    with pytest.raises(UsageError, match="nothing is erased: the requests are not those that were shown"):
+        erase(lake, Requests.of(addresses=["203.0.113.99"]), shown=shown)
+    assert shown.numbers == {"clicks": 2, "landing": 3}
+    lake.land(START, {"a.log.gz": access_lines(10), "b.log.gz": access_lines(10)}, source="access")
+    said = erase(lake, requests, shown=shown)
+    assert "  more was found than was shown before: landing 6 instead of 3" in said
+    assert ADDRESS not in "".join((*said, *shown.lines))
 
 
 def test_from_a_shell_it_names_nobody(sample_lake: TemporaryLake, spark_remote: str, tmp_path: Path) -> None:
@@ -221,10 +239,17 @@ def test_from_a_shell_it_names_nobody(sample_lake: TemporaryLake, spark_remote: 
     copied.write_bytes(gzip.compress(f"a,{visitors[0]},b".encode()))
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(f"erase {visitors[1]}", encoding="utf-8")
-    planned, stopped = run("--dry-run"), run()
+    before = lake.tables()
+    planned, unsure = run("--dry-run"), run()
+    assert unsure.returncode == 2
+    assert unsure.stderr == (
+        "wrong arguments: nothing is erased: expected --yes, as it cannot be undone; --dry-run says what would go\n"
+    )
+    assert lake.tables() == before
+    stopped = run("--yes")
     copied.unlink()
     counted = lake.commits(PUBLISHED_CLICKS_BY_URL_HOURLY)
-    done, again = run(), run()
+    done, again = run("--yes"), run("--yes")
     assert (planned.returncode, stopped.returncode, done.returncode, again.returncode) == (0, 1, 0, 1)
     assert "not complete: 1 files have it still, or cannot be read: copied.csv.gz; then erase again" in stopped.stderr
     assert "  not reached: logs/task.log has it still\n" in done.stdout
