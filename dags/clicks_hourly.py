@@ -14,7 +14,8 @@ the hours in between along, at most a month.
 **Backfill:** from the UI (*Trigger → Backfill*), or
 `airflow backfill create --dag-id clicks_hourly --from-date 2026-03-01T00:00 --to-date 2026-03-01T11:00`
 (both ends included). **By hand:** *Trigger*. As the form is, the newest hours that have landed and are not published;
-with `from` and `to`, one run for that range. Running an hour again gives the same tables.
+with `from` and `to`, one run for that range. Running an hour again gives the same tables. Hours at the ends of the
+range that never landed are left out; if there is nothing else, nothing is run, and the run's note says so.
 
 **A critical check fails:** `validate_clicks` is red, and not tried again: the fault is in the data. The click hours
 that it touches are held at their last good version, the others are published, and later runs go on. For each new hold

@@ -5,7 +5,7 @@
 | Viewer | see DAGs, runs, logs and the pages on data quality (Airflow's own role) |
 | Operator | the same; start, clear and end runs and backfills, pause DAGs, but for those of a Steward |
 | Approver | the same as Viewer; answer whether held hours and staged backfills are published |
-| Steward | the same as Viewer; run the DAGs that take back or change what is there |
+| Steward | the same as Viewer; run the DAGs that take back or change what is there, and answer whether to erase |
 | Admin | all (Airflow's own role) |
 
 A user may have several.
@@ -26,7 +26,7 @@ from include.home import REPOSITORY
 
 #: The first user's name.
 ADMIN = "admin"
-#: The DAGs in which a person is asked.
+#: The DAGs in which an Approver is asked.
 _ASKING = ("held_hours", "backfill_clicks")
 _SEE = FabAirflowSecurityManagerOverride.VIEWER_PERMISSIONS
 #: The DAGs that take back or change what is there.
@@ -45,10 +45,10 @@ def _edit(dags: Iterable[str]) -> list[tuple[str, str]]:
     return [(names.ACTION_CAN_EDIT, names.resource_name(dag, names.RESOURCE_DAG)) for dag in dags]
 
 
+#: Of the DAGs that one may edit.
 _ANSWER = [
     (names.ACTION_CAN_EDIT, names.RESOURCE_HITL_DETAIL),
     (names.ACTION_CAN_ACCESS_MENU, names.RESOURCE_HITL_DETAIL),
-    *_edit(_ASKING),
 ]
 #: Requests to erase are in variables.
 _REQUESTS = [
@@ -57,8 +57,8 @@ _REQUESTS = [
 ] + [(names.ACTION_CAN_ACCESS_MENU, names.RESOURCE_VARIABLE), (names.ACTION_CAN_ACCESS_MENU, names.RESOURCE_ADMIN_MENU)]
 ROLES = {
     "Operator": [*_SEE, *_RUNS, *_edit(_RUNNING)],
-    "Approver": [*_SEE, *_ANSWER],
-    "Steward": [*_SEE, *_RUNS, *_edit(_ACTING), *_REQUESTS],
+    "Approver": [*_SEE, *_ANSWER, *_edit(_ASKING)],
+    "Steward": [*_SEE, *_RUNS, *_ANSWER, *_edit(_ACTING), *_REQUESTS],
 }
 
 
