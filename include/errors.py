@@ -109,6 +109,12 @@ def in_one_line(error: BaseException) -> ClickmillError | None:
     return error if isinstance(error, ClickmillError) else None
 
 
+def is_unanswered(error: BaseException) -> bool:
+    """Whether it is gRPC's, or Spark's of gRPC's, that no server answers."""
+    code = getattr(error, "getGrpcStatusCode", getattr(error, "code", None))
+    return callable(code) and getattr(code(), "name", "") == "UNAVAILABLE"
+
+
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     """The error, and what it was raised from or while."""
     seen: set[int] = set()
@@ -137,5 +143,4 @@ def _is_spark_gone(error: BaseException) -> bool:
     condition = getattr(error, "getCondition", lambda: None)()
     if condition in _OF_ANOTHER_SERVER:
         return True
-    code = getattr(error, "getGrpcStatusCode", getattr(error, "code", lambda: None))()
-    return getattr(code, "name", "") == "UNAVAILABLE" or any(said in str(error) for said in _ENDED)
+    return is_unanswered(error) or any(said in str(error) for said in _ENDED)
