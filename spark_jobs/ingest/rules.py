@@ -111,6 +111,15 @@ def repaired_texts(rule: str, lines: pa.Table) -> pa.StringArray:
     raise RuleError(f"the rule of the replay fails at {place} ({line['reason']}): {kind}")
 
 
+def texts_where_possible(rule: str, lines: pa.Table) -> pa.StringArray:
+    """The same, and null of a line to which it cannot be applied."""
+    with closing(closed_connection()) as connection:
+        try:
+            return _by_rule(f"TRY({rule}\n)", lines, connection)
+        except duckdb.Error:  # another DuckDB knows no such function any more
+            return pa.nulls(len(lines), pa.string())
+
+
 def _by_rule(rule: str, lines: pa.Table, connection: duckdb.DuckDBPyConnection) -> pa.StringArray:
     connection.register("lines", lines.select(RULE_COLUMNS))
     texts = as_array(connection.sql(_in_sql(rule)).to_arrow_table()["repaired"])
