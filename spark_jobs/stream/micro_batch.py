@@ -28,6 +28,8 @@ from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
 from spark_jobs.stream.first_arrivals import BatchIds
 from spark_jobs.stream.id_folder import StreamIds
+from spark_jobs.stream.id_manifest import IdManifest
+from spark_jobs.stream.ids_of_clicks import version_without, with_ids_of_clicks
 from spark_jobs.stream.topic import ReadTopic
 from spark_jobs.stream.written_rows import WrittenRows, write_rows
 
@@ -75,7 +77,7 @@ class StreamIngest:
         """Write one micro-batch: arrivals less duplicates, and what was read."""
         lake = Lake(configure(rows.sparkSession), self.settings)
         transaction = StreamTransaction(self.stream_id, batch_id)
-        ids = self.ids.before(batch_id) if self.ids else None
+        ids = self.ids.before(batch_id, partial(self._of_clicks, lake, batch_id)) if self.ids else None
         batch = MicroBatch(lake, self.source, transaction, rows, ids, self.topic)
         written = batch.write()
         parts = parts_of(written)
@@ -84,6 +86,12 @@ class StreamIngest:
                 lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id, now), transaction)
         if self.ids and ids:
             self.ids.keep(batch_id, ids, written.ids)
+
+    def _of_clicks(self, lake: Lake, batch_id: int, known: IdManifest) -> IdManifest:
+        """What was known before this micro-batch, and what ``clicks`` then had."""
+        assert self.ids is not None
+        version = version_without(lake, self.stream_id, batch_id - 1)
+        return with_ids_of_clicks(lake, self.source.name, known, self.ids.folder, self.ids.partitions, version)
 
     def _account(
         self, parts: dict[tuple[str, Hour], PartOfBatch], batch_id: int, now: datetime

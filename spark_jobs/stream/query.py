@@ -36,11 +36,12 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
     checkpoint = StreamCheckpoint.of(settings, source.name)
     stream_id = checkpoint.stream_id()
     stream_input = input_of(spark, settings, source)
-    rows = stream_input.arrivals(StreamStart(Lake(spark, settings), checkpoint, stream_id))
+    lake = Lake(spark, settings)
+    rows = stream_input.arrivals(StreamStart(lake, checkpoint, stream_id))
     topic = stream_input.read_topic(checkpoint) if isinstance(stream_input, TopicInput) else None
     # What is known is looked at when no other query may begin a micro-batch.
     fence = checkpoint.fence()
-    ids = IdFolder(checkpoint).made_ready(spark, source)
+    ids = IdFolder(checkpoint).made_ready(lake, source, stream_id)
     if ids:
         rows = repartition_by_id(rows, ids.partitions)
     batch_rows = max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES // most_line_bytes(source)))

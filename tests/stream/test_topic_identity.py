@@ -1,11 +1,10 @@
-"""Another topic under the name of the one that was read, transactions, and logs that were cut: nothing is lost unsaid."""
+"""Another topic under the name of the one that was read, a log that was cut, transactions: nothing is lost unsaid."""
 
 from __future__ import annotations
 
 import shutil
-import time
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
@@ -13,8 +12,11 @@ from confluent_kafka.admin import AdminClient
 
 from include.errors import ClickmillError
 from include.log_hours import Hour
+from include.streams.broker_topic import BrokerTopic
+from include.streams.kafka import topic_of
 from include.streams.position import has_passed
-from include.tables import CLICKS, STREAM_BATCHES
+from include.tables import CLICKS, STREAM_BATCHES, STREAM_PROGRESS
+from spark_jobs.lake.lake import Lake
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_lake import StreamedLake
@@ -106,18 +108,40 @@ def test_a_topic_that_is_made_again_while_its_stream_runs_is_read_by_none_of_its
     assert accepted(streamed) == names("a", 3)
 
 
+@pytest.mark.parametrize("fails", [True, False])
 def test_a_topic_that_has_lost_what_was_read_is_read_again(
-    streamed: StreamedLake, capfd: pytest.CaptureFixture[str]
+    streamed: StreamedLake, capfd: pytest.CaptureFixture[str], fails: bool
 ) -> None:
-    """A log that is cut off looks like a lake that has read further."""
+    """A broker that was restored from a copy has the topic's id still: the ids of all that is kept are changed here."""
+    streamed.configure(fail_on_data_loss=fails)
     streamed.broker.produce(streamed.topic, records_of(HOUR, *names("a", 6)))
     streamed.read_all()
-    topic_id = (folder_of(streamed) / "topic_id").read_text()
     make_again(streamed.broker, streamed.topic)
-    streamed.broker.produce(streamed.topic, records_of(HOUR, "a0", "a1", *names("b", 2)))
-    for file in (folder_of(streamed) / "topic_id",):
-        file.write_text(topic_id)
-    assert topic_id
+    topic_id, _ = BrokerTopic.of(topic_of(streamed.source), streamed.settings).described()
+    (folder_of(streamed) / "topic_id").write_text(topic_id)
+    rows = [row | {"topic_id": topic_id} for row in streamed.rows(STREAM_BATCHES)]
+    lake = Lake(streamed.spark, streamed.settings)
+    lake.replace_rows(STREAM_BATCHES, rows, "source = 'web'")
+    records = [*records_of(HOUR, "a0", "a1"), *records_of(HOUR.plus(1), "b0"), *records_of(HOUR, "c0", partition=1)]
+    streamed.broker.produce(streamed.topic, records)
+    assert not passed(streamed, HOUR)
+    assert "was read up to offset 6 and ends at 3" in capfd.readouterr().err
+    with pytest.raises(ClickmillError) as told:
+        streamed.read_all()
+    assert f"topic {streamed.topic} has lost records that were read (partition 0 was read up to" in str(told.value)
+    assert f"remove {folder_of(streamed)}" in str(told.value)
+    assert "\n" not in str(told.value)
+    assert accepted(streamed) == names("a", 6)
+    shutil.rmtree(folder_of(streamed))
+    assert not passed(streamed, HOUR)
+    streamed.read_all()
+    assert accepted(streamed) == [*names("a", 6), "b0", "c0"]
+    assert passed(streamed, HOUR.plus(1))
+    streamed.broker.produce(streamed.topic, records_of(HOUR, "d0"))
+    assert not passed(streamed, HOUR.plus(1))
+    shutil.rmtree(folder_of(streamed))
+    streamed.read_all()
+    assert accepted(streamed) == [*names("a", 6), "b0", "c0", "d0"]
 
 
 class Transactions:
@@ -133,9 +157,7 @@ class Transactions:
     def begin(self, *records: Record) -> None:
         self.producer.begin_transaction()
         for record in records:
-            self.producer.produce(
-                self.lake.topic, record.value, partition=record.partition, timestamp=record.timestamp
-            )
+            self.producer.produce(self.lake.topic, record.value, partition=record.partition, timestamp=record.timestamp)
         self.producer.flush(60)
 
     def end(self, *, committed: bool) -> None:
@@ -146,25 +168,27 @@ class Transactions:
 
 
 def test_records_of_aborted_transactions_are_not_counted(streamed: StreamedLake) -> None:
+    """Markers of transactions have the broker's time: all of them are before the hour that is asked for."""
+    now = Hour.containing(datetime.now(UTC))
+    later = now.plus(2)
     transactions = Transactions(streamed)
     for number, is_committed in enumerate([True, False, True, False, False]):
-        transactions.begin(*records_of(HOUR, *names(f"t{number}-", 3)), *records_of(HOUR, f"u{number}", partition=1))
+        transactions.begin(*records_of(now, *names(f"t{number}-", 3)), *records_of(now, f"u{number}", partition=1))
         transactions.end(committed=is_committed)
     kept = sorted([*names("t0-", 3), *names("t2-", 3), "u0", "u2"])
-    assert not passed(streamed, HOUR)
+    assert not passed(streamed, later)
     streamed.read_all()
     assert accepted(streamed) == kept
-    assert passed(streamed, HOUR), "markers of transactions are at the end of the topic"
-    # Of the next hour: one that is open, one that is aborted.
-    transactions.begin(*records_of(HOUR.plus(1), "open"))
+    assert passed(streamed, later), "what is left are markers, and records of aborted transactions"
+    transactions.begin(*records_of(now, "open"))
     streamed.read_all()
-    assert passed(streamed, HOUR)
-    assert not passed(streamed, HOUR.plus(1)), "nobody knows yet whether it counts"
+    assert not passed(streamed, later), "nobody knows yet whether it counts"
     transactions.end(committed=True)
-    assert not passed(streamed, HOUR.plus(1))
+    assert not passed(streamed, later)
     streamed.read_all()
     assert accepted(streamed) == sorted([*kept, "open"])
-    assert passed(streamed, HOUR.plus(1))
+    assert passed(streamed, later)
+    assert sum(row["lag"] for row in streamed.rows(STREAM_PROGRESS)[-3:]) == 0
     shutil.rmtree(folder_of(streamed))
     streamed.read_all()
     assert accepted(streamed) == sorted([*kept, "open"])
