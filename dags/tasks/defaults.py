@@ -20,9 +20,7 @@ _AFTER_SPARK = timedelta(seconds=1)
 class Retries(RetryPolicy):
     """How a task is tried again, by its error."""
 
-    def evaluate(
-        self, exception: BaseException, try_number: int, max_tries: int, context: Any = None
-    ) -> RetryDecision:
+    def evaluate(self, exception: BaseException, try_number: int, max_tries: int, context: Any = None) -> RetryDecision:
         """Immediately if the Spark server was started again; else as the task says."""
         line = in_one_line(exception)
         if isinstance(line, SparkGoneError):
