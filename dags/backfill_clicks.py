@@ -30,7 +30,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param, TriggerRule, task
 
 from dags.tasks import backfill
-from dags.tasks.defaults import TASK_DEFAULTS, log_hours_form
+from dags.tasks.defaults import CHUNK_ON_LAKE, ON_LAKE, TASK_DEFAULTS, log_hours_form
 from dags.tasks.trigger import ask_about_hours, trigger_each
 from include.settings import Settings
 from include.sources import load_sources
@@ -84,11 +84,12 @@ with DAG(
         "plan_only": Param(False, type="boolean", title="plan only", description="Say the plan, and do nothing."),
     },
 ) as dag:
-    plan_backfill = PySparkOperator(task_id="plan_backfill", python_callable=plan, conn_id="spark_default")
+    plan_backfill = PySparkOperator(task_id="plan_backfill", python_callable=plan, conn_id="spark_default", **ON_LAKE)
     chunks = PySparkOperator.partial(
         task_id="run_chunk",
         python_callable=run_chunk,
         conn_id="spark_default",
+        **CHUNK_ON_LAKE,
         # One job at a time works on the lake anyway; and published chunk by chunk, the oldest hours are first.
         max_active_tis_per_dagrun=1,
         map_index_template="{{ task.op_kwargs['start'] }} to {{ task.op_kwargs['end'] }}",
@@ -97,6 +98,7 @@ with DAG(
         task_id="end_backfill",
         python_callable=end,
         conn_id="spark_default",
+        **ON_LAKE,
         # A chunk is red if a check failed; whether it was done, the record says. There may be none left to run.
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
     )
@@ -122,12 +124,15 @@ published before until you decide.
         # Not reason: Airflow would fill in that of the run.
         params={backfill.WHY: Param("", type="string", title="Reason", description="Why; kept on record. Needed.")},
     )
-    decide_backfill = PySparkOperator(task_id="decide_backfill", python_callable=decide, conn_id="spark_default")
+    decide_backfill = PySparkOperator(
+        task_id="decide_backfill", python_callable=decide, conn_id="spark_default", **ON_LAKE
+    )
     ask_again = trigger_each("ask_again", "backfill_clicks", decide_backfill.output)
     find_held = PySparkOperator(
         task_id="find_held",
         python_callable=held,
         conn_id="spark_default",
+        **ON_LAKE,
         # Nobody is asked to approve one that is not staged.
         trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     )

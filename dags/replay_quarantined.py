@@ -20,7 +20,7 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.sdk import DAG, Param
 
 from dags.tasks import acts
-from dags.tasks.defaults import DAG_DEFAULTS, log_hours_form, reason
+from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, log_hours_form, reason
 from include.settings import Settings
 from include.sources import load_sources
 from include.tables import QUARANTINE_REASONS
@@ -55,4 +55,4 @@ with DAG(
     },
     **DAG_DEFAULTS,
 ) as dag:
-    PySparkOperator(task_id="replay_quarantined", python_callable=replay, conn_id="spark_default")
+    PySparkOperator(task_id="replay_quarantined", python_callable=replay, conn_id="spark_default", **ON_LAKE)

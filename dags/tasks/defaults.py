@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow.sdk import RetryDecision, RetryPolicy
 
+from include import lake_pool
 from include.errors import SparkGoneError, in_one_line
 
 #: A form's date and time: Airflow refuses another before it makes a run of it.
@@ -46,8 +47,16 @@ TASK_DEFAULTS = {
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=10),
     "retry_policy": Retries(),
+    # By its own weight only: see ON_LAKE.
+    "weight_rule": "absolute",
     "pre_execute": wait_for_spark,
 }
+
+#: Of a task that takes the lake's lock: it waits in the pool, not in a worker. What a person has asked for goes before
+#: a backfill, and the present hour before both; a chunk of a backfill is alone, and works while nobody else wants to.
+ON_LAKE: dict[str, Any] = {"pool": lake_pool.NAME, "priority_weight": 5}
+HOUR_ON_LAKE = ON_LAKE | {"priority_weight": 10}
+CHUNK_ON_LAKE = ON_LAKE | {"priority_weight": 1, "pool_slots": lake_pool.SLOTS}
 
 #: Of a DAG of which one run goes at a time, and Airflow makes none for the past.
 DAG_DEFAULTS: dict[str, Any] = {
