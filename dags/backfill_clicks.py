@@ -90,8 +90,7 @@ with DAG(
         python_callable=run_chunk,
         conn_id="spark_default",
         **CHUNK_ON_LAKE,
-        # One job at a time works on the lake anyway; and published chunk by chunk, the oldest hours are first.
-        max_active_tis_per_dagrun=1,
+        # One at a time: published chunk by chunk, the oldest hours are first.
         map_index_template="{{ task.op_kwargs['start'] }} to {{ task.op_kwargs['end'] }}",
     ).expand(op_kwargs=plan_backfill.output)
     end_backfill = PySparkOperator(

@@ -53,10 +53,10 @@ TASK_DEFAULTS = {
 }
 
 #: Of a task that takes the lake's lock: it waits in the pool, not in a worker. What a person has asked for goes before
-#: a backfill, and the present hour before both; a chunk of a backfill is alone, and works while nobody else wants to.
+#: a backfill, and the present hour before both. One chunk works at a time, of whatever backfill.
 ON_LAKE: dict[str, Any] = {"pool": lake_pool.NAME, "priority_weight": 5}
 HOUR_ON_LAKE = ON_LAKE | {"priority_weight": 10}
-CHUNK_ON_LAKE = ON_LAKE | {"priority_weight": 1, "pool_slots": lake_pool.SLOTS}
+CHUNK_ON_LAKE = ON_LAKE | {"priority_weight": 1, "max_active_tis_per_dag": 1}
 
 #: Of a DAG of which one run goes at a time, and Airflow makes none for the past.
 DAG_DEFAULTS: dict[str, Any] = {
