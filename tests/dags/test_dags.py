@@ -82,9 +82,7 @@ def test_what_takes_the_lakes_lock_waits_in_its_pool_and_the_hour_goes_before_a_
             is_chunk = task.task_id == "run_chunk"
             assert task.pool == lake_pool.NAME, f"{task.task_id}: give it **ON_LAKE"
             assert task.priority_weight == (1 if is_chunk else weights.get(dag.dag_id, 5))
-            assert task.max_active_tis_per_dag == (1 if is_chunk else None), (
-                "else two chunks leave no slot for the hour"
-            )
+            assert task.max_active_tis_per_dag == (1 if is_chunk else None), "two would leave no slot"
             assert task.weight_rule == "absolute"
 
 
@@ -249,7 +247,7 @@ def test_a_backfill_plans_runs_its_chunks_one_by_one_then_asks_and_decides(backf
     # One whose check failed is red, and the others are compared or published all the same.
     assert backfill_clicks.get_task("end_backfill").trigger_rule == TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
     assert backfill_clicks.get_task("find_held").trigger_rule == TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
-    assert backfill_clicks.get_task("run_chunk").max_active_tis_per_dagrun == 1
+    assert backfill_clicks.get_task("run_chunk").max_active_tis_per_dag == 1
     ask = backfill_clicks.get_task("ask")
     assert isinstance(ask, HITLOperator)
     assert (ask.options, ask.response_timeout, ask.defaults) == (["Approve", "Drop"], None, None)
