@@ -30,6 +30,7 @@ from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, ma
 from spark_jobs.lake.definitions import make_or_complete
 from spark_jobs.lake.merged_rows import merge_click_hours
 from spark_jobs.lake.new_files import NewFile, write_files
+from spark_jobs.lake.panics import panics_left_out
 from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.lake.transactions import NOT_TRIED_AGAIN, StreamTransaction
 from spark_jobs.lake.version_checksums import write_checksum
@@ -218,7 +219,7 @@ class Lake:
         """
         self._make(table)
         arrow = rows if isinstance(rows, pa.Table | pa.RecordBatchReader) else declared.as_arrow(table, rows)
-        with self.locked(f"write-{table.name}"):
+        with self.locked(f"write-{table.name}"), panics_left_out():
             write_deltalake(
                 self.uri(table),
                 arrow,
