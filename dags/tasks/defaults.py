@@ -6,8 +6,6 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
-from airflow.sdk import RetryDecision, RetryPolicy
-
 from include import lake_pool
 from include.errors import SparkGoneError, in_one_line
 
@@ -18,11 +16,13 @@ _FULL_HOUR = r"T\d{2}:00(:00(\.0+)?)?(Z|[+-]\d{2}:\d{2})?$"
 _AFTER_SPARK = timedelta(seconds=1)
 
 
-class Retries(RetryPolicy):
-    """How a task is tried again, by its error."""
+class Retries:
+    """How a task is tried again, by its error: a RetryPolicy of Airflow's, which is not imported here."""
 
-    def evaluate(self, exception: BaseException, try_number: int, max_tries: int, context: Any = None) -> RetryDecision:
+    def evaluate(self, exception: BaseException, try_number: int, max_tries: int, context: Any = None) -> Any:
         """Immediately if the Spark server was started again; else as the task says."""
+        from airflow.sdk import RetryDecision
+
         line = in_one_line(exception)
         if isinstance(line, SparkGoneError):
             return RetryDecision.retry(_AFTER_SPARK, str(line))
