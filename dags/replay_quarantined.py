@@ -7,6 +7,8 @@
 Then without. Who triggered it and why is on record in `audit`, before it is done and after.
 
 **rule:** an SQL expression over `raw`, `source` and `reason` that repairs a line, or nothing.
+**withdraw:** the id of a replay, as its log and the table `replays` have it: its lines are quarantined again, and their
+click hours counted so; of the other fields only `dry_run` and `reason` are looked at.
 **Killed:** clear the task.
 
 **Backfill:** this is one, of quarantined lines.
@@ -50,7 +52,12 @@ with DAG(
             description="Only lines of these quarantine reasons; none: all.",
         ),
         "rule": Param("", type="string", description="An SQL expression that repairs a line; empty: none."),
-        "dry_run": Param(True, type="boolean", description="Only say what would be recovered."),
+        "withdraw": Param(
+            None,
+            type=["null", "string"],
+            description="The id of a replay whose lines are to be quarantined again; empty: none.",
+        ),
+        "dry_run": Param(True, type="boolean", description="Only say what would change."),
         "reason": reason(),
     },
     **DAG_DEFAULTS,
