@@ -42,7 +42,8 @@ def with_ids_of_clicks(
         return known
     now = now_hour()
     # A later one is of a clock that was ahead.
-    newest = max(hour for hour in (known.newest_hour, *(one.number for one in there), NO_HOUR) if hour <= now)
+    seen = [known.newest_hour, *(hour.number for hour in there)]
+    newest = max((hour for hour in seen if NO_HOUR < hour <= now), default=now)
     hours = _still_known(lake, source, there, newest - known.kept_hours)
     clicks = lake.read_files(CLICKS, has_log_hours(source, hours), version=version).where("event_id IS NOT NULL")
     columns = [of_id.alias(name) for name, of_id in id_hashes(F.col("event_id")).items()]
