@@ -3,10 +3,41 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import Any
+
+from airflow.sdk import RetryDecision, RetryPolicy
+
+from include.errors import SparkGoneError, in_one_line
 
 #: A form's date and time: Airflow refuses another before it makes a run of it.
 _FULL_HOUR = r"T\d{2}:00(:00(\.0+)?)?(Z|[+-]\d{2}:\d{2})?$"
+
+#: A try that lost its Spark server has waited for the next one already.
+_AFTER_SPARK = timedelta(seconds=1)
+
+
+class Retries(RetryPolicy):
+    """How a task is tried again, by its error."""
+
+    def evaluate(self, exception: BaseException, try_number: int, max_tries: int, context: Any = None) -> RetryDecision:
+        """Immediately if the Spark server was started again; else as the task says."""
+        line = in_one_line(exception)
+        if isinstance(line, SparkGoneError):
+            return RetryDecision.retry(_AFTER_SPARK, str(line))
+        return RetryDecision.default()
+
+
+def wait_for_spark(context: Any) -> None:
+    """Before a task of Spark's: a server that is being started again is waited for, instead of failing the try."""
+    if getattr(context["task"], "conn_id", None) == "spark_default":
+        from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+        connection = SparkConnectHook.get_connection("spark_default")
+        if connection.conn_type == SparkConnectHook.conn_type:
+            require_answer = import_module("spark_jobs.engine.lost_server").require_answer
+            require_answer(SparkConnectHook("spark_default").get_connection_url())
+
 
 TASK_DEFAULTS = {
     "owner": "clickmill",
@@ -14,6 +45,8 @@ TASK_DEFAULTS = {
     "retry_delay": timedelta(seconds=30),
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=10),
+    "retry_policy": Retries(),
+    "pre_execute": wait_for_spark,
 }
 
 #: Of a DAG of which one run goes at a time, and Airflow makes none for the past.

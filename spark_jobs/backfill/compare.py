@@ -104,7 +104,7 @@ def staged_states(lake: Lake, backfill: Backfill) -> dict[Hour, ClickHourState]:
     """The states of all click hours that the backfill's log hours touch. Hold the lake's lock."""
     sources = choose_sources(lake.settings, backfill.source)
     touched = touched_click_hours(lake, sources, backfill.log_hours, allow_absent=True)
-    return click_hour_states(lake, touched.log_hours_of)
+    return click_hour_states(lake, touched.log_hours_of, backfill)
 
 
 def name_of_counts(states: Mapping[Hour, ClickHourState]) -> str:

@@ -21,6 +21,7 @@ from include.tables import (
     OUT_OF_ORDER_KEYS,
     QUARANTINED_CLICKS,
     RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
+    REPLAYED_LINES,
     TABLES,
     Table,
 )
@@ -44,6 +45,8 @@ _ROWS_GO = {
     for table in (
         OUT_OF_ORDER_KEYS,
         CLICKS_BY_URL_LIVE,
+        # Else they would be quarantined again, without their texts, when the replay is withdrawn.
+        REPLAYED_LINES,
         RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
     )
 }
