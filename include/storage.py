@@ -141,6 +141,12 @@ def flush_to_disk(stream: BinaryIO) -> None:
     os.fsync(stream.fileno())
 
 
+def flush_file(file: Path) -> None:
+    """Have the disk keep what is in this file."""
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
+
+
 def flush_folder(folder: Path) -> None:
     """Have the disk keep the names of the files in this folder."""
     opened = os.open(folder, os.O_RDONLY)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # it is there
 
 from include.errors import ClickmillError
 from include.settings import Settings
@@ -89,7 +89,8 @@ class BrokerTopic:
             KafkaException: as above.
         """
         partitions = list(partitions)
-        first, end = (self._offsets(partitions, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))
+        specs = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        first, end = (self._offsets(partitions, spec) for spec in specs)
         return {partition: (first[partition], end[partition]) for partition in partitions}
 
     def first_unread(self, read: Mapping[int, int]) -> dict[int, int]:
@@ -114,7 +115,10 @@ class BrokerTopic:
                 error = message.error()
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise KafkaException(error)
-                found.setdefault(message.partition(), message.offset())
+                partition, offset = message.partition(), message.offset()
+                assert partition is not None
+                assert offset is not None
+                found.setdefault(partition, offset)
         finally:
             consumer.close()
         return {partition: found.get(partition, offset) for partition, offset in read.items()}

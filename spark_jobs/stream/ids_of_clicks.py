@@ -21,7 +21,7 @@ from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
 from spark_jobs.stream.duplicates import HIGH, LOW, id_hashes, repartition_by_hash
 from spark_jobs.stream.id_manifest import IdManifest
-from spark_jobs.stream.known_ids import NO_HOUR, HashRange, IdFile, Ids, now_hour
+from spark_jobs.stream.known_ids import NO_HOUR, HashRange, IdFile, Ids, Numbers, now_hour
 
 #: A task writes so many ids to a file, which is what it has in memory.
 _IDS_OF_FILE = 1 << 20
@@ -42,7 +42,8 @@ def with_ids_of_clicks(
         return known
     now = now_hour()
     # A later one is of a clock that was ahead.
-    newest = max(hour for hour in (known.newest_hour, *(one.number for one in there), NO_HOUR) if hour <= now)
+    seen = [known.newest_hour, *(hour.number for hour in there)]
+    newest = max((hour for hour in seen if NO_HOUR < hour <= now), default=now)
     hours = _still_known(lake, source, there, newest - known.kept_hours)
     clicks = lake.read_files(CLICKS, has_log_hours(source, hours), version=version).where("event_id IS NOT NULL")
     columns = [of_id.alias(name) for name, of_id in id_hashes(F.col("event_id")).items()]
@@ -89,7 +90,7 @@ def _still_known(lake: Lake, source: str, there: set[Hour], oldest: int) -> set[
     return {hour for hour in there if hour.number >= oldest} | (as_late & there)
 
 
-def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[np.ndarray, ...]]:  # type: ignore[type-arg]
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Numbers, ...]]:
     """The columns of these rows, so many rows at a time."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
@@ -101,6 +102,6 @@ def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[np.ndarray, ...
         yield _columns(waiting)
 
 
-def _columns(batches: list[pa.RecordBatch]) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
+def _columns(batches: list[pa.RecordBatch]) -> tuple[Numbers, ...]:
     table = pa.Table.from_batches(batches)
     return tuple(as_numpy(table[name]) for name in (HIGH, LOW, "hour"))

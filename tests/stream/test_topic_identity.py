@@ -119,8 +119,9 @@ def test_a_topic_that_has_lost_what_was_read_is_read_again(
     make_again(streamed.broker, streamed.topic)
     topic_id, _ = BrokerTopic.of(topic_of(streamed.source), streamed.settings).described()
     (folder_of(streamed) / "topic_id").write_text(topic_id)
-    rows = [row | {"topic_id": topic_id} for row in streamed.rows(STREAM_BATCHES)]
     lake = Lake(streamed.spark, streamed.settings)
+    batches = lake.read_rows(STREAM_BATCHES, STREAM_BATCHES.column_names, [])
+    rows = [row | {"topic_id": topic_id} for row in batches]
     lake.replace_rows(STREAM_BATCHES, rows, "source = 'web'")
     records = [*records_of(HOUR, "a0", "a1"), *records_of(HOUR.plus(1), "b0"), *records_of(HOUR, "c0", partition=1)]
     streamed.broker.produce(streamed.topic, records)
