@@ -146,7 +146,7 @@ class Event:
 
     ``examples`` are the failed checks with what was found, at most 20, as text; ``findings`` all of them: of a decision
     what was shown. ``answered_at`` is when ``actor`` decided so: earlier than ``at`` if a run carried it out again.
-    ``note`` says which answer was not carried out, None for none.
+    ``note`` says which answer was not carried out, or of an answer, that it is not carried out yet; None for neither.
     """
 
     run_id: str
@@ -370,7 +370,8 @@ class ClickHourState:
     @property
     def is_said(self) -> bool:
         """Whether its newest event says what became of these counts."""
-        return self.event is not None and self.event.outcome != HELD and self.event.at > self.changed_at
+        event = self.event
+        return event is not None and event.outcome != HELD and not event.note and event.at > self.changed_at
 
 
 class OtherFindingsError(ClickmillError):

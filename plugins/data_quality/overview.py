@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from include.errors import UsageError
 from include.log_hours import Hour, HourRange
 from include.quality_index import Counts, Event, QualityIndex, Result
+from plugins.data_quality.hold import Hold
 from plugins.data_quality.links import Links
 from plugins.data_quality.rendering import SIGNS, advice_of, render_page
 
@@ -89,6 +90,7 @@ class Concern:
     since: str | None
     reasons: tuple[str, ...]
     advice: tuple[str, ...]
+    more: tuple[str, ...] = ()
 
 
 def render_overview(index: QualityIndex, filters: Filters, links: Links) -> tuple[str, str]:
@@ -103,9 +105,10 @@ def render_overview(index: QualityIndex, filters: Filters, links: Links) -> tupl
     suites = [suite for suite in index.suites() if any(suite == seen for seen, _ in counts)]
     days = _grid(hours, span, suites, counts, events)
     held = index.held()
+    decided = index.decided()
     # An hour is listed once.
-    held_hours = {event.hour for event in held}
-    bad = [of_hour for of_hour in index.bad_hours(source=source, table=table) if of_hour[0] not in held_hours]
+    listed = {event.hour for event in (*held, *decided)}
+    bad = [of_hour for of_hour in index.bad_hours(source=source, table=table) if of_hour[0] not in listed]
     failing = [hour for hour, found in bad if found.failures]
     warned = [(hour, found) for hour, found in bad if not found.failures]
     return render_page(
@@ -121,6 +124,8 @@ def render_overview(index: QualityIndex, filters: Filters, links: Links) -> tupl
         days=days,
         held_count=len(held),
         held=[_held(index, event) for event in held[:MOST_LISTED]],
+        decided_count=len(decided),
+        decided=decided[:MOST_LISTED],
         failing_count=len(failing),
         failing=[_failing(index, hour) for hour in failing[:MOST_LISTED]],
         warned_count=len(warned),
@@ -204,7 +209,8 @@ def _shifted(filters: Filters, hours: HourRange, direction: int) -> str:
 def _held(index: QualityIndex, event: Event) -> Concern:
     failures = [result for result in index.results(event.hour, failing_only=True) if result.severity == "critical"]
     reasons = (event.observed,) if event.observed else tuple(map(_in_words, failures))
-    return Concern(event.hour, "held", event.decided_at, reasons, advice_of(failures))
+    hold = Hold.of(index, event.hour)
+    return Concern(event.hour, "held", hold.since, reasons, advice_of(failures), (hold.described,))
 
 
 def _failing(index: QualityIndex, hour: str) -> Concern:
