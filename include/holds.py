@@ -253,6 +253,12 @@ def _failure(row: Mapping[str, Any]) -> Failure:
     )
 
 
+def answer_of(history: Sequence[Event]) -> Event | None:
+    """The decision that a person has made, unless it was published since by passing the checks, or released."""
+    last = next((event for event in reversed(history) if event.outcome != HELD), None)
+    return last if last and last.outcome in DECISIONS.values() else None
+
+
 @dataclass(frozen=True)
 class ClickHourState:
     """Whether a click hour may be published as it is counted now.
@@ -289,9 +295,7 @@ class ClickHourState:
     @property
     def answer(self) -> Event | None:
         """The decision that a person has made, unless it was published since by passing the checks, or released."""
-        before = self.history[: len(self.history) - len(self.holding)]
-        is_answered = before and before[-1].outcome in DECISIONS.values() and not self.lifted_by
-        return before[-1] if is_answered else None
+        return None if self.lifted_by else answer_of(self.history)
 
     @property
     def first_answer(self) -> Event | None:
