@@ -58,7 +58,7 @@ CREATE INDEX result_by_series ON result (
 -- One row: what became of a click hour.
 CREATE TABLE event (
     hour TEXT NOT NULL, decided_at TEXT NOT NULL, run_id TEXT NOT NULL, outcome TEXT NOT NULL,
-    observed TEXT, advice INT REFERENCES sentence, actor TEXT, answered_at TEXT,
+    observed TEXT, advice INT REFERENCES sentence, actor TEXT, answered_at TEXT, findings TEXT,
     PRIMARY KEY (hour, decided_at, run_id, outcome)
 ) WITHOUT ROWID;
 """
@@ -207,7 +207,7 @@ class _Writer:
 
     def _add_event(self, row: Mapping[str, Any]) -> None:
         self._connection.execute(
-            "INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 row["hour"],
                 _as_text(row["validated_at"]),
@@ -217,6 +217,7 @@ class _Writer:
                 self._sentence(row["advice"]),
                 row["actor"],
                 _as_text(row["answered_at"]) if row["answered_at"] else None,
+                row["findings"],
             ),
         )
 

@@ -75,7 +75,8 @@ class Event:
     """What became of a click hour: ``outcome`` is held, published, published_anyway, dropped or released.
 
     ``observed`` is why; ``actor`` the person who decided, None for a job; ``answered_at`` when, which is earlier than
-    ``decided_at`` if a run carried it out for counts that came later. ``advice`` is which answer was not carried out.
+    ``decided_at`` if a run carried it out for counts that came later. ``advice`` is which answer was not carried out;
+    ``findings`` are as ``include.holds`` keeps them.
     """
 
     hour: str
@@ -86,6 +87,7 @@ class Event:
     advice: str | None
     actor: str | None
     answered_at: str | None = None
+    findings: str | None = None
 
     @property
     def is_carried_out_again(self) -> bool:

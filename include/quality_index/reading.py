@@ -150,7 +150,7 @@ class QualityIndex:
     def _events(self, where: str, values: Sequence[str] = ()) -> Iterator[Event]:
         rows = self._connection.execute(
             "SELECT event.hour, event.decided_at, event.run_id, event.outcome, observed, text, actor, "
-            "answered_at FROM event "
+            "answered_at, findings FROM event "
             f"LEFT JOIN sentence ON sentence.id = advice {where} "
             "ORDER BY event.hour, event.decided_at, event.run_id, event.outcome",
             values,

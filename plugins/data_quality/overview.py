@@ -9,6 +9,7 @@ from itertools import groupby
 from urllib.parse import urlencode
 
 from include.errors import UsageError
+from include.holds import Failure, findings_of, not_shown
 from include.log_hours import Hour, HourRange
 from include.quality_index import Counts, Event, QualityIndex, Result
 from plugins.data_quality.hold import Hold
@@ -107,9 +108,10 @@ def render_overview(index: QualityIndex, filters: Filters, links: Links) -> tupl
     held = index.held()
     decided = index.decided()
     # An hour is listed once.
-    listed = {event.hour for event in (*held, *decided)}
-    bad = [of_hour for of_hour in index.bad_hours(source=source, table=table) if of_hour[0] not in listed]
-    failing = [hour for hour, found in bad if found.failures]
+    held_hours = {event.hour for event in held}
+    bad = [of_hour for of_hour in index.bad_hours(source=source, table=table) if of_hour[0] not in held_hours]
+    answers = {event.hour: event for event in decided}
+    failing = [hour for hour, found in bad if found.failures and not _is_answered(index, hour, answers.get(hour))]
     warned = [(hour, found) for hour, found in bad if not found.failures]
     return render_page(
         "quality_overview.html",
@@ -211,6 +213,21 @@ def _held(index: QualityIndex, event: Event) -> Concern:
     reasons = (event.observed,) if event.observed else tuple(map(_in_words, failures))
     hold = Hold.of(index, event.hour)
     return Concern(event.hour, "held", hold.since, reasons, advice_of(failures), (hold.described,))
+
+
+def _is_answered(index: QualityIndex, hour: str, answer: Event | None) -> bool:
+    """Whether a person has decided on all that fails critically."""
+    if answer is None or answer.findings is None:
+        return answer is not None
+    failures = [
+        Failure(
+            result.partition, result.check_id, "", result.suite,
+            result.observed or "", result.observed_value, result.lowest, result.highest,
+        )
+        for result in index.results(hour, failing_only=True)
+        if result.severity == "critical"
+    ]  # fmt: skip
+    return not not_shown(failures, findings_of(answer.findings))
 
 
 def _failing(index: QualityIndex, hour: str) -> Concern:
