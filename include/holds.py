@@ -231,7 +231,7 @@ class Findings:
         failures: dict[str, list[Failure]] = {}
         for row in of_newest_runs(rows):
             if row["severity"] == "critical" and row["outcome"] == "fail":
-                failures.setdefault(row["partition"], []).append(_failure(row))
+                failures.setdefault(row["partition"], []).append(failure_of(row))
         by_reason = {
             partition: tuple(sorted(failed, key=lambda failure: failure.reason))
             for partition, failed in failures.items()
@@ -240,7 +240,8 @@ class Findings:
         return cls(validated_at, by_reason, histories)
 
 
-def _failure(row: Mapping[str, Any]) -> Failure:
+def failure_of(row: Mapping[str, Any]) -> Failure:
+    """What a row of ``quality_results`` says of a check that failed."""
     return Failure(
         row["partition"],
         row["check_id"],
