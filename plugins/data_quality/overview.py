@@ -9,8 +9,10 @@ from itertools import groupby
 from urllib.parse import urlencode
 
 from include.errors import UsageError
+from include.holds import Failure, findings_of, not_shown
 from include.log_hours import Hour, HourRange
 from include.quality_index import Counts, Event, QualityIndex, Result
+from plugins.data_quality.hold import Hold
 from plugins.data_quality.links import Links
 from plugins.data_quality.rendering import SIGNS, advice_of, render_page
 
@@ -97,6 +99,7 @@ class Concern:
     since: str | None
     reasons: tuple[str, ...]
     advice: tuple[str, ...]
+    more: tuple[str, ...] = ()
 
 
 def render_overview(index: QualityIndex, filters: Filters, links: Links, waits: Sequence[Wait] = ()) -> tuple[str, str]:
@@ -113,10 +116,12 @@ def render_overview(index: QualityIndex, filters: Filters, links: Links, waits: 
     suites = [suite for suite in index.suites() if any(suite == seen for seen, _ in counts)]
     days = _grid(hours, span, suites, counts, events)
     held = index.held()
+    decided = index.decided()
     # An hour is listed once.
     held_hours = {event.hour for event in held}
     bad = [of_hour for of_hour in index.bad_hours(source=source, table=table) if of_hour[0] not in held_hours]
-    failing = [hour for hour, found in bad if found.failures]
+    answers = {event.hour: event for event in decided}
+    failing = [hour for hour, found in bad if found.failures and not _is_answered(index, hour, answers.get(hour))]
     warned = [(hour, found) for hour, found in bad if not found.failures]
     return render_page(
         "quality_overview.html",
@@ -132,6 +137,8 @@ def render_overview(index: QualityIndex, filters: Filters, links: Links, waits: 
         days=days,
         held_count=len(held),
         held=[_held(index, event) for event in held[:MOST_LISTED]],
+        decided_count=len(decided),
+        decided=decided[:MOST_LISTED],
         failing_count=len(failing),
         failing=[_failing(index, hour) for hour in failing[:MOST_LISTED]],
         warned_count=len(warned),
@@ -215,7 +222,23 @@ def _shifted(filters: Filters, hours: HourRange, direction: int) -> str:
 def _held(index: QualityIndex, event: Event) -> Concern:
     failures = [result for result in index.results(event.hour, failing_only=True) if result.severity == "critical"]
     reasons = (event.observed,) if event.observed else tuple(map(_in_words, failures))
-    return Concern(event.hour, "held", event.decided_at, reasons, advice_of(failures))
+    hold = Hold.of(index, event.hour)
+    return Concern(event.hour, "held", hold.since, reasons, advice_of(failures), (hold.described,))
+
+
+def _is_answered(index: QualityIndex, hour: str, answer: Event | None) -> bool:
+    """Whether a person has decided on all that fails critically."""
+    if answer is None or answer.findings is None:
+        return answer is not None
+    failures = [
+        Failure(
+            result.partition, result.check_id, "", result.suite,
+            result.observed or "", result.observed_value, result.lowest, result.highest,
+        )
+        for result in index.results(hour, failing_only=True)
+        if result.severity == "critical"
+    ]  # fmt: skip
+    return not not_shown(failures, findings_of(answer.findings))
 
 
 def _failing(index: QualityIndex, hour: str) -> Concern:

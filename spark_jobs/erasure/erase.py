@@ -41,6 +41,7 @@ from spark_jobs.lake.audit import audited
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.unneeded_files import stored_tables
+from spark_jobs.quality.held_hours import dropped_hours
 
 #: What an erasure cannot reach, and who can.
 OUTSIDE = (
@@ -350,6 +351,11 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
         *([] if is_on_disk(erasure.settings.data) else [OF_BUCKET]),
         *(f"{erasure.shown(path)} has it still" for path in searched.found if erasure.is_outside(path)),
         *(f"Kafka topic {topic}: its retention (retention.ms), or kafka-delete-records.sh" for topic in sorted(topics)),
+        *(
+            f"click hour {hour}: dropped by {event.actor}, it stays as it was published, by clicks that may be gone "
+            "since; backfill or release it"
+            for hour, event in dropped_hours(erasure.lake).items()
+        ),
     ]
     now = versions(erasure.lake)
     certificate.versions = {

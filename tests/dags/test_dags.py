@@ -144,20 +144,13 @@ def test_a_question_waits_without_a_worker_and_is_open_as_soon_as_it_is_asked(he
     assert held_hours.is_paused_upon_creation is False
 
 
-def test_a_question_shows_what_was_found_of_which_counts_and_what_became_of_an_answer(held_hours: DAG) -> None:
-    ask = held_hours.get_task("ask")
-    given = {"hour": "2026-03-01T05", "reasons": ["more than\nhalf"], "counts": "2026-03-01T07:00:00+00:00"}
-    body = ask.render_template(ask.body, {"params": {**given, "note": "not done"}})
-    assert [line for line in body.splitlines() if line.startswith("    ")] == ["    not done", "    more than half"]
-    assert "Found in the counts of 2026-03-01T07:00:00+00:00." in body
-    by_hand = ask.render_template(ask.body, {"params": {"reasons": [], "counts": "", "note": ""}})
-    assert by_hand.split() == "No counts were given: once you have answered, you are asked about the newest.".split()
-
-
-def test_an_answer_for_other_counts_is_asked_for_again_once(held_hours: DAG) -> None:
-    again = held_hours.get_task("ask_again").partial_kwargs
-    assert (again["trigger_dag_id"], again["skip_when_already_exists"]) == (held_hours.dag_id, True)
-    assert again["logical_date"] is None
+def test_a_refused_answer_is_asked_again_once_and_leaves_its_run_red(held_hours: DAG) -> None:
+    again = held_hours.get_task("ask_again")
+    assert (again.trigger_dag_id, again.skip_when_already_exists) == (held_hours.dag_id, True)
+    assert again.logical_date is None
+    # Of a teardown Airflow does not ask whether a run has succeeded.
+    assert again.is_teardown
+    assert not again.on_failure_fail_dagrun
 
 
 def test_waiting_questions_leave_room_for_the_runs_of_clicks_hourly(held_hours: DAG, clicks_hourly: DAG) -> None:

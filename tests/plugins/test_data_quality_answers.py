@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from include.errors import ClickmillError
+from include.holds import Failure, findings_text
 from include.locks import locks_of
 from include.log_hours import Hour
 from include.pages.render import write_page
@@ -135,6 +136,64 @@ def test_a_wrong_day_is_a_sentence(client: TestClient, settings: Settings, query
     answer = client.get("", params=query)
     assert answer.status_code == 400
     assert said in answer.text
+
+
+def moment(minute: int) -> datetime:
+    return datetime(2026, 3, 1, 7, minute, tzinfo=UTC)
+
+
+def failed(minute: int, value: float, check_id: str = "no_event_id_twice") -> list[Row]:
+    """A run that finds this in the log hour, and nothing in the click hour."""
+    of_run: dict[str, Any] = {"run_id": f"run-{minute}", "validated_at": moment(minute)}
+    found = f"ids = {value}"
+    return [
+        Row(**of_run, outcome="fail", observed=found, observed_value=value, check_id=check_id),
+        Row(**of_run, suite="aggregates", partition=HOUR, source=None),
+    ]
+
+
+def shown(value: float) -> str:
+    found = Failure("web 2026-03-01T05", "no_event_id_twice", "", "clicks", f"ids = {value}", value, 0, 0)
+    return findings_text([found])
+
+
+def test_what_a_person_decided_on_needs_no_attention(client: TestClient, settings: Settings) -> None:
+    decided = event(
+        HOUR, "published_anyway", "known fault", "ada",
+        validated_at=moment(20), answered_at=moment(15), findings=shown(7),
+    )  # fmt: skip
+    append(settings.lake, [*failed(10, 7), event(HOUR, "held", "ids", validated_at=moment(11)), decided])
+    text = client.get("").text
+    assert "Nothing is held, nothing fails" in text
+    assert "1 click hour decided by a person" in text
+    assert re.search(r"published anyway.* by <strong>ada</strong> 2026-03-01 07:15: known fault", text)
+    assert "also for the counts of 2026-03-01 07:20" in text
+    of_hour = client.get(f"hours/{HOUR}").text
+    assert "Counted again since: published as decided, 2026-03-01 07:20." in of_hour
+    # Another check fails now, of a log hour without clicks: nobody has seen that.
+    append(settings.lake, failed(30, 7, "other"))
+    text = client.get("").text
+    assert "1 hour</strong> with critical failures" in text or "1 hour with critical failures" in text
+
+
+def test_a_hold_is_since_its_beginning_and_says_what_readers_see(client: TestClient, settings: Settings) -> None:
+    append(settings.lake, [*failed(10, 7), event(HOUR, "held", "ids", validated_at=moment(11))])
+    assert "Readers see nothing of this hour yet." in client.get("").text
+    append(settings.lake, [*failed(20, 7), *failed(30, 8)])
+    refused = event(HOUR, "held", "ids", validated_at=moment(31), advice="the answer of ada was not carried out")
+    append(settings.lake, [refused])
+    for text in (client.get("").text, client.get(f"hours/{HOUR}").text):
+        assert "2026-03-01 07:11" in text
+        assert "Checked again 2 times since. Readers see nothing of this hour yet. the answer of ada" in text
+
+
+def test_a_dropped_hour_says_how_it_comes_back(client: TestClient, settings: Settings) -> None:
+    before = event(HOUR, "published", "fine", validated_at=moment(1))
+    dropped = event(HOUR, "dropped", "wrong", "ada", validated_at=moment(12), answered_at=moment(12))
+    append(settings.lake, [before, *failed(10, 7), dropped])
+    text = client.get(f"hours/{HOUR}").text
+    assert "Readers see what was published before. It stays so" in text
+    assert f"python -m spark_jobs.decide_held --hour {HOUR} --decision release" in text
 
 
 def test_an_hour_shows_found_and_expected_the_decision_and_where_to_go_on(
