@@ -95,8 +95,9 @@ def find(folder: Path, pattern: str) -> Iterator[Entry]:
     """The files below a folder that fit a pattern of ``Path.glob`` without ``**``, in no order."""
     if is_on_disk(folder):
         for path in folder.glob(pattern):
-            stat = path.stat()
-            yield Entry(path, path.is_file(), stat.st_size, stat.st_mtime_ns)
+            with suppress(FileNotFoundError):  # gone meanwhile
+                stat = path.stat()
+                yield Entry(path, path.is_file(), stat.st_size, stat.st_mtime_ns)
         return
     from include.object_store import below
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from include.landing import LandedHour
+from include.landing import LandedHour, as_landed_files
 from include.log_hours import Hour
 from spark_jobs.ingest.json_fields import SampledFields
 from spark_jobs.ingest.read_lines import ReadFile
@@ -131,6 +131,8 @@ class HourAccount:
             "bytes": landed.size_bytes,
             "damaged_files": sorted(self.damaged_files),
             "unread_files": landed.unread(self.files),
+            "looked_at": landed.looked_at,
+            "landed_files": as_landed_files(landed.listed) if landed.looked_at else None,
             "is_closed": landed.is_closed,
             "reopened_log_hours": sorted(self.reopened_log_hours),
             "ingested_at": now,
