@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ _TABLES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
 _WITH_TEXTS = (QUARANTINED_CLICKS, REPLAYED_LINES)
 #: So many log hours' accounts at a time.
 _PART = 744
+_say_removed = partial(say_removed, column="clicks_removed_at")
 
 
 def old_clicks(lake: Lake, source: str, before: Hour) -> list[Removal]:
@@ -40,7 +42,7 @@ def old_clicks(lake: Lake, source: str, before: Hour) -> list[Removal]:
 
     def remove() -> None:
         for start in range(0, len(going), _PART):
-            say_removed(lake, source, going[start : start + _PART], "clicks_removed_at")
+            _say_removed(lake, source, going[start : start + _PART])
         for table in _TABLES:
             if lake.data_files(table, choice):
                 lake.replace_files(table, [], choice)
