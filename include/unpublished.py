@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from include.backfills import read_backfills
 from include.holds import SUITE
-from include.landing import as_landed_files, closed_hours, landed_since, landing_days, listed_hours
+from include.landing import SUCCESS, as_landed_files, closed_hours, landed_since, landing_days, listed_hours
 from include.log_hours import ONE_HOUR, Hour
 from include.settings import Settings
 from include.sources import Source
@@ -51,6 +51,11 @@ def files_landed_since(settings: Settings, source: Source) -> dict[Hour, list[st
         if hour.start >= first and (names := landed_since(landed[hour], account)):
             since[hour] = names
     return since
+
+
+def late_names(names: Iterable[str]) -> list[str]:
+    """Of what ``files_landed_since`` found, all but that the hour was closed again."""
+    return [name for name in names if name != SUCCESS]
 
 
 def unpublished_hours(
