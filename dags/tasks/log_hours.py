@@ -117,6 +117,32 @@ def _newest_unpublished(settings: Settings, source_name: str, now: datetime) -> 
     return HourRange(max(newest.start, newest.end.plus(-MOST_HOURS_A_RUN)), newest.end)
 
 
+def late_runs(params: Mapping[str, Any], dag_run: Any) -> list[dict[str, Any]]:
+    """The runs to trigger for log hours that were ingested and in which files have landed since.
+
+    Only by a scheduled run, once each: what cannot be run is tried again in an hour.
+    """
+    if dag_run.run_type != "scheduled":
+        return []
+    settings, now = Settings.from_environment(), datetime.now(UTC)
+    unpublished = import_module("include.unpublished")
+    runs = []
+    for source in choose_sources(settings, params["source"]):
+        since = unpublished.files_landed_since(settings, source)
+        within = timedelta(hours=settings.pipeline.late_files.watched_hours)
+        waiting = unpublished.unpublished_hours(settings, source, within, now, since=since) if since else []
+        for hours in contiguous(since.keys() & set(waiting)):
+            log.info("%s %s is run again: files have landed since it was ingested", source.name, hours)
+            conf = {"source": source.name, "from": _as_asked(hours.start), "to": _as_asked(hours.end)}
+            run_id = f"late_files_{dag_run.partition_key}_{source.name}_{hours.start}"
+            runs.append({"trigger_run_id": run_id, "conf": conf})
+    return runs
+
+
+def _as_asked(hour: Hour) -> str:
+    return f"{hour.start:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _is_ready(settings: Settings, source: Source, hour: Hour, now: datetime) -> bool:
     if source.stream is None:
         return is_ready(settings.landing, source, hour, now)

@@ -19,10 +19,10 @@ from include.locks import locks_of
 from include.log_hours import Hour, near_each_other
 from include.settings import Settings
 from include.sources import JsonFields, Source, load_sources
-from include.storage import is_on_disk, names, remove_folder
+from include.storage import Entry, entry_of, is_on_disk, names, remove_folder
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, PUBLISHED
 from spark_jobs import aggregate_clicks, ingest_clicks, publish_clicks, validate_clicks
-from spark_jobs.erasure.accounts import recount_accounts, recount_batches
+from spark_jobs.erasure.accounts import recount_accounts, recount_batches, say_rewritten
 from spark_jobs.erasure.certificate import COMPLETED, Certificate, erasure_key
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
 from spark_jobs.erasure.matches import Matcher, Words
@@ -156,15 +156,19 @@ class Erasure:
         certificate.write(self.settings)
 
     def _rewrite(self, source: str, files: Mapping[LandedFile, int], certificate: Certificate) -> None:
-        locks = locks_of(self.settings)
+        locks, rewritten = locks_of(self.settings), dict[Hour, list[tuple[Entry, Entry]]]()
         with locks.held(f"land-{source}") as lock, landed_logs(self.settings.landing, source, lock.require):
             for file in files:
                 # Again, now that nobody else may replace the file.
                 with suppress(FileNotFoundError):
+                    before = entry_of(file.path)
                     if lines := matching_lines(file, self.matcher_of(source)):
                         certificate.add_lines(source, file.hour, file.name, lines)
                         certificate.write(self.settings)
                         write_without(file, lines)
+                        if before and (after := entry_of(file.path)):
+                            rewritten.setdefault(file.hour, []).append((before, after))
+        say_rewritten(self.lake, source, rewritten)
 
     def _remove_rows(self, source: str, hours: list[Hour]) -> None:
         is_streamed = self.sources[source].stream is not None

@@ -17,7 +17,7 @@ from include.log_hours import Hour
 from include.sources import Source, load_sources
 from include.streams.position import position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
-from spark_jobs.ingest.account import HourAccount, with_reopened
+from spark_jobs.ingest.account import HourAccount, listed_first, with_reopened
 from spark_jobs.ingest.stream_batches import account_of, in_order_of_time, log_hour_of, write_as_few
 from spark_jobs.ingest.touched_hours import closed_click_hours
 from spark_jobs.lake.data_files import DataFile, has_source, may_have_click_hours
@@ -44,6 +44,7 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
         return {}
     touched = {Hour.parse(hour) for account in finalised.values() for hour in account.click_hours}
     removed_at = {hour: account["clicks_removed_at"] for hour, account in known.items()}
+    listed = {hour: account["landed_files"] or [] for hour, account in known.items()}
     closed = set(map(str, closed_click_hours(lake, touched, ())))
     for hour, account in finalised.items():
         if not removed_at.get(hour):  # else they say what is closed
@@ -56,7 +57,8 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
     read = position.read_hours(list(finalised), now)
     landed = {hour: replace(position.landed(hour, batches.get(hour, [])), is_closed=hour in read) for hour in finalised}
     rows = [
-        finalised[hour].as_row(source.name, of_hour, now) | {"clicks_removed_at": removed_at.get(hour)}
+        listed_first(finalised[hour].as_row(source.name, of_hour, now), listed.get(hour, []))
+        | {"clicks_removed_at": removed_at.get(hour)}
         for hour, of_hour in landed.items()
     ]
     if not of_run:
