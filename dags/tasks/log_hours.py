@@ -39,10 +39,10 @@ def landed(params: Mapping[str, Any], dag_run: Any) -> dict[str, str] | None:
         sources = choose_sources(settings, arguments.source)
     log.info("log hours of %s: %s", arguments.source, arguments.log_hours)
     waiting = [
-        f"{source.name} {hour}"
+        f"{source.name} {hour} ({what})"
         for source in sources
         for hour in arguments.log_hours
-        if not _is_ready(settings, source, hour, now)
+        if (what := _waits_for(settings, source, hour, now)) is not None
     ]
     log.info("waiting for _SUCCESS, or the stream, of: %s", ", ".join(waiting) or "nothing")
     return None if waiting else {"from": str(arguments.log_hours.start), "to": str(arguments.log_hours.end)}
@@ -143,7 +143,8 @@ def _as_asked(hour: Hour) -> str:
     return f"{hour.start:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _is_ready(settings: Settings, source: Source, hour: Hour, now: datetime) -> bool:
+def _waits_for(settings: Settings, source: Source, hour: Hour, now: datetime) -> str | None:
     if source.stream is None:
-        return is_ready(settings.landing, source, hour, now)
-    return bool(import_module("include.streams.position").can_be_finalised(settings, source, hour, now))
+        return None if is_ready(settings.landing, source, hour, now) else "not closed, and its grace time is not over"
+    found: str | None = import_module("include.streams.position").waits_for(settings, source, hour, now)
+    return found
