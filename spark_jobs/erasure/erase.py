@@ -190,13 +190,14 @@ class Erasure:
             }
             if found.numbers:
                 certificate.begin_removal(found.files, found.sizes, rows)
+            certificate.write(self.settings)
+        if certificate.is_removing:
             self.remove(certificate)
 
     def remove(self, certificate: Certificate) -> None:
         """What is on record from landed files, then from tables; what of it has gone already is left as it is."""
-        certificate.write(self.settings)
         with self.lake.locked():
-            for source, hours in certificate.removed_lines.items() if certificate.is_removing else ():
+            for source, hours in certificate.removed_lines.items():
                 self._rewrite(source, hours, certificate.lines_before[source])
             move_places(self.lake, certificate)
             for source in certificate.log_hours:
@@ -372,7 +373,7 @@ def erase(
     return [
         f"erasure {certificate.erasure_id} ({requests.described()}) is complete:",
         *_described(certificate.found),
-        f"  click hours counted again: {len(certificate.click_hours)}",
+        f"  click hours counted again: {len(certificate.click_hours)}, published: {len(certificate.published_hours)}",
         f"  files searched: {certificate.searched['files']:,}",
         f"  certificate: {page}",
         *(f"  not reached: {what}" for what in certificate.outside),
@@ -431,8 +432,8 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
     old = erasure.not_published_since(certificate)
     certificate.unjoined_hours = {
         source: hours
-        for source, its in certificate.unjoined_hours.items()
-        if (hours := [hour for hour in its if look_at(erasure.settings.landing, source, Hour.parse(hour)).files])
+        for source, named in certificate.unjoined_hours.items()
+        if (hours := [hour for hour in named if look_at(erasure.settings.landing, source, Hour.parse(hour)).files])
     }
     page = certificate.write(erasure.settings)
     reasons = []
@@ -442,11 +443,11 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
         some = ", ".join(certificate.left[:5])
         reasons.append(f"{len(certificate.left)} files have it still, or cannot be read: {some}")
     if old:
-        hours = ", ".join(map(str, old[:5]))
-        reasons.append(f"published as they were before: {hours}; decide on them (decide_held, decide_backfill)")
+        some = ", ".join(map(str, old[:5]))
+        reasons.append(f"published as they were before: {some}; decide on them (decide_held, decide_backfill)")
     if certificate.unjoined_hours:
         unjoined = ", ".join(
-            f"{source} {hour}" for source, hours in certificate.unjoined_hours.items() for hour in hours[:5]
+            f"{source} {hour}" for source, its in certificate.unjoined_hours.items() for hour in its[:5]
         )
         reasons.append(
             f"landed files have changed since they were read, so that it cannot be said which of their lines are those "

@@ -184,7 +184,8 @@ class Matcher:
 
     def gives_visitor(self, parsed: pa.Table) -> Mask:
         """Which lines are of an address that is asked for, from which their visitor follows."""
-        return np.logical_and(self._is_asked(parsed), as_numpy(pc.is_null(parsed["visitor_id"])))
+        found: Mask = self._is_asked(parsed) & as_numpy(pc.is_null(parsed["visitor_id"]))
+        return found
 
     def of_texts(self, texts: pa.ChunkedArray | pa.Array) -> Mask:
         """Which other texts name what is to go."""
