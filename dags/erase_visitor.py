@@ -25,7 +25,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG
 
 from dags.tasks import acts
-from dags.tasks.defaults import DAG_DEFAULTS, optional, reason
+from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, optional, reason
 
 
 def plan(params: dict[str, Any], dag_run: Any, spark: Any = None) -> dict[str, Any]:
@@ -57,7 +57,7 @@ with DAG(
     # An open question keeps no other erasure waiting.
     **DAG_DEFAULTS | {"max_active_runs": 8},
 ) as dag:
-    plan_erasure = PySparkOperator(task_id="plan_erasure", python_callable=plan, conn_id="spark_default")
+    plan_erasure = PySparkOperator(task_id="plan_erasure", python_callable=plan, conn_id="spark_default", **ON_LAKE)
     ask = HITLOperator(
         task_id="ask",
         subject="An erasure waits for your answer: it cannot be undone",
@@ -71,5 +71,5 @@ Asked for by {{ dag_run.triggering_user_name }}. Nothing is erased before you an
 """,
         options=[acts.ERASE, acts.CANCEL],
     )
-    erase_visitor = PySparkOperator(task_id="erase_visitor", python_callable=erase, conn_id="spark_default")
+    erase_visitor = PySparkOperator(task_id="erase_visitor", python_callable=erase, conn_id="spark_default", **ON_LAKE)
     plan_erasure >> ask >> erase_visitor

@@ -17,7 +17,7 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.sdk import DAG
 
 from dags.tasks import launch
-from dags.tasks.defaults import DAG_DEFAULTS, optional
+from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, optional
 
 
 def release(params: dict[str, Any], spark: Any = None) -> None:
@@ -37,4 +37,4 @@ with DAG(
     },
     **DAG_DEFAULTS,
 ) as dag:
-    PySparkOperator(task_id="release_counts", python_callable=release, conn_id="spark_default")
+    PySparkOperator(task_id="release_counts", python_callable=release, conn_id="spark_default", **ON_LAKE)

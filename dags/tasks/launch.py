@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
-from dags.tasks.notes import leave_note, skipped
-from include.errors import FinalError, NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
-from include.holds import ClickHourState, OtherCountsError, approval_run_id
+from dags.tasks.notes import leave_note
+from include.errors import (
+    FinalError,
+    NotHeldError,
+    QualityError,
+    StreamRunsAlreadyError,
+    UsageError,
+    in_one_line,
+)
+from include.holds import ClickHourState, OtherFindingsError, approval_run_id, findings_of
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from include.settings import Settings
@@ -19,13 +26,15 @@ from include.sources import choose_sources, load_sources, stream_of
 
 log = logging.getLogger("clickmill")
 
-#: The key under which validate_clicks leaves word.
-JUDGED = "judged"
+#: The keys under which validate_clicks leaves word, and a task that did not carry out an answer: of what asks again.
+JUDGED, AGAIN = "judged", "again"
 #: What can be answered when a click hour is held, and the decision that it is; none for the last.
 ANSWERS = {"Publish anyway": "publish", "Drop": "drop"}
 KEEP = "Keep held"
 #: Of the newest days so many are released, unless the form says.
 RELEASED_DAYS = 7
+#: Airflow keeps so many characters of a task's name in a run.
+_MOST_CHARACTERS = 250
 
 
 def run_job(job: str, arguments: JobArguments, spark: Any, **options: Any) -> None:
@@ -94,11 +103,13 @@ def release(days: int, spark: Any) -> None:
     Raises:
         AirflowSkipException: if no noise is configured.
     """
+    from airflow.sdk.exceptions import AirflowSkipException
+
     settings = Settings.from_environment()
     with final_errors():
         noise = settings.pipeline.publication.noise
         if noise is None:
-            raise skipped(f"{settings.pipeline_file} has no [publication.noise]")
+            raise AirflowSkipException(said(f"{settings.pipeline_file} has no [publication.noise]"))
         import_module("spark_jobs.engine.session").configure(spark)
         end = datetime.now(UTC).date() - timedelta(days=noise.wait_days)
         lines = import_module("spark_jobs.release_counts").run(spark, settings, end - timedelta(days=days), end)
@@ -143,39 +154,52 @@ def publish(arguments: JobArguments, spark: Any, task_instance: Any) -> list[dic
 
 
 def question(state: ClickHourState, note: str = "") -> dict[str, Any]:
-    """The run of held_hours that asks about a hold, and about these very counts."""
-    assert state.event is not None
-    reasons = [failure.said for failure in state.failures]
-    conf = {"hour": str(state.hour), "reasons": reasons, "counts": state.counts, "note": note}
-    return {"trigger_run_id": approval_run_id(state.hour, state.event), "conf": conf}
+    """The run of held_hours that asks about a hold, however often it is counted; again, if something worse is found."""
+    return {
+        "trigger_run_id": approval_run_id(state.hour, state.asked),
+        # The reasons for whoever has started the run that asks: the question itself looks at what is found then.
+        "conf": {"hour": str(state.hour), "reasons": [failure.said for failure in state.failures]},
+        "reset_dag_run": state.is_asked_otherwise,
+        **({"note": note} if note else {}),
+    }
 
 
-def decide(params: Mapping[str, Any], answer: Mapping[str, Any], spark: Any) -> list[dict[str, Any]]:
-    """Do what a person answered when asked about the counts of a held click hour; who it was goes on record.
+def decide(
+    params: Mapping[str, Any], answer: Mapping[str, Any], spark: Any, ti: Any = None, shown: str | None = None
+) -> None:
+    """Do what a person answered about what was found in a click hour; who it was goes on record.
 
-    Returns the run of held_hours that asks again, if the counts are others by now; then nothing else was done.
+    ``shown`` are the findings that the person was shown. If something worse is found by now, nothing is done; that is
+    said in the task's name, and ``ti`` is left word of the run that asks again.
 
     Raises:
         AirflowSkipException: if it is to stay held, or is not held any more.
-        AirflowFailException: if no reason is given.
+        AirflowFailException: if no reason is given, or the answer is not carried out.
     """
+    from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
     hour, (chosen,) = params["hour"], answer["chosen_options"]
     if chosen not in ANSWERS:
-        raise skipped(f"{hour} stays held")
+        raise AirflowSkipException(said(f"{hour} stays held"))
     decide_held = import_module("spark_jobs.decide_held")
     settings = Settings.from_environment()
     import_module("spark_jobs.engine.session").configure(spark)
     by, because = answer["responded_by_user"]["name"], (answer["params_input"] or {}).get("reason") or ""
     try:
         with final_errors():
-            decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because, params["counts"] or "")
-            log_lines(decide_held.run(spark, settings, decision), settings)
+            decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because, findings_of(shown))
+            lines = decide_held.run(spark, settings, decision)
     except NotHeldError as error:
-        raise skipped(f"nothing to decide: {error}") from error
-    except OtherCountsError as error:
-        log.error(error)
-        return [question(error.state, f"The answer of {by}, {chosen!r}, was not carried out: {error}.")]
-    return []
+        raise AirflowSkipException(said(f"nothing to decide: {error}")) from error
+    except OtherFindingsError as error:
+        if ti is not None:
+            ti.xcom_push(key=AGAIN, value=question(error.state, f"{by}: {chosen}: {error}"))
+        raise AirflowFailException(said(f"not carried out, and asked again: {error}")) from error
+    except AirflowFailException as error:
+        said(f"not carried out: {error}")
+        raise
+    said(lines[0])
+    log_lines(lines, settings)
 
 
 def log_lines(lines: list[str], settings: Settings) -> None:
@@ -187,11 +211,29 @@ def log_lines(lines: list[str], settings: Settings) -> None:
 
 @contextmanager
 def final_errors() -> Iterator[None]:
-    """Let Airflow not try again what trying again cannot fix."""
+    """Let Airflow not try again what trying again cannot fix, and say in one line what a person can act on."""
     from airflow.sdk.exceptions import AirflowFailException
 
     try:
         yield
     except (UsageError, QualityError, FinalError) as error:
-        leave_note(str(error))
-        raise AirflowFailException(str(error)) from error
+        raise AirflowFailException(said(str(error))) from error
+    except Exception as error:
+        line = in_one_line(error)
+        if line is None or line is error:
+            raise
+        raise line from error
+
+
+def said(text: str) -> str:
+    """The text, which becomes the run's note, and the name of a task that names itself after what was said."""
+    leave_note(text)
+    with suppress(Exception):
+        from airflow.sdk import get_current_context
+
+        get_current_context()["said"] = text[:_MOST_CHARACTERS]  # type: ignore[typeddict-unknown-key]
+    return text
+
+
+#: The name of such a task.
+NAME_BY_WHAT_WAS_SAID = "{{ said | default('') }}"
