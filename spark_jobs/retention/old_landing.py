@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from include.errors import UsageError
-from include.landing import LandedHour, closed_hours, hour_of_folder, landed_since, look_at
+from include.landing import SUCCESS, LandedHour, closed_hours, hour_of_folder, landed_since, look_at
 from include.log_hours import Hour, hours_in_words
 from include.storage import entries, is_on_disk
 from include.tables import INGEST_ACCOUNTING
@@ -122,5 +122,7 @@ def _put_back(folder: Path) -> None:
         target = folder / entry.path.name
         if not target.exists():
             entry.path.rename(target)
+        elif target.name == SUCCESS:
+            entry.path.unlink()
     with suppress(OSError):
         going.rmdir()
