@@ -11,11 +11,13 @@ import pyarrow.parquet as pq
 
 from include.log_hours import Hour
 from include.sources import JsonFields, Source
-from include.tables import CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS
+from include.tables import CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, REPLAYED_LINES
 from include.visitor_keys import VisitorKeys
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.lookups import Lookups
-from spark_jobs.ingest.repairs import Places, Repairs, Replay
+from spark_jobs.ingest.masked_addresses import address_mask
+from spark_jobs.ingest.read_lines import LINES
+from spark_jobs.ingest.repairs import Places, Repairs, Replay, line_digests
 from spark_jobs.ingest.stored_arrivals import StoredHour, stored_arrivals
 from tests.support.temporary_lake import click
 
@@ -114,3 +116,97 @@ def test_a_masked_line_has_its_country_and_no_visitor_unless_texts_are_kept(tmp_
     assert removed["reason"] == "missing_url"
     (kept, _) = _arrivals(files, source=masked.model_copy(update={"keep_raw": True}), lookups=lookups)
     assert kept["visitor_id"] is not None
+
+
+def test_what_a_withdrawn_replay_has_recovered_is_quarantined_again(tmp_path: Path) -> None:
+    """By the text that is kept of it; another replay's stays a click, and what is erased by now comes not back."""
+    replayed = [
+        _rejected(line, _line(f"r{line}", line), "missing_url") | {"replay_id": replay, "digest": 7}
+        for line, replay in ((2, "r"), (3, "r"), (4, "r"), (5, "other"))
+    ]
+    clicks = [_click(1, "c1", 1) | {"replay_id": None}, _click(2, "r2", 2) | {"replay_id": "r"}]
+    clicks.append(_click(5, "r5", 5) | {"replay_id": "other"})
+    files = {
+        CLICKS.name: [_file(tmp_path, "c", clicks)],
+        DUPLICATE_CLICKS.name: [_file(tmp_path, "d", [_click(3, "c1", 3) | {"replay_id": "r"}])],
+        QUARANTINED_CLICKS.name: [_file(tmp_path, "q", [_rejected(6, b"nonsense", "not_json")])],
+        REPLAYED_LINES.name: [_file(tmp_path, "l", replayed)],
+    }
+    found = stored_arrivals(StoredHour(HOUR, 1, files, withdrawn="r"), LineParser(WEB, (), Lookups()), ())
+    said = [(row["line"], row["reason"], row["replay_id"]) for row in found.to_pylist()]
+    assert said == [
+        (1, None, None),
+        (2, "missing_url", None),
+        (3, "missing_url", None),
+        (5, None, "other"),
+        (6, "not_json", None),
+    ]
+    assert found["raw"].to_pylist()[1] == _line("r2", 2).decode()
+
+
+def _landed(*values: bytes) -> pa.Table:
+    count = len(values)
+    return pa.table(
+        {
+            "value": pa.array([value + b"\n" for value in values], pa.binary()),
+            "bytes": pa.array(list(map(len, values)), pa.int64()),
+            "hour": pa.array([HOUR.number] * count, pa.int32()),
+            "file": ["a"] * count,
+            "line": pa.array(range(1, count + 1), pa.int64()),
+            "row_id": pa.array(range(count), pa.int64()),
+        },
+        LINES,
+    )
+
+
+def _replayed(folder: Path, source: Source, rule: str, lines: pa.Table) -> Repairs:
+    """On record of all these lines."""
+    digests = line_digests(lines["value"], source).tolist()
+    rows = [
+        {"file": "a", "line": number, "replay_id": "r", "digest": digest} for number, digest in enumerate(digests, 1)
+    ]
+    path = _file(folder, "l", rows)
+    return Repairs((Places(path, HOUR.number, Replay("r", rule), are_recorded=True),))
+
+
+def test_a_rule_on_record_is_of_the_lines_text(tmp_path: Path) -> None:
+    known, other = b"day=" + _line("e1", 1), b"day=" + _line("e2", 2)
+    repairs = _replayed(tmp_path, WEB, "replace(raw, 'day=', '')", _landed(known, known))
+    parser = LineParser(WEB, (), Lookups(), repairs)
+    found = pa.concat_tables(parser.arrivals([_landed(known, other)])).to_pylist()
+    assert [(row["event_id"], row["reason"], row["replay_id"]) for row in found] == [
+        ("e1", None, "r"),
+        (None, "not_json", None),
+    ]
+    assert not repairs.warnings
+
+
+def test_a_rule_on_record_that_throws_leaves_the_line_and_says_so(tmp_path: Path) -> None:
+    lines = _landed(b"day=" + _line("e1", 1), b"of 203.0.113.77", b"day=" + _line("e3", 3))
+    rule = "if(starts_with(raw, 'day='), substr(raw, 5), strftime(strptime(raw, '%Y'), '%Y'))"
+    for given, repaired in ((rule, ["e1", None, "e3"]), ("no_such_function(raw)", [None] * 3)):
+        repairs = _replayed(tmp_path, WEB, given, lines)
+        found = pa.concat_tables(LineParser(WEB, (), Lookups(), repairs).arrivals([lines])).to_pylist()
+        assert [row["event_id"] for row in found] == repaired
+        assert [row["reason"] for row in found] == [None if name else "not_json" for name in repaired]
+        (said,) = repairs.warnings
+        place = "a:2" if given == rule else "a:1"
+        assert said.startswith(f"replay r: the rule of the replay fails at web {HOUR} {place} (not_json): ")
+        assert said.endswith("; such lines stay quarantined")
+        assert "203.0.113" not in said
+
+
+def test_a_digest_tells_no_address_and_is_the_same_of_a_line_that_is_kept_masked() -> None:
+    fields = JsonFields(time="ts", url="url", client_address="ip")
+    masked = Source(name="web", format="json", fields=fields)
+    texts = [
+        b'{"ts": "x", "ip": "81.2.69.17", "for": "2001:db8:1:2::7"}',
+        b'{"ts": "x", "ip": "81.2.69.99", "for": "2001:db8:1:9::9"}',
+    ]
+    digests = line_digests(_landed(*texts)["value"], masked)
+    assert len(set(digests.tolist())) == 1
+    mask = address_mask(masked)
+    assert mask is not None
+    kept = mask(texts[0].decode()).encode()
+    assert kept != texts[0]
+    assert line_digests(_landed(kept)["value"], masked)[0] == digests[0]

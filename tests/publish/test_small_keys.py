@@ -155,7 +155,8 @@ def test_attacks_find_a_visitor_without_a_smallest_number_and_fail_with_one(
         OTHER_KEYS: (8 + 2 + 3 + 3, 3),
     }
     countries = [row for row in after[PUBLISHED_CLICKS_BY_COUNTRY_HOURLY] if row["click_hour"] == 5]
-    assert {row["country_code"]: row["click_count"] for row in countries} == {"DE": 12 + 2 + 3, OTHER_KEYS: 8 + 3}
+    # DE and AT were shown before: beside either, Eve's country would be what its earlier count leaves.
+    assert {row["country_code"]: row["click_count"] for row in countries} == {OTHER_KEYS: 12 + 2 + 3 + 8 + 3}
     # All of it stays where nobody else reads.
     assert by_key(guarded.rows(CLICKS_BY_URL_HOURLY), CLICKS_BY_URL_HOURLY)[Hour.parse(FIRST).day, 5, RARE] == 3
 
