@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from include.command import OneLineParser, exit_with
 from include.counting import CountKey
-from include.errors import ClickmillError, UsageError
+from include.errors import ClickmillError, SparkGoneError, UsageError, in_one_line
 from include.settings import Settings
 from include.sources import Source, choose_streamed, stream_of
 from include.streams.signs_of_life import say_alive
@@ -289,9 +289,10 @@ def _loss_of_server_told(names: str) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise ClickmillError(
-            f"the stream of {names} broke off: {str(error).splitlines()[0]}; "
-            "if its Spark server has ended, start the stream again: it goes on where it was"
+        is_gone = isinstance(in_one_line(error), SparkGoneError)
+        why = "its Spark server was ended or started again" if is_gone else str(error).splitlines()[0]
+        raise (SparkGoneError if is_gone else ClickmillError)(
+            f"the stream of {names} broke off: {why}; start it again: it goes on where it was"
         ) from error
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
+from pyspark.sql.connect.logging import logger as clients_log
 from typing_extensions import override
 
 from include.errors import ClickmillError, is_unanswered
@@ -35,8 +36,9 @@ _PAUSE_SECONDS = 0.5
 _APART_SECONDS = 10.0
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
-# It is said in our own words.
+# It is said in our own words; and that nobody hears a good-bye is no matter.
 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
+clients_log.addFilter(lambda said: not said.getMessage().startswith(("ReleaseExecute failed", "session.stop()")))
 
 
 def patience_seconds(host: str) -> float:
