@@ -6,8 +6,13 @@ Standard library only: set-up raises them before anything is installed.
 from __future__ import annotations
 
 import errno
+import os
 import re
+import tempfile
 from collections.abc import Iterator
+from shutil import disk_usage
+
+from include.home import home_path
 
 
 class ClickmillError(Exception):
@@ -84,6 +89,8 @@ _ENDED = (
 )
 #: What the system, Spark, delta-rs, Arrow, DuckDB, SQLite and PostgreSQL say.
 _FULL = ("No space left on device", "Disk quota exceeded", "database or disk is full", "Out of disk space")
+#: A disk with less room than that is one that is full.
+_LEAST_FREE = 1 << 20
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -99,7 +106,7 @@ def in_one_line(error: BaseException) -> ClickmillError | None:
     for one in chain:
         if said := _said_of_full_disk(one):
             return DiskFullError(
-                f"a disk is full: {said}; make room there and run it again: what is half written counts for nothing"
+                f"a disk is full{_where()}: {said}; make room and run it again: what is half written counts for nothing"
             )
     if any(_is_spark_gone(one) for one in chain):
         return SparkGoneError(
@@ -135,6 +142,13 @@ def _said_of_full_disk(error: BaseException) -> str:
         return ""
     lines = [line.strip(" \t↳") for line in text.partition("\nJVM stacktrace:")[0].splitlines()]
     return next(line for line in lines if any(full in line for full in _FULL))[:300]
+
+
+def _where() -> str:
+    """Which of the folders that are written to are on a full disk, as far as that can be seen now."""
+    folders = {str(home_path(os.environ)), os.environ.get("CLICKMILL_DATA") or "", tempfile.gettempdir()}
+    full = [folder for folder in sorted(folders) if os.path.isdir(folder) and disk_usage(folder).free < _LEAST_FREE]
+    return f" ({', '.join(full)})" if full else ""
 
 
 def _is_spark_gone(error: BaseException) -> bool:

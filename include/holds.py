@@ -146,7 +146,7 @@ class Event:
 
     ``examples`` are the failed checks with what was found, at most 20, as text; ``findings`` all of them: of a decision
     what was shown. ``answered_at`` is when ``actor`` decided so: earlier than ``at`` if a run carried it out again.
-    ``note`` says which answer was not carried out, None for none.
+    ``note`` says which answer was not carried out, or of an answer, that it is not carried out yet; None for neither.
     """
 
     run_id: str
@@ -231,7 +231,7 @@ class Findings:
         failures: dict[str, list[Failure]] = {}
         for row in of_newest_runs(rows):
             if row["severity"] == "critical" and row["outcome"] == "fail":
-                failures.setdefault(row["partition"], []).append(_failure(row))
+                failures.setdefault(row["partition"], []).append(failure_of(row))
         by_reason = {
             partition: tuple(sorted(failed, key=lambda failure: failure.reason))
             for partition, failed in failures.items()
@@ -240,7 +240,8 @@ class Findings:
         return cls(validated_at, by_reason, histories)
 
 
-def _failure(row: Mapping[str, Any]) -> Failure:
+def failure_of(row: Mapping[str, Any]) -> Failure:
+    """What a row of ``quality_results`` says of a check that failed."""
     return Failure(
         row["partition"],
         row["check_id"],
@@ -251,6 +252,12 @@ def _failure(row: Mapping[str, Any]) -> Failure:
         row.get("lowest"),
         row.get("highest"),
     )
+
+
+def answer_of(history: Sequence[Event]) -> Event | None:
+    """The decision that a person has made, unless it was published since by passing the checks, or released."""
+    last = next((event for event in reversed(history) if event.outcome != HELD), None)
+    return last if last and last.outcome in DECISIONS.values() else None
 
 
 @dataclass(frozen=True)
@@ -289,9 +296,7 @@ class ClickHourState:
     @property
     def answer(self) -> Event | None:
         """The decision that a person has made, unless it was published since by passing the checks, or released."""
-        before = self.history[: len(self.history) - len(self.holding)]
-        is_answered = before and before[-1].outcome in DECISIONS.values() and not self.lifted_by
-        return before[-1] if is_answered else None
+        return None if self.lifted_by else answer_of(self.history)
 
     @property
     def first_answer(self) -> Event | None:
@@ -370,7 +375,8 @@ class ClickHourState:
     @property
     def is_said(self) -> bool:
         """Whether its newest event says what became of these counts."""
-        return self.event is not None and self.event.outcome != HELD and self.event.at > self.changed_at
+        event = self.event
+        return event is not None and event.outcome != HELD and not event.note and event.at > self.changed_at
 
 
 class OtherFindingsError(ClickmillError):

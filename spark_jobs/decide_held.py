@@ -153,7 +153,10 @@ def _put_on_record(lake: Lake, state: ClickHourState, decision: Decision) -> tup
     if decision.decision != RELEASE and (others := not_shown(state.failures, shown)):
         refused = f"the answer of {by}, {decision.decision}: {decision.because.strip()}, was not carried out"
         raise OtherFindingsError(say_held(lake, run_id, [state], refused)[state.hour], others, shown)
-    event = event_row(run_id, now, state.hour, decision.outcome, decision.because.strip(), findings=shown, actor=by)
+    event = event_row(
+        run_id, now, state.hour, decision.outcome, decision.because.strip(),
+        findings=shown, actor=by, note=state.waits_for if decision.decision == "publish" else None,
+    )  # fmt: skip
     if decision.decision == RELEASE:
         return _released(lake, state, event, by)
     append_results(lake, [event])

@@ -296,13 +296,12 @@ def _parse(argv: Sequence[str] | None = None) -> _Given:
     require_signed(given.by, given.because)
     of_replay = {"--source": given.source, "--from": given.start, "--to": given.end}
     if given.withdraw is not None:
-        if beside := [
-            name for name, value in (*of_replay.items(), ("--reason", given.reason), ("--rule", given.rule)) if value
-        ]:
-            parser.error(f"--withdraw takes a replay as it was, and not {', '.join(beside)}")
+        others = {**of_replay, "--reason": given.reason, "--rule": given.rule}
+        if beside := [name for name, value in others.items() if value]:
+            raise UsageError(f"--withdraw takes a replay as it was: expected no {', '.join(beside)} beside it")
         return _Given(None, given.withdraw, given.by, given.because, given.dry_run)
     if missing := [name for name, value in of_replay.items() if not value]:
-        parser.error(f"the following arguments are required: {', '.join(missing)}; or --withdraw with a replay's id")
+        raise UsageError(f"no {', '.join(missing)} given: expected all of {', '.join(of_replay)}; or --withdraw ID")
     log_hours = JobArguments.of(given.source, given.start, given.end).log_hours
     reasons = tuple(sorted(set(given.reason)))
     request = Request(given.source, log_hours, reasons, _read(given.rule))

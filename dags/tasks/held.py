@@ -37,7 +37,8 @@ class AskAboutHeld(HITLOperator):
             raise AirflowSkipException(said(f"{hour} is not held{became}"))
         numbers = import_module("spark_jobs.publish.shown_hold").numbers_of_hold(lake, state)
         first = state.not_answered[0]
-        self.subject = f"Click hour {hour} is held: {first.reason}"
+        number = "" if first.value is None else f" = {first.value:.6g}"
+        self.subject = f"Click hour {hour} is held: {first.reason}{number}"
         self.body = body(state, numbers, _page_of(hour))
         context["ti"].xcom_push(key=SHOWN, value=findings_text(state.failures))
         return super().execute(context)

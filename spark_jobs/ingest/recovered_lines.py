@@ -101,17 +101,24 @@ def recovered_lines(lake: Lake, asked: AskedReplay, clicks: DecidedClicks, hours
     columns = [*PLACE, "reason", "raw", "bytes"]
     recorded = lake.read_log_hours(REPLAYED_LINES, asked.source, hours).where(F.col("replay_id") == asked.replay.id)
     quarantined = lake.read_log_hours(QUARANTINED_CLICKS, asked.source, hours).select(*columns)
-    lines = quarantined.unionByName(recorded.select(*columns)).dropDuplicates(PLACE)
+    # Of what it has recovered already, and is in no file any more, only the record has the digest.
+    former = recorded.select(*columns, F.col("digest").alias("recorded_digest"))
+    others = quarantined.join(former.select(*PLACE), PLACE, "left_anti")
+    lines = former.unionByName(others.withColumn("recorded_digest", F.lit(None).cast("bigint")))
     now = decided_lines(clicks.arrivals.where("reason IS NULL"), clicks.decided)
     is_its = F.col("replay_id").eqNullSafe(asked.replay.id).alias("is_its")
-    found = now.select(*PLACE, is_its, "first_hour", F.col("line_digest").alias("digest"))
+    found = now.select(*PLACE, is_its, "first_hour", "line_digest")
     outcome = (
         F.when(F.col("is_its").isNull(), STAYS)
         .when(~F.col("is_its"), BESIDE)
         .when(F.col("first_hour").isNull(), CLICK)
         .otherwise(DUPLICATE)
     )
-    rows = lines.join(found, PLACE, "left").select(*PLACE, *_KEPT, outcome.alias("outcome"))
+    rows = (
+        lines.join(found, PLACE, "left")
+        .withColumn("digest", F.coalesce("line_digest", "recorded_digest"))
+        .select(*PLACE, *_KEPT, outcome.alias("outcome"))
+    )
     if asked.reasons:
         rows = rows.where(F.col("reason").isin(list(asked.reasons)) | (F.col("outcome") == BESIDE))
     return Recovered(asked, hours, rows.toArrow())

@@ -30,6 +30,7 @@ from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, ma
 from spark_jobs.lake.definitions import make_or_complete
 from spark_jobs.lake.merged_rows import merge_click_hours
 from spark_jobs.lake.new_files import NewFile, write_files
+from spark_jobs.lake.panics import panics_left_out
 from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.lake.transactions import NOT_TRIED_AGAIN, StreamTransaction
 from spark_jobs.lake.version_checksums import write_checksum
@@ -150,15 +151,21 @@ class Lake:
                     "this job had its lock; run it again"
                 ) from error
 
-    def exchange_files(self, table: Table, new: Sequence[NewFile], removed: Sequence[DataFile]) -> None:
+    def exchange_files(
+        self,
+        table: Table,
+        new: Sequence[NewFile],
+        removed: Sequence[DataFile],
+        transaction: StreamTransaction | None = None,
+    ) -> None:
         """Put files in the place of others, in one commit: single files, not partitions; what others add stays.
 
-        Raises as ``TableVersion.require_files``.
+        By a transaction the commit can be known. Raises as ``TableVersion.require_files``.
         """
         with self.locked(f"write-{table.name}"):
             version = TableVersion.newest(self.path(table), table)
             version.require_files(removed)
-            version.commit(new, removed, NOT_TRIED_AGAIN)
+            version.commit(new, removed, transaction.as_committed(retries=0) if transaction else NOT_TRIED_AGAIN)
 
     def append(self, table: Table, new: Sequence[NewFile], transaction: StreamTransaction) -> None:
         """Add files in one commit, unless the table has the rows of this transaction already.
@@ -245,7 +252,7 @@ class Lake:
         """
         self._make(table)
         arrow = rows if isinstance(rows, pa.Table | pa.RecordBatchReader) else declared.as_arrow(table, rows)
-        with self.locked(f"write-{table.name}"):
+        with self.locked(f"write-{table.name}"), panics_left_out():
             write_deltalake(
                 self.uri(table),
                 arrow,

@@ -13,24 +13,17 @@ from include.tables import (
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
     Table,
 )
+from spark_jobs.ingest.touched_hours import name_of_log_hour
 from spark_jobs.lake.lake import Lake
 
 
 def numbers_of_hold(lake: Lake, state: ClickHourState) -> list[str]:
     """A few lines: the clicks that would be published, the lines of the log hours that fail, and what readers see."""
     log_hours = {failure.partition for failure in state.failures if " " in failure.partition}
-    accounts = (
-        {
-            f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}": row
-            for row in lake.read_rows(
-                INGEST_ACCOUNTING,
-                INGEST_ACCOUNTING.column_names,
-                [("log_date", "in", sorted({Hour.parse(log_hour.split()[1]).day for log_hour in log_hours}))],
-            )
-        }
-        if log_hours
-        else {}
-    )
+    days = {Hour.parse(log_hour.split()[1]).day for log_hour in log_hours}
+    columns = ["source", "log_date", "log_hour", "lines", "accepted", "quarantined", "quarantined_by_reason"]
+    rows = [row for day in sorted(days) for row in lake.read_rows(INGEST_ACCOUNTING, columns, [("log_date", "=", day)])]
+    accounts = {name_of_log_hour(row): row for row in rows}
     counted = _clicks(lake, CLICKS_BY_COUNTRY_HOURLY, state.hour)
     return [
         f"counted: {counted:,} clicks in this hour, so many would be published",
@@ -41,7 +34,7 @@ def numbers_of_hold(lake: Lake, state: ClickHourState) -> list[str]:
 
 def readers_see(lake: Lake, state: ClickHourState) -> str:
     """What is published of a click hour: nothing yet, or so many clicks since when."""
-    made = [event for event in state.history if event.outcome in (PUBLISHED, PUBLISHED_ANYWAY)]
+    made = [event for event in state.history if event.outcome in (PUBLISHED, PUBLISHED_ANYWAY) and not event.note]
     if not made:
         return "nothing of this hour yet"
     return f"{_clicks(lake, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, state.hour):,} clicks, {made[-1].described}"
@@ -53,5 +46,7 @@ def _clicks(lake: Lake, table: Table, hour: Hour) -> int:
 
 
 def _described(account: Mapping[str, Any]) -> str:
-    quarantined = account["lines"] - account["accepted"] - account["duplicates"]
-    return f"{account['lines']:,} lines: {account['accepted']:,} clicks, {quarantined:,} in quarantine or left out"
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in account["quarantined_by_reason"] if number)
+    return f"{account['lines']:,} lines: {account['accepted']:,} clicks, {account['quarantined']:,} in quarantine" + (
+        f" ({reasons})" if reasons else ""
+    )

@@ -11,6 +11,7 @@ from typing import Any
 from include.backfills import Backfill, read_backfills, staging_of
 from include.holds import (
     COLUMNS,
+    DROPPED,
     HELD,
     PUBLISHED,
     RELEASED,
@@ -18,6 +19,7 @@ from include.holds import (
     ClickHourState,
     Event,
     Findings,
+    answer_of,
     carried_out,
     click_hour_state,
     event_row,
@@ -160,6 +162,21 @@ def held_hours(lake: Lake, since: Hour) -> dict[Hour, tuple[str, ...]]:
     events = Findings.of(lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)).events
     held = {Hour.parse(hour): event.examples for hour, event in events.items() if event.outcome == HELD}
     return dict(sorted(held.items()))
+
+
+def decided_hours(lake: Lake, since: Hour | None = None) -> dict[Hour, Event]:
+    """The click hours from there on, in order, on which a person's decision was the last one made, each with that."""
+    of_these: list[tuple[str, str, Any]] = [("suite", "=", SUITE)]
+    if since:
+        of_these.append(("hour", ">=", str(since)))
+    histories = Findings.of(lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)).histories
+    answers = {Hour.parse(hour): answer_of(history) for hour, history in sorted(histories.items())}
+    return {hour: answer for hour, answer in answers.items() if answer}
+
+
+def dropped_hours(lake: Lake) -> dict[Hour, Event]:
+    """The click hours that stay as they were published because a person said so, in order, each with the decision."""
+    return {hour: answer for hour, answer in decided_hours(lake).items() if answer.outcome == DROPPED}
 
 
 def _counted_at(lake: Lake, hours: Iterable[Hour]) -> dict[Hour, datetime]:

@@ -328,6 +328,7 @@ def test_withdrawn_replay_leaves_the_tables_as_they_were(copy: TemporaryLake, ar
         copy.run_all(FROM, TO)
         assert_same_tables(_tables(copy), before)
     # Asked for again, it is another replay.
+    _map_url(copy, "url")
     _replay(copy, "not_json", rule=RULE)
     assert _marked(copy) == REPAIRED
     assert len({row["replay_id"] for row in copy.rows(REPLAYS)}) == 2
@@ -419,8 +420,8 @@ def test_bad_requests_are_one_clear_line(copy: TemporaryLake) -> None:
         replay_quarantined.withdraw(copy.spark, copy.settings, "x", **SIGNED)
     signed = ["--by", "A", "--because", "b"]
     for given, said in (
-        (["--withdraw", "x", "--source", "web"], "--withdraw takes a replay as it was, and not --source"),
-        (["--source", "web", "--to", TO], "the following arguments are required: --from; or --withdraw"),
+        (["--withdraw", "x", "--source", "web"], "--withdraw takes a replay as it was: expected no --source beside it"),
+        (["--source", "web", "--to", TO], "no --from given: expected all of --source, --from, --to; or --withdraw ID"),
     ):
         with pytest.raises(UsageError, match=said):
             replay_quarantined._parse([*given, *signed])
