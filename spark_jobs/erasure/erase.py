@@ -303,7 +303,7 @@ class Erasure:
         return sorted(old)
 
     def unjoined(self, certificate: Certificate) -> dict[str, list[str]]:
-        """The log hours that could not be joined, and whose files, if there are some, have other clicks than the tables."""
+        """The log hours that could not be joined, and whose files have other clicks than the tables."""
         left: dict[str, list[str]] = {}
         for source, hours in certificate.unjoined_hours.items():
             for hour in map(Hour.parse, hours):
