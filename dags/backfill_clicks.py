@@ -11,7 +11,8 @@ staged with what is published: **Data quality**, *Backfills*. `ask` waits for an
 - **Approve:** all hours whose checks passed are published, in one commit for each table.
 - **Drop:** what was published before stays.
 
-An answer is for the counts that were compared. If they are others by now, another run compares them and asks again.
+An answer is for the counts that were compared. If they are others by now, `decide_backfill` fails, and another run
+compares them and asks again.
 
 **A critical check fails:** the chunk is red, and not tried again; what it touches is held, and the other chunks go on.
 **Killed, or cleared:** it goes on with the chunks that are not done. So does another run with the same form.
@@ -30,8 +31,9 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param, TriggerRule, task
 
 from dags.tasks import backfill
-from dags.tasks.defaults import TASK_DEFAULTS, log_hours_form
-from dags.tasks.trigger import ask_about_hours, trigger_each
+from dags.tasks.defaults import CHUNK_ON_LAKE, ON_LAKE, TASK_DEFAULTS, log_hours_form
+from dags.tasks.launch import NAME_BY_WHAT_WAS_SAID
+from dags.tasks.trigger import AskAgain, ask_about_hours
 from include.settings import Settings
 from include.sources import load_sources
 
@@ -53,9 +55,9 @@ def end(ti: Any, spark: Any = None) -> list[str]:
     return backfill.end(spark, ti)
 
 
-def decide(params: dict[str, Any], ti: Any, spark: Any = None) -> list[dict[str, Any]]:
-    """The task decide_backfill; its result is the run that asks again, if one must."""
-    return backfill.decide(params, ti, spark)
+def decide(params: dict[str, Any], ti: Any, spark: Any = None) -> None:
+    """The task decide_backfill."""
+    backfill.decide(params, ti, spark)
 
 
 def held(ti: Any, spark: Any = None) -> list[dict[str, Any]]:
@@ -84,19 +86,20 @@ with DAG(
         "plan_only": Param(False, type="boolean", title="plan only", description="Say the plan, and do nothing."),
     },
 ) as dag:
-    plan_backfill = PySparkOperator(task_id="plan_backfill", python_callable=plan, conn_id="spark_default")
+    plan_backfill = PySparkOperator(task_id="plan_backfill", python_callable=plan, conn_id="spark_default", **ON_LAKE)
     chunks = PySparkOperator.partial(
         task_id="run_chunk",
         python_callable=run_chunk,
         conn_id="spark_default",
-        # One job at a time works on the lake anyway; and published chunk by chunk, the oldest hours are first.
-        max_active_tis_per_dagrun=1,
+        **CHUNK_ON_LAKE,
+        # One at a time: published chunk by chunk, the oldest hours are first.
         map_index_template="{{ task.op_kwargs['start'] }} to {{ task.op_kwargs['end'] }}",
     ).expand(op_kwargs=plan_backfill.output)
     end_backfill = PySparkOperator(
         task_id="end_backfill",
         python_callable=end,
         conn_id="spark_default",
+        **ON_LAKE,
         # A chunk is red if a check failed; whether it was done, the record says. There may be none left to run.
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
     )
@@ -122,12 +125,20 @@ published before until you decide.
         # Not reason: Airflow would fill in that of the run.
         params={backfill.WHY: Param("", type="string", title="Reason", description="Why; kept on record. Needed.")},
     )
-    decide_backfill = PySparkOperator(task_id="decide_backfill", python_callable=decide, conn_id="spark_default")
-    ask_again = trigger_each("ask_again", "backfill_clicks", decide_backfill.output)
+    decide_backfill = PySparkOperator(
+        task_id="decide_backfill",
+        python_callable=decide,
+        conn_id="spark_default",
+        map_index_template=NAME_BY_WHAT_WAS_SAID,
+        **ON_LAKE,
+    )
+    # A teardown, so that it does not make a run green in which decide_backfill has failed.
+    ask_again = AskAgain(task_id="ask_again", trigger_dag_id="backfill_clicks", after="decide_backfill").as_teardown()
     find_held = PySparkOperator(
         task_id="find_held",
         python_callable=held,
         conn_id="spark_default",
+        **ON_LAKE,
         # Nobody is asked to approve one that is not staged.
         trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     )

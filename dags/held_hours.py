@@ -6,12 +6,13 @@
 Each run is one hold. `ask` waits for an answer, as long as it takes and without holding a worker: *Required actions*
 in Airflow's UI. `decide_held` then does it:
 
-- **Publish anyway:** the counts that failed are published, this once. Counted again, the hour is judged again.
-- **Drop:** the counts that failed are not published; what was published before stays.
+- **Publish anyway:** the counts that failed are published, and so are those that come later.
+- **Drop:** the hour stays as it is published, until it is backfilled or a person releases it.
 - **Keep held:** nothing is done. To decide later, clear `ask`, or trigger this DAG by hand with the hour.
 
-An answer is for the counts that were asked about. If they are others by now, nothing is done but to ask again, in
-another run, about those that there are.
+An answer is for what was found, and stands while the checks find the same or better. Something worse is asked in the
+same run, in place of the former question. If it was found while somebody answered, `decide_held` fails, says in its
+name why, and another run asks again.
 
 To lift a hold by fixing: land the log hour again, and run it again in `clicks_hourly` (*Clear*, or *Backfill*). When
 the checks pass it is published, and whoever answers here reads that there is nothing left to decide.
@@ -25,21 +26,21 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param
 
 from dags.tasks import launch
-from dags.tasks.defaults import TASK_DEFAULTS
+from dags.tasks.defaults import ON_LAKE, TASK_DEFAULTS
+from dags.tasks.held import SHOWN, AskAboutHeld
 from dags.tasks.notifications import held_notifiers
-from dags.tasks.trigger import ask_about_hours
+from dags.tasks.trigger import AskAgain
 
 #: More open questions would be more than a person answers, and the scheduler looks at each every time.
 MOST_OPEN_QUESTIONS = 128
 
 
-def decide(params: dict[str, Any], ti: Any, spark: Any = None) -> list[dict[str, Any]]:
-    """The task decide_held; its result is the run that asks again, if one must."""
-    return launch.decide(params, ti.xcom_pull(task_ids="ask"), spark)
+def decide(params: dict[str, Any], ti: Any, spark: Any = None) -> None:
+    """The task decide_held."""
+    launch.decide(params, ti.xcom_pull(task_ids="ask"), spark, ti, ti.xcom_pull(task_ids="ask", key=SHOWN))
 
 
 with DAG(
@@ -60,27 +61,12 @@ with DAG(
             title="click hour, UTC",
             description="The held click hour, such as 2026-03-01T05.",
         ),
-        "reasons": Param([], type="array", description="Why it is held; for whoever is asked."),
-        "counts": Param("", type="string", description="From when the counts are that are asked about; empty by hand."),
-        "note": Param("", type="string", description="What became of an answer before; for whoever is asked."),
     },
 ) as dag:
-    ask = HITLOperator(
+    ask = AskAboutHeld(
         task_id="ask",
         subject="Click hour {{ params.hour }} is held",
-        # As code, since what was found may have a log's text in it.
-        body="""\
-{% for text in [params.note] + params.reasons if text %}
-    {{ text | replace('\\n', ' ') }}
-{% endfor %}
-
-{% if params.counts %}
-Found in the counts of {{ params.counts }}. The hour stays as it was last published until you decide, or it is fixed
-and run again.
-{% else %}
-No counts were given: once you have answered, you are asked about the newest.
-{% endif %}
-""",
+        map_index_template=launch.NAME_BY_WHAT_WAS_SAID,
         options=[*launch.ANSWERS, launch.KEEP],
         params={
             "reason": Param(
@@ -89,6 +75,13 @@ No counts were given: once you have answered, you are asked about the newest.
         },
         notifiers=held_notifiers(),
     )
-    decide_held = PySparkOperator(task_id="decide_held", python_callable=decide, conn_id="spark_default")
-    ask_again = ask_about_hours("ask_again", decide_held.output)
+    decide_held = PySparkOperator(
+        task_id="decide_held",
+        python_callable=decide,
+        conn_id="spark_default",
+        **ON_LAKE,
+        map_index_template=launch.NAME_BY_WHAT_WAS_SAID,
+    )
+    # A teardown, so that it does not make a run green in which decide_held has failed.
+    ask_again = AskAgain(task_id="ask_again", trigger_dag_id="held_hours", after="decide_held").as_teardown()
     ask >> decide_held >> ask_again

@@ -30,9 +30,11 @@ NEXT_STEP = {
     "spark_jobs.decide_backfill {id}.",
     "swapping": "It is approved, and some tables have it: start it again with the same hours, and the others follow.",
     "published": "To restore what was published before: spark_jobs.undo_backfill {id}.",
-    "dropped": "Land the right files, and backfill the hours again: clicks has what this backfill ingested.",
+    "dropped": "Its hours stay as they were published: land the right files, and backfill them again, or release them "
+    "with spark_jobs.decide_held. clicks has what this backfill ingested.",
     "undoing": "Being undone: the same undo_backfill again does the rest.",
-    "undone": "Land the right files, and backfill the hours again: clicks has what this backfill ingested.",
+    "undone": "Its hours stay as they were published: land the right files, and backfill them again, or release them "
+    "with spark_jobs.decide_held. clicks has what this backfill ingested.",
 }
 #: How long Delta keeps a table's log at least, unless the table says otherwise.
 #: Source: https://docs.delta.io/latest/table-properties.html, delta.logRetentionDuration

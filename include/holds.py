@@ -1,14 +1,17 @@
 """What becomes of a click hour: held and why, published, or decided by a person. Rules over ``quality_results``' rows.
 
-A click hour is held while the newest validation of it, or of a log hour with clicks for it, has a critical failure,
-and no person has decided on these very counts. Everything here is a function of the rows and of two kinds of moments:
+A click hour is held while the newest validation of it, or of a log hour with clicks for it, has a critical failure
+that no person has answered for. An answer is for what was found, not for the moment of counting: it stands while
+nothing else fails critically, and nothing worse than was shown. What a person has dropped stays as it was published
+until a person releases it, or a backfill of it. Everything here is a function of the rows and of two kinds of moments:
 when its log hours were ingested, and when it was counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,30 +21,132 @@ from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
 
 SUITE = "publication"
 HELD, PUBLISHED, PUBLISHED_ANYWAY, DROPPED = "held", "published", "published_anyway", "dropped"
+RELEASED = "released"
 #: What a person can decide on a held click hour, and the event that it makes.
 DECISIONS = {"publish": PUBLISHED_ANYWAY, "drop": DROPPED}
+#: What takes such a decision back.
+RELEASE = "release"
+#: A number that is further from what was expected by so much of that distance, at most, counts as the same.
+SAME_WITHIN = 0.01
 
 #: What each event says is true from then on.
 MEANING = {
     HELD: "published as it was before, until the checks pass or a person decides",
     PUBLISHED: "published as it was counted; no critical check failed",
     PUBLISHED_ANYWAY: "published as it was counted though critical checks failed, because a person said so",
-    DROPPED: "published as it was before, because a person dropped the new counts",
+    DROPPED: "published as it was before, because a person dropped the new counts; until it is released or backfilled",
+    RELEASED: "judged again as if nobody had decided, because a person said so",
 }
 
 #: The columns of ``quality_results`` that the rules read.
 COLUMNS = (
     "run_id", "validated_at", "suite", "partition", "check_id", "expectation", "severity", "outcome", "observed",
-    "examples", "actor",
+    "observed_value", "lowest", "highest", "advice", "examples", "actor", "answered_at", "findings",
 )  # fmt: skip
 MAX_EXAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A critical check that failed for a log hour or click hour; ``said`` is for people.
+
+    ``found`` is what was found, as text; ``value`` the same as a number, ``lowest`` and ``highest`` what was expected;
+    None where there is none.
+    """
+
+    partition: str
+    check_id: str
+    said: str
+    suite: str = ""
+    found: str = ""
+    value: float | None = None
+    lowest: float | None = None
+    highest: float | None = None
+
+    @property
+    def reason(self) -> str:
+        """What stays the same when the check fails again with other numbers."""
+        return f"{self.partition}: {self.check_id}"
+
+    @property
+    def subject(self) -> tuple[str, str, str]:
+        """What was checked."""
+        return self.suite, self.check_id, self.partition
+
+    @property
+    def _excess(self) -> float | None:
+        """By how much it is above the highest value expected, or, negative, below the lowest."""
+        if self.value is None:
+            return None
+        if self.highest is not None and self.value >= self.highest:
+            return self.value - self.highest
+        if self.lowest is not None and self.value <= self.lowest:
+            return self.value - self.lowest
+        return None
+
+    def is_no_worse_than(self, shown: Failure) -> bool:
+        """Whether who has seen the other one of the same check has seen this one: the same or better, but for 1 %.
+
+        Without numbers, only the same.
+        """
+        if (self.found, self.value) == (shown.found, shown.value):
+            return True
+        now, then = self._excess, shown._excess
+        if now is None or then is None or self.value is None or shown.value is None:
+            return False
+        direction = 1 if (now or then) >= 0 else -1
+        more = [(now - then) * direction]
+        if self.lowest != self.highest:
+            # A bound that was changed makes nothing better. What is to equal another number is as far from it.
+            more.append((self.value - shown.value) * direction)
+        return now * then >= 0 and max(more) <= SAME_WITHIN * abs(then)
+
+
+def not_shown(failures: Iterable[Failure], shown: Iterable[Failure]) -> tuple[Failure, ...]:
+    """Those that are worse than the shown one of the same check, or have none."""
+    known = {failure.subject: failure for failure in shown}
+    return tuple(
+        failure
+        for failure in failures
+        if failure.subject not in known or not failure.is_no_worse_than(known[failure.subject])
+    )
+
+
+def compared(failures: Iterable[Failure], shown: Iterable[Failure]) -> list[str]:
+    """What is new of each, in words without a text of a log: ``web 2026-03-01T08: share: 0.99, was 0.7``."""
+    known = {failure.subject: failure for failure in shown}
+
+    def said(failure: Failure) -> str:
+        was = known.get(failure.subject)
+        if was is None:
+            return f"{failure.reason}: failed only since"
+        if failure.value is None or was.value is None or failure.value == was.value:
+            return f"{failure.reason}: finds something else"
+        return f"{failure.reason}: {failure.value:.6g}, was {was.value:.6g}"
+
+    return [said(failure) for failure in failures]
+
+
+def findings_text(failures: Iterable[Failure]) -> str:
+    """Failures as JSON, as events keep them."""
+    return json.dumps([asdict(failure) for failure in failures])
+
+
+def findings_of(text: str | None) -> tuple[Failure, ...]:
+    """The failures of such a text; none of none, or of one that an erasure has taken away."""
+    try:
+        return tuple(Failure(**failure) for failure in json.loads(text or "[]"))
+    except json.JSONDecodeError:
+        return ()
 
 
 @dataclass(frozen=True)
 class Event:
     """What became of a click hour; ``because`` are the reasons of a hold, or the person's words.
 
-    ``examples`` are the failed checks in full, with what was found, at most 20.
+    ``examples`` are the failed checks with what was found, at most 20, as text; ``findings`` all of them: of a decision
+    what was shown. ``answered_at`` is when ``actor`` decided so: earlier than ``at`` if a run carried it out again.
+    ``note`` says which answer was not carried out, or of an answer, that it is not carried out yet; None for neither.
     """
 
     run_id: str
@@ -50,6 +155,16 @@ class Event:
     because: str
     actor: str | None = None
     examples: tuple[str, ...] = ()
+    answered_at: datetime | None = None
+    findings: tuple[Failure, ...] = ()
+    note: str | None = None
+
+    @property
+    def described(self) -> str:
+        """For people: what, when, by whom and why."""
+        moment = self.answered_at or self.at
+        by = f" by {self.actor}: {self.because}" if self.actor else ""
+        return f"{self.outcome.replace('_', ' ')} at {moment:%Y-%m-%d %H:%M} UTC{by}"
 
 
 def _event(row: Mapping[str, Any]) -> Event:
@@ -60,21 +175,10 @@ def _event(row: Mapping[str, Any]) -> Event:
         row["observed"] or "",
         row["actor"],
         tuple(row["examples"] or ()),
+        row.get("answered_at"),
+        findings_of(row.get("findings")),
+        row.get("advice"),
     )
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A critical check that failed for a log hour or click hour; ``said`` is for people."""
-
-    partition: str
-    check_id: str
-    said: str
-
-    @property
-    def reason(self) -> str:
-        """What stays the same when the check fails again with other numbers."""
-        return f"{self.partition}: {self.check_id}"
 
 
 def described_failure(row: Mapping[str, Any]) -> str:
@@ -100,36 +204,60 @@ def of_newest_runs(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]
 class Findings:
     """What ``quality_results`` says.
 
-    By partition, when it was last validated and what failed critically then; by click hour, its newest event.
+    By partition, when it was last validated and what failed critically then; by click hour, its events, oldest first.
     """
 
     validated_at: Mapping[str, datetime]
     failures: Mapping[str, tuple[Failure, ...]]
-    events: Mapping[str, Event]
+    histories: Mapping[str, tuple[Event, ...]]
+
+    @property
+    def events(self) -> dict[str, Event]:
+        """By click hour, its newest event."""
+        return {hour: history[-1] for hour, history in self.histories.items()}
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> Findings:
         """From rows of ``quality_results``, whole runs of them, in any order."""
         validated_at: dict[str, datetime] = {}
-        events: dict[str, Event] = {}
+        events: dict[str, list[Event]] = {}
         rows = list(rows)
         for row in rows:
             partition, at = row["partition"], row["validated_at"]
             if row["suite"] == SUITE:
-                if partition not in events or at >= events[partition].at:
-                    events[partition] = _event(row)
+                events.setdefault(partition, []).append(_event(row))
                 continue
             validated_at[partition] = max(at, validated_at.get(partition, at))
         failures: dict[str, list[Failure]] = {}
         for row in of_newest_runs(rows):
             if row["severity"] == "critical" and row["outcome"] == "fail":
-                failure = Failure(row["partition"], row["check_id"], described_failure(row))
-                failures.setdefault(row["partition"], []).append(failure)
+                failures.setdefault(row["partition"], []).append(failure_of(row))
         by_reason = {
             partition: tuple(sorted(failed, key=lambda failure: failure.reason))
             for partition, failed in failures.items()
         }
-        return cls(validated_at, by_reason, events)
+        histories = {hour: tuple(sorted(of_hour, key=lambda event: event.at)) for hour, of_hour in events.items()}
+        return cls(validated_at, by_reason, histories)
+
+
+def failure_of(row: Mapping[str, Any]) -> Failure:
+    """What a row of ``quality_results`` says of a check that failed."""
+    return Failure(
+        row["partition"],
+        row["check_id"],
+        described_failure(row),
+        row["suite"],
+        row["observed"] or "",
+        row.get("observed_value"),
+        row.get("lowest"),
+        row.get("highest"),
+    )
+
+
+def answer_of(history: Sequence[Event]) -> Event | None:
+    """The decision that a person has made, unless it was published since by passing the checks, or released."""
+    last = next((event for event in reversed(history) if event.outcome != HELD), None)
+    return last if last and last.outcome in DECISIONS.values() else None
 
 
 @dataclass(frozen=True)
@@ -139,9 +267,9 @@ class ClickHourState:
     ``failures`` are the critical ones of the click hour and of the log hours that touch it. ``waits_for`` says what
     is yet to be done before anything can be said of these counts; None if nothing. ``ingested_again`` are the log hours
     that touch it and were ingested since they were validated, such as ``web 2026-03-01T06``. ``changed_at`` is when it
-    was counted, or one of its log hours ingested, last: until that changes, these are the same counts. ``event`` is the
-    newest one, None if there is none; ``is_decided``: it is a person's decision on these very counts. ``staged_by`` is
-    the backfill that waits for a person before these counts are published, None if there is none.
+    was counted, or one of its log hours ingested, last. ``history`` are its events, oldest first. ``staged_by`` is the
+    backfill that waits for a person before these counts are published, None if there is none. ``lifted_by`` is the
+    backfill by which what was dropped is judged again.
     """
 
     hour: Hour
@@ -150,19 +278,56 @@ class ClickHourState:
     ingested_again: frozenset[str]
     failures: tuple[Failure, ...]
     changed_at: datetime
-    event: Event | None
-    is_decided: bool
+    history: tuple[Event, ...]
     staged_by: str | None = None
+    lifted_by: str | None = None
+
+    @property
+    def event(self) -> Event | None:
+        """The newest event; None if there is none."""
+        return self.history[-1] if self.history else None
+
+    @property
+    def holding(self) -> tuple[Event, ...]:
+        """The events since nothing else became of it than that it is held."""
+        end = next((n for n in range(len(self.history), 0, -1) if self.history[n - 1].outcome != HELD), 0)
+        return self.history[end:]
+
+    @property
+    def answer(self) -> Event | None:
+        """The decision that a person has made, unless it was published since by passing the checks, or released."""
+        return None if self.lifted_by else answer_of(self.history)
+
+    @property
+    def first_answer(self) -> Event | None:
+        """The same, as the person made it: ``answer`` may be for counts that came later."""
+        answer = self.answer
+        return next((event for event in self.history if answer and event.at == answer.answered_at), answer)
+
+    @property
+    def former_answer(self) -> Event | None:
+        """The newest decision of a person, whether it stands or not."""
+        return next((event for event in reversed(self.history) if event.outcome in DECISIONS.values()), None)
+
+    @property
+    def not_answered(self) -> tuple[Failure, ...]:
+        """What no person has answered for: other failures than were shown, and worse ones."""
+        return not_shown(self.failures, self.answer.findings if self.answer else ())
 
     @property
     def is_held(self) -> bool:
-        """Whether a critical check failed and no person has decided."""
-        return bool(self.failures) and not self.is_decided
+        """Whether a critical check failed for which no person has answered."""
+        return bool(self.not_answered)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether a person's decision stands for what is found."""
+        return self.answer is not None and not self.is_held
 
     @property
     def is_dropped(self) -> bool:
-        """Whether a person said that these counts are not to be published."""
-        return self.is_decided and self.event is not None and self.event.outcome == DROPPED
+        """Whether it stays as it was published because a person said so, whatever is found in the counts."""
+        return self.answer is not None and self.answer.outcome == DROPPED
 
     @property
     def can_be_published(self) -> bool:
@@ -191,24 +356,37 @@ class ClickHourState:
         return self.is_held and said_then != (self.reasons, self.said)
 
     @property
+    def asked(self) -> Event:
+        """The event of the question about a held hour: of the beginning, or of an answer that was not carried out."""
+        return next((event for event in reversed(self.holding) if event.note), self.holding[0])
+
+    @property
+    def is_asked_otherwise(self) -> bool:
+        """Whether something worse is found in these counts than its question has shown: it is to be asked again."""
+        if len(self.holding) < 2 or self.asked is self.holding[-1] or self.holding[-1].at <= self.changed_at:
+            return False
+        return bool(not_shown(self.holding[-1].findings, self.holding[-2].findings))
+
+    @property
     def counts(self) -> str:
         """A name of these very counts: it changes when they are counted again, or one of their log hours ingested."""
         return self.changed_at.isoformat()
 
     @property
-    def is_recorded(self) -> bool:
-        """Whether its newest event is a hold, of these very counts."""
-        return self.event is not None and self.event.outcome == HELD and self.event.at > self.changed_at
+    def is_said(self) -> bool:
+        """Whether its newest event says what became of these counts."""
+        event = self.event
+        return event is not None and event.outcome != HELD and not event.note and event.at > self.changed_at
 
 
-class OtherCountsError(ClickmillError):
-    """A person decided on counts that are others by now; ``state`` says what there is to decide on."""
+class OtherFindingsError(ClickmillError):
+    """A person decided on what was found before; ``state`` says what there is to decide on."""
 
-    def __init__(self, state: ClickHourState) -> None:
+    def __init__(self, state: ClickHourState, others: Sequence[Failure], shown: Sequence[Failure]) -> None:
+        new = compared(others, shown)
         super().__init__(
-            f"the decision on {state.hour} is not for the counts that there are, of "
-            f"{state.changed_at:%Y-%m-%d %H:%M:%S} UTC: they were made since it was asked for, or were not shown; see "
-            "what was found in them, and decide again"
+            f"the decision on {state.hour} is not carried out, because what is found now was not shown: "
+            f"{'; '.join(new[:3])}{'; …' if len(new) > 3 else ''}; look at it, and decide again"
         )
         self.state = state
 
@@ -226,7 +404,6 @@ def click_hour_state(
     ``counted_at`` is None when it has no clicks. ``staged_by`` is as in ``ClickHourState``.
     """
     partitions = (str(hour), *sorted(log_hours))
-    event = findings.events.get(str(hour))
     changed_at = max([*log_hours.values(), *([counted_at] if counted_at else [])])
     return ClickHourState(
         hour=hour,
@@ -239,8 +416,7 @@ def click_hour_state(
         ),
         failures=tuple(failure for partition in partitions for failure in findings.failures.get(partition, ())),
         changed_at=changed_at,
-        event=event,
-        is_decided=event is not None and event.outcome in DECISIONS.values() and event.at > changed_at,
+        history=findings.histories.get(str(hour), ()),
         staged_by=staged_by,
     )
 
@@ -269,9 +445,12 @@ def event_row(
     because: str,
     *,
     examples: Iterable[str] = (),
+    findings: Sequence[Failure] = (),
     actor: str | None = None,
+    answered_at: datetime | None = None,
+    note: str | None = None,
 ) -> dict[str, Any]:
-    """A row of ``quality_results`` that says what became of a click hour."""
+    """A row of ``quality_results`` that says what became of a click hour, as ``Event``."""
     return {
         "run_id": run_id,
         "validated_at": at,
@@ -284,11 +463,24 @@ def event_row(
         "severity": "info",
         "outcome": outcome,
         "observed": because,
-        "examples": list(examples)[:MAX_EXAMPLES],
+        "advice": note,
+        "examples": (list(examples) or [failure.said for failure in findings])[:MAX_EXAMPLES],
         "actor": actor,
+        "answered_at": answered_at or (at if actor else None),
+        "findings": findings_text(findings),
     }
 
 
+def carried_out(run_id: str, at: datetime, state: ClickHourState) -> dict[str, Any]:
+    """A row of ``quality_results``: a person's decision, carried out for counts that were made since."""
+    answer = state.answer
+    assert answer is not None
+    return event_row(
+        run_id, at, state.hour, answer.outcome, answer.because,
+        findings=answer.findings, actor=answer.actor, answered_at=answer.answered_at,
+    )  # fmt: skip
+
+
 def approval_run_id(hour: Hour, event: Event) -> str:
-    """The DAG run of ``held_hours`` that asks about this hold: one for each, however often it is asked for."""
+    """The DAG run of ``held_hours`` that asks about a hold, ``asked`` being its event; however often it is counted."""
     return f"{hour}_{event.run_id}"

@@ -97,7 +97,6 @@ class LandedFiles(StreamSettings):
     """The landing zone of a source that is streamed as its files appear."""
 
     max_files_per_batch: int = Field(500, ge=1)
-    remembered_days: int = Field(31, ge=1, le=36500)
 
 
 class ClickSockets(BaseModel):
@@ -111,6 +110,7 @@ class ClickSockets(BaseModel):
     roll_bytes: int = Field(64_000_000, ge=1)
     max_clients: int = Field(64, ge=1)
     idle_seconds: float = Field(600, gt=0)
+    answers: bool = True
 
     @field_validator("ports")
     @classmethod

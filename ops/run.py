@@ -205,7 +205,7 @@ def print_held(
         planted = " (planted, to show what that looks like)" if is_sample and partition in SAMPLE_HELD else ""
         line = f"{partition}: a critical check failed{planted}; what it touches stays as it was before"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for hour, page in questions.items():
+    for hour, page in sorted(questions.items()):
         console.print(f"decide on {hour}: {page}", markup=False, highlight=False, soft_wrap=True)
     if not questions:
         console.print(f"decided already, or no longer held: {services.airflow_url}/dags/{HELD_HOURS}", highlight=False)

@@ -1,12 +1,13 @@
-"""Decide on a held click hour: publish it as it is counted, or drop the new counts and keep what is published.
+"""Decide on held click hours: publish them as they are counted, drop the new counts, or release what was dropped.
 
-The decision is for the counts that there are now, and the command says what the checks have found in them. When the
-hour is counted again it is judged again: held again if a critical check fails still, published if none does. Who
-decided, when and why is kept in quality_results.
+A decision is for what the checks have found, and the command says what that is. It stands for counts that come later,
+while the checks find the same or better; for something worse or else, it is asked again. What is dropped stays as it
+was published until it is released, or backfilled. Who decided, when and why is kept in quality_results.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -14,27 +15,39 @@ from pyspark.sql import SparkSession
 
 from include.command import described_parser, exit_with
 from include.errors import ClickmillError, NotHeldError, UsageError
-from include.holds import DECISIONS, HELD, ClickHourState, OtherCountsError, event_row
+from include.holds import (
+    DECISIONS,
+    HELD,
+    PUBLISHED,
+    RELEASE,
+    RELEASED,
+    ClickHourState,
+    Failure,
+    OtherFindingsError,
+    event_row,
+    not_shown,
+)
 from include.job_arguments import add_signature, require_signed
-from include.log_hours import Hour
+from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.engine.session import spark_session
-from spark_jobs.ingest.touched_hours import log_hours_touching
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
-from spark_jobs.quality.held_hours import click_hour_states, say_held
+from spark_jobs.quality.held_hours import hold_failing, say_held, state_of_hour, states_between
 from spark_jobs.quality.results import append_results
+
+#: What can be decided, and the event that it makes.
+OUTCOMES = {**DECISIONS, RELEASE: RELEASED}
 
 
 @dataclass(frozen=True)
 class Decision:
     """What a person decided on a click hour, and why.
 
-    ``counts`` are those that the person was asked about, as ``ClickHourState.counts`` names them; None for a decision
-    on those that there are.
+    ``shown`` is what the person was shown; None for what is found now.
 
     Raises:
         UsageError: if it is no decision, or nobody or no reason is named.
@@ -44,107 +57,217 @@ class Decision:
     decision: str
     by: str
     because: str
-    counts: str | None = None
+    shown: tuple[Failure, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.decision not in DECISIONS:
-            raise UsageError(f"decision {self.decision!r}: expected {' or '.join(DECISIONS)}")
+        if self.decision not in OUTCOMES:
+            raise UsageError(f"decision {self.decision!r}: expected {' or '.join(OUTCOMES)}")
         require_signed(self.by, self.because)
 
     @property
     def outcome(self) -> str:
         """The event that it makes."""
-        return DECISIONS[self.decision]
+        return OUTCOMES[self.decision]
 
 
 def run(spark: SparkSession, settings: Settings, decision: Decision) -> list[str]:
     """Put the decision on record, and publish or not; returns a few lines on what was done.
 
-    The same decision a second time finishes what the first one may have left undone, and is not recorded again.
+    The same decision a second time finishes what the first one may have left undone, and is not recorded again. Counts
+    that are being checked again are published by the run that does so, if it finds nothing worse.
 
     Raises:
-        NotHeldError: if the click hour is not held.
-        OtherCountsError: if the decision is for other counts; that those that there are are held is on record then.
-        ClickmillError: if the click hour is being counted or validated again.
+        NotHeldError: if there is nothing to decide.
+        OtherFindingsError: if something worse is found than was shown; the answer is on record, and the hour held.
+        ClickmillError: if the hour is of a staged backfill that waits for a decision.
     """
     lake = Lake(spark, settings)
     hour = decision.click_hour
     asked = f"{hour}: {decision.decision}"
     with audited(lake, "decide_held", asked, decision.by, decision.because), lake.locked():
-        log_hours = log_hours_touching(lake, hour)
-        if not log_hours:
+        state = state_of_hour(lake, hour)
+        if state is None:
             raise NotHeldError(f"{hour} is not held: no log hour has clicks of it")
-        state = click_hour_states(lake, {hour: log_hours})[hour]
-        is_made = state.is_decided and state.event is not None and state.event.outcome == decision.outcome
-        if not is_made:
-            _require_held(state)
-            now = datetime.now(UTC)
-            if decision.counts not in (None, state.counts):
-                recorded = state if state.is_recorded else say_held(lake, new_run_id(now), [state])[hour]
-                raise OtherCountsError(recorded)
-            # First what is said, then what is done: see publish_clicks.
-            append_results(
-                lake,
-                [
-                    event_row(
-                        new_run_id(now),
-                        now,
-                        hour,
-                        decision.outcome,
-                        decision.because.strip(),
-                        examples=state.said,
-                        actor=decision.by.strip(),
-                    )
-                ],
-            )
-        if decision.decision == "publish":
+        lines, is_to_publish = _put_on_record(lake, state, decision)
+        if is_to_publish:
             publish_hours(lake, [hour])
-        followed = follow_hours(lake, [hour])
-    what = "published anyway" if decision.decision == "publish" else "dropped; what was published before stays"
-    before = f" (as {state.event.actor} had decided)" if is_made and state.event else f" by {decision.by.strip()}"
-    return [f"{hour}: {what}{before}", *(f"  {failure.said}" for failure in state.failures), *followed]
+        return [*lines, *follow_hours(lake, [hour])]
 
 
-def _require_held(state: ClickHourState) -> None:
-    if not state.is_held:
-        raise NotHeldError(f"{state.hour} is not held: {_became(state)}")
-    if state.waits_for:
-        raise ClickmillError(f"{state.waits_for}; decide when that is done")
+def run_range(
+    spark: SparkSession, settings: Settings, hours: HourRange, decision: str, by: str, because: str, reason: str = ""
+) -> list[str]:
+    """The same decision on each click hour of the range about which one can be made, each on record.
+
+    ``reason`` is a text of the findings, such as ``web`` or the name of a check: then it is for those hours of which
+    each finding that nobody has answered for has it. One commit for each table.
+
+    Raises:
+        NotHeldError: if there is nothing to decide in these hours.
+    """
+    lake = Lake(spark, settings)
+    asked = f"{hours}: {decision}"
+    with audited(lake, "decide_held", asked, by, because) as details, lake.locked():
+        chosen: list[ClickHourState] = []
+        left: list[ClickHourState] = []
+        for state in states_between(lake, hours):
+            if not _is_to_decide(state, decision):
+                continue
+            (chosen if _has(state, decision, reason) and not state.staged_by else left).append(state)
+        left_out = [f"{state.hour} stays as it is: {'; '.join(state.said) or state.staged_by}" for state in left]
+        if not chosen:
+            of_what = f" with {reason!r} in all of its findings" if reason else ""
+            raise NotHeldError("; ".join([f"no hour of {hours} waits for that decision{of_what}", *left_out]))
+        details["click_hours"] = ", ".join(str(state.hour) for state in chosen)
+        lines, to_publish = [], []
+        for state in chosen:
+            said, is_to_publish = _put_on_record(lake, state, Decision(state.hour, decision, by, because))
+            lines += said
+            to_publish += [state.hour] if is_to_publish else []
+        if to_publish:
+            publish_hours(lake, to_publish)
+        return [*lines, *left_out, *follow_hours(lake, [state.hour for state in chosen])]
+
+
+def _has(state: ClickHourState, decision: str, reason: str) -> bool:
+    """Whether that text is in each finding to be decided on, or in why it was decided so."""
+    if decision == RELEASE:
+        return state.answer is not None and reason in state.answer.because
+    return all(reason in f"{failure.reason}\n{failure.said}" for failure in state.not_answered)
+
+
+def _is_to_decide(state: ClickHourState, decision: str) -> bool:
+    return state.answer is not None if decision == RELEASE else state.is_held
+
+
+def _put_on_record(lake: Lake, state: ClickHourState, decision: Decision) -> tuple[list[str], bool]:
+    """Say first, then do: see publish_clicks. Returns what was decided, and whether it is to be published now."""
+    answer, by = state.answer, decision.by.strip()
+    if state.is_decided and answer is not None and answer.outcome == decision.outcome:
+        is_good = decision.decision == "publish" and not state.waits_for and not state.staged_by
+        return _lines(state, decision.decision, f"(as {answer.actor} had decided)"), is_good
+    _require_to_decide(state, decision.decision)
+    now = datetime.now(UTC)
+    run_id = new_run_id(now)
+    shown = state.failures if decision.shown is None else decision.shown
+    if decision.decision != RELEASE and (others := not_shown(state.failures, shown)):
+        refused = f"the answer of {by}, {decision.decision}: {decision.because.strip()}, was not carried out"
+        raise OtherFindingsError(say_held(lake, run_id, [state], refused)[state.hour], others, shown)
+    event = event_row(
+        run_id, now, state.hour, decision.outcome, decision.because.strip(),
+        findings=shown, actor=by, note=state.waits_for if decision.decision == "publish" else None,
+    )  # fmt: skip
+    if decision.decision == RELEASE:
+        return _released(lake, state, event, by)
+    append_results(lake, [event])
+    return _lines(state, decision.decision, f"by {by}"), decision.decision == "publish" and not state.waits_for
+
+
+def _released(lake: Lake, state: ClickHourState, event: dict[str, object], by: str) -> tuple[list[str], bool]:
+    """It is judged again, as if nobody had decided."""
+    append_results(lake, [event])
+    again = state_of_hour(lake, state.hour)
+    assert again is not None
+    if again.is_held:
+        hold_failing(lake, str(event["run_id"]), [again])
+        return _lines(again, RELEASE, f"by {by}; held, because critical checks fail: decide again"), False
+    if again.can_be_published:
+        now = datetime.now(UTC)
+        because = f"no critical check failed; released by {by}"
+        append_results(lake, [event_row(new_run_id(now), now, again.hour, PUBLISHED, because)])
+    return _lines(again, RELEASE, f"by {by}"), again.can_be_published
+
+
+_DONE = {
+    "publish": "published anyway",
+    "drop": "dropped; what was published before stays",
+    RELEASE: "released",
+}
+
+
+def _lines(state: ClickHourState, decision: str, how: str) -> list[str]:
+    later = [f"  {state.waits_for}"] if state.waits_for and decision != "drop" else []
+    return [
+        f"{state.hour}: {_DONE[decision]} {how}",
+        *later,
+        *(f"  {failure.said}" for failure in state.failures),
+    ]
+
+
+def _require_to_decide(state: ClickHourState, decision: str) -> None:
+    if not _is_to_decide(state, decision):
+        what = "has no decision to release" if decision == RELEASE else "is not held"
+        raise NotHeldError(f"{state.hour} {what}: {_became(state)}")
     if state.staged_by:
         raise ClickmillError(f"{state.hour} is of the staged backfill {state.staged_by}: approve or drop that first")
 
 
 def _became(state: ClickHourState) -> str:
-    event = state.event
-    if event is None:
+    if state.answer:
+        return state.answer.described
+    if state.event is None:
         return "no critical check failed"
-    if event.outcome == HELD:
-        return "no critical check fails any more; publish_clicks publishes it"
-    by = f" by {event.actor}: {event.because}" if event.actor else ""
-    return f"{event.outcome.replace('_', ' ')} at {event.at:%Y-%m-%d %H:%M} UTC{by}"
+    if state.event.outcome == HELD:
+        return "it is held" if state.is_held else "no critical check fails any more; publish_clicks publishes it"
+    return state.event.described
 
 
-def _parse(argv: list[str] | None = None) -> Decision:
+@dataclass(frozen=True)
+class _Given:
+    hours: HourRange
+    is_range: bool
+    decision: str
+    by: str
+    because: str
+    reason: str
+
+
+def _parse(argv: Sequence[str] | None = None) -> _Given:
     parser = described_parser(
         "spark_jobs.decide_held",
         __doc__,
-        "hours are UTC. exit codes: 0 done, 1 failed, or the hour is not held, 2 wrong arguments",
+        "hours are UTC. exit codes: 0 done, 1 failed, or there is nothing to decide, 2 wrong arguments",
     )
-    parser.add_argument("--hour", required=True, metavar="HOUR", help="the click hour, such as 2026-03-01T05")
+    parser.add_argument("--hour", metavar="HOUR", help="the click hour, such as 2026-03-01T05")
+    parser.add_argument("--from", dest="start", metavar="HOUR", help="all that wait for it, from this click hour on")
+    parser.add_argument("--to", dest="end", metavar="HOUR", help="the click hour after the last one")
     parser.add_argument(
-        "--decision", required=True, choices=DECISIONS, help="publish it anyway, or drop the new counts"
+        "--reason",
+        default="",
+        metavar="TEXT",
+        help="of a range, only hours of which each open finding has this text: a source, a check",
+    )
+    parser.add_argument(
+        "--decision",
+        required=True,
+        choices=OUTCOMES,
+        help="publish anyway, drop the new counts, or release: judge again what was decided",
     )
     add_signature(parser)
     given = parser.parse_args(argv)
-    return Decision(Hour.parse(given.hour), given.decision, given.by, given.because)
+    is_range = bool(given.start or given.end)
+    if bool(given.hour) == is_range or (is_range and not (given.start and given.end)):
+        raise UsageError("expected --hour HOUR, or --from HOUR and --to HOUR")
+    if given.reason and not is_range:
+        raise UsageError(f"--reason {given.reason!r} goes with --from and --to")
+    if given.hour:
+        hours = HourRange.single(Hour.parse(given.hour))
+    else:
+        hours = HourRange(Hour.parse(given.start), Hour.parse(given.end))
+    require_signed(given.by, given.because)
+    return _Given(hours, is_range, given.decision, given.by, given.because, given.reason)
 
 
 def main() -> None:
     """The job from a shell."""
-    decision = _parse()
+    given = _parse()
     settings = Settings.from_environment()
     with spark_session(settings) as spark:
-        print(*run(spark, settings, decision), sep="\n")
+        if given.is_range:
+            lines = run_range(spark, settings, given.hours, given.decision, given.by, given.because, given.reason)
+        else:
+            lines = run(spark, settings, Decision(given.hours.start, given.decision, given.by, given.because))
+        print(*lines, sep="\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 A click hour is published when it was validated since it was counted, and so were the log hours that touch it since
 they were ingested. If one of them failed a critical check the click hour is held: it stays as it was last published,
-until the checks pass or a person decides (see decide_held); the others are published all the same. Replaces exactly
+until the checks pass or a person decides (see decide_held); the others are published all the same. A decision stands
+for counts that come later, while the checks find nothing worse. Replaces exactly
 these click hours in the published tables, and their days. Writes both as Parquet and CSV under reports/exports/, and
 reports/report.html. Copies them to the results database, if there is one.
 """
@@ -15,9 +16,10 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
+from include.backfills import Backfill
 from include.command import exit_with
 from include.errors import QualityError
-from include.holds import PUBLISHED, ClickHourState, event_row
+from include.holds import ClickHourState
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from include.settings import Settings
@@ -28,8 +30,10 @@ from spark_jobs.ingest.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
-from spark_jobs.quality.held_hours import click_hour_states, hold_failing
+from spark_jobs.quality.held_hours import click_hour_states, hold_failing, judged_rows, lift
 from spark_jobs.quality.results import append_results
+
+_RELEASE = "python -m spark_jobs.decide_held --hour {hour} --decision release --help"
 
 
 @dataclass(frozen=True)
@@ -55,10 +59,12 @@ def publish(
     settings: Settings,
     arguments: JobArguments,
     before: Callable[[Lake, list[Hour]], None] = lambda lake, hours: None,
+    by: Backfill | None = None,
 ) -> Published:
     """As ``run``, and says which of the touched click hours are held.
 
-    ``before`` is called with the click hours that are about to be published, if there are some.
+    ``before`` is called with the click hours that are about to be published, if there are some. ``by`` is the backfill
+    that does so, if one does.
 
     Raises:
         QualityError: if one of them was never validated; then none is published.
@@ -67,10 +73,10 @@ def publish(
     # Between the look at the results and the writing, no hour may be counted again.
     with lake.locked():
         touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
-        states = click_hour_states(lake, touched.log_hours_of)
+        states = click_hour_states(lake, touched.log_hours_of, by)
         _require_validated([states[hour] for hour in touched.own])
-        now = datetime.now(UTC)
-        run_id = new_run_id(now)
+        run_id = new_run_id(datetime.now(UTC))
+        states |= lift(lake, run_id, states.values())
         # Said again if validate_clicks was killed before it could say so.
         states |= hold_failing(lake, run_id, states.values())
         hours = [hour for hour, state in states.items() if state.can_be_published]
@@ -78,11 +84,9 @@ def publish(
         # the same job run again does it.
         append_results(
             lake,
-            [
-                event_row(run_id, now, hour, PUBLISHED, "no critical check failed")
-                for hour in hours
-                if not states[hour].is_decided
-            ],
+            judged_rows(
+                run_id, [state for state in states.values() if not state.staged_by], "no critical check failed"
+            ),
         )
         if hours:
             before(lake, hours)
@@ -127,9 +131,12 @@ def _said(state: ClickHourState) -> list[str]:
             f"  {state.hour} is held; to decide: python -m spark_jobs.decide_held --hour {state.hour} --help",
             *(f"    {failure.said}" for failure in state.failures),
         ]
-    if state.is_decided and state.event:
+    if state.answer:
         what = "not published: dropped" if state.is_dropped else "published anyway"
-        return [f"  {state.hour} is {what} by {state.event.actor}: {state.event.because}"]
+        return [
+            f"  {state.hour} is {what} by {state.answer.actor}: {state.answer.because}",
+            *([f"    to publish it: {_RELEASE.format(hour=state.hour)}, or backfill it"] if state.is_dropped else []),
+        ]
     return [f"  {state.waits_for}"] if state.waits_for else []
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from dags.tasks.launch import final_errors, log_lines, question
+from dags.tasks.launch import AGAIN, final_errors, log_lines, question, said
 from include.errors import UsageError
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
@@ -92,14 +92,16 @@ def waits_for_decision(task_instance: Any) -> bool:
     return task_instance.xcom_pull(task_ids="end_backfill", key=COUNTS) is not None
 
 
-def decide(params: Mapping[str, Any], task_instance: Any, spark: Any) -> list[dict[str, Any]]:
+def decide(params: Mapping[str, Any], task_instance: Any, spark: Any) -> None:
     """Do what a person answered about the counts that were compared; who it was goes on record.
 
-    Returns the run that compares and asks again, if the counts are others by now; then nothing else was done.
+    If the counts are others by now, nothing is done but to leave word of the run that compares them and asks again.
 
     Raises:
-        AirflowFailException: if no reason is given, or it was decided already.
+        AirflowFailException: if no reason is given, it was decided already, or the answer is not carried out.
     """
+    from airflow.sdk.exceptions import AirflowFailException
+
     _, settings = _job(spark)
     job = import_module("spark_jobs.backfill.decide")
     answer = task_instance.xcom_pull(task_ids="ask")
@@ -109,12 +111,17 @@ def decide(params: Mapping[str, Any], task_instance: Any, spark: Any) -> list[di
     try:
         with final_errors():
             decision = job.BackfillDecision(backfill_of(task_instance), ANSWERS[chosen], by, because, counts)
-            log_lines(job.decide(spark, settings, decision), settings)
+            lines = job.decide(spark, settings, decision)
     except job.ComparedAgainError as error:
-        log.error(error)
         run_id = f"{error.backfill.id}_{error.backfill.counts}"
-        return [{"trigger_run_id": run_id, "conf": dict(params)}]
-    return []
+        again = {"trigger_run_id": run_id, "conf": dict(params), "note": f"{by}: {chosen}: {error}"}
+        task_instance.xcom_push(key=AGAIN, value=again)
+        raise AirflowFailException(said(f"not carried out, and asked again: {error}")) from error
+    except AirflowFailException as error:
+        said(f"not carried out: {error}")
+        raise
+    said(lines[0])
+    log_lines(lines, settings)
 
 
 def held(spark: Any, task_instance: Any) -> list[dict[str, Any]]:

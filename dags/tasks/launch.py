@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
-from include.errors import DecidedAlreadyError, NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
-from include.holds import ClickHourState, OtherCountsError, approval_run_id
+from include.errors import (
+    DecidedAlreadyError,
+    NotHeldError,
+    QualityError,
+    StreamRunsAlreadyError,
+    UsageError,
+    in_one_line,
+)
+from include.holds import ClickHourState, OtherFindingsError, approval_run_id, findings_of
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from include.settings import Settings
@@ -18,11 +25,13 @@ from include.sources import choose_sources, load_sources, stream_of
 
 log = logging.getLogger("clickmill")
 
-#: The key under which validate_clicks leaves word.
-JUDGED = "judged"
+#: The keys under which validate_clicks leaves word, and a task that did not carry out an answer: of what asks again.
+JUDGED, AGAIN = "judged", "again"
 #: What can be answered when a click hour is held, and the decision that it is; none for the last.
 ANSWERS = {"Publish anyway": "publish", "Drop": "drop"}
 KEEP = "Keep held"
+#: Airflow keeps so many characters of a task's name in a run.
+_MOST_CHARACTERS = 250
 
 
 def run_job(job: str, arguments: JobArguments, spark: Any, **options: Any) -> None:
@@ -142,41 +151,52 @@ def publish(arguments: JobArguments, spark: Any, task_instance: Any) -> list[dic
 
 
 def question(state: ClickHourState, note: str = "") -> dict[str, Any]:
-    """The run of held_hours that asks about a hold, and about these very counts."""
-    assert state.event is not None
-    reasons = [failure.said for failure in state.failures]
-    conf = {"hour": str(state.hour), "reasons": reasons, "counts": state.counts, "note": note}
-    return {"trigger_run_id": approval_run_id(state.hour, state.event), "conf": conf}
+    """The run of held_hours that asks about a hold, however often it is counted; again, if something worse is found."""
+    return {
+        "trigger_run_id": approval_run_id(state.hour, state.asked),
+        # The reasons for whoever has started the run that asks: the question itself looks at what is found then.
+        "conf": {"hour": str(state.hour), "reasons": [failure.said for failure in state.failures]},
+        "reset_dag_run": state.is_asked_otherwise,
+        **({"note": note} if note else {}),
+    }
 
 
-def decide(params: Mapping[str, Any], answer: Mapping[str, Any], spark: Any) -> list[dict[str, Any]]:
-    """Do what a person answered when asked about the counts of a held click hour; who it was goes on record.
+def decide(
+    params: Mapping[str, Any], answer: Mapping[str, Any], spark: Any, ti: Any = None, shown: str | None = None
+) -> None:
+    """Do what a person answered about what was found in a click hour; who it was goes on record.
 
-    Returns the run of held_hours that asks again, if the counts are others by now; then nothing else was done.
+    ``shown`` are the findings that the person was shown. If something worse is found by now, nothing is done; that is
+    said in the task's name, and ``ti`` is left word of the run that asks again.
 
     Raises:
         AirflowSkipException: if it is to stay held, or is not held any more.
-        AirflowFailException: if no reason is given.
+        AirflowFailException: if no reason is given, or the answer is not carried out.
     """
-    from airflow.sdk.exceptions import AirflowSkipException
+    from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
     hour, (chosen,) = params["hour"], answer["chosen_options"]
     if chosen not in ANSWERS:
-        raise AirflowSkipException(f"{hour} stays held")
+        raise AirflowSkipException(said(f"{hour} stays held"))
     decide_held = import_module("spark_jobs.decide_held")
     settings = Settings.from_environment()
     import_module("spark_jobs.engine.session").configure(spark)
     by, because = answer["responded_by_user"]["name"], (answer["params_input"] or {}).get("reason") or ""
     try:
         with final_errors():
-            decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because, params["counts"])
-            log_lines(decide_held.run(spark, settings, decision), settings)
+            decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because, findings_of(shown))
+            lines = decide_held.run(spark, settings, decision)
     except NotHeldError as error:
-        raise AirflowSkipException(f"nothing to decide: {error}") from error
-    except OtherCountsError as error:
-        log.error(error)
-        return [question(error.state, f"The answer of {by}, {chosen!r}, was not carried out: {error}.")]
-    return []
+        raise AirflowSkipException(said(f"nothing to decide: {error}")) from error
+    except OtherFindingsError as error:
+        if ti is not None:
+            ti.xcom_push(key=AGAIN, value=question(error.state, f"{by}: {chosen}: {error}"))
+        raise AirflowFailException(said(f"not carried out, and asked again: {error}")) from error
+    except AirflowFailException as error:
+        said(f"not carried out: {error}")
+        raise
+    said(lines[0])
+    log_lines(lines, settings)
 
 
 def log_lines(lines: list[str], settings: Settings) -> None:
@@ -188,10 +208,28 @@ def log_lines(lines: list[str], settings: Settings) -> None:
 
 @contextmanager
 def final_errors() -> Iterator[None]:
-    """Let Airflow not try again what trying again cannot fix."""
+    """Let Airflow not try again what trying again cannot fix, and say in one line what a person can act on."""
     from airflow.sdk.exceptions import AirflowFailException
 
     try:
         yield
     except (UsageError, QualityError, DecidedAlreadyError) as error:
         raise AirflowFailException(str(error)) from error
+    except Exception as error:
+        line = in_one_line(error)
+        if line is None or line is error:
+            raise
+        raise line from error
+
+
+def said(text: str) -> str:
+    """The text; in a task that names itself after what was said, Airflow shows it without a look into the log."""
+    with suppress(Exception):
+        from airflow.sdk import get_current_context
+
+        get_current_context()["said"] = text[:_MOST_CHARACTERS]  # type: ignore[typeddict-unknown-key]
+    return text
+
+
+#: The name of such a task.
+NAME_BY_WHAT_WAS_SAID = "{{ said | default('') }}"

@@ -23,7 +23,7 @@ from include.storage import filesystem_of, key_of, names
 from include.tables import QUALITY_RESULTS
 
 #: Raised with every change of the tables below: an index of another number is rebuilt.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _COMMIT = re.compile(r"\d{20}\.json")
 _LOCK_PATIENCE_SECONDS = 60
 _ROWS_AT_ONCE = 20_000
@@ -58,7 +58,7 @@ CREATE INDEX result_by_series ON result (
 -- One row: what became of a click hour.
 CREATE TABLE event (
     hour TEXT NOT NULL, decided_at TEXT NOT NULL, run_id TEXT NOT NULL, outcome TEXT NOT NULL,
-    observed TEXT, advice INT REFERENCES sentence, actor TEXT,
+    observed TEXT, advice INT REFERENCES sentence, actor TEXT, answered_at TEXT, findings TEXT,
     PRIMARY KEY (hour, decided_at, run_id, outcome)
 ) WITHOUT ROWID;
 """
@@ -207,7 +207,7 @@ class _Writer:
 
     def _add_event(self, row: Mapping[str, Any]) -> None:
         self._connection.execute(
-            "INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 row["hour"],
                 _as_text(row["validated_at"]),
@@ -216,6 +216,8 @@ class _Writer:
                 row["observed"],
                 self._sentence(row["advice"]),
                 row["actor"],
+                _as_text(row["answered_at"]) if row["answered_at"] else None,
+                row["findings"],
             ),
         )
 

@@ -72,9 +72,11 @@ class Result:
 
 @dataclass(frozen=True)
 class Event:
-    """What became of a click hour: ``outcome`` is held, published, published_anyway or dropped.
+    """What became of a click hour: ``outcome`` is held, published, published_anyway, dropped or released.
 
-    ``observed`` is why; ``actor`` the person who decided, None for a job.
+    ``observed`` is why; ``actor`` the person who decided, None for a job; ``answered_at`` when, which is earlier than
+    ``decided_at`` if a run carried it out for counts that came later. ``advice`` is which answer was not carried out;
+    ``findings`` are as ``include.holds`` keeps them.
     """
 
     hour: str
@@ -84,6 +86,13 @@ class Event:
     observed: str | None
     advice: str | None
     actor: str | None
+    answered_at: str | None = None
+    findings: str | None = None
+
+    @property
+    def is_carried_out_again(self) -> bool:
+        """Whether a run carried out what a person had decided on earlier counts."""
+        return self.answered_at is not None and self.answered_at < self.decided_at
 
 
 @dataclass(frozen=True)

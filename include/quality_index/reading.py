@@ -94,6 +94,16 @@ class QualityIndex:
             )
         ][::-1]
 
+    def decided(self) -> list[Event]:
+        """The newest event of every click hour of which a person's decision stands, newest hour first."""
+        return list(
+            self._events(
+                "WHERE event.outcome IN ('published_anyway', 'dropped') AND NOT EXISTS (SELECT 1 FROM event later "
+                "WHERE later.hour = event.hour "
+                "AND (later.decided_at, later.run_id, later.outcome) > (event.decided_at, event.run_id, event.outcome))"
+            )
+        )[::-1]
+
     def events(self, hour: str) -> list[Event]:
         """All that became of a click hour, oldest first."""
         return list(self._events("WHERE event.hour = ?", (hour,)))
@@ -139,7 +149,8 @@ class QualityIndex:
 
     def _events(self, where: str, values: Sequence[str] = ()) -> Iterator[Event]:
         rows = self._connection.execute(
-            "SELECT event.hour, event.decided_at, event.run_id, event.outcome, observed, text, actor FROM event "
+            "SELECT event.hour, event.decided_at, event.run_id, event.outcome, observed, text, actor, "
+            "answered_at, findings FROM event "
             f"LEFT JOIN sentence ON sentence.id = advice {where} "
             "ORDER BY event.hour, event.decided_at, event.run_id, event.outcome",
             values,

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from include.log_hours import Hour, HourRange
 from include.quality_index import QualityIndex, Result
 from plugins.data_quality.history_chart import draw_history
+from plugins.data_quality.hold import Hold
 from plugins.data_quality.links import Links
 from plugins.data_quality.quarantine import Quarantine
 from plugins.data_quality.rendering import advice_of, render_page
@@ -66,6 +67,7 @@ def render_hour(
         sources=sorted({result.source for result in results if result.source}),
         state=newest.outcome if newest else ("fail" if failures else "none"),
         newest=newest,
+        hold=Hold.of(index, hour),
         failures=failures,
         advice=advice_of(failures),
         counts={state: sum(result.state == state for result in shown) for state in order},

@@ -9,8 +9,13 @@ from itertools import groupby
 from urllib.parse import urlencode
 
 from include.errors import UsageError
+from include.holds import Failure, findings_of, not_shown
 from include.log_hours import Hour, HourRange
 from include.quality_index import Counts, Event, QualityIndex, Result
+from include.settings import Settings
+from include.sources import load_sources
+from include.unpublished import files_landed_since, late_names
+from plugins.data_quality.hold import Hold
 from plugins.data_quality.links import Links
 from plugins.data_quality.rendering import SIGNS, advice_of, render_page
 
@@ -81,6 +86,34 @@ class GridHour:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """A job that waits until another one gives a lock away: each in words, with process, host and since when."""
+
+    waiter: str
+    holder: str
+
+
+@dataclass(frozen=True)
+class LateFiles:
+    """Files of a log hour that landed after it was ingested; nobody has read them."""
+
+    source: str
+    hour: str
+    names: tuple[str, ...]
+
+
+def late_files(settings: Settings) -> list[LateFiles]:
+    """Those of all sources whose logs land, the newest hours first."""
+    found = [
+        LateFiles(source.name, str(hour), tuple(late))
+        for source in load_sources(settings).values()
+        for hour, names in files_landed_since(settings, source).items()
+        if (late := late_names(names))
+    ]
+    return sorted(found, key=lambda one: one.hour, reverse=True)
+
+
+@dataclass(frozen=True)
 class Concern:
     """An hour that someone should look at: why, since when, what to do."""
 
@@ -89,13 +122,25 @@ class Concern:
     since: str | None
     reasons: tuple[str, ...]
     advice: tuple[str, ...]
+    more: tuple[str, ...] = ()
 
 
-def render_overview(index: QualityIndex, filters: Filters, links: Links) -> tuple[str, str]:
+def render_overview(
+    index: QualityIndex, filters: Filters, links: Links, late: Sequence[LateFiles] = (), waits: Sequence[Wait] = ()
+) -> tuple[str, str]:
     """The overview, and its policy: what needs attention first, then the grid."""
     span = index.span()
     if span is None:
-        return render_page("quality_overview.html", links, title="Data quality", span=None)
+        return render_page(
+            "quality_overview.html",
+            links,
+            title="Data quality",
+            span=None,
+            late=late,
+            waits=waits,
+            most_open=MOST_OPEN,
+            most_listed=MOST_LISTED,
+        )
     hours = filters.hours(span)
     source, table = filters.source, filters.table
     counts = index.counts(hours, source=source, table=table)
@@ -103,16 +148,19 @@ def render_overview(index: QualityIndex, filters: Filters, links: Links) -> tupl
     suites = [suite for suite in index.suites() if any(suite == seen for seen, _ in counts)]
     days = _grid(hours, span, suites, counts, events)
     held = index.held()
+    decided = index.decided()
     # An hour is listed once.
     held_hours = {event.hour for event in held}
     bad = [of_hour for of_hour in index.bad_hours(source=source, table=table) if of_hour[0] not in held_hours]
-    failing = [hour for hour, found in bad if found.failures]
+    answers = {event.hour: event for event in decided}
+    failing = [hour for hour, found in bad if found.failures and not _is_answered(index, hour, answers.get(hour))]
     warned = [(hour, found) for hour, found in bad if not found.failures]
     return render_page(
         "quality_overview.html",
         links,
         title="Data quality",
         span=span,
+        waits=waits,
         hours=hours,
         filters=filters,
         sources=index.sources(),
@@ -121,10 +169,14 @@ def render_overview(index: QualityIndex, filters: Filters, links: Links) -> tupl
         days=days,
         held_count=len(held),
         held=[_held(index, event) for event in held[:MOST_LISTED]],
+        decided_count=len(decided),
+        decided=decided[:MOST_LISTED],
         failing_count=len(failing),
         failing=[_failing(index, hour) for hour in failing[:MOST_LISTED]],
         warned_count=len(warned),
         warned=warned[:MOST_LISTED],
+        late=late,
+        most_listed=MOST_LISTED,
         missing=_missing(days),
         earlier=_shifted(filters, hours, -1) if span[0] < hours.start else None,
         later=_shifted(filters, hours, 1) if hours.end <= span[1] else None,
@@ -204,7 +256,23 @@ def _shifted(filters: Filters, hours: HourRange, direction: int) -> str:
 def _held(index: QualityIndex, event: Event) -> Concern:
     failures = [result for result in index.results(event.hour, failing_only=True) if result.severity == "critical"]
     reasons = (event.observed,) if event.observed else tuple(map(_in_words, failures))
-    return Concern(event.hour, "held", event.decided_at, reasons, advice_of(failures))
+    hold = Hold.of(index, event.hour)
+    return Concern(event.hour, "held", hold.since, reasons, advice_of(failures), (hold.described,))
+
+
+def _is_answered(index: QualityIndex, hour: str, answer: Event | None) -> bool:
+    """Whether a person has decided on all that fails critically."""
+    if answer is None or answer.findings is None:
+        return answer is not None
+    failures = [
+        Failure(
+            result.partition, result.check_id, "", result.suite,
+            result.observed or "", result.observed_value, result.lowest, result.highest,
+        )
+        for result in index.results(hour, failing_only=True)
+        if result.severity == "critical"
+    ]  # fmt: skip
+    return not not_shown(failures, findings_of(answer.findings))
 
 
 def _failing(index: QualityIndex, hour: str) -> Concern:

@@ -23,6 +23,7 @@ SIGNS = {
     "published": ("✓", "published"),
     "published_anyway": ("»", "published anyway"),
     "dropped": ("⊘", "dropped"),
+    "released": ("↺", "released"),
     "missing": ("∅", "missing"),
     "none": ("", "not checked"),
 }

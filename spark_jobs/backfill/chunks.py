@@ -83,7 +83,7 @@ def _run_range(
     if backfill.is_staged:
         return ChunkRun(lines, failures, [])
     published = publish_clicks.publish(
-        spark, settings, arguments, lambda lake, hours: say_publishing(lake, backfill, hours)
+        spark, settings, arguments, lambda lake, hours: say_publishing(lake, backfill, hours), backfill
     )
     return ChunkRun([*lines, *published.lines], failures, published.held)
 

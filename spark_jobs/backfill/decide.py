@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from include.backfills import APPROVED, DROPPED, SWAPPED, SWAPPING, Backfill
 from include.errors import ClickmillError, DecidedAlreadyError, UsageError
 from include.holds import DROPPED as DROPPED_HOUR
-from include.holds import PUBLISHED, ClickHourState, event_row
+from include.holds import ClickHourState, event_row
 from include.job_arguments import require_signed
 from include.log_hours import Hour
 from include.settings import Settings
@@ -26,6 +26,7 @@ from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
 from spark_jobs.publish.report_data import renew_report
+from spark_jobs.quality.held_hours import judged_rows, lift
 from spark_jobs.quality.results import append_results
 
 APPROVE, DROP = "approve", "drop"
@@ -145,15 +146,24 @@ def _drop(lake: Lake, backfill: Backfill, decision: BackfillDecision) -> list[st
 
 
 def drop_counts(lake: Lake, backfill: Backfill, states: Iterable[ClickHourState], by: str, because: str) -> list[Hour]:
-    """Say of these counts that they are not to be published; returns the click hours that were not dropped before."""
+    """Say of these hours that they stay as they were published; returns those that were not dropped before.
+
+    Until a backfill has again what this one brought, or a person releases them.
+    """
     now = datetime.now(UTC)
-    run_id = new_run_id(now)
     dropped = [state for state in states if not state.is_dropped]
     append_results(
         lake,
         [
             event_row(
-                run_id, now, state.hour, DROPPED_HOUR, f"{backfill.described}: {because}", examples=state.said, actor=by
+                # Known by that: see click_hour_states.
+                backfill.id,
+                now,
+                state.hour,
+                DROPPED_HOUR,
+                f"{backfill.described}: {because}",
+                findings=state.failures,
+                actor=by,
             )
             for state in dropped
         ],
@@ -166,17 +176,11 @@ def swap(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState]) 
 
     Hold the lake's lock. What was counted again since it was approved is published if it passes the checks, as ever.
     """
+    run_id = new_run_id(datetime.now(UTC))
+    states = {**states, **lift(lake, run_id, states.values())}
     hours = [hour for hour, state in states.items() if state.is_good]
-    now = datetime.now(UTC)
-    run_id = new_run_id(now)
-    append_results(
-        lake,
-        [
-            event_row(run_id, now, hour, PUBLISHED, f"no critical check failed; {backfill.described} was approved")
-            for hour in hours
-            if not states[hour].is_decided
-        ],
-    )
+    because = f"no critical check failed; {backfill.described} was approved"
+    append_results(lake, judged_rows(run_id, states.values(), because))
     if hours:
         say_publishing(lake, backfill, hours)
 

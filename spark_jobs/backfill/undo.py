@@ -31,8 +31,8 @@ def undo(
 ) -> list[str]:
     """Restore what was published before, and put it on record; returns a few lines on what was done.
 
-    The counts that were published are not published again until the hours are counted again. Killed, it is done by the
-    same again. Everything that could refuse it is looked at before anything is written.
+    They stay so, whoever counts them again, until a backfill has them again or a person releases them. Killed, it is
+    done by the same again. Everything that could refuse it is looked at before anything is written.
 
     Raises:
         UsageError: if nobody or no reason is named.
@@ -50,7 +50,7 @@ def undo(
         _require_undoable(backfill)
         hours = sorted(backfill.published)
         around = log_hours_around(lake, hours)
-        states = click_hour_states(lake, {hour: around.touching[hour] for hour in hours})
+        states = click_hour_states(lake, {hour: around.touching.get(hour, {}) for hour in hours})
         others = _published_by_others(lake, backfill, states)
         if others and not force:
             raise ClickmillError(
@@ -65,9 +65,7 @@ def undo(
             lake, backfill, UNDOING,
             click_hours=[str(hour) for hour in hours], actor=by.strip(), because=because.strip(),
         )  # fmt: skip
-        # What was counted again since, and is not published yet, is judged on its own.
-        to_drop = (of for hour, of in states.items() if hour in others or not _is_counted_since(backfill, of))
-        drop_counts(lake, backfill, to_drop, by.strip(), f"undone, {because.strip()}")
+        drop_counts(lake, backfill, states.values(), by.strip(), f"undone, {because.strip()}")
         in_parallel(lake.spark, *(partial(replace_published, lake, of, of, former[of]) for of in former))
         followed = follow_hours(lake, hours)
         say(lake, backfill, UNDONE)
@@ -75,7 +73,9 @@ def undo(
         f"{backfill.described}: undone by {by.strip()}; {len(hours)} click hours as they were published before "
         f"({hours[0]} to {hours[-1]})",
         *([f"  of these, others had published since: {', '.join(map(str, others))}"] if others else []),
-        "  clicks has what the backfill ingested: land the right files, and backfill the hours again",
+        "  clicks has what the backfill ingested, and they stay as they are published whoever counts them again: land "
+        "the right files, and backfill the hours again; or: "
+        f"python -m spark_jobs.decide_held --from {hours[0]} --to {hours[-1].plus(1)} --decision release --help",
         *followed,
     ]
 

@@ -20,10 +20,10 @@ from include.locks import locks_of
 from include.log_hours import Hour, near_each_other
 from include.settings import Settings
 from include.sources import JsonFields, Source, load_sources
-from include.storage import is_on_disk, names, remove_folder
+from include.storage import Entry, entry_of, is_on_disk, names, remove_folder
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, PUBLISHED
 from spark_jobs import aggregate_clicks, ingest_clicks, publish_clicks, validate_clicks
-from spark_jobs.erasure.accounts import recount_accounts, recount_batches
+from spark_jobs.erasure.accounts import recount_accounts, recount_batches, say_rewritten
 from spark_jobs.erasure.certificate import COMPLETED, Certificate, erasure_key
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
 from spark_jobs.erasure.matches import Matcher, Words
@@ -42,6 +42,7 @@ from spark_jobs.lake.audit import audited
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.unneeded_files import stored_tables
+from spark_jobs.quality.held_hours import dropped_hours
 
 #: What an erasure cannot reach, and who can.
 OUTSIDE = (
@@ -208,16 +209,21 @@ class Erasure:
     def _rewrite(
         self, source: str, hours: Mapping[str, Mapping[str, list[int]]], before: Mapping[str, Mapping[str, int]]
     ) -> None:
-        locks = locks_of(self.settings)
+        locks, rewritten = locks_of(self.settings), dict[Hour, list[tuple[Entry, Entry]]]()
         with locks.held(f"land-{source}") as lock, landed_logs(self.settings.landing, source, lock.require):
-            for hour, files in hours.items():
-                for path in look_at(self.settings.landing, source, Hour.parse(hour)).files:
-                    file = LandedFile(path, Hour.parse(hour))
+            for log_hour, files in hours.items():
+                hour = Hour.parse(log_hour)
+                for path in look_at(self.settings.landing, source, hour).files:
+                    file = LandedFile(path, hour)
                     if lines := set(files.get(file.name, ())):
                         # Again, now that nobody else may replace it: another file is looked at in the end.
+                        entry = entry_of(file.path)
                         found, size = matching_lines(file, self.matcher_of(source))
-                        if size == before[hour][file.name] and found <= lines:
+                        if size == before[log_hour][file.name] and found <= lines:
                             write_without(file, lines)
+                            if entry and (after := entry_of(file.path)):
+                                rewritten.setdefault(hour, []).append((entry, after))
+        say_rewritten(self.lake, source, rewritten)
 
     def _remove_rows(self, source: str, hours: list[Hour], certificate: Certificate) -> None:
         is_streamed = self.sources[source].stream is not None
@@ -429,6 +435,11 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
         *([] if is_on_disk(erasure.settings.data) else [OF_BUCKET]),
         *(f"{erasure.shown(path)} has it still" for path in searched.found if erasure.is_outside(path)),
         *(f"Kafka topic {topic}: its retention (retention.ms), or kafka-delete-records.sh" for topic in sorted(topics)),
+        *(
+            f"click hour {hour}: dropped by {event.actor}, it stays as it was published, by clicks that may be gone "
+            "since; backfill or release it"
+            for hour, event in dropped_hours(erasure.lake).items()
+        ),
     ]
     now = versions(erasure.lake)
     certificate.versions = {

@@ -10,8 +10,9 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from include.landing import LandedHour
+from include.landing import SUCCESS, LandedHour, as_landed_files
 from include.log_hours import Hour
+from include.storage import Entry
 from spark_jobs.ingest.json_fields import SampledFields
 from spark_jobs.ingest.read_lines import ReadFile
 from spark_jobs.ingest.sampled_lines import fields_of
@@ -67,8 +68,8 @@ class HourAccount:
         self.out_of_order += row["out_of_order"]
         self.late += row["lines"] if click_hour < log_hour else 0
         self.click_hours.add(str(click_hour))
-        self.first_clicked_at = min(filter(None, (self.first_clicked_at, row["first_clicked_at"])))
-        self.last_clicked_at = max(filter(None, (self.last_clicked_at, row["last_clicked_at"])))
+        self.first_clicked_at = min(filter(None, (self.first_clicked_at, row["first_clicked_at"])), default=None)
+        self.last_clicked_at = max(filter(None, (self.last_clicked_at, row["last_clicked_at"])), default=None)
 
     def add(self, other: HourAccount) -> None:
         """Count other lines of the same log hour."""
@@ -78,8 +79,8 @@ class HourAccount:
         self.accepted += other.accepted
         self.late += other.late
         self.out_of_order += other.out_of_order
-        self.duplicates_of += other.duplicates_of
-        # Not by +, which drops what is below 0: a replay takes lines out of the quarantine.
+        # Not by +, which drops what is below 0: a replay takes lines out of the quarantine, and may be withdrawn.
+        self.duplicates_of.update(other.duplicates_of)
         self.quarantined.update(other.quarantined)
         self.click_hours |= other.click_hours
         self.first_clicked_at = min(filter(None, (self.first_clicked_at, other.first_clicked_at)), default=None)
@@ -125,12 +126,14 @@ class HourAccount:
             "log_hour": landed.hour.hour,
             **self.of_lines(),
             "duplicates": self.duplicates_of.total(),
-            "duplicates_of": dict(self.duplicates_of),
+            "duplicates_of": {hour: count for hour, count in self.duplicates_of.items() if count},
             "quarantined": self.quarantined.total(),
             "files": len(landed.files),
             "bytes": landed.size_bytes,
             "damaged_files": sorted(self.damaged_files),
             "unread_files": landed.unread(self.files),
+            "looked_at": landed.looked_at,
+            "landed_files": as_landed_files(landed.listed) if landed.looked_at else None,
             "is_closed": landed.is_closed,
             "reopened_log_hours": sorted(self.reopened_log_hours),
             "ingested_at": now,
@@ -154,6 +157,31 @@ def replayed(row: Mapping[str, Any], account: HourAccount, now: datetime) -> dic
         "quarantined": account.quarantined.total(),
         "quarantined_by_reason": dict(account.quarantined),
     }
+
+
+def with_rewritten(row: Mapping[str, Any], rewritten: Iterable[tuple[Entry, Entry]]) -> dict[str, Any]:
+    """A row of ``ingest_accounting`` of a log hour of which somebody else than the uploader has rewritten files.
+
+    Each file is given as it was found just before it was read to be rewritten, and as it is since. What was read in
+    the former state is read in the latter; what had landed since then, and was not read, still is not. Whoever writes
+    over a landed file calls this, and writes the row, holding the lake's lock: else the hour waits to be run again,
+    and its landing partition is never removed.
+    """
+    landed = {one["name"]: one for one in row["landed_files"] or ()}
+    for before, after in rewritten:
+        (former,), (now,) = as_landed_files([before]), as_landed_files([after])
+        if landed.get(former["name"]) == former:
+            landed[now["name"]] = now
+    return {**row, "landed_files": list(landed.values()) or row["landed_files"]}
+
+
+def listed_first(row: dict[str, Any], former: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """A row of ``ingest_accounting`` in which files stay as they were listed first: a stream reads each once."""
+    if row["landed_files"] is None:
+        return row
+    once = (one for one in former if one["name"] != SUCCESS)
+    listed = {one["name"]: one for one in (*row["landed_files"], *once)}
+    return row | {"landed_files": [listed[one["name"]] for one in row["landed_files"]]}
 
 
 def with_reopened(row: Mapping[str, Any], log_hours: Iterable[Hour]) -> dict[str, Any]:

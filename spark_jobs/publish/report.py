@@ -136,7 +136,8 @@ class AccountingTotals:
 class Verdict:
     """What the quality checks said. ``data_docs`` is a link relative to the report's folder.
 
-    ``held`` are the click hours that wait for a person, each with the reasons.
+    ``held`` are the click hours that wait for a person, each with the reasons; ``decided`` those on which one has
+    decided, each with who, when and why: what failed of them, and was shown, is no failure any more.
 
     Raises:
         ValueError: if ``data_docs`` leads elsewhere.
@@ -147,6 +148,7 @@ class Verdict:
     warnings: list[str]
     data_docs: str | None = None
     held: list[str] = field(default_factory=list)
+    decided: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.data_docs is not None and not _is_relative(self.data_docs):
@@ -156,7 +158,7 @@ class Verdict:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a critical check failed for what is shown; it is not published unless a person said so."""
+        """Whether a critical check failed for what is shown, and no person has decided on that."""
         return not self.passed or bool(self.critical_failures)
 
 

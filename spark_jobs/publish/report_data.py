@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from include.holds import described_failure, of_newest_runs
+from include.holds import described_failure, failure_of, not_shown, of_newest_runs
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import (
@@ -29,7 +29,7 @@ from spark_jobs.publish.report import (
     Verdict,
     write_report,
 )
-from spark_jobs.quality.held_hours import held_hours, results_of
+from spark_jobs.quality.held_hours import decided_hours, held_hours, results_of
 
 BUSIEST_URLS = 25
 ALL_COUNTRIES = 300
@@ -140,17 +140,17 @@ def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingR
     failed = sorted(
         (row for row in latest if row["outcome"] == "fail"), key=lambda row: (row["partition"], row["expectation"])
     )
-    said = {
-        severity: [described_failure(row) for row in failed if row["severity"] == severity]
-        for severity in ("critical", "warning")
-    }
+    warnings = [described_failure(row) for row in failed if row["severity"] == "warning"]
+    critical = [row for row in failed if row["severity"] == "critical"]
+    since = hours[0] if hours else EARLIEST
+    held, decided = held_hours(lake, since), decided_hours(lake, since)
+    answered = [failure for answer in decided.values() for failure in answer.findings]
+    failures = [failure.said for failure in not_shown(map(failure_of, critical), answered)]
     return Verdict(
-        passed=not said["critical"],
-        critical_failures=said["critical"],
-        warnings=said["warning"],
+        passed=not failures,
+        critical_failures=failures,
+        warnings=warnings,
         data_docs=f"data_docs/{newest}/click_hours.html" if newest else None,
-        held=[
-            f"{hour}: {'; '.join(reasons)}"
-            for hour, reasons in held_hours(lake, hours[0] if hours else EARLIEST).items()
-        ],
+        held=[f"{hour}: {'; '.join(reasons)}" for hour, reasons in held.items()],
+        decided=[f"{hour}: {answer.described}" for hour, answer in decided.items() if hour not in held],
     )

@@ -87,6 +87,8 @@ def _print_verdict(console: Console, verdict: Verdict) -> None:
         print_line(console, f"PASSED with {number} warning{'' if number == 1 else 's'}", "bold yellow")
     else:
         print_line(console, "PASSED", "bold green")
+    for decided in _shortened(verdict.decided):
+        print_line(console, f"  decided: {decided}")
     for warning in _shortened(verdict.warnings):
         print_line(console, f"  warning: {warning}")
 

@@ -35,13 +35,14 @@ def append_results(lake: Lake, rows: Sequence[Mapping[str, Any]]) -> None:
 def published_at(lake: Lake, click_hours: Sequence[Hour]) -> dict[Hour, int]:
     """When each of these click hours was published last, in microseconds since 1970; without those that never were.
 
-    Nor with those that a person has dropped since: what was published before is there, perhaps again.
+    Nor with those that a person has dropped since: what was published before is there, perhaps again. An answer that
+    was not carried out yet has published nothing.
     """
     if not click_hours:
         return {}
     events = lake.read_rows(
         QUALITY_RESULTS,
-        ["hour", "validated_at", "outcome"],
+        ["hour", "validated_at", "outcome", "advice"],
         [
             ("suite", "=", SUITE),
             ("outcome", "in", [PUBLISHED, PUBLISHED_ANYWAY, DROPPED]),
@@ -49,7 +50,8 @@ def published_at(lake: Lake, click_hours: Sequence[Hour]) -> dict[Hour, int]:
         ],
     )
     published: dict[Hour, int] = {}
-    for event in sorted(events, key=lambda event: event["validated_at"]):
+    done = (event for event in events if not event["advice"])
+    for event in sorted(done, key=lambda event: event["validated_at"]):
         hour, moment = Hour.parse(event["hour"]), event["validated_at"]
         published[hour] = int(moment.timestamp()) * 1_000_000 + moment.microsecond
         if event["outcome"] == DROPPED:

@@ -217,11 +217,27 @@ def test_staged_counts_reach_no_reader_until_a_person_approves_and_are_undone(ba
     assert "3 click hours as they were published before" in undone(lake, staged)[0]
     assert published(lake) == before
     assert days_follow(lake)
-    # What was undone is not published again by whoever comes along, until it is counted again.
+    # What was undone is not published again by whoever comes along.
     lake.run("validate", hour(1), hour(4))
     lake.run("publish", hour(1), hour(4))
     assert published(lake) == before
     assert "was undone by Ada at " in undone(lake, staged)[0]
+    # Nor counted again: for a late click, by the log hour, by a backfill of another hour.
+    land(lake, 4, 4, late=1)
+    lake.run_all(hour(4))
+    lake.run_all(hour(2))
+    land(lake, 3, 5, late=2)
+    run(lake, asked(3, 4))
+    stays = dict(clicks(lake))
+    assert [stays[number] for number in (0, 1, 2)] == [3, 3, 3]
+    assert days_follow(lake)
+    # Until a backfill has again what this one brought: then all of it is back, with what came since.
+    land(lake, 1, 5)
+    land(lake, 2, 1)
+    again = run(lake, STAGED)
+    assert clicks(lake) == stays
+    decision(lake, again, "approve")
+    assert clicks(lake) == {0: 3, 1: 6, 2: 2, 3: 5, 4: 4}
     assert say_events(staged, lake) == [
         "begun", "chunk_done", "chunk_done", "compared", "compared", "approved", "publishing", "swapping", "swapping",
         "swapped", "undoing", "undone",

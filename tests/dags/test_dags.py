@@ -5,18 +5,22 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 
 import pendulum
 import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import DAG, TriggerRule
+from airflow.sdk import DAG, RetryAction, TriggerRule
 from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import DagRunInfo
+from pyspark.errors.exceptions.connect import SparkConnectException
 
-from include.errors import UsageError
+from dags.tasks.defaults import Retries
+from include import lake_pool
+from include.errors import ClickmillError, UsageError
 from include.job_arguments import arguments_of_run
 from include.settings import REPOSITORY
 from ops.services.environment import AIRFLOW_DEFAULTS
@@ -66,6 +70,39 @@ def test_a_dag_says_who_owns_it_what_it_does_and_how_often_it_tries(file: Path) 
             assert task.retry_exponential_backoff, f"{task.task_id}: let retries back off"
 
 
+@pytest.mark.parametrize("file", DAG_FILES, ids=lambda file: file.stem)
+def test_what_takes_the_lakes_lock_waits_in_its_pool_and_the_hour_goes_before_a_backfill(file: Path) -> None:
+    weights = {"clicks_hourly": 10}
+    for dag in dags_of(file):
+        for task in dag.tasks:
+            is_of_spark = getattr(task, "task_type", "") == "PySparkOperator" and dag.dag_id != "clicks_stream"
+            if not is_of_spark and task.task_id != "maintain_lake":
+                assert task.pool == "default_pool", f"{task.task_id} takes no lock of the lake"
+                continue
+            is_chunk = task.task_id == "run_chunk"
+            assert task.pool == lake_pool.NAME, f"{task.task_id}: give it **ON_LAKE"
+            assert task.priority_weight == (1 if is_chunk else weights.get(dag.dag_id, 5))
+            assert task.max_active_tis_per_dag == (1 if is_chunk else None), "two would leave no slot"
+            assert task.weight_rule == "absolute"
+
+
+@pytest.mark.parametrize(
+    ("error", "action", "seconds"),
+    [
+        (SparkConnectException(errorClass="NO_ACTIVE_SESSION", messageParameters={}), RetryAction.RETRY, 1),
+        (ClickmillError("the lake cannot be reached"), RetryAction.DEFAULT, None),
+    ],
+)
+def test_a_task_that_lost_its_spark_server_is_tried_again_immediately(
+    error: Exception, action: RetryAction, seconds: int | None
+) -> None:
+    decision = Retries().evaluate(error, 1, 3)
+    delay = None if seconds is None else timedelta(seconds=seconds)
+    assert (decision.action, decision.retry_delay) == (action, delay)
+    for dag in (dag for file in DAG_FILES for dag in dags_of(file)):
+        assert all(isinstance(task.retry_policy, Retries) for task in dag.tasks)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("file", DAG_FILES, ids=lambda file: file.stem)
 def test_parsing_a_dag_imports_nothing_slow(file: Path) -> None:
@@ -107,20 +144,13 @@ def test_a_question_waits_without_a_worker_and_is_open_as_soon_as_it_is_asked(he
     assert held_hours.is_paused_upon_creation is False
 
 
-def test_a_question_shows_what_was_found_of_which_counts_and_what_became_of_an_answer(held_hours: DAG) -> None:
-    ask = held_hours.get_task("ask")
-    given = {"hour": "2026-03-01T05", "reasons": ["more than\nhalf"], "counts": "2026-03-01T07:00:00+00:00"}
-    body = ask.render_template(ask.body, {"params": {**given, "note": "not done"}})
-    assert [line for line in body.splitlines() if line.startswith("    ")] == ["    not done", "    more than half"]
-    assert "Found in the counts of 2026-03-01T07:00:00+00:00." in body
-    by_hand = ask.render_template(ask.body, {"params": {"reasons": [], "counts": "", "note": ""}})
-    assert by_hand.split() == "No counts were given: once you have answered, you are asked about the newest.".split()
-
-
-def test_an_answer_for_other_counts_is_asked_for_again_once(held_hours: DAG) -> None:
-    again = held_hours.get_task("ask_again").partial_kwargs
-    assert (again["trigger_dag_id"], again["skip_when_already_exists"]) == (held_hours.dag_id, True)
-    assert again["logical_date"] is None
+def test_a_refused_answer_is_asked_again_once_and_leaves_its_run_red(held_hours: DAG) -> None:
+    again = held_hours.get_task("ask_again")
+    assert (again.trigger_dag_id, again.skip_when_already_exists) == (held_hours.dag_id, True)
+    assert again.logical_date is None
+    # Of a teardown Airflow does not ask whether a run has succeeded.
+    assert again.is_teardown
+    assert not again.on_failure_fail_dagrun
 
 
 def test_waiting_questions_leave_room_for_the_runs_of_clicks_hourly(held_hours: DAG, clicks_hourly: DAG) -> None:
@@ -210,7 +240,7 @@ def test_a_backfill_plans_runs_its_chunks_one_by_one_then_asks_and_decides(backf
     # One whose check failed is red, and the others are compared or published all the same.
     assert backfill_clicks.get_task("end_backfill").trigger_rule == TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
     assert backfill_clicks.get_task("find_held").trigger_rule == TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
-    assert backfill_clicks.get_task("run_chunk").max_active_tis_per_dagrun == 1
+    assert backfill_clicks.get_task("run_chunk").max_active_tis_per_dag == 1
     ask = backfill_clicks.get_task("ask")
     assert isinstance(ask, HITLOperator)
     assert (ask.options, ask.response_timeout, ask.defaults) == (["Approve", "Drop"], None, None)

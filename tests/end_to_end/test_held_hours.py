@@ -22,6 +22,7 @@ from samples.truth import Truth
 from tests.end_to_end.silent_display import Silent
 from tests.support.questions import answer, question
 from tests.support.shared_services import METRICS_PORT
+from tests.support.waiting import wait_until
 from tests.web_receiver import receiver
 
 BROKEN = Hour.parse("2026-01-11T09")
@@ -130,8 +131,10 @@ def test_the_question_says_why_and_one_message_is_sent(
 ) -> None:
     run_id = question(api, BROKEN)
     detail = api.call("GET", f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails")
-    assert detail["subject"] == f"Click hour {BROKEN} is held"
+    assert detail["subject"].startswith(f"Click hour {BROKEN} is held: web {BROKEN}: quarantined_share_critical = 0.")
     assert f"web {BROKEN}: expected" in detail["body"]
+    assert "readers see: nothing of this hour yet" in detail["body"]
+    assert f"({services.airflow_url}/plugin/data-quality/data-quality/hours/{BROKEN})" in detail["body"]
     ((_, message),) = notified
     assert message["hour"] == str(BROKEN)
     assert f"web {BROKEN}: expected" in message["text"]
@@ -152,33 +155,40 @@ def test_the_same_failure_again_asks_and_tells_nothing_new(
     assert events(services) == [("held", None)]
 
 
-def test_an_answer_for_counts_that_were_made_again_is_asked_for_again(
-    api: AirflowApi, services: Services, truth: Truth, held: Outcome, notified: list[Any]
+def test_something_worse_is_asked_under_the_same_link(
+    api: AirflowApi, services: Services, held: Outcome, notified: list[Any]
 ) -> None:
     run_id = question(api, BROKEN)
-    states = answer(api, run_id, "Publish anyway", "the shop says that is all")
-    assert states == {"ask": "success", "decide_held": "success", "ask_again": "success"}
-    assert str(BROKEN) not in published(services)
-    assert events(services) == [("held", None), ("held", None)]
-    again = question(api, BROKEN)
-    assert again != run_id
-    body = api.call("GET", f"/api/v2/dags/{HELD_HOURS}/dagRuns/{again}/taskInstances/ask/-1/hitlDetails")["body"]
-    assert f"The answer of {services.airflow_user}, 'Publish anyway', was not carried out" in body
-    assert f"web {BROKEN}: expected" in body
-    assert questions_notified(notified) == 2
+    make_sample(replace(SPEC, broken={BROKEN: 0.9}), services.home / "landing")
+    assert run(api, [BROKEN]).held == [f"web {BROKEN}"]
+    detail = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails"
+
+    def share() -> float:
+        (found,) = re.findall(r"quarantined_share = ([0-9.]+)", api.call("GET", detail)["body"])
+        return float(found)
+
+    wait_until(lambda: share() > 0.8, "the question shows the new number")
+    assert question(api, BROKEN) == run_id
+    assert questions_notified(notified) == 1
 
 
-def test_a_person_publishes_it_anyway_and_is_on_record(
-    api: AirflowApi, services: Services, truth: Truth, held: Outcome
+def test_the_first_answer_has_effect_though_the_hour_was_counted_since(
+    api: AirflowApi, services: Services, held: Outcome
 ) -> None:
+    """Counted again since the question was asked, and the same was found."""
     run_id = question(api, BROKEN)
+    run(api, [BROKEN])
     with pytest.raises(ApiError, match="400"):
         answer(api, run_id, "Publish and be damned", "no such option")
     states = answer(api, run_id, "Publish anyway", "the shop says that is all")
     assert states == {"ask": "success", "decide_held": "success", "ask_again": "skipped"}
+    truth = make_sample(replace(SPEC, broken={BROKEN: 0.9}), services.home / "landing")
     assert published(services) == true_counts(truth)
     assert events(services) == [("held", None), ("held", None), ("published_anyway", services.airflow_user)]
     assert str(BROKEN) not in api.open_questions()
+    path = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}/taskInstances/decide_held"
+    said = api.call("GET", path)["rendered_map_index"]
+    assert said == f"{BROKEN}: published anyway by {services.airflow_user}"
 
 
 def test_fixed_and_run_again_it_is_published_and_there_is_nothing_left_to_decide(
@@ -188,11 +198,14 @@ def test_fixed_and_run_again_it_is_published_and_there_is_nothing_left_to_decide
     assert run(api, [BROKEN]).held == []
     assert published(services) == true_counts(fixed)
     assert events(services)[3:] == [("published", None)]
-    assert questions_notified(notified) == 2
-    # A question that is answered too late, or asked for no reason.
+    assert questions_notified(notified) == 1
+    # A question that is asked for no reason says so in its name.
     conf = {"logical_date": None, "conf": {"hour": str(BROKEN)}}
-    api.call("POST", f"/api/v2/dags/{HELD_HOURS}/dagRuns", conf)
-    states = answer(api, question(api, BROKEN), "Drop", "too late")
-    assert states == {"ask": "success", "decide_held": "skipped", "ask_again": "skipped"}
+    by_hand = api.call("POST", f"/api/v2/dags/{HELD_HOURS}/dagRuns", conf)["dag_run_id"]
+    path = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{by_hand}"
+    wait_until(lambda: api.call("GET", path)["state"] in ("success", "failed"), "the run has ended")
+    ask = api.call("GET", f"{path}/taskInstances/ask")
+    assert ask["state"] == "skipped"
+    assert ask["rendered_map_index"].startswith(f"{BROKEN} is not held: published at")
     assert published(services) == true_counts(fixed)
     assert len(events(services)) == 4

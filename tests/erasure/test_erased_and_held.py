@@ -44,3 +44,28 @@ def test_a_held_hour_is_decided_on_before_the_erasure_is_complete(lake: Temporar
     assert published(lake) == clicks - 1
     # The decision holds: nothing was counted again.
     assert decide_held.run(lake.spark, lake.settings, decision)[0].startswith(f"{hour}: published anyway (as Ada had")
+
+
+def test_a_dropped_hour_is_released_before_an_erasure_of_its_visitor_is_complete(lake: TemporaryLake) -> None:
+    """An erasure of somebody else leaves it as it is published, and its certificate names it."""
+    hour, end = str(START), str(START.plus(1))
+    lines = [*fine_lines(START), click("e-one", f"{hour}:05:00Z", visitor_id=VISITOR)]
+    lake.land(hour, {"a.json": b"".join(lines)})
+    lake.run_jobs(hour, end, "ingest", "aggregate", "validate", "publish")
+    clicks = published(lake)
+    lake.land(hour, {"a.json": b"".join(lines[10:]) + b"nonsense\n" * 10 * len(lines)})
+    lake.run_jobs(hour, end, "ingest", "aggregate", "validate", "publish")
+    decide_held.run(lake.spark, lake.settings, decide_held.Decision(Hour.parse(hour), "drop", "Ada", "lost"))
+    lake.land(hour, {"a.json": b"".join(lines[10:])})
+
+    with pytest.raises(ClickmillError, match=f"not complete: published as they were before: {hour}; decide on them"):
+        erase(lake, Requests.of([VISITOR]))
+    assert published(lake) == clicks
+    assert any(hour in what for what in certificate(lake)["outside"])
+
+    release = decide_held.Decision(Hour.parse(hour), "release", "Ada", "the erasure needs it")
+    decide_held.run(lake.spark, lake.settings, release)
+    erase(lake, Requests.of([VISITOR]))
+    assert certificate(lake)["state"] == "completed"
+    assert not any(hour in what for what in certificate(lake)["outside"])
+    assert published(lake) == len(lines) - 10 - 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from datetime import UTC, datetime
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -14,16 +16,22 @@ from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from include.errors import ClickmillError
+from include.holds import Failure, findings_text
+from include.landing import as_landed_files, hour_folder
+from include.locks import locks_of
 from include.log_hours import Hour
 from include.pages.render import write_page
 from include.settings import Settings
+from include.storage import entries
 from include.stored_rows import ARROW_TYPES, arrow_schema
-from include.tables import BACKFILLS, REPLAY_OUTCOMES
+from include.tables import BACKFILLS, INGEST_ACCOUNTING, REPLAY_OUTCOMES
 from plugins.data_quality_plugin import PREFIX, DataQualityPlugin
 from spark_jobs.lake.audit import audited
+from spark_jobs.lake.declared import as_arrow
 from spark_jobs.lake.lake import Lake
 from tests.plugins.quality_pages import EVIL, HOUR, dag_run
 from tests.support.quality_rows import Row, append, event, validated_hours
+from tests.support.waiting import wait_until
 
 # --- what they answer -----------------------------------------------------------------------------
 
@@ -55,6 +63,45 @@ def test_an_empty_lake_says_what_to_do(client: TestClient) -> None:
     answer = client.get("")
     assert answer.status_code == 200
     assert "Nothing has been validated yet" in answer.text
+
+
+def test_the_overview_says_which_job_waits_for_which(client: TestClient, settings: Settings) -> None:
+    assert "waits for" not in client.get("").text
+    locks = locks_of(settings)
+
+    def wait() -> None:
+        with locks.held("lake"):
+            pass
+
+    thread = Thread(target=wait)
+    with locks.held("lake"):
+        thread.start()
+        wait_until(locks.waiters, "the other one waits", 10)
+        text = client.get("").text
+    thread.join()
+    assert "1 job waiting" in text
+    assert text.count(f"(process {os.getpid()} of ") == 2
+
+
+def test_files_that_landed_late_are_named_also_if_nothing_was_validated(client: TestClient, settings: Settings) -> None:
+    hour = Hour.parse(HOUR)
+    folder = hour_folder(settings.landing, "web", hour)
+    folder.mkdir(parents=True)
+    for name in ("_SUCCESS", "a.json", "<b>.json"):
+        (folder / name).touch()
+    read = [one for one in as_landed_files(entries(folder)) if one["name"] == "a.json"]
+    account = dict.fromkeys(INGEST_ACCOUNTING.column_names) | {
+        "source": "web", "log_date": hour.day, "log_hour": hour.hour, "landed_files": read,
+        "ingested_at": datetime.now(UTC),
+    }  # fmt: skip
+    write_deltalake(settings.lake / INGEST_ACCOUNTING.name, as_arrow(INGEST_ACCOUNTING, [account]))
+    late = f'web <span class="hour">{HOUR}</span>: &lt;b&gt;.json</li>'
+    assert "1 log hour with files that nobody has read." in client.get("").text
+    assert late in client.get("").text
+    append(settings.lake, [*validated_hours(Hour.parse("2026-03-01T00"), 5, seed=3)[0]])
+    assert late in client.get("").text
+    (folder / "<b>.json").unlink()
+    assert "nobody has read" not in client.get("").text
 
 
 def test_the_overview_lists_what_is_held_before_the_grid(client: TestClient, settings: Settings) -> None:
@@ -113,6 +160,64 @@ def test_a_wrong_day_is_a_sentence(client: TestClient, settings: Settings, query
     answer = client.get("", params=query)
     assert answer.status_code == 400
     assert said in answer.text
+
+
+def moment(minute: int) -> datetime:
+    return datetime(2026, 3, 1, 7, minute, tzinfo=UTC)
+
+
+def failed(minute: int, value: float, check_id: str = "no_event_id_twice") -> list[Row]:
+    """A run that finds this in the log hour, and nothing in the click hour."""
+    of_run: dict[str, Any] = {"run_id": f"run-{minute}", "validated_at": moment(minute)}
+    found = f"ids = {value}"
+    return [
+        Row(**of_run, outcome="fail", observed=found, observed_value=value, check_id=check_id),
+        Row(**of_run, suite="aggregates", partition=HOUR, source=None),
+    ]
+
+
+def shown(value: float) -> str:
+    found = Failure("web 2026-03-01T05", "no_event_id_twice", "", "clicks", f"ids = {value}", value, 0, 0)
+    return findings_text([found])
+
+
+def test_what_a_person_decided_on_needs_no_attention(client: TestClient, settings: Settings) -> None:
+    decided = event(
+        HOUR, "published_anyway", "known fault", "ada",
+        validated_at=moment(20), answered_at=moment(15), findings=shown(7),
+    )  # fmt: skip
+    append(settings.lake, [*failed(10, 7), event(HOUR, "held", "ids", validated_at=moment(11)), decided])
+    text = client.get("").text
+    assert "Nothing is held, nothing fails" in text
+    assert "1 click hour decided by a person" in text
+    assert re.search(r"published anyway.* by <strong>ada</strong> 2026-03-01 07:15: known fault", text)
+    assert "also for the counts of 2026-03-01 07:20" in text
+    of_hour = client.get(f"hours/{HOUR}").text
+    assert "Counted again since: published as decided, 2026-03-01 07:20." in of_hour
+    # Another check fails now, of a log hour without clicks: nobody has seen that.
+    append(settings.lake, failed(30, 7, "other"))
+    text = client.get("").text
+    assert "1 hour</strong> with critical failures" in text or "1 hour with critical failures" in text
+
+
+def test_a_hold_is_since_its_beginning_and_says_what_readers_see(client: TestClient, settings: Settings) -> None:
+    append(settings.lake, [*failed(10, 7), event(HOUR, "held", "ids", validated_at=moment(11))])
+    assert "Readers see nothing of this hour yet." in client.get("").text
+    append(settings.lake, [*failed(20, 7), *failed(30, 8)])
+    refused = event(HOUR, "held", "ids", validated_at=moment(31), advice="the answer of ada was not carried out")
+    append(settings.lake, [refused])
+    for text in (client.get("").text, client.get(f"hours/{HOUR}").text):
+        assert "2026-03-01 07:11" in text
+        assert "Checked again 2 times since. Readers see nothing of this hour yet. the answer of ada" in text
+
+
+def test_a_dropped_hour_says_how_it_comes_back(client: TestClient, settings: Settings) -> None:
+    before = event(HOUR, "published", "fine", validated_at=moment(1))
+    dropped = event(HOUR, "dropped", "wrong", "ada", validated_at=moment(12), answered_at=moment(12))
+    append(settings.lake, [before, *failed(10, 7), dropped])
+    text = client.get(f"hours/{HOUR}").text
+    assert "Readers see what was published before. It stays so" in text
+    assert f"python -m spark_jobs.decide_held --hour {HOUR} --decision release" in text
 
 
 def test_an_hour_shows_found_and_expected_the_decision_and_where_to_go_on(

@@ -84,12 +84,13 @@ def test_texts_from_logs_are_shown_letter_by_letter() -> None:
         (Verdict(False, [], []), "Failed"),
         (Verdict(True, ["a"], []), "Failed: 1 critical check"),
         (Verdict(False, ["a"], ["b"], held=["c", "d"]), "Held: 2 click hours"),
+        (Verdict(True, [], [], decided=["05: dropped by Ada"]), "Passed"),
     ],
 )
 def test_verdict_is_said_in_words(verdict: Verdict, heading: str) -> None:
     page = Page(render_report(some_data(verdict=verdict)))
     assert ("h2", heading) in page.texts
-    for said in (*verdict.critical_failures, *verdict.warnings, *verdict.held):
+    for said in (*verdict.critical_failures, *verdict.warnings, *verdict.held, *verdict.decided):
         assert any(tag == "li" and text.endswith(said) for tag, text in page.texts)
 
 

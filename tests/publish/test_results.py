@@ -80,6 +80,7 @@ def test_the_ten_busiest_are_shown() -> None:
             Verdict(False, ["a"], ["w"], held=["05: a"]),
             ["HELD: 1 click hour, until you decide", "  held: 05: a", "  warning: w"],
         ),
+        (Verdict(True, [], ["w"], decided=["05: x"]), ["PASSED with 1 warning", "  decided: 05: x", "  warning: w"]),
         (
             Verdict(True, [], [], held=["05: a", "06: b"]),
             ["HELD: 2 click hours, until you decide", "  held: 05: a", "  held: 06: b"],

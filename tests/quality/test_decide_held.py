@@ -13,11 +13,13 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from dags.tasks import launch
 from include.command import exit_with
 from include.errors import NotHeldError, QualityError, UsageError
+from include.holds import Failure, findings_text
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from spark_jobs import decide_held
 
-ASKED = {"hour": "2026-03-01T05", "counts": "2026-03-01T07:00:00+00:00"}
+ASKED = {"hour": "2026-03-01T05"}
+SHOWN = (Failure("web 2026-03-01T05", "share", "too many", "clicks", "share = 0.7", 0.7, None, 0.5),)
 RIGHT = {"--hour": "2026-03-01T05", "--decision": "publish", "--by": "Ada", "--because": "seen"}
 
 
@@ -30,6 +32,10 @@ RIGHT = {"--hour": "2026-03-01T05", "--decision": "publish", "--by": "Ada", "--b
         ({"--because": ""}, "no because given"),
         ({"--because": None}, "required: --because"),
         ({"--by": None}, "required: --by"),
+        ({"--hour": None}, "expected --hour HOUR, or --from HOUR and --to HOUR"),
+        ({"--from": "2026-03-01T05", "--to": "2026-03-01T07"}, "expected --hour HOUR, or --from HOUR and --to HOUR"),
+        ({"--hour": None, "--to": "2026-03-01T07"}, "expected --hour HOUR, or --from HOUR and --to HOUR"),
+        ({"--reason": "web"}, "--reason 'web' goes with --from and --to"),
     ],
 )
 def test_wrong_arguments_are_one_line_and_exit_code_2(
@@ -70,12 +76,13 @@ def answer(chosen: str, reason: str | None = "seen") -> dict[str, Any]:
 
 
 def test_an_answer_becomes_the_decision_of_who_gave_it(decisions: list[decide_held.Decision]) -> None:
-    assert launch.decide(ASKED, answer("Publish anyway"), None) == []
+    launch.decide(ASKED, answer("Publish anyway"), None, shown=findings_text(SHOWN))
+    # Shown nothing, it is for nothing.
     launch.decide(ASKED, answer("Drop", "no"), None)
     hour = Hour.parse("2026-03-01T05")
     assert decisions == [
-        decide_held.Decision(hour, "publish", "ada", "seen", "2026-03-01T07:00:00+00:00"),
-        decide_held.Decision(hour, "drop", "ada", "no", "2026-03-01T07:00:00+00:00"),
+        decide_held.Decision(hour, "publish", "ada", "seen", SHOWN),
+        decide_held.Decision(hour, "drop", "ada", "no", ()),
     ]
 
 

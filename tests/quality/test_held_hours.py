@@ -9,17 +9,24 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from dags.tasks import launch
-from include.errors import ClickmillError, NotHeldError, QualityError
+from dags.tasks.held import body
+from include.errors import NotHeldError, QualityError
+from include.holds import findings_text
 from include.job_arguments import JobArguments
-from include.log_hours import Hour
+from include.log_hours import Hour, HourRange
 from include.settings import REPOSITORY, Settings
 from include.tables import PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
 from spark_jobs import decide_held
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.shown_hold import numbers_of_hold
+from spark_jobs.quality.held_hours import state_of_hour
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -136,19 +143,111 @@ def test_a_person_publishes_anyway_these_counts_and_no_others(lake: TemporaryLak
         decide(lake, "drop", by="Bob")
     assert events(lake) == ["held", "published_anyway"]
 
-    # A late click counts it again: judged again, held again.
+    # A late click counts it again: the same is found, and the decision stands.
     land(lake, NEXT, 3, late=HOUR)
     count(lake, NEXT)
-    with pytest.raises(ClickmillError, match="was counted again since it was validated"):
-        decide(lake, "publish")
-    for job in ("validate", "publish"):
-        lake.run(job, NEXT)
-    assert published(lake) == {HOUR: 2, NEXT: 3}
-    assert events(lake) == ["held", "published_anyway", "held"]
+    assert "as Ada had decided" in decide(lake, "publish")[0]
+    assert published(lake) == {HOUR: 2}, "not before it is validated"
+    lake.run("validate", NEXT)
+    assert f"{HOUR} is published anyway by Ada: seen with Bob" in "\n".join(lake.run("publish", NEXT))
+    assert published(lake) == {HOUR: 3, NEXT: 3}
+    assert events(lake) == ["held", "published_anyway", "published_anyway"]
+    first, carried = event_rows(lake)[1:]
+    assert (carried["actor"], carried["answered_at"]) == ("Ada", first["validated_at"])
+    assert carried["findings"] == first["findings"]
+
+    # Worse than Ada was shown.
+    land(lake, HOUR, 1, noise=99)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    lake.run("publish", HOUR)
+    assert published(lake) == {HOUR: 3, NEXT: 3}
+    assert events(lake)[3:] == ["held"]
     decide(lake, "drop", because="no")
-    assert f"{HOUR} is not published: dropped by Ada: no" in "\n".join(lake.run("publish", NEXT))
+    assert published(lake) == {HOUR: 3, NEXT: 3}
+    assert events(lake)[3:] == ["held", "dropped"]
+
+
+def test_what_a_person_has_dropped_stays_whoever_counts_it_until_it_is_released(lake: TemporaryLake) -> None:
+    land(lake, HOUR, 4)
+    lake.run_all(HOUR)
+    land(lake, HOUR, 2, noise=9)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    with pytest.raises(NotHeldError, match=f"{HOUR} has no decision to release: it is held"):
+        decide(lake, "release")
+    decide(lake, "drop", because="half of it is lost")
+
+    # A late click; then the log hour again, and it is fine.
+    land(lake, NEXT, 3, late=HOUR)
+    lake.run_all(NEXT)
+    land(lake, HOUR, 5)
+    for job in ("ingest", "aggregate", "validate"):
+        lake.run(job, HOUR)
+    said = "\n".join(lake.run("publish", HOUR))
+    assert f"{HOUR} is not published: dropped by Ada: half of it is lost" in said
+    assert f"decide_held --hour {HOUR} --decision release" in said
+    assert published(lake) == {HOUR: 4, NEXT: 3}
+    assert events(lake) == ["published", "held", "dropped", "dropped", "dropped"]
+    assert {row["answered_at"] for row in event_rows(lake)[2:]} == {event_rows(lake)[2]["validated_at"]}
+
+    assert f"{HOUR}: released by Bob" in decide(lake, "release", by="Bob", because="it is right now")[0]
+    assert published(lake) == {HOUR: 6, NEXT: 3}
+    assert events(lake)[5:] == ["released", "published"]
+    with pytest.raises(NotHeldError, match="has no decision to release: published at"):
+        decide(lake, "release")
+
+
+def test_what_fails_when_it_is_released_is_held_again(lake: TemporaryLake) -> None:
+    land(lake, HOUR, 2, noise=9)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    decide(lake, "publish")
+    assert "held, because critical checks fail" in decide(lake, "release", because="a mistake")[0]
+    assert events(lake) == ["held", "published_anyway", "released", "held"]
+    land(lake, NEXT, 3, late=HOUR)
+    lake.run_all(NEXT)
     assert published(lake) == {HOUR: 2, NEXT: 3}
-    assert events(lake) == ["held", "published_anyway", "held", "dropped"]
+
+
+def test_a_dropped_hour_is_asked_about_only_for_something_worse(lake: TemporaryLake) -> None:
+    land(lake, HOUR, 2, noise=9)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    decide(lake, "drop")
+    land(lake, HOUR, 1, noise=99)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    assert "is held" in "\n".join(lake.run("publish", HOUR))
+    # Better again, even fine: what was dropped does not come back by itself.
+    land(lake, HOUR, 5)
+    lake.run_all(HOUR)
+    assert published(lake) == {}
+    assert events(lake) == ["held", "dropped", "held", "dropped"]
+
+
+def test_hours_of_one_cause_are_decided_on_together(lake: TemporaryLake) -> None:
+    for hour in (HOUR, NEXT, THIRD):
+        land(lake, hour, 2, noise=9)
+        count(lake, hour)
+        validate_red(lake, hour)
+    hours = HourRange(Hour.parse(HOUR), Hour.parse(THIRD))
+
+    def decide_range(decision: str, reason: str = "") -> list[str]:
+        return decide_held.run_range(lake.spark, lake.settings, hours, decision, "Ada", "one cause", reason)
+
+    with pytest.raises(NotHeldError, match=f"no hour of {HOUR}..{THIRD} waits for that decision with 'other'"):
+        decide_range("publish", "other")
+    with pytest.raises(NotHeldError, match=r"waits for that decision$"):
+        decide_range("release")
+    said = "\n".join(decide_range("publish", "quarantined_share"))
+    assert f"{HOUR}: published anyway by Ada" in said
+    assert published(lake) == {HOUR: 2, NEXT: 2}
+    for hour in (HOUR, NEXT):
+        assert [(row["outcome"], row["actor"]) for row in event_rows(lake, hour)][1:] == [("published_anyway", "Ada")]
+    assert events(lake, THIRD) == ["held"]
+    with pytest.raises(NotHeldError):
+        decide_range("drop")
 
 
 def question(lake: TemporaryLake, hour: str) -> dict[str, Any]:
@@ -158,15 +257,33 @@ def question(lake: TemporaryLake, hour: str) -> dict[str, Any]:
 
 
 class Judged:
-    """A task instance whose validate_clicks came to a judgement."""
+    """A task instance whose validate_clicks came to a judgement; ``left`` is what it leaves word of."""
+
+    def __init__(self) -> None:
+        self.left: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.left[key] = value
 
     def xcom_pull(self, task_ids: str, key: str) -> bool:
         return True
 
 
-def answer(lake: TemporaryLake, asked: dict[str, Any], chosen: str = "Publish anyway") -> list[dict[str, Any]]:
+def answer(lake: TemporaryLake, shown: str, chosen: str = "Publish anyway") -> dict[str, Any]:
+    """Answer the question that has shown this; returns the run that asks again, none if the answer was carried out."""
     given = {"chosen_options": [chosen], "params_input": {"reason": "seen"}, "responded_by_user": {"name": "Ada"}}
-    return launch.decide(asked["conf"], given, lake.spark)
+    task = Judged()
+    with suppress(AirflowFailException):
+        launch.decide({"hour": HOUR}, given, lake.spark, task, shown)
+        assert not task.left
+    return task.left.get(launch.AGAIN, {})
+
+
+def shown(lake: TemporaryLake) -> str:
+    """What a question shows that is asked now."""
+    state = state_of_hour(Lake(None, lake.settings), Hour.parse(HOUR))
+    assert state
+    return findings_text(state.failures)
 
 
 @pytest.fixture
@@ -176,56 +293,85 @@ def in_task(lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_task")
-def test_an_answer_is_for_the_counts_that_were_shown(lake: TemporaryLake) -> None:
+def test_the_first_answer_has_effect_however_often_the_hour_was_counted_since(lake: TemporaryLake) -> None:
     land(lake, HOUR, 4, noise=5)
     count(lake, HOUR)
     validate_red(lake, HOUR)
-    first = question(lake, HOUR)
-    assert "found quarantined_share = 0.55" in first["conf"]["reasons"][0]
-    assert question(lake, HOUR) == first, "asked for again, it is one question"
-
-    # The same check fails, by other numbers.
-    land(lake, HOUR, 1, noise=99)
-    count(lake, HOUR)
-    validate_red(lake, HOUR)
-    assert events(lake) == ["held", "held"]
-    second = question(lake, HOUR)
-    assert second["trigger_run_id"] != first["trigger_run_id"]
-    assert "found quarantined_share = 0.99" in second["conf"]["reasons"][0]
-    (again,) = answer(lake, first)
-    assert again["trigger_run_id"] == second["trigger_run_id"], "that question is open already"
-    assert published(lake) == {}
-
-    # A late click changes the counts, and not what the check finds in the log hour.
-    land(lake, NEXT, 3, late=HOUR)
-    lake.run_all(NEXT)
-    assert events(lake) == ["held", "held"]
-    (third,) = answer(lake, second)
-    assert events(lake) == ["held", "held", "held"]
-    assert third["trigger_run_id"] not in (first["trigger_run_id"], second["trigger_run_id"])
-    assert third["conf"]["reasons"] == second["conf"]["reasons"]
-    assert third["conf"]["note"].startswith(
-        "The answer of Ada, 'Publish anyway', was not carried out: the decision on "
-    )
-    (same,) = answer(lake, second, "Drop")
-    assert same["trigger_run_id"] == third["trigger_run_id"]
-    assert published(lake) == {NEXT: 3}
-    assert answer(lake, third) == []
-    assert published(lake) == {HOUR: 2, NEXT: 3}
-    assert events(lake) == ["held", "held", "held", "published_anyway"]
+    first, of_first = question(lake, HOUR), shown(lake)
+    assert first["conf"]["hour"] == HOUR
+    for hour in (NEXT, THIRD):
+        land(lake, hour, 3, late=HOUR)
+        count(lake, hour)
+        lake.run("validate", hour)
+        assert question(lake, hour) == first, "counted again, it is the same question"
+    assert not first["reset_dag_run"]
+    assert answer(lake, of_first) == {}
+    assert published(lake) == {HOUR: 6, NEXT: 3, THIRD: 3}
+    assert events(lake) == ["held", "published_anyway"]
 
 
 @pytest.mark.usefixtures("in_task")
-def test_whoever_was_shown_no_counts_is_asked_about_the_newest(lake: TemporaryLake) -> None:
-    """A run of held_hours that was triggered by hand."""
-    land(lake, HOUR, 2, noise=9)
+def test_an_answer_between_counting_and_checking_is_carried_out_by_the_run_that_checks(lake: TemporaryLake) -> None:
+    land(lake, HOUR, 4, noise=5)
     count(lake, HOUR)
     validate_red(lake, HOUR)
-    asked = question(lake, HOUR)
-    (again,) = answer(lake, {"conf": {"hour": HOUR, "reasons": [], "counts": "", "note": ""}}, "Drop")
-    assert again["trigger_run_id"] == asked["trigger_run_id"]
-    assert again["conf"]["counts"] == asked["conf"]["counts"]
-    assert events(lake) == ["held"]
+    of_first = shown(lake)
+    land(lake, NEXT, 3, late=HOUR)
+    count(lake, NEXT)
+    assert answer(lake, of_first) == {}
+    assert published(lake) == {}
+    lake.run("validate", NEXT)
+    lake.run("publish", NEXT)
+    assert published(lake) == {HOUR: 5, NEXT: 3}
+    # Or not, if that run finds something worse.
+    land(lake, HOUR, 1, noise=99)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    lake.run("publish", HOUR)
+    assert published(lake) == {HOUR: 5, NEXT: 3}
+
+
+@pytest.mark.usefixtures("in_task")
+def test_something_worse_is_asked_in_place_of_the_question_and_an_answer_to_that_is_not_carried_out(
+    lake: TemporaryLake,
+) -> None:
+    land(lake, HOUR, 4, noise=5)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    first, of_first = question(lake, HOUR), shown(lake)
+    land(lake, HOUR, 1, noise=99)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    worse = question(lake, HOUR)
+    assert worse["trigger_run_id"] == first["trigger_run_id"]
+    assert worse["reset_dag_run"]
+    # Somebody answered in the same moment.
+    again = answer(lake, of_first)
+    assert again["trigger_run_id"] not in ("", first["trigger_run_id"])
+    assert f"web {HOUR}: quarantined_share_critical: 0.99, was 0.55" in again["note"]
+    assert published(lake) == {}
+    assert events(lake) == ["held", "held", "held"]
+    assert event_rows(lake)[-1]["advice"] == "the answer of Ada, publish: seen, was not carried out"
+    assert question(lake, HOUR)["trigger_run_id"] == again["trigger_run_id"]
+    # What was not shown at all is for nothing.
+    assert answer(lake, "[]", "Drop")["trigger_run_id"] != again["trigger_run_id"]
+    assert answer(lake, shown(lake)) == {}
+    assert published(lake) == {HOUR: 1}
+
+    # Asked again for something else, the former answer is shown.
+    land(lake, HOUR, 1, noise=999)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    lake.run("publish", HOUR)
+    state = state_of_hour(Lake(None, lake.settings), Hour.parse(HOUR))
+    assert state
+    asked = body(state, numbers_of_hold(Lake(None, lake.settings), state), "http://page")
+    assert "    decided before: published anyway at" in asked
+    assert "by Ada: seen" in asked
+    assert f"    new since: web {HOUR}: quarantined_share_critical: 0.999, was 0.99" in asked
+    assert "    counted: 1 clicks in this hour" in asked
+    assert f"    web {HOUR}: 1,000 lines: 1 clicks, 999 in quarantine" in asked
+    assert "    readers see: 1 clicks, published anyway at" in asked
 
 
 def test_of_two_decisions_at_once_one_is_made(lake: TemporaryLake) -> None:

@@ -17,6 +17,7 @@ from include.holds import (
     ClickHourState,
     Findings,
     approval_run_id,
+    carried_out,
     click_hour_state,
     event_row,
 )
@@ -93,23 +94,143 @@ def test_the_same_reasons_and_numbers_are_said_once_and_others_again() -> None:
     assert state(*BAD, told, event(4, PUBLISHED), again).is_newly_held
 
 
+def share(value: float | None, minute: float = 2, outcome: str = "fail", **of: Any) -> dict[str, Any]:
+    """The log hour's check, of a share that is to be at most a half."""
+    found = f"share = {value}"
+    return checked(LOG_HOUR, minute, outcome, observed=found, observed_value=value, highest=0.5, **of)
+
+
+def decided(minute: float, outcome: str, *shown: dict[str, Any]) -> dict[str, Any]:
+    """A person's decision, who was shown what these checks have found."""
+    findings = [failure for of in Findings.of(shown).failures.values() for failure in of]
+    return event_row(f"run-{minute}", at(minute), HOUR, outcome, "because", findings=findings, actor="Ada")
+
+
 @pytest.mark.parametrize(
     ("decision", "published", "dropped"), [(PUBLISHED_ANYWAY, True, False), (DROPPED, False, True)]
 )
-def test_a_decision_is_for_the_counts_that_there_were(decision: str, published: bool, dropped: bool) -> None:
-    rows = (*BAD, event(3, HELD, f"{LOG_HOUR}: share"), event(4, decision, "because", "Ada"))
-    decided = state(*rows)
-    assert (decided.can_be_published, decided.is_dropped, decided.is_held) == (published, dropped, False)
-    # Validated again, but not counted again.
-    assert not state(*rows, checked(LOG_HOUR, 5, "fail")).is_held
-    counted_again = state(*rows, checked(str(HOUR), 6), checked(LOG_HOUR, 6, "fail"), counted=5)
-    assert counted_again.is_newly_held
+def test_an_answer_stands_while_nothing_worse_is_found(decision: str, published: bool, dropped: bool) -> None:
+    rows = (checked(str(HOUR), 2), share(0.7), event(3, HELD, f"{LOG_HOUR}: share"), decided(4, decision, share(0.7)))
+
+    def again(*found: dict[str, Any]) -> tuple[bool, bool, bool]:
+        """Counted again at 5, and this found at 6: whether it is published, dropped, held."""
+        state_then = state(*rows, checked(str(HOUR), 6), *found, counted=5)
+        return state_then.can_be_published, state_then.is_dropped, state_then.is_held
+
+    stands = (published, dropped, False)
+    asked_again = (False, dropped, True)
+    at_once = state(*rows)
+    assert (at_once.can_be_published, at_once.is_dropped, at_once.is_held) == stands
+    assert again(share(0.7, 6)) == stands
+    assert again(share(0.6, 6)) == stands
+    # 1 % further from a half.
+    assert again(share(0.7019, 6)) == stands
+    assert again(share(0.7021, 6)) == asked_again
+    assert again(share(0.99, 6)) == asked_again
+    assert again(share(None, 6)) == asked_again
+    # Another check, another suite's, another log hour's.
+    assert again(share(0.7, 6), share(0.7, 6, check_id="other")) == asked_again
+    assert again(share(0.7, 6), share(0.7, 6, suite="volume")) == asked_again
+    assert again(share(0.7, 6), checked(str(HOUR), 6, "fail")) == asked_again
+    # Fixed: nothing is to be decided. What was dropped stays dropped.
+    assert again(share(0.1, 6, "pass")) == (not dropped, dropped, False)
     # Emptied: there are no counts, but the log hour was ingested again.
-    emptied = state(*rows, checked(str(HOUR), 6), checked(LOG_HOUR, 6, "fail"), counted=None, **{LOG_HOUR: 5})
+    emptied = state(*rows, checked(str(HOUR), 6), share(0.9, 6), counted=None, **{LOG_HOUR: 5})
     assert emptied.is_newly_held
-    # Fixed, it needs no decision any more.
-    fixed = state(*rows, checked(str(HOUR), 6), checked(LOG_HOUR, 6), counted=5)
-    assert fixed.can_be_published
+    # Worse, and then again as it was shown.
+    worse = (checked(str(HOUR), 6), share(0.9, 6), event(7, HELD, f"{LOG_HOUR}: share"))
+    back = state(*rows, *worse, checked(str(HOUR), 9), share(0.7, 9), counted=8)
+    assert (back.can_be_published, back.is_dropped, back.is_held) == stands
+
+
+def test_an_answer_is_over_once_the_hour_was_published_by_passing_its_checks() -> None:
+    rows = (checked(str(HOUR), 2), share(0.7), decided(3, PUBLISHED_ANYWAY, share(0.7)), event(5, PUBLISHED))
+    assert state(*rows, checked(str(HOUR), 7), share(0.7, 7), counted=6).is_held
+
+
+@pytest.mark.parametrize("found", ["a, b", "", "nothing"])
+def test_a_finding_without_a_number_is_the_same_only_if_it_is_equal(found: str) -> None:
+    shown = checked(LOG_HOUR, 2, "fail", observed="a, b")
+    rows = (checked(str(HOUR), 2), shown, decided(3, PUBLISHED_ANYWAY, shown), checked(str(HOUR), 5))
+    assert state(*rows, checked(LOG_HOUR, 5, "fail", observed=found), counted=4).is_held == (found != "a, b")
+
+
+@pytest.mark.parametrize(
+    ("shown", "now", "is_worse"),
+    [
+        # At least 100 are expected: fewer is worse.
+        ((60, 100, None), (60, 100, None), False),
+        ((60, 100, None), (80, 100, None), False),
+        ((60, 100, None), (59, 100, None), True),
+        ((60, 100, None), (59.7, 100, None), False),
+        # A bound that was lowered makes a number that nobody has seen no better.
+        ((60, 100, None), (50, 60, None), True),
+        # Between 100 and 200: too many is something else than too few.
+        ((90, 100, 200), (210, 100, 200), True),
+        ((290, 100, 200), (210, 100, 200), False),
+        # Equal to what is counted elsewhere, of which there is more by now.
+        ((1000, 990, 990), (1510, 1500, 1500), False),
+        ((1000, 990, 990), (1511, 1500, 1500), True),
+        ((1000, 990, 990), (990, 1000, 1000), True),
+        # None is expected.
+        ((3, 0, 0), (3, 0, 0), False),
+        ((3, 0, 0), (4, 0, 0), True),
+        ((3000, 0, 0), (3030, 0, 0), False),
+        ((3000, 0, 0), (3031, 0, 0), True),
+    ],
+)
+def test_how_much_worse_is_worse(
+    shown: tuple[float | None, ...], now: tuple[float | None, ...], is_worse: bool
+) -> None:
+    def found(minute: float, of: tuple[float | None, ...]) -> dict[str, Any]:
+        value, lowest, highest = of
+        return checked(LOG_HOUR, minute, "fail", observed=f"{of}", observed_value=value, lowest=lowest, highest=highest)
+
+    rows = (checked(str(HOUR), 2), found(2, shown), decided(3, PUBLISHED_ANYWAY, found(2, shown)))
+    assert state(*rows, checked(str(HOUR), 5), found(5, now), counted=4).is_held == is_worse
+
+
+def test_what_is_shown_does_not_creep_up() -> None:
+    """Carried out for counts that came later, a decision is for what was shown first."""
+    rows = [checked(str(HOUR), 2), share(0.7), decided(3, PUBLISHED_ANYWAY, share(0.7))]
+    for minute, value in ((5, 0.7015), (8, 0.7019)):
+        rows += [checked(str(HOUR), minute), share(value, minute)]
+        found = state(*rows, counted=minute - 1)
+        assert found.can_be_published
+        rows.append(carried_out(f"run-{minute}", at(minute + 1), found))
+    assert state(*rows, checked(str(HOUR), 11), share(0.7025, 11), counted=10).is_held
+    answer = state(*rows, counted=7).answer
+    assert answer
+    assert (answer.actor, answer.at, answer.answered_at) == ("Ada", at(9), at(3))
+
+
+def test_what_an_erasure_took_from_a_record_covers_nothing() -> None:
+    redacted = decided(3, PUBLISHED_ANYWAY, share(0.7)) | {"findings": "(erased)"}
+    assert state(checked(str(HOUR), 2), share(0.7), redacted).is_held
+
+
+def test_one_question_goes_on_however_often_an_hour_is_counted() -> None:
+    def held(minute: float, value: float, note: str | None = None) -> dict[str, Any]:
+        findings = Findings.of([share(value)]).failures[LOG_HOUR]
+        because = f"{LOG_HOUR}: share"
+        return event_row(f"run-{minute}", at(minute), HOUR, HELD, because, findings=findings, note=note)
+
+    rows = [checked(str(HOUR), 2), share(0.7), held(3, 0.7)]
+    first = state(*rows)
+    assert first.asked == first.event
+    assert not first.is_asked_otherwise
+    rows += [checked(str(HOUR), 6), share(0.9, 6), held(7, 0.9)]
+    worse = state(*rows, counted=5)
+    assert worse.asked == first.asked
+    assert worse.is_asked_otherwise
+    # Counted again: it has been asked.
+    assert not state(*rows, checked(str(HOUR), 9), share(0.9, 9), counted=8).is_asked_otherwise
+    # Somebody's answer came too late: that is another question.
+    rows += [held(10, 0.9, "the answer of Ada was not carried out")]
+    refused = state(*rows, counted=8)
+    assert refused.asked.note
+    assert not refused.is_asked_otherwise
+    assert len(refused.holding) == 3
 
 
 def test_counts_have_another_name_whenever_they_are_made_again_or_a_log_hour_comes_again() -> None:

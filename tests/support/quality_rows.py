@@ -105,6 +105,8 @@ class Row:
     advice: str | None = "A click would be counted twice. Ingest the log hours again, the earlier one first."
     examples: list[str] = field(default_factory=list)
     actor: str | None = None
+    answered_at: datetime | None = None
+    findings: str | None = None
     duration_seconds: float | None = 1.5
     link: str | None = "data_docs/run-1/log_hours.html"
 
