@@ -33,7 +33,7 @@ from spark_jobs.erasure.places import move_places
 from spark_jobs.erasure.requests import LEAST_CHARACTERS, Requests
 from spark_jobs.erasure.search import Searched, search
 from spark_jobs.erasure.streams import count_live_again, no_stream_runs
-from spark_jobs.erasure.tables import FoundRows, find_joined, find_rows, redact_others, remove_rows
+from spark_jobs.erasure.tables import FoundRows, find_joined, find_rows, has_what_landed, redact_others, remove_rows
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.landed_logs import landed_logs
 from spark_jobs.ingest.read_lines import LandedFile
@@ -347,6 +347,16 @@ class Erasure:
         }
         return sorted(old)
 
+    def unjoined(self, certificate: Certificate) -> dict[str, list[str]]:
+        """The log hours that could not be joined, and whose files have other clicks than the tables."""
+        left: dict[str, list[str]] = {}
+        for source, hours in certificate.unjoined_hours.items():
+            for hour in map(Hour.parse, hours):
+                files = [LandedFile(path, hour) for path in look_at(self.settings.landing, source, hour).files]
+                if files and not has_what_landed(self.lake, source, hour, files, self.matcher_of(source)):
+                    left.setdefault(source, []).append(str(hour))
+        return left
+
     def remove_old_files(self) -> None:
         """Former versions of all tables; and pages, staged rows and an index that name what was to go."""
         with self.lake.locked():
@@ -511,11 +521,7 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
     left = (path for path in (*searched.found, *searched.unread) if not erasure.is_outside(path))
     certificate.left = [erasure.shown(path) for path in left]
     old = erasure.not_published_since(certificate)
-    certificate.unjoined_hours = {
-        source: hours
-        for source, named in certificate.unjoined_hours.items()
-        if (hours := [hour for hour in named if look_at(erasure.settings.landing, source, Hour.parse(hour)).files])
-    }
+    certificate.unjoined_hours = erasure.unjoined(certificate)
     page = certificate.write(erasure.settings)
     reasons = []
     if again.numbers:

@@ -6,7 +6,7 @@ is compared too, and what is at another place of the hour is found by that.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,8 @@ from spark_jobs.erasure.matches import Mask, Matcher
 from spark_jobs.ingest.columns import as_numpy
 from spark_jobs.ingest.parse_lines import parse_lines
 from spark_jobs.ingest.read_lines import LandedFile
+
+_SAID = {"clicked_at": pa.int64(), "event_id": pa.string(), "user_agent": pa.string()}
 
 
 @dataclass
@@ -86,6 +88,16 @@ def join_hour(
         masks[one.part][one.number] = one.is_marked
         asked[one.part][one.number] = one.is_asked
     return JoinedHour(dict(found), masks, asked, is_whole)
+
+
+def have_the_same(rows: Iterable[pa.Table], files: Iterable[LandedFile], matcher: Matcher) -> bool:
+    """Whether the files of a log hour have the clicks that the rows are, each as often: no line of one that went."""
+
+    def clicks(arrivals: Iterable[pa.Table]) -> Counter[tuple[Any, ...]]:
+        said = (one.filter(pc.is_valid(one["clicked_at"])).select([*_SAID, "text"]) for one in arrivals)
+        return Counter(tuple(row.values()) for one in said for row in one.to_pylist())
+
+    return clicks(map(_of_rows, rows)) == clicks(lines for file in files for lines in _lines(file, matcher))
 
 
 def _mark_alike(lines: list[_Arrival], rows: list[_Arrival]) -> bool:
@@ -166,13 +178,12 @@ def _comparable(arrivals: pa.Table, is_click: Mask, is_asked: Mask) -> pa.Table:
     def column(name: str, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
         return arrivals[name].cast(kind) if name in arrivals.column_names else pa.nulls(len(arrivals), kind)
 
-    said = {"clicked_at": pa.int64(), "event_id": pa.string(), "user_agent": pa.string()}
     return pa.table(
         {
             "file": arrivals["file"],
             "line": arrivals["line"],
             "is_asked": pa.array(is_asked),
             "text": pc.if_else(pa.array(is_click), column("url", pa.string()), column("raw", pa.string())),
-            **{name: pc.if_else(pa.array(is_click), column(name, kind), None) for name, kind in said.items()},
+            **{name: pc.if_else(pa.array(is_click), column(name, kind), None) for name, kind in _SAID.items()},
         }
     )

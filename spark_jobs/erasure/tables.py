@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ from include.tables import (
     Table,
 )
 from spark_jobs.erasure.certificate import Certificate
-from spark_jobs.erasure.joined import join_hour
+from spark_jobs.erasure.joined import have_the_same, join_hour
 from spark_jobs.erasure.matches import CLICK_TEXTS, Mask, Matcher
 from spark_jobs.erasure.search import texts_of
 from spark_jobs.ingest.columns import as_array, as_numpy, table_of
@@ -114,8 +114,7 @@ def find_joined(
     Returns all lines that are to go, and whether it can be said which are. Raises OSError if a file cannot be read.
     """
     its = found.places.get(source, {}).get(hour, set())
-    stored = [(table, file) for table in ARRIVALS for file in lake.data_files(table, has_log_hours(source, [hour]))]
-    rows = [_read(table, file, _LOOKED_AT[table]) for table, file in stored]
+    stored, rows = _stored(lake, source, hour)
     known = [_are_at(part, its) for part in rows]
     joined = join_hour(list(zip(rows, known, strict=True)), files, matcher)
     for (table, file), part, mask, before, asked in zip(stored, rows, joined.rows, known, joined.asked, strict=True):
@@ -123,6 +122,16 @@ def find_joined(
         if table != QUARANTINED_CLICKS:
             found.visitors |= set(part.filter(pa.array(asked))["visitor_id"].drop_null().to_pylist())
     return joined.lines, joined.is_whole
+
+
+def has_what_landed(lake: Lake, source: str, hour: Hour, files: Iterable[LandedFile], matcher: Matcher) -> bool:
+    """Whether the rows of a log hour are the clicks that its files have."""
+    return have_the_same(_stored(lake, source, hour)[1], files, matcher)
+
+
+def _stored(lake: Lake, source: str, hour: Hour) -> tuple[list[tuple[Table, DataFile]], list[pa.Table]]:
+    stored = [(table, file) for table in ARRIVALS for file in lake.data_files(table, has_log_hours(source, [hour]))]
+    return stored, [_read(table, file, _LOOKED_AT[table]) for table, file in stored]
 
 
 def remove_rows(
