@@ -58,7 +58,7 @@ def can_be_finalised(settings: Settings, source: Source, log_hour: Hour, now: da
 
 
 def waits_for(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> str | None:
-    """Why a log hour of a streamed source is not to be counted yet; none if all of it is read, or its grace time is over.
+    """Why a log hour of a streamed source is not to be counted yet; none if all is read, or its grace time is over.
 
     The grace time is for what is yet to come: a file that is there is read first, however long that takes.
 

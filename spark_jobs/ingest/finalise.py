@@ -32,8 +32,8 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
     """Account for these log hours of a streamed source, and again for finalised ones in which records have come since.
 
     And for earlier ones of which records have come, and that nobody has finalised in their time: of a producer that was
-    offline, or before the source's first run. The run of these hours is to count the clicks of the others too: ``reopened_log_hours`` names them. Hold the lake's
-    lock.
+    offline, or of before the source's first run. The run of these hours is to count the clicks of the others too:
+    ``reopened_log_hours`` names them. Hold the lake's lock.
     """
     with in_order_of_time(lake) as now:
         again = [hour for hour in _grown(lake, source, min(hours), now) if hour not in hours]
@@ -112,7 +112,7 @@ def _accounted_at(lake: Lake, source: str) -> dict[Hour, datetime]:
 
 
 def _grown(lake: Lake, source: Source, before: Hour, now: datetime) -> list[Hour]:
-    """The finalised log hours in which something has come since, whatever their age, and those that were left behind."""
+    """The log hours in which something has come since they were finalised, whatever their age, or that never were."""
     streamed, accounted_at = _streamed(lake, source.name), _accounted_at(lake, source.name)
     may_have_grown = [
         hour

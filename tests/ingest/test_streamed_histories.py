@@ -217,7 +217,11 @@ class History:
                 patch.setattr(stream_batches, "MOST_FILES", 0)
                 patch.setattr(stream_batches, "KEPT_DAYS", -1)
             finalise(self.lake, load_sources(self.lake.settings)["web"], list(hours))
-        self.finalised |= set(hours)
+        # What has come of an earlier log hour that nobody has run is run along.
+        self.finalised |= {
+            *hours,
+            *(hour for hour, found in self.lines.items() if hour < hours.start and found["lines"]),
+        }
         if run.is_killed:
             self.killed.append(run)
         else:

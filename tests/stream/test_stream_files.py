@@ -17,7 +17,7 @@ from include.errors import ClickmillError
 from include.landing import hour_folder
 from include.log_hours import Hour
 from include.sources import Source, load_sources
-from include.streams.position import can_be_finalised, has_passed
+from include.streams.position import can_be_finalised, has_passed, waits_for
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, STREAM_PROGRESS
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
@@ -107,6 +107,42 @@ def test_a_log_that_has_grown_is_not_landed_again_for_a_stream(landed: FilesLake
     assert has_passed(landed.settings, landed.source, HOUR, HOUR.end)
 
 
+def test_a_log_whose_cut_line_is_whole_now_is_not_landed_in_place_of_what_a_stream_has_read(tmp_path: Path) -> None:
+    from spark_jobs.land_logs import land
+
+    settings = make_settings(tmp_path / "cut")
+    FilesLake(None, settings).configure()  # type: ignore[arg-type]
+    source, log, now = load_sources(settings)["web"], tmp_path / "a.log", datetime(2026, 3, 2, tzinfo=UTC)
+    whole = lines_of("a", "b", "c")
+    log.write_bytes(whole[:-20])
+    land(source, log, settings.landing, now)
+    files = {file: file.read_bytes() for file in settings.landing.rglob("*.gz")}
+    for content, said in ((whole, r"has line 3 whole.* tail -n \+3$"), (whole + b"d\n", r"whole.* from 3 to 4 .*\+3$")):
+        log.write_bytes(content)
+        with pytest.raises(ClickmillError, match=said):
+            land(source, log, settings.landing, now)
+    assert {file: file.read_bytes() for file in settings.landing.rglob("*.gz")} == files
+    log.write_bytes(whole[:-20])
+    land(source, log, settings.landing, now)
+    log.write_bytes(b"".join(whole.splitlines(keepends=True)[2:]))
+    land(source, log, settings.landing, now)
+    assert len(list(settings.landing.rglob("*.gz"))) == 2, "the whole line is a log of its own"
+
+
+def test_no_date_of_a_file_hides_another_one(landed: FilesLake) -> None:
+    """Whichever comes first: of next month or of 2099, of 1970, of today."""
+    days = {"next_month": 40, "next_century": 27_000, "long_ago": -20_000, "today": 0, "last_year": -400}
+    for place, (name, shift) in enumerate(days.items()):
+        folder = landed.land(str(HOUR.plus(place)), {f"{name}.json": click(name, f"{HOUR.plus(place)}:10:00Z")})
+        moment = max(0.0, time.time() + shift * 86400)
+        os.utime(folder / f"{name}.json", (moment, moment))
+        if place in (1, 3):
+            landed.read_all()  # the next ones are for a stream that knows these
+    landed.read_all()
+    assert ids(landed) == sorted(days)
+    assert all(has_passed(landed.settings, landed.source, HOUR.plus(place), HOUR.end) for place in range(len(days)))
+
+
 def test_files_are_read_as_they_appear_and_an_hour_is_finalised_when_it_is_closed_and_read(landed: FilesLake) -> None:
     from spark_jobs.stream import query as stream_query
 
@@ -141,7 +177,13 @@ def test_files_are_read_as_they_appear_and_an_hour_is_finalised_when_it_is_close
     assert has_passed(settings, source, HOUR, HOUR.end), "of an empty file there is nothing to read"
     (folder / "new.json").write_bytes(lines_of("d"))
     assert not has_passed(settings, source, HOUR, HOUR.end)
-    assert can_be_finalised(settings, source, HOUR, HOUR.end + timedelta(minutes=source.grace_minutes))
+    late = HOUR.end + timedelta(minutes=source.grace_minutes)
+    assert not can_be_finalised(settings, source, HOUR, late), "what is there is read first, however late"
+    assert "new.json" in str(waits_for(settings, source, HOUR, late))
+    (folder / "new.json").unlink()
+    (folder / "_SUCCESS").unlink()
+    assert not can_be_finalised(settings, source, HOUR, late - timedelta(seconds=1))
+    assert can_be_finalised(settings, source, HOUR, late), "nobody knows of more"
     rows = [row for row in landed.rows(STREAM_PROGRESS) if row["rows"]]
     assert all(row["lag"] is None and row["partition"] is None for row in rows)
 
