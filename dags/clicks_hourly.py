@@ -77,7 +77,8 @@ with DAG(
     params={
         "source": Param("all", enum=SOURCES, description="A source, or all: every source with scheduled = true."),
         **log_hours_form(
-            "First log hour, on the full hour. Empty: the partition, or the newest not yet published.",
+            "First log hour, on the full hour. Empty: the partition, or the newest not yet published. Leave both empty "
+            "in a backfill, which has a range of its own: each of its runs would work on all of these hours.",
             "The log hour after the last one; goes with from.",
             default=None,
             type=["null", "string"],
