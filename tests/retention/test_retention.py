@@ -346,7 +346,8 @@ def add(lake: TemporaryLake, hour: str, name: str, content: bytes, seconds: floa
     return file
 
 
-def test_what_landed_before_another_hour_is_run_is_still_to_be_read(lake: TemporaryLake) -> None:
+def test_what_landed_before_another_hour_is_run_is_still_to_be_read(whole: TemporaryLake, tmp_path: Path) -> None:
+    lake = whole.copy(tmp_path / "home")
     keep(lake, landing_days=2)
     for hour, lines in ((FIRST, click("d", "2026-01-01T05:30:00Z")), (SECOND, click("z", "2026-01-01T06:40:00Z"))):
         (add(lake, hour, "late.json", lines, 0).parent / "_SUCCESS").touch()
