@@ -36,8 +36,9 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, all
         # Whether a line is a duplicate depends on the log hours around it, and may change those after it.
         with lake.locked():
             if source.stream is not None:
-                finalised = finalise(lake, source, list(arguments.log_hours))
-                report += [described(source, finalised), *described_closed(finalised.values())]
+                hours = list(arguments.log_hours)
+                finalised = finalise(lake, source, hours)
+                report += [*described(source, hours, finalised), *described_closed(finalised.values())]
                 continue
             ingested = SourceIngest(lake, settings, source, allow_missing).run(list(arguments.log_hours))
         report += _summary(source, arguments, ingested)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from include.landing import LandedHour, look_at
+from include.landing import LandedHour, look_at, printed_name
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
@@ -31,8 +31,12 @@ class FilesPosition:
         return look_at(self.settings.landing, self.source.name, log_hour)
 
     def unread_files(self, log_hour: Hour) -> list[str]:
-        """Those that neither a micro-batch has lines of, nor an ingest before the source was streamed."""
-        landed = replace(look_at(self.settings.landing, self.source.name, log_hour), others=())
+        """Those that neither a micro-batch has lines of, nor an ingest before the source was streamed.
+
+        But for names that are not UTF-8: Spark never lists such a file, so it is not waited for.
+        """
+        found = look_at(self.settings.landing, self.source.name, log_hour)
+        landed = replace(found, files=tuple(file for file in found.files if printed_name(file) == file.name), others=())
         if not landed.files:
             return []
         read, ingested = self._read_files(log_hour), self._account(log_hour)

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from include.log_hours import MOST_HOURS_A_RUN, Hour
+from include.log_hours import MOST_HOURS_A_RUN, Hour, hours_in_words
 from include.sources import Source, load_sources
 from include.streams.position import position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
@@ -176,8 +176,12 @@ def _account(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Any] | None)
     return account
 
 
-def described(source: Source, accounts: Mapping[Hour, HourAccount]) -> str:
-    """What was finalised, in a line."""
+def described(source: Source, hours: Sequence[Hour], accounts: Mapping[Hour, HourAccount]) -> list[str]:
+    """What the run of these hours has finalised, and which other ones with them."""
     lines = sum(account.lines for account in accounts.values())
     accepted = sum(account.accepted for account in accounts.values())
-    return f"{source.name}, streamed: {len(accounts)} log hours finalised, {lines:,} lines, {accepted:,} accepted"
+    said = [f"{source.name}, streamed: {len(accounts)} log hours finalised, {lines:,} lines, {accepted:,} accepted"]
+    others = set(accounts).difference(hours)
+    if others:
+        said.append(f"  lines have come of log hours outside of the run: {hours_in_words(others)}")
+    return said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from include.errors import ClickmillError
 from include.log_hours import Hour
 from include.tables import QUARANTINED_CLICKS, STREAM_BATCHES
+from spark_jobs.stream.lines import lines_of_records
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome
 from tests.support.temporary_lake import click
@@ -37,6 +39,27 @@ def test_the_embedded_broker_listens_on_loopback_only(broker: KafkaBroker) -> No
     of_broker = {address for address in listening if address.port in (broker.port, broker.controller_port)}
     assert {address.ip.removeprefix("::ffff:") for address in of_broker} == {"127.0.0.1"}
     assert len(of_broker) == 2
+
+
+def test_a_record_without_a_time_has_arrived_when_it_was_read(spark: SparkSession) -> None:
+    """-1, as Spark gives it, has no time, and 2999 one that cannot be; 1970 is a time that somebody may have meant."""
+    times = {
+        -1: None, -5_000: None, None: None, 32_503_680_000_000: None,
+        0: 0, 1: 0, MILLISECONDS: MILLISECONDS // 3_600_000,
+    }  # fmt: skip
+    rows = [(place, millis * 1000 if millis is not None else None) for place, millis in enumerate(times)]
+    sent = spark.createDataFrame(rows, "offset BIGINT, micros BIGINT").selectExpr(
+        "'clicks' AS topic", "0 AS partition", "offset", "timestamp_micros(micros) AS timestamp",
+        "CAST('x' AS BINARY) AS value",
+    )  # fmt: skip
+    before = int(time.time() * 1_000_000)
+    found = {row["line"]: row for row in lines_of_records(sent, 100).collect()}
+    for place, hour in enumerate(times.values()):
+        if hour is None:
+            assert before - 5_000_000 <= found[place]["row_id"] <= int(time.time() * 1_000_000)
+            assert found[place]["hour"] == found[place]["row_id"] // 3_600_000_000
+        else:
+            assert found[place]["hour"] == hour
 
 
 def test_records_that_a_producer_sends_twice_are_clicks_once(

@@ -252,6 +252,19 @@ def test_what_is_streamed_into_an_hour_that_the_batch_has_ingested_is_added(stre
     assert published_clicks(streamed) == {str(HOUR): 5}
 
 
+def test_what_comes_of_log_hours_that_nobody_has_run_is_published_by_the_next_run(streamed: StreamedLake) -> None:
+    """Of a producer that was offline, or of before the stream's first run: yesterday, and further back than a month."""
+    hours = [HOUR.plus(-2000), HOUR.plus(-800), HOUR.plus(-20), HOUR.plus(-1)]
+    for number, hour in enumerate(hours):
+        streamed.broker.produce(streamed.topic, clicks_at(hour, *(f"{hour}-{one}" for one in range(number + 1))))
+    streamed.broker.produce(streamed.topic, clicks_at(HOUR, "now") + clicks_at(HOUR.plus(5), "later"))
+    streamed.read_all()
+    streamed.run_all(str(HOUR))
+    expected = {str(hour): number + 1 for number, hour in enumerate(hours)} | {str(HOUR): 1}
+    assert published_clicks(streamed) == expected
+    assert set(streamed.accounting()) == set(expected), "a later hour has its own run"
+
+
 def test_a_new_topic_starts_its_own_count(streamed: StreamedLake) -> None:
     streamed.broker.produce(streamed.topic, clicks_at(HOUR, *map(str, range(20))))
     streamed.read_all()
