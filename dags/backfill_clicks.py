@@ -31,7 +31,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param, TriggerRule, task
 
 from dags.tasks import backfill
-from dags.tasks.defaults import TASK_DEFAULTS, log_hours_form
+from dags.tasks.defaults import CHUNK_ON_LAKE, ON_LAKE, TASK_DEFAULTS, log_hours_form
 from dags.tasks.launch import NAME_BY_WHAT_WAS_SAID
 from dags.tasks.trigger import AskAgain, ask_about_hours
 from include.settings import Settings
@@ -86,19 +86,20 @@ with DAG(
         "plan_only": Param(False, type="boolean", title="plan only", description="Say the plan, and do nothing."),
     },
 ) as dag:
-    plan_backfill = PySparkOperator(task_id="plan_backfill", python_callable=plan, conn_id="spark_default")
+    plan_backfill = PySparkOperator(task_id="plan_backfill", python_callable=plan, conn_id="spark_default", **ON_LAKE)
     chunks = PySparkOperator.partial(
         task_id="run_chunk",
         python_callable=run_chunk,
         conn_id="spark_default",
-        # One job at a time works on the lake anyway; and published chunk by chunk, the oldest hours are first.
-        max_active_tis_per_dagrun=1,
+        **CHUNK_ON_LAKE,
+        # One at a time: published chunk by chunk, the oldest hours are first.
         map_index_template="{{ task.op_kwargs['start'] }} to {{ task.op_kwargs['end'] }}",
     ).expand(op_kwargs=plan_backfill.output)
     end_backfill = PySparkOperator(
         task_id="end_backfill",
         python_callable=end,
         conn_id="spark_default",
+        **ON_LAKE,
         # A chunk is red if a check failed; whether it was done, the record says. There may be none left to run.
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
     )
@@ -129,6 +130,7 @@ published before until you decide.
         python_callable=decide,
         conn_id="spark_default",
         map_index_template=NAME_BY_WHAT_WAS_SAID,
+        **ON_LAKE,
     )
     # A teardown, so that it does not make a run green in which decide_backfill has failed.
     ask_again = AskAgain(task_id="ask_again", trigger_dag_id="backfill_clicks", after="decide_backfill").as_teardown()
@@ -136,6 +138,7 @@ published before until you decide.
         task_id="find_held",
         python_callable=held,
         conn_id="spark_default",
+        **ON_LAKE,
         # Nobody is asked to approve one that is not staged.
         trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     )

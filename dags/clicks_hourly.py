@@ -30,7 +30,7 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.sdk import DAG, CronPartitionTimetable, Param, PokeReturnValue, TriggerRule, chain, task
 
 from dags.tasks import launch
-from dags.tasks.defaults import TASK_DEFAULTS, log_hours_form
+from dags.tasks.defaults import HOUR_ON_LAKE, TASK_DEFAULTS, log_hours_form
 from dags.tasks.log_hours import CHOOSING_TASK, chosen, landed
 from dags.tasks.trigger import ask_about_hours
 from include.settings import Settings
@@ -46,7 +46,7 @@ def spark_task(job: str, **options: object) -> PySparkOperator:
     def run(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:  # Airflow fills them in by name
         launch.run_job(job, chosen(params, dag_run, ti), spark, **options)
 
-    return PySparkOperator(task_id=job, python_callable=run, conn_id="spark_default")
+    return PySparkOperator(task_id=job, python_callable=run, conn_id="spark_default", **HOUR_ON_LAKE)
 
 
 def validate(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:
@@ -88,11 +88,14 @@ with DAG(
         return PokeReturnValue(is_done=log_hours is not None, xcom_value=log_hours)
 
     aggregate_clicks = spark_task("aggregate_clicks")
-    validate_clicks = PySparkOperator(task_id="validate_clicks", python_callable=validate, conn_id="spark_default")
+    validate_clicks = PySparkOperator(
+        task_id="validate_clicks", python_callable=validate, conn_id="spark_default", **HOUR_ON_LAKE
+    )
     publish_clicks = PySparkOperator(
         task_id="publish_clicks",
         python_callable=publish,
         conn_id="spark_default",
+        **HOUR_ON_LAKE,
         # What validate_clicks found wrong is held; the rest is published all the same.
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
     )

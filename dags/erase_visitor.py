@@ -19,7 +19,7 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.sdk import DAG, Param
 
 from dags.tasks import acts
-from dags.tasks.defaults import DAG_DEFAULTS, reason
+from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, reason
 
 
 def erase(params: dict[str, Any], dag_run: Any, spark: Any = None) -> None:
@@ -41,4 +41,4 @@ with DAG(
     },
     **DAG_DEFAULTS,
 ) as dag:
-    PySparkOperator(task_id="erase_visitor", python_callable=erase, conn_id="spark_default")
+    PySparkOperator(task_id="erase_visitor", python_callable=erase, conn_id="spark_default", **ON_LAKE)

@@ -29,7 +29,7 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.sdk import DAG, Param
 
 from dags.tasks import launch
-from dags.tasks.defaults import TASK_DEFAULTS
+from dags.tasks.defaults import ON_LAKE, TASK_DEFAULTS
 from dags.tasks.held import SHOWN, AskAboutHeld
 from dags.tasks.notifications import held_notifiers
 from dags.tasks.trigger import AskAgain
@@ -79,6 +79,7 @@ with DAG(
         task_id="decide_held",
         python_callable=decide,
         conn_id="spark_default",
+        **ON_LAKE,
         map_index_template=launch.NAME_BY_WHAT_WAS_SAID,
     )
     # A teardown, so that it does not make a run green in which decide_held has failed.

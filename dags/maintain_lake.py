@@ -17,7 +17,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from dags.tasks import launch
-from dags.tasks.defaults import DAG_DEFAULTS
+from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE
 
 with DAG(
     dag_id="maintain_lake",
@@ -28,9 +28,9 @@ with DAG(
     **DAG_DEFAULTS,
 ) as dag:
 
-    @task
+    @task(**ON_LAKE)  # type: ignore[untyped-decorator]
     def maintain_lake(params: dict[str, Any]) -> None:
         """See the DAG."""
         launch.maintain(dry_run=params["dry_run"])
 
-    maintain_lake()  # type: ignore[call-arg]
+    maintain_lake()

@@ -17,7 +17,7 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.sdk import DAG, Param
 
 from dags.tasks import launch
-from dags.tasks.defaults import DAG_DEFAULTS
+from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE
 
 
 def release(params: dict[str, Any], spark: Any = None) -> None:
@@ -33,4 +33,4 @@ with DAG(
     params={"days": Param(7, type="integer", minimum=1, description="So many days, the newest that may be released.")},
     **DAG_DEFAULTS,
 ) as dag:
-    PySparkOperator(task_id="release_counts", python_callable=release, conn_id="spark_default")
+    PySparkOperator(task_id="release_counts", python_callable=release, conn_id="spark_default", **ON_LAKE)

@@ -7,6 +7,8 @@
 Then without. Who triggered it and why is on record in `audit`, before it is done and after.
 
 **rule:** an SQL expression over `raw`, `source` and `reason` that repairs a line, or nothing.
+**withdraw:** the id of a replay, as its log and the table `replays` have it: its lines are quarantined again, and their
+click hours counted so; of the other fields only `dry_run` and `reason` are looked at.
 **Killed:** clear the task.
 
 **Backfill:** this is one, of quarantined lines.
@@ -20,7 +22,7 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.sdk import DAG, Param
 
 from dags.tasks import acts
-from dags.tasks.defaults import DAG_DEFAULTS, log_hours_form, reason
+from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, log_hours_form, reason
 from include.settings import Settings
 from include.sources import load_sources
 from include.tables import QUARANTINE_REASONS
@@ -50,9 +52,14 @@ with DAG(
             description="Only lines of these quarantine reasons; none: all.",
         ),
         "rule": Param("", type="string", description="An SQL expression that repairs a line; empty: none."),
-        "dry_run": Param(True, type="boolean", description="Only say what would be recovered."),
+        "withdraw": Param(
+            None,
+            type=["null", "string"],
+            description="The id of a replay whose lines are to be quarantined again; empty: none.",
+        ),
+        "dry_run": Param(True, type="boolean", description="Only say what would change."),
         "reason": reason(),
     },
     **DAG_DEFAULTS,
 ) as dag:
-    PySparkOperator(task_id="replay_quarantined", python_callable=replay, conn_id="spark_default")
+    PySparkOperator(task_id="replay_quarantined", python_callable=replay, conn_id="spark_default", **ON_LAKE)

@@ -19,7 +19,7 @@ from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperat
 from airflow.sdk import DAG, Param
 
 from dags.tasks import acts
-from dags.tasks.defaults import DAG_DEFAULTS, reason
+from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, reason
 
 
 def undo(params: dict[str, Any], dag_run: Any, spark: Any = None) -> None:
@@ -44,4 +44,4 @@ with DAG(
     },
     **DAG_DEFAULTS,
 ) as dag:
-    PySparkOperator(task_id="undo_backfill", python_callable=undo, conn_id="spark_default")
+    PySparkOperator(task_id="undo_backfill", python_callable=undo, conn_id="spark_default", **ON_LAKE)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from include.errors import ClickmillError, UsageError
+from include.errors import UsageError, in_one_line
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -37,13 +37,18 @@ def exit_with(main: Callable[[], int | None], name: str = "", *, interrupted: st
     """
     try:
         code = main()
-    except ClickmillError as error:
-        kind = "wrong arguments" if isinstance(error, UsageError) else "failed"
-        print(f"{name or kind}: {error}", file=sys.stderr)
-        code = error.exit_code
     except KeyboardInterrupt:
         if not interrupted:
             raise
         print(f"{name}: interrupted; {interrupted}", file=sys.stderr)
         code = 130
+    except SystemExit:
+        raise
+    except BaseException as error:  # the panics of what is written in Rust are no Exception
+        line = in_one_line(error)
+        if line is None:
+            raise
+        kind = "wrong arguments" if isinstance(line, UsageError) else "failed"
+        print(f"{name or kind}: {line}", file=sys.stderr)
+        code = line.exit_code
     sys.exit(code)

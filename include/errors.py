@@ -5,6 +5,15 @@ Standard library only: set-up raises them before anything is installed.
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from shutil import disk_usage
+
+from include.home import home_path
+
 
 class ClickmillError(Exception):
     """A run failed for a reason that can be said in one line; exit code 1."""
@@ -46,3 +55,106 @@ class LockHeldError(ClickmillError):
 
 class LockLostError(ClickmillError):
     """The lock's connection broke, and with it the lock: another job may have it."""
+
+
+class InputError(ClickmillError):
+    """What a person asked for cannot be done as it was asked; trying again changes nothing."""
+
+
+class SparkGoneError(ClickmillError):
+    """The Spark server was ended or started again while a job used it, and with it the job's session."""
+
+
+class DiskFullError(ClickmillError):
+    """Nothing more can be written: a disk or a quota is full."""
+
+
+#: Conditions of Spark Connect by which a server says that it is another one than that of the session.
+_OF_ANOTHER_SERVER = (
+    "NO_ACTIVE_SESSION",
+    "INVALID_HANDLE.SESSION_CHANGED",
+    "INVALID_HANDLE.SESSION_CLOSED",
+    "INVALID_HANDLE.SESSION_NOT_FOUND",
+    "INVALID_HANDLE.OPERATION_NOT_FOUND",
+    "INVALID_HANDLE.OPERATION_ABANDONED",
+    "RESPONSE_ALREADY_RECEIVED",
+)
+#: What Spark, its client or py4j say where there is no condition.
+_ENDED = (
+    "StatusCode.UNAVAILABLE",
+    "incorrect server side session identifier",
+    "SparkContext was shut down",
+    "stopped SparkContext",
+    "Answer from Java side is empty",
+)
+#: What the system, Spark, delta-rs, Arrow, DuckDB, SQLite and PostgreSQL say.
+_FULL = ("No space left on device", "Disk quota exceeded", "database or disk is full", "Out of disk space")
+#: A disk with less room than that is one that is full.
+_LEAST_FREE = 1 << 20
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def in_one_line(error: BaseException) -> ClickmillError | None:
+    """What a person can do about an error, wherever it was raised; None: it is a fault of the program.
+
+    A full disk and a Spark server that has gone are named as such, also where somebody has taken them for another
+    error, such as files that cannot be read.
+    """
+    if isinstance(error, (SparkGoneError, DiskFullError)):
+        return error
+    chain = list(_chain(error))
+    for one in chain:
+        if said := _said_of_full_disk(one):
+            return DiskFullError(
+                f"a disk is full{_where()}: {said}; make room and run it again: what is half written counts for nothing"
+            )
+    if any(_is_spark_gone(one) for one in chain):
+        return SparkGoneError(
+            "the Spark server was ended or started again meanwhile, and with it this job's session; "
+            "run it again: what is half written counts for nothing"
+        )
+    return error if isinstance(error, ClickmillError) else None
+
+
+def is_unanswered(error: BaseException) -> bool:
+    """Whether it is gRPC's, or Spark's of gRPC's, that no server answers."""
+    code = getattr(error, "getGrpcStatusCode", getattr(error, "code", None))
+    return callable(code) and getattr(code(), "name", "") == "UNAVAILABLE"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, and what it was raised from or while."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _said_of_full_disk(error: BaseException) -> str:
+    """Which words say that a disk is full, with what they are said of; "" if none do."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return " ".join(str(part) for part in (error.strerror, error.filename) if part)
+    if isinstance(error, ClickmillError) or (type(error).__module__ == "builtins" and not isinstance(error, OSError)):
+        return ""
+    text = _COLOURS.sub("", str(error))
+    if not any(full in text for full in _FULL):
+        return ""
+    lines = [line.strip(" \t↳") for line in text.partition("\nJVM stacktrace:")[0].splitlines()]
+    return next(line for line in lines if any(full in line for full in _FULL))[:300]
+
+
+def _where() -> str:
+    """Which of the folders that are written to are on a full disk, as far as that can be seen now."""
+    folders = {str(home_path(os.environ)), os.environ.get("CLICKMILL_DATA") or "", tempfile.gettempdir()}
+    full = [folder for folder in sorted(folders) if os.path.isdir(folder) and disk_usage(folder).free < _LEAST_FREE]
+    return f" ({', '.join(full)})" if full else ""
+
+
+def _is_spark_gone(error: BaseException) -> bool:
+    if type(error).__module__.partition(".")[0] not in ("pyspark", "grpc", "py4j"):
+        return False
+    condition = getattr(error, "getCondition", lambda: None)()
+    if condition in _OF_ANOTHER_SERVER:
+        return True
+    return is_unanswered(error) or any(said in str(error) for said in _ENDED)

@@ -135,6 +135,11 @@ class HomeFolders:
         return self.data / "run" / "staged"
 
     @property
+    def service_file(self) -> Path:
+        """The ports of the home's services, while they run."""
+        return self.run / "service.json"
+
+    @property
     def spark_remote_file(self) -> Path:
         """Where jobs run by hand find the Spark server; holds its token."""
         return self.run / "spark_remote"

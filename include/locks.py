@@ -6,18 +6,20 @@ Whichever it is, a lock ends with the process that holds it, however that ends.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Protocol
+from uuid import uuid4
 from zlib import crc32
 
 from filelock import FileLock, Timeout
@@ -30,6 +32,8 @@ from include.storage import is_on_disk, write_once, write_whole
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection
     from psycopg2.extensions import cursor as Cursor
+
+log = logging.getLogger("clickmill")
 
 #: The environment variable with the database's address.
 VARIABLE = "CLICKMILL_LOCKS"
@@ -46,15 +50,19 @@ _KEEP_ALIVE = {
     "tcp_user_timeout": 10_000,
 }
 _SERVER_SIDE = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
-#: The database's or the role's own limits would end what waits, or a connection that is silent for long.
+#: The database's or the role's own limits would end what waits, or a connection that is silent for long. And the server
+#: is to see that a client has gone that waits: it would keep its place.
 _NO_LIMITS = (
-    "SELECT set_config(name, '0', false) FROM pg_settings "
-    "WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'transaction_timeout')"
+    "SELECT set_config(name, CASE name WHEN 'client_connection_check_interval' THEN '2s' ELSE '0' END, false) "
+    "FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout', "
+    "'transaction_timeout', 'client_connection_check_interval')"
 )
 #: PostgreSQL keeps so many bytes of what a connection says that it is.
 _MOST_BYTES = 63
-#: How long a job sleeps between two looks at a lock of the database: so a signal ends it, and no limit is needed.
+#: How long a job sleeps between two looks at a lock: so a signal ends it, and no limit is needed.
 _PAUSE_SECONDS = 0.05
+#: After so long it says that it waits, and for whom; and then so often.
+_SAID_AFTER_SECONDS, _SAID_EVERY_SECONDS = 1, 60
 #: In the data: where its locks are. Jobs that look in two places would not wait for each other.
 _KEPT_IN = ("run", "locks", "kept-in")
 
@@ -103,6 +111,9 @@ class Locks(Protocol):
 
     def holders(self) -> list[Holder]:
         """Who holds which lock, by its name."""
+
+    def waiters(self) -> list[Holder]:
+        """Who waits for which lock, and since when: by its name, and whoever came first before the others."""
 
 
 def locks_of(home: HomeFolders) -> Locks:
@@ -153,11 +164,8 @@ class _FileLocks:
     @contextmanager
     def held(self, name: str, patience_seconds: float | None = None) -> Iterator[Held]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.folder / f"{name}.lock", timeout=-1 if patience_seconds is None else patience_seconds)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise _held_by(name, self._holder(name)) from None
+        lock = FileLock(self.folder / f"{name}.lock")
+        self._take(lock, name, patience_seconds)
         try:
             said = json.dumps(asdict(Holder.here(name))).encode()
             with suppress(OSError):  # who it is, is only told
@@ -172,22 +180,118 @@ class _FileLocks:
             if file.name.startswith(_OF_STREAMS):
                 # Whoever starts one does not wait for an instant, as a job does.
                 continue
-            try:
-                with FileLock(file, timeout=0):
-                    pass
-            except Timeout:
+            if _is_locked(file):
                 found.append(self._holder(file.stem) or Holder(file.stem, "?", 0, "?", "unknown"))
         return found
 
+    def waiters(self) -> list[Holder]:
+        tickets = sorted(self.folder.glob("*.queue/*.ticket"))
+        return [
+            _read(ticket.with_suffix(".json")) or Holder(ticket.parent.stem, "?", 0, "?", "unknown")
+            for ticket in tickets
+            if _is_locked(ticket)
+        ]
+
+    def _take(self, lock: FileLock, name: str, patience_seconds: float | None) -> None:
+        queue = self.folder / f"{name}.queue"
+        if not any(queue.glob("*.ticket")) and _is_taken(lock):
+            return
+        if patience_seconds == 0:
+            raise _held_by(name, self._holder(name))
+        wait = _Wait(name, patience_seconds, lambda: self._holder(name))
+        with _ticket(queue, Holder.here(name)) as ticket:
+            while not (_is_first(ticket) and _is_taken(lock)):
+                wait.go_on()
+                time.sleep(_PAUSE_SECONDS)
+
     def _holder(self, name: str) -> Holder | None:
         """Who took it last."""
-        try:
-            return Holder(**json.loads(self._holder_file(name).read_bytes()))
-        except (OSError, ValueError, TypeError):
-            return None
+        return _read(self._holder_file(name))
 
     def _holder_file(self, name: str) -> Path:
         return self.folder / f"{name}.json"
+
+
+def _read(file: Path) -> Holder | None:
+    try:
+        return Holder(**json.loads(file.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _is_taken(lock: FileLock) -> bool:
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    return True
+
+
+def _is_locked(file: Path) -> bool:
+    """Whether another process, or this one, has locked it."""
+    lock = FileLock(file)
+    try:
+        return not _is_taken(lock)
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _ticket(queue: Path, holder: Holder) -> Iterator[Path]:
+    """A place in a queue, by the moment of coming; locked as long as its process lives, else it counts for nothing."""
+    queue.mkdir(exist_ok=True)
+    ticket = queue / f"{time.time_ns():020d}-{uuid4().hex}.ticket"
+    # Seen by others once it is locked.
+    hidden = ticket.with_name(f".{ticket.name}")
+    lock = FileLock(hidden)
+    lock.acquire()
+    try:
+        said = json.dumps(asdict(holder)).encode()
+        write_whole(ticket.with_suffix(".json"), lambda file: file.write(said))
+        hidden.rename(ticket)
+        yield ticket
+    finally:
+        _remove_ticket(ticket)
+        lock.release()
+
+
+def _is_first(ticket: Path) -> bool:
+    """Whether nobody who lives came before; the tickets of those who do not are removed."""
+    for other in sorted(ticket.parent.glob("*.ticket")):
+        if other >= ticket:
+            break
+        if _is_locked(other):
+            return False
+        _remove_ticket(other)
+    return True
+
+
+def _remove_ticket(ticket: Path) -> None:
+    ticket.unlink(missing_ok=True)
+    ticket.with_suffix(".json").unlink(missing_ok=True)
+
+
+class _Wait:
+    """One wait for a lock: it says whom it waits for, and gives up when its time is over."""
+
+    def __init__(self, name: str, patience_seconds: float | None, holder: Callable[[], Holder | None]) -> None:
+        self._name, self._holder, self._begun = name, holder, time.monotonic()
+        self._patience = math.inf if patience_seconds is None else patience_seconds
+        self._said_at = self._begun + _SAID_AFTER_SECONDS
+
+    def go_on(self) -> None:
+        """Say so, if it is time to.
+
+        Raises:
+            LockHeldError: if it takes too long.
+        """
+        waited = time.monotonic() - self._begun
+        if waited >= self._patience:
+            raise _held_by(self._name, self._holder())
+        if time.monotonic() >= self._said_at:
+            self._said_at += _SAID_EVERY_SECONDS
+            holder = self._holder() or "another process"
+            log.warning("waits for the lock %s, for %.0f s now; held by %s", self._name, waited, holder)
 
 
 @dataclass(frozen=True)
@@ -214,14 +318,21 @@ class _DatabaseLocks:
             connection.close()
 
     def holders(self) -> list[Holder]:
+        return self._those(granted=True)
+
+    def waiters(self) -> list[Holder]:
+        return self._those(granted=False)
+
+    def _those(self, *, granted: bool) -> list[Holder]:
         connection = self._connect()
         try:
             with connection.cursor() as cursor:
                 cursor.execute(
                     "SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid) "
-                    "WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND classid = %s::bigint::oid "
-                    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) ORDER BY 1",
-                    [crc32(self.data.encode())],
+                    "WHERE locktype = 'advisory' AND granted = %s AND objsubid = 2 AND classid = %s::bigint::oid "
+                    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+                    "ORDER BY split_part(application_name, '|', 1), waitstart, 1",
+                    [granted, crc32(self.data.encode())],
                 )
                 return [_holder_of(said) for (said,) in cursor.fetchall()]
         finally:
@@ -245,15 +356,16 @@ class _DatabaseLocks:
 
         # As signed numbers, which is what PostgreSQL takes.
         of_lock = [number - (number >> 31 << 32) for number in (crc32(self.data.encode()), crc32(name.encode()))]
-        deadline = math.inf if patience_seconds is None else time.monotonic() + patience_seconds
+        wait = _Wait(name, patience_seconds, lambda: next((one for one in self.holders() if one.name == name), None))
+        said = "SELECT set_config('application_name', %s, false)"
         try:
             with connection.cursor() as cursor:
                 cursor.execute(_NO_LIMITS)
-                while not _is_taken(cursor, of_lock):
-                    if time.monotonic() >= deadline:
-                        raise _held_by(name, next((one for one in self.holders() if one.name == name), None))
-                    time.sleep(_PAUSE_SECONDS)
-                cursor.execute("SELECT set_config('application_name', %s, false)", [_said(Holder.here(name))])
+                cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", of_lock)
+                if cursor.fetchall() != [(True,)]:
+                    cursor.execute(said, [_said(Holder.here(name))])
+                    _await(cursor, of_lock, wait)
+                cursor.execute(said, [_said(Holder.here(name))])
         except psycopg2.Error as error:
             raise ClickmillError(
                 f"the lock {name} cannot be had from the database of {VARIABLE}: {_in_a_line(error)}; "
@@ -261,9 +373,29 @@ class _DatabaseLocks:
             ) from None
 
 
-def _is_taken(cursor: Cursor, of_lock: Sequence[int]) -> bool:
-    cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", of_lock)
-    return bool(cursor.fetchall() == [(True,)])
+def _await(cursor: Cursor, of_lock: Sequence[int], wait: _Wait) -> None:
+    """Wait for a lock as PostgreSQL gives it, to whoever came first; in a thread, since no signal gets into libpq."""
+    errors: list[Exception] = []
+    # Not whether the thread lives: join() takes it for ended when a signal's handler raises something meanwhile.
+    ended = Event()
+
+    def take() -> None:
+        try:
+            cursor.execute("SELECT pg_advisory_lock(%s, %s)", of_lock)
+        except Exception as error:
+            errors.append(error)
+        ended.set()
+
+    Thread(target=take, daemon=True).start()
+    try:
+        while not ended.wait(_PAUSE_SECONDS):
+            wait.go_on()
+    finally:
+        if not ended.is_set():
+            cursor.connection.cancel()
+            ended.wait()
+    if errors:
+        raise errors[0]
 
 
 class _OfConnection:

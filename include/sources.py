@@ -111,6 +111,7 @@ class ClickSockets(BaseModel):
     roll_bytes: int = Field(64_000_000, ge=1)
     max_clients: int = Field(64, ge=1)
     idle_seconds: float = Field(600, gt=0)
+    answers: bool = True
 
     @field_validator("ports")
     @classmethod

@@ -107,8 +107,11 @@ def find(folder: Path, pattern: str) -> Iterator[Entry]:
             yield entry
 
 
-def write_whole(file: Path, write: Callable[[BinaryIO], object]) -> Path:
-    """Replace the file at once, and make its folder: a reader sees the old one or the new one, whole."""
+def write_whole(file: Path, write: Callable[[BinaryIO], object], *, is_durable: bool = False) -> Path:
+    """Replace the file at once, and make its folder: a reader sees the old one or the new one, whole.
+
+    A durable one is there, whole, after a power cut too, from the moment that this is done.
+    """
     if not is_on_disk(file):
         from include.object_store import upload
 
@@ -122,10 +125,35 @@ def write_whole(file: Path, write: Callable[[BinaryIO], object]) -> Path:
     try:
         with fresh.open("wb") as stream:
             write(stream)
+            if is_durable:
+                flush_to_disk(stream)
         os.replace(fresh, file)
+        if is_durable:
+            flush_folder(file.parent)
     finally:
         fresh.unlink(missing_ok=True)
     return file
+
+
+def flush_to_disk(stream: BinaryIO) -> None:
+    """Have the disk keep what was written to this file, which a power cut would take away else."""
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def flush_file(file: Path) -> None:
+    """Have the disk keep what is in this file."""
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
+
+
+def flush_folder(folder: Path) -> None:
+    """Have the disk keep the names of the files in this folder."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def write_once(file: Path, content: bytes) -> bool:

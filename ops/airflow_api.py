@@ -97,6 +97,9 @@ class AirflowApi:
             ClickmillError: Airflow cannot be reached.
         """
         asked = {name: value for name, value in query.items() if value is not None}
+        # A second run of the same name is refused; what else is made by POST would be made twice.
+        is_safe = method != "POST" or path.endswith("/list") or "dag_run_id" in (body or {})
+        passing = (500, 503) if is_safe else (503,)
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
@@ -106,8 +109,8 @@ class AirflowApi:
             except ApiError as error:
                 if error.status == 401 and self._token:
                     self._token = ""  # it has expired
-                # 503: another writer holds SQLite's lock; the request was not carried out.
-                elif error.status != 503 or time.monotonic() > deadline:
+                # 503: another writer holds SQLite's lock; the request was not carried out. 500: it may have been.
+                elif error.status not in passing or time.monotonic() > deadline:
                     raise
             except (httpx.HTTPError, ValueError) as error:
                 if time.monotonic() > deadline:
@@ -172,7 +175,14 @@ class AirflowApi:
         # Of several runs over the same hours each has its own name.
         run_id = f"{source}_{log_hours.start}_to_{log_hours.end}_{datetime.now(UTC):%Y%m%dT%H%M%S}"
         body = {"dag_run_id": run_id, "logical_date": None, "conf": conf}
-        run = self.call("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)
+        path = f"/api/v2/dags/{dag_id}/dagRuns"
+        try:
+            run = self.call("POST", path, body)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            # It was made, and the answer was an error.
+            run = self.call("GET", f"{path}/{quote(run_id, safe='')}")
         return HourRun(run["dag_run_id"], log_hours, source, run["state"], run["run_type"])
 
     def backfill(self, dag_id: str, hours: Sequence[Hour], source: str, at_once: int, again: bool) -> int:
@@ -191,7 +201,15 @@ class AirflowApi:
             "reprocess_behavior": "completed" if again else "failed",
             "max_active_runs": at_once,
         }
-        return int(self.call("POST", "/api/v2/backfills", body)["id"])
+        path = "/api/v2/backfills"
+        try:
+            return int(self.call("POST", path, body)["id"])
+        except ApiError as error:
+            if error.status != 500:
+                raise
+            made = [one for one in self._pages(path, "backfills", dag_id=dag_id) if one["completed_at"] is None]
+        # It may have been made all the same: Airflow has one at a time of a DAG.
+        return int(made[0]["id"] if made else self.call("POST", path, body)["id"])
 
     def close_backfill(self, backfill: int) -> None:
         """Mark a backfill whose runs have all ended as completed.

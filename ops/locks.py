@@ -1,6 +1,7 @@
-"""Who holds which lock of the data: `python -m ops.locks`.
+"""Who holds which lock of the data, and who waits for one: `python -m ops.locks`.
 
-One line a lock that is held: its name, what runs, on which host as which process, and since when. Where locks are
+One line a lock that is held: its name, what runs, on which host as which process, and since when; below it one line for
+each that waits for it, in the order of their turns. Where locks are
 files, those of streams and receivers are left out: `make status` and the DAG clicks_stream tell of them.
 """
 
@@ -27,10 +28,14 @@ def main() -> None:
     """Run from the command line."""
     argparse.ArgumentParser(prog="ops.locks", description=str(__doc__).partition("\n")[0]).parse_args()
     home = find_home()
-    holders = locks_of(home).holders()
+    locks = locks_of(home)
+    holders, waiters = locks.holders(), locks.waiters()
     for holder in holders:
         reason = next((why for start, why in _REASONS.items() if holder.name.startswith(start)), "")
         print(f"{holder.name}: {reason}: {holder}")
+        for waiter in waiters:
+            if waiter.name == holder.name:
+                print(f"{waiter.name}: waits: {waiter}")
     if not holders:
         print(f"nobody holds a lock of {home.data}")
 

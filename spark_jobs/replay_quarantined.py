@@ -5,12 +5,14 @@ counted, validated and published. Later ingests of these log hours recover the s
 SQL expression over raw, source and reason, lines are repaired before. With --dry-run it only says what would be
 recovered. Killed anywhere, run it again with the same arguments.
 
+With --withdraw and the id of a replay, its lines are quarantined again, and counted so; no later ingest recovers them.
+
 Lines are read in the landing zone; where a log hour's files are gone, in the quarantine, if they were kept whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +20,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from include.command import described_parser, exit_with
-from include.errors import QualityError, UsageError
+from include.errors import ClickmillError, QualityError, UsageError
 from include.job_arguments import LOG_HOURS_EPILOG, JobArguments, add_signature, require_signed
 from include.log_hours import Hour, HourRange, hours_in_words, near_each_other
 from include.settings import Settings
@@ -28,12 +30,16 @@ from spark_jobs import aggregate_clicks, ingest_clicks, publish_clicks, validate
 from spark_jobs.engine.session import spark_session
 from spark_jobs.ingest.account import described_closed
 from spark_jobs.ingest.recovered_lines import recovered_lines
-from spark_jobs.ingest.replays import BEGUN, DONE, AskedReplay
+from spark_jobs.ingest.replays import BEGUN, DONE, WITHDRAWING, WITHDRAWN, AskedReplay, open_replays
 from spark_jobs.ingest.rules import require_rule
 from spark_jobs.ingest.source_ingest import SourceIngest
-from spark_jobs.ingest.streamed_replay import StreamedReplay
+from spark_jobs.ingest.streamed_replay import StreamedReplay, StreamedWithdrawal
+from spark_jobs.ingest.withdrawals import Withdrawal, WithdrawnLines
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
+
+#: Says how many lines are recovered, or quarantined again, before anything is written.
+_Say = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -114,8 +120,82 @@ def run(spark: SparkSession, settings: Settings, request: Request, *, by: str, b
     return [f"{request.described}: {total:,} quarantined lines recovered, replay {asked.replay.id}", *lines]
 
 
-#: Says how many lines are recovered, before anything is written.
-_Say = Callable[[int], None]
+def withdraw(
+    spark: SparkSession, settings: Settings, replay_id: str, *, by: str, because: str, is_dry_run: bool = False
+) -> list[str]:
+    """Let a replay's lines be quarantined again, and count, validate and publish it; a few lines on what was done.
+
+    Killed, the same again goes on. With ``is_dry_run`` it only says what would change.
+
+    Raises:
+        UsageError: if there is no such replay, or nobody or no reason is named.
+        ClickmillError: if the replay itself was killed half way, or lines cannot be read: then nothing is changed.
+    """
+    lake = Lake(spark, settings)
+    withdrawal = Withdrawal.of(lake, replay_id)
+    source = _source(settings, withdrawal.source)
+    if withdrawal.is_over():
+        return [_was_withdrawn(withdrawal)]
+    if is_dry_run:
+        with lake.locked():
+            hours = withdrawal.hours(lake)
+            found = _withdrawn(lake, settings, source, withdrawal, hours)
+        return [f"{withdrawal.described}: {found.total:,} lines would be quarantined again", *found.described()]
+    with audited(lake, "withdraw_replay", withdrawal.described, by, because) as details:
+        with lake.locked():
+            hours = withdrawal.hours(lake)
+            begin = partial(withdrawal.say, lake, WITHDRAWING, by=by, because=because)
+            found = _withdrawn(lake, settings, source, withdrawal, hours, begin)
+            withdrawal.forget_outcomes(lake, hours)
+        details |= {"replay_id": replay_id, "lines": str(found.total)}
+        lines = [*found.described()]
+        for ours in near_each_other(hours):
+            lines += _count(spark, settings, source, ours)
+        withdrawal.say(lake, WITHDRAWN, found.total, by=by, because=because)
+    return [f"{withdrawal.described}: withdrawn, {found.total:,} lines are quarantined again", *lines]
+
+
+def _withdrawn(
+    lake: Lake,
+    settings: Settings,
+    source: Source,
+    withdrawal: Withdrawal,
+    hours: Sequence[Hour],
+    begin: _Say | None = None,
+) -> WithdrawnLines:
+    """What becomes of the lines of a withdrawn replay; it is written if there is somebody to say ``begin`` to."""
+    if not hours:
+        if begin:
+            begin(0)
+        return WithdrawnLines({})
+    lines = withdrawal.lines(lake, hours)
+    if source.stream is not None:
+        if withdrawal.replay_id in open_replays(lake, source.name):
+            raise ClickmillError(
+                f"{withdrawal.described} was killed half way: run it again, with the arguments that table replays has "
+                "of it, and withdraw it then; nothing is changed"
+            )
+        streamed = StreamedWithdrawal(lake, source, withdrawal)
+        found = WithdrawnLines.of(lines, streamed.planned(hours))
+        if begin:
+            begin(found.total)
+            streamed.write(hours)
+        return found
+    ingest = SourceIngest(lake, settings, source, allow_missing=False, withdrawn=withdrawal.replay_id)
+    with ingest.planned(hours) as plan:
+        found = WithdrawnLines.of(lines, plan.clicks.arrivals)
+        if begin:
+            # First what is said: an ingest that comes after a kill recovers none of them either.
+            begin(found.total)
+            ingest.write(plan)
+    return found
+
+
+def _was_withdrawn(withdrawal: Withdrawal) -> str:
+    row = withdrawal.events[WITHDRAWN]
+    return (
+        f"{withdrawal.described}: was withdrawn by {row['actor']} at {row['at']:%Y-%m-%d %H:%M} UTC: {row['because']}"
+    )
 
 
 def _recover(
@@ -131,7 +211,8 @@ def _recover(
             found.write(lake)
             ingest.write(plan)
         found.write_outcomes(lake, is_dry_run=not found.total)
-    return [*found.described(), *described_closed(plan.accounts.values())], found.total
+    warnings = [f"  warning: {said}" for said in plan.warnings]
+    return [*found.described(), *warnings, *described_closed(plan.accounts.values())], found.total
 
 
 def _recover_streamed(
@@ -187,7 +268,10 @@ def _left_out(removed: Sequence[Hour]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Given:
-    request: Request
+    """Either a ``request`` for a replay, or the id of the one that is to be withdrawn."""
+
+    request: Request | None
+    withdraw: str | None
     by: str
     because: str
     is_dry_run: bool
@@ -195,9 +279,9 @@ class _Given:
 
 def _parse(argv: Sequence[str] | None = None) -> _Given:
     parser = described_parser("spark_jobs.replay_quarantined", __doc__, LOG_HOURS_EPILOG)
-    parser.add_argument("--source", required=True, help="a source of config/sources.toml")
-    parser.add_argument("--from", dest="start", required=True, metavar="HOUR", help="first log hour: 2026-03-01T00")
-    parser.add_argument("--to", dest="end", required=True, metavar="HOUR", help="the log hour after the last one")
+    parser.add_argument("--source", help="a source of config/sources.toml")
+    parser.add_argument("--from", dest="start", metavar="HOUR", help="first log hour: 2026-03-01T00")
+    parser.add_argument("--to", dest="end", metavar="HOUR", help="the log hour after the last one")
     parser.add_argument(
         "--reason",
         action="append",
@@ -205,13 +289,23 @@ def _parse(argv: Sequence[str] | None = None) -> _Given:
         help="only lines of this quarantine reason; again for more",
     )
     parser.add_argument("--rule", type=Path, metavar="FILE", help="an SQL expression that repairs a line")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be recovered, and end")
+    parser.add_argument("--withdraw", metavar="ID", help="quarantine the lines of this replay again, and nothing else")
+    parser.add_argument("--dry-run", action="store_true", help="say what would change, and end")
     add_signature(parser)
     given = parser.parse_args(argv)
     require_signed(given.by, given.because)
+    of_replay = {"--source": given.source, "--from": given.start, "--to": given.end}
+    if given.withdraw is not None:
+        others = {**of_replay, "--reason": given.reason, "--rule": given.rule}
+        if beside := [name for name, value in others.items() if value]:
+            raise UsageError(f"--withdraw takes a replay as it was: expected no {', '.join(beside)} beside it")
+        return _Given(None, given.withdraw, given.by, given.because, given.dry_run)
+    if missing := [name for name, value in of_replay.items() if not value]:
+        raise UsageError(f"no {', '.join(missing)} given: expected all of {', '.join(of_replay)}; or --withdraw ID")
     log_hours = JobArguments.of(given.source, given.start, given.end).log_hours
     reasons = tuple(sorted(set(given.reason)))
-    return _Given(Request(given.source, log_hours, reasons, _read(given.rule)), given.by, given.because, given.dry_run)
+    request = Request(given.source, log_hours, reasons, _read(given.rule))
+    return _Given(request, None, given.by, given.because, given.dry_run)
 
 
 def _read(rule: Path | None) -> str | None:
@@ -225,13 +319,17 @@ def main() -> None:
     """The job from a shell."""
     given = _parse()
     settings = Settings.from_environment()
-    _source(settings, given.request.source)
+    if given.request:
+        _source(settings, given.request.source)
     _ = settings.pipeline
+    signed = {"by": given.by, "because": given.because}
     with spark_session(settings) as spark:
-        if given.is_dry_run:
-            lines: Iterable[str] = dry_run(spark, settings, given.request)
+        if given.request is None:
+            lines = withdraw(spark, settings, given.withdraw or "", **signed, is_dry_run=given.is_dry_run)
+        elif given.is_dry_run:
+            lines = dry_run(spark, settings, given.request)
         else:
-            lines = run(spark, settings, given.request, by=given.by, because=given.because)
+            lines = run(spark, settings, given.request, **signed)
         print(*lines, sep="\n")
 
 

@@ -29,21 +29,24 @@ def undo(params: Mapping[str, Any], dag_run: Any, spark: Any) -> None:
 
 
 def replay(params: Mapping[str, Any], dag_run: Any, spark: Any) -> None:
-    """Parse quarantined lines again, or say what that would recover.
+    """Parse quarantined lines again, or withdraw a replay; or say what that would change.
 
     Raises:
         AirflowFailException: if nobody has triggered the run, or the form is wrong.
     """
     job, settings = _job("spark_jobs.replay_quarantined", spark)
     with final_errors():
-        by = _signer(dag_run)
-        log_hours = JobArguments.of(params["source"], params["from"], params["to"]).log_hours
-        reasons = tuple(sorted(set(params["reasons"])))
-        request = job.Request(params["source"], log_hours, reasons, params["rule"].strip() or None)
-        if params["dry_run"]:
-            lines = job.dry_run(spark, settings, request)
+        signed = {"by": _signer(dag_run), "because": params["reason"]}
+        if withdrawn := (params["withdraw"] or "").strip():
+            lines = job.withdraw(spark, settings, withdrawn, **signed, is_dry_run=params["dry_run"])
         else:
-            lines = job.run(spark, settings, request, by=by, because=params["reason"])
+            log_hours = JobArguments.of(params["source"], params["from"], params["to"]).log_hours
+            reasons = tuple(sorted(set(params["reasons"])))
+            request = job.Request(params["source"], log_hours, reasons, (params["rule"] or "").strip() or None)
+            if params["dry_run"]:
+                lines = job.dry_run(spark, settings, request)
+            else:
+                lines = job.run(spark, settings, request, **signed)
     log_lines(lines, settings)
 
 

@@ -3,10 +3,42 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import Any
+
+from include import lake_pool
+from include.errors import SparkGoneError, in_one_line
 
 #: A form's date and time: Airflow refuses another before it makes a run of it.
 _FULL_HOUR = r"T\d{2}:00(:00(\.0+)?)?(Z|[+-]\d{2}:\d{2})?$"
+
+#: A try that lost its Spark server has waited for the next one already.
+_AFTER_SPARK = timedelta(seconds=1)
+
+
+class Retries:
+    """How a task is tried again, by its error: a RetryPolicy of Airflow's, which is not imported here."""
+
+    def evaluate(self, exception: BaseException, try_number: int, max_tries: int, context: Any = None) -> Any:
+        """Immediately if the Spark server was started again; else as the task says."""
+        from airflow.sdk import RetryDecision
+
+        line = in_one_line(exception)
+        if isinstance(line, SparkGoneError):
+            return RetryDecision.retry(_AFTER_SPARK, str(line))
+        return RetryDecision.default()
+
+
+def wait_for_spark(context: Any) -> None:
+    """Before a task of Spark's: a server that is being started again is waited for, instead of failing the try."""
+    if getattr(context["task"], "conn_id", None) == "spark_default":
+        from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+        connection = SparkConnectHook.get_connection("spark_default")
+        if connection.conn_type == SparkConnectHook.conn_type:
+            require_answer = import_module("spark_jobs.engine.lost_server").require_answer
+            require_answer(SparkConnectHook("spark_default").get_connection_url())
+
 
 TASK_DEFAULTS = {
     "owner": "clickmill",
@@ -14,7 +46,17 @@ TASK_DEFAULTS = {
     "retry_delay": timedelta(seconds=30),
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=10),
+    "retry_policy": Retries(),
+    # By its own weight only: see ON_LAKE.
+    "weight_rule": "absolute",
+    "pre_execute": wait_for_spark,
 }
+
+#: Of a task that takes the lake's lock: it waits in the pool, not in a worker. What a person has asked for goes before
+#: a backfill, and the present hour before both. One chunk works at a time, of whatever backfill.
+ON_LAKE: dict[str, Any] = {"pool": lake_pool.NAME, "priority_weight": 5}
+HOUR_ON_LAKE = ON_LAKE | {"priority_weight": 10}
+CHUNK_ON_LAKE = ON_LAKE | {"priority_weight": 1, "max_active_tis_per_dag": 1}
 
 #: Of a DAG of which one run goes at a time, and Airflow makes none for the past.
 DAG_DEFAULTS: dict[str, Any] = {

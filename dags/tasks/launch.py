@@ -9,7 +9,14 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
-from include.errors import DecidedAlreadyError, NotHeldError, QualityError, StreamRunsAlreadyError, UsageError
+from include.errors import (
+    DecidedAlreadyError,
+    NotHeldError,
+    QualityError,
+    StreamRunsAlreadyError,
+    UsageError,
+    in_one_line,
+)
 from include.holds import ClickHourState, OtherFindingsError, approval_run_id, findings_of
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
@@ -201,13 +208,18 @@ def log_lines(lines: list[str], settings: Settings) -> None:
 
 @contextmanager
 def final_errors() -> Iterator[None]:
-    """Let Airflow not try again what trying again cannot fix."""
+    """Let Airflow not try again what trying again cannot fix, and say in one line what a person can act on."""
     from airflow.sdk.exceptions import AirflowFailException
 
     try:
         yield
     except (UsageError, QualityError, DecidedAlreadyError) as error:
         raise AirflowFailException(str(error)) from error
+    except Exception as error:
+        line = in_one_line(error)
+        if line is None or line is error:
+            raise
+        raise line from error
 
 
 def said(text: str) -> str:

@@ -129,6 +129,31 @@ PUBLISHED_CLICKS_BY_COUNTRY_HOURLY = _published(
     "published_clicks_by_country_hourly", CLICKS_BY_COUNTRY_HOURLY, COUNTRY, "from the country"
 )
 
+
+def _visibility(name: str, published: Table, key: Column) -> Table:
+    return Table(
+        name=name,
+        grain=f"one click hour and {key.name} that has been published since smallest_visitors is set; nobody reads it",
+        columns=(
+            *CLICK_HOUR,
+            key,
+            Column("is_hidden", "BOOLEAN", f"Whether it was published in '{OTHER_KEYS}': there it stays in this hour."),
+            Column("was_shown", "BOOLEAN", "Whether it has been published by its name."),
+        ),
+        key=published.key,
+        partitioned_by=BY_CLICK_HOUR,
+        statistics=(),
+    )
+
+
+#: By published table what has been hidden in it, and what has been shown.
+VISIBILITY = {
+    PUBLISHED_CLICKS_BY_URL_HOURLY: _visibility("visibility_by_url_hourly", PUBLISHED_CLICKS_BY_URL_HOURLY, URL),
+    PUBLISHED_CLICKS_BY_COUNTRY_HOURLY: _visibility(
+        "visibility_by_country_hourly", PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, COUNTRY
+    ),
+}
+
 CLICKS_BY_URL_DAILY, CLICKS_BY_COUNTRY_DAILY = map(daily_table, (CLICKS_BY_URL_HOURLY, CLICKS_BY_COUNTRY_HOURLY))
 PUBLISHED_CLICKS_BY_URL_DAILY, PUBLISHED_CLICKS_BY_COUNTRY_DAILY = map(
     daily_table, (PUBLISHED_CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)

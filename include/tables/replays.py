@@ -1,4 +1,4 @@
-"""Replays of quarantined lines: who asked for one, which lines it recovered, and what one would recover."""
+"""Replays of quarantined lines: who asked for one, or withdrew it, which lines it recovered, and what one would."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ REPLAYS = Table(
     columns=(
         Column("replay_id", "STRING", "The replay; begins with when it began, UTC."),
         Column("at", "TIMESTAMP", "When the event happened."),
-        Column("event", "STRING", "begun, before it writes; or done, once its hours are published."),
+        Column(
+            "event",
+            "STRING",
+            "begun, before it writes; done, once its hours are published; withdrawing, from when on no ingest recovers "
+            "its lines; or withdrawn, once its hours are published without them.",
+        ),
         SOURCE,
         Column("first_log_hour", "STRING", "First log hour, such as 2026-03-01T05."),
         Column("end_log_hour", "STRING", "The log hour after its last one."),
@@ -21,7 +26,7 @@ REPLAYS = Table(
             "The SQL expression that repairs a line, which later ingests apply too; null: none.",
             required=False,
         ),
-        Column("lines", "BIGINT", "Quarantined lines that it recovered, as clicks or duplicates."),
+        Column("lines", "BIGINT", "Lines that it recovered, as clicks or duplicates; or that are quarantined again."),
         Column("actor", "STRING", "The person who asked for it."),
         Column("because", "STRING", "Why."),
     ),
@@ -38,6 +43,9 @@ REPLAYED_LINES = Table(
         Column("line", "BIGINT", "Its number there, from 1, or offset."),
         Column("replay_id", "STRING", "The replay, as in replays."),
         Column("reason", "STRING", "Why it was quarantined until then."),
+        Column("raw", "STRING", "Its text, as it was kept in quarantined_clicks: there it is again if withdrawn."),
+        Column("bytes", "BIGINT", "The whole line's length, without its end."),
+        Column("digest", "BIGINT", "Of the line, addresses in it masked: of another one at its place it is none."),
     ),
     key=("source", "log_date", "log_hour", "file", "line", "replay_id"),
     partitioned_by=BY_LOG_HOUR,

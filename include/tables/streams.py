@@ -17,7 +17,7 @@ STREAM_PROGRESS = Table(
         Column("first_offset", "BIGINT", "Offset of its first record; null as above.", required=False),
         Column("next_offset", "BIGINT", "Offset after its last record; null as above.", required=False),
         Column("lag", "BIGINT", "Records of the partition not yet read; null as above.", required=False),
-        Column("rows", "BIGINT", "Records, lines or clicks read."),
+        Column("rows", "BIGINT", "Records, lines or clicks read; of a topic, markers of transactions count."),
         Column("rows_per_second", "DOUBLE", "Of the whole micro-batch."),
         Column("milliseconds", "MAP<STRING, BIGINT>", "Of the whole micro-batch, by phase, as Spark names them."),
         Column(
@@ -63,6 +63,13 @@ STREAM_BATCHES = Table(
             required=False,
         ),
         Column("topic", "STRING", "The topic; null for landed files.", required=False),
+        Column(
+            "topic_id",
+            "STRING",
+            "Kafka's id of the topic: another topic of the same name has another one. Empty where the broker has none; "
+            "null for landed files and replays.",
+            required=False,
+        ),
         Column("partition", "INT", "Partition of the topic; null for landed files.", required=False),
         Column("log_date", "DATE", "Day, UTC, on which the lines arrived."),
         Column("log_hour", "INT", "Hour, UTC, 0 to 23, in which the lines arrived."),

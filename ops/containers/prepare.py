@@ -35,7 +35,7 @@ def prepare(home: Home, environment: Mapping[str, str]) -> None:
     _say(f"{home.data} is there, with today's key for visitors")
     if make_certificate(TLS):
         _say("made a certificate for Spark Connect")
-    done = subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], env=dict(environment))
+    done = subprocess.run([sys.executable, "-m", "ops.airflow_database"], env=dict(environment))
     if done.returncode != 0:
         raise ClickmillError("Airflow's database could not be migrated; its lines above say why")
     done = subprocess.run([sys.executable, "-m", "ops.containers.roles"], env=dict(environment))

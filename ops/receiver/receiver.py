@@ -12,23 +12,27 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from typing import TypeVar
 
 from include.errors import UsageError
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import ClickSockets, Source
 from include.storage import is_on_disk
+from ops.receiver.connection import Connection
 from ops.receiver.forward import Forwarder
-from ops.receiver.spool import LineSplitter, Spool, close_hour, open_hours, ports_left
+from ops.receiver.spool import Spool, close_hour, open_hours, ports_left
 
-#: A client's lines are stored in groups of at most twice as many bytes.
-CHUNK = 64 * 1024
+T = TypeVar("T")
+
+#: So many clients may wait to be accepted.
+BACKLOG = 100
 #: How often it is looked whether a file or an hour is complete, and how long until a full disk is tried again.
 LOOK_SECONDS = 0.2
 RETRY_SECONDS = 1.0
@@ -97,54 +101,103 @@ class PortReader:
 
     spool: Spool
     longest: int
-    max_clients: int
-    idle_seconds: float
+    sockets: ClickSockets
     _pending: list[tuple[list[bytes], asyncio.Future[int]]] = field(default_factory=list)
     _clients: set[asyncio.Task[None]] = field(default_factory=set)
-    #: Those of which a line is waited for; first the one that has waited longest.
-    _quiet: dict[asyncio.Task[None], asyncio.StreamWriter] = field(default_factory=dict)
+    #: Those for which nothing is being stored; first the one for which that has been so for longest.
+    _quiet: dict[asyncio.Task[None], Connection] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _is_ending: bool = False
 
     def __post_init__(self) -> None:
         self.disk = RetryingThread(f"port {self.spool.port}: the disk", "clients wait")
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def accept(self, listening: socket.socket) -> None:
+        """Serve whoever connects, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listening)
+            except OSError as error:
+                say(f"port {self.spool.port}: a client cannot be accepted ({error}); it is tried again")
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            connection = Connection(accepted, self.longest, self.sockets.answers)
+            # Kept in _clients, or refused at once.
+            asyncio.create_task(self._serve(connection))  # noqa: RUF006
+
+    async def _serve(self, connection: Connection) -> None:
         """Store a client's lines and answer, until it or the receiver ends."""
         task = asyncio.current_task()
         assert task is not None
-        if len(self._clients) >= self.max_clients and not self._drop_the_quietest():
-            _tell(writer, f"refused: lines of {self.max_clients} clients are being stored (max_clients); try later")
-            writer.close()
+        most = self.sockets.max_clients
+        if len(self._clients) >= most and not self._drop_the_quietest():
+            self._end(connection, f"refused: lines of {most} clients are being stored (max_clients); try later")
             return
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._clients.add(task)
+        last_word = ""
         try:
-            await self._talk(reader, writer, task)
+            await self._talk(connection, task)
         except TimeoutError:
-            _tell(writer, f"dropped: no line, or an answer not read, for {self.idle_seconds:g} s (idle_seconds)")
-        except (OSError, NotStoredError, asyncio.CancelledError):
-            pass  # the client, or the receiver, is gone: what was not answered is sent again
+            idle = f"{self.sockets.idle_seconds:g} s (idle_seconds)"
+            last_word = f"dropped: no whole line, or its last answer not read, for {idle}"
+        except asyncio.CancelledError:
+            last_word = connection.dropped_for or ""
+        except NotStoredError:
+            say(f"{self._named(connection)}: its last lines are not stored, as the receiver ended before the disk did")
         finally:
             self._clients.discard(task)
-            writer.close()
+            self._end(connection, last_word)
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
-        splitter, stored = LineSplitter(self.longest), 0
+    async def _talk(self, connection: Connection, task: asyncio.Task[None]) -> None:
         is_over = False
         while not is_over and not self._is_ending:
-            self._quiet[task] = writer
             try:
-                async with asyncio.timeout(self.idle_seconds):
-                    lines, is_over = await _next_lines(reader, splitter)
-            finally:
-                self._quiet.pop(task, None)
-            if lines:
-                last_id = await self.store(lines)
-                stored += len(lines)
-                writer.write(f"stored {stored} {last_id}\n".encode())
-                async with asyncio.timeout(self.idle_seconds):
-                    await writer.drain()
+                lines, is_over = await self._quietly(connection, task, connection.next_lines())
+            except asyncio.CancelledError:
+                if connection.dropped_for:
+                    raise
+                task.uncancel()  # by end, which waits for what follows
+                break
+            await self._store_for(connection, lines)
+        if not is_over:
+            await self._store_for(connection, connection.lines_here())
+        await self._quietly(connection, task, connection.answered())
+
+    async def _quietly(self, connection: Connection, task: asyncio.Task[None], waiting: Awaitable[T]) -> T:
+        """Wait for a client, which meanwhile may be the quietest.
+
+        Raises:
+            TimeoutError: after idle_seconds.
+        """
+        self._quiet[task] = connection
+        try:
+            async with asyncio.timeout(self.sockets.idle_seconds):
+                return await waiting
+        finally:
+            self._quiet.pop(task, None)
+
+    async def _store_for(self, connection: Connection, lines: list[bytes]) -> None:
+        if lines:
+            last_id = await self.store(lines)
+            connection.stored += len(lines)
+            connection.answer(f"stored {connection.stored} {last_id}")
+
+    def _named(self, connection: Connection) -> str:
+        return f"port {self.spool.port}: {connection.client}, {connection.stored} lines stored"
+
+    def _end(self, connection: Connection, last_word: str) -> None:
+        """End the connection; what the client may not have noticed is in the log."""
+        connection.close(last_word)
+        if last_word:
+            unfinished = connection.unfinished_bytes
+            left = f", {unfinished} bytes of a line without end not" if unfinished else ""
+            say(f"{self._named(connection)}{left}: {last_word}")
+        elif connection.broke_off and connection.stored:
+            say(
+                f"{self._named(connection)}: broke off ({connection.broke_off.strerror}); all that came is stored; "
+                "if it reads no answers, what it sent last did not come: set answers = false for such clients"
+            )
 
     def _drop_the_quietest(self) -> bool:
         """Take its place from the client that has sent no whole line for longest; whether there is one.
@@ -153,12 +206,11 @@ class PortReader:
         """
         if not self._quiet:
             return False
-        task, writer = next(iter(self._quiet.items()))
+        task, connection = next(iter(self._quiet.items()))
         del self._quiet[task]
         self._clients.discard(task)
-        _tell(
-            writer, f"dropped: {self.max_clients} clients are connected (max_clients), and this one was quiet longest"
-        )
+        most = self.sockets.max_clients
+        connection.dropped_for = f"dropped: {most} clients are connected (max_clients), and this one was quiet longest"
         task.cancel()
         return True
 
@@ -265,7 +317,7 @@ class Receiver:
         for port in sockets.ports:
             spool = self._recover(port)
             longest = self.source.max_line_bytes + SPARE_BYTES
-            self.readers.append(PortReader(spool, longest, sockets.max_clients, sockets.idle_seconds))
+            self.readers.append(PortReader(spool, longest, sockets))
         for hour in open_hours(folder, name, ports, self.clock()):
             close_hour(folder, name, hour)
 
@@ -292,7 +344,8 @@ class Receiver:
                 await asyncio.wait_for(self._store.tried(self.forwarder.take), LOCK_SECONDS)
         async with AsyncExitStack() as stack:
             for reader in self.readers:
-                stack.push_async_callback(_closed, await self._listen(reader))
+                for listening in self._listen(reader):
+                    stack.push_async_callback(_cancelled, asyncio.create_task(reader.accept(listening)), listening)
             tasks = [reader.begin() for reader in self.readers]
             tasks.append(asyncio.create_task(self._close_hours(told_to_end)))
             if self.forwarder:
@@ -313,16 +366,31 @@ class Receiver:
             await self._forward_the_last(self.forwarder)
         say(f"{self.source.name}: all that was received is stored and in files")
 
-    async def _listen(self, reader: PortReader) -> asyncio.Server:
+    def _listen(self, reader: PortReader) -> list[socket.socket]:
+        """Listening sockets, one for each address that the host has.
+
+        Raises:
+            UsageError: if the port is taken, or the host is none.
+        """
         host, port = self.sockets.host, reader.spool.port
-        try:
-            return await asyncio.start_server(reader.serve, host, port, limit=CHUNK)
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                what = "is taken: end what listens there, or give the source other ports"
-            else:
-                what = f"cannot be listened on ({error.strerror}): check host and ports"
-            raise UsageError(f"port {port} of {host} {what} in [sources.{self.source.name}.sockets]") from None
+        with ExitStack() as opened:
+            try:
+                listening = [
+                    opened.enter_context(socket.create_server(address[:2], family=family, backlog=BACKLOG))
+                    for family, address in sorted(
+                        {(found[0], found[4]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
+                    )
+                ]
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    what = "is taken: end what listens there, or give the source other ports"
+                else:
+                    what = f"cannot be listened on ({error.strerror}): check host and ports"
+                raise UsageError(f"port {port} of {host} {what} in [sources.{self.source.name}.sockets]") from None
+            opened.pop_all()
+        for each in listening:
+            each.setblocking(False)
+        return listening
 
     async def _close_hours(self, told_to_end: asyncio.Event) -> None:
         """Close each hour once it is over and all of its lines are in files."""
@@ -357,24 +425,11 @@ class Receiver:
             self._store.end()
 
 
-async def _next_lines(reader: asyncio.StreamReader, splitter: LineSplitter) -> tuple[list[bytes], bool]:
-    """What comes until there is a whole line or the client's end, and whether that has come."""
-    while chunk := await reader.read(2 * CHUNK):
-        if lines := splitter.feed(chunk):
-            return lines, False
-    return splitter.rest(), True
-
-
-def _tell(writer: asyncio.StreamWriter, what: str) -> None:
-    """Say a last word to a client; one that does not read is cut off, as its connection would stay."""
-    writer.write(f"{what}\n".encode())
-    if writer.transport.get_write_buffer_size():
-        writer.transport.abort()
-
-
-async def _closed(server: asyncio.Server) -> None:
-    # Not waited for: that would be for the clients, too.
-    server.close()
+async def _cancelled(accepting: asyncio.Task[None], listening: socket.socket) -> None:
+    accepting.cancel()
+    with suppress(asyncio.CancelledError):
+        await accepting
+    listening.close()
 
 
 def _hour(moment: datetime) -> Hour:

@@ -48,6 +48,11 @@ class LineSplitter:
         """What came after the last line end, as a line; none if nothing did."""
         return [bytes(self._part) + b"\n"] if self._is_inside else []
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """How many bytes are kept of a line whose end has not come."""
+        return len(self._part)
+
     def _add(self, piece: bytes) -> None:
         self._part += piece[: max(0, self._longest - len(self._part))]
         self._is_inside = self._is_inside or bool(piece)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+from include import lake_pool
 from include.home import REPOSITORY
 from ops.home import Home
 from ops.services.logs import failure
@@ -17,9 +18,9 @@ from ops.services.programs import MIGRATION
 
 
 def migration_stamp(home: Home, environment: Mapping[str, str]) -> str:
-    """What the migrated database depends on: Airflow's version and which database it is."""
+    """What the migrated database depends on: Airflow's version, the pool that it has, and which database it is."""
     database = environment.get("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "")
-    return hashlib.sha256(f"{version('apache-airflow-core')} {database}".encode()).hexdigest()
+    return hashlib.sha256(f"{version('apache-airflow-core')} {lake_pool.NAME} {database}".encode()).hexdigest()
 
 
 def _stamp_file(home: Home) -> Path:
@@ -31,7 +32,7 @@ def _own_database(home: Home) -> Path:
 
 
 def begin_migration(home: Home, environment: Mapping[str, str]) -> subprocess.Popen[bytes] | None:
-    """Start `airflow db migrate` unless this version has done it for this database."""
+    """Start the migration unless this version has done it for this database."""
     stamp = _stamp_file(home)
     own = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" not in environment
     # Only the home's own database is as old as its stamp: a server's may have been emptied meanwhile.
@@ -41,7 +42,7 @@ def begin_migration(home: Home, environment: Mapping[str, str]) -> subprocess.Po
         return None
     with (home.logs / f"{MIGRATION}.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "airflow", "db", "migrate"],
+            [sys.executable, "-m", "ops.airflow_database"],
             env=dict(environment), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             cwd=REPOSITORY, start_new_session=True,
         )  # fmt: skip

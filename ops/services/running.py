@@ -65,15 +65,10 @@ class Ports:
     spark_ui: int
 
 
-def service_file(home: Home) -> Path:
-    """Where the ports of a home's services are written down."""
-    return home.run / "service.json"
-
-
 def read_ports(home: Home) -> Ports | None:
     """Return the ports that were written down, None if there are none."""
     try:
-        content = json.loads(service_file(home).read_text(encoding="utf-8"))
+        content = json.loads(home.service_file.read_text(encoding="utf-8"))
         return Ports(**{name: int(content[name]) for name in ("airflow", "spark", "spark_ui")})
     except (OSError, ValueError, KeyError):
         return None
@@ -86,7 +81,7 @@ def require_same_data(home: Home) -> None:
         UsageError: if they were started with another CLICKMILL_DATA.
     """
     with suppress(OSError, ValueError, KeyError):
-        of_services = json.loads(service_file(home).read_text(encoding="utf-8"))["data"]
+        of_services = json.loads(home.service_file.read_text(encoding="utf-8"))["data"]
         if of_services != str(home.data):
             raise UsageError(
                 f"the services of {home.path} run on the data in {of_services}, and CLICKMILL_DATA says {home.data}: "

@@ -32,7 +32,6 @@ from ops.services.running import (
     Services,
     read_ports,
     require_same_data,
-    service_file,
     services_of,
     write_remote,
 )
@@ -156,7 +155,7 @@ def _start_all(
     (home.run / template.name).write_text(rendered, encoding="utf-8")
     since = datetime.now(UTC)
     details = {"airflow": ports.airflow, "spark": ports.spark, "spark_ui": ports.spark_ui, "data": str(home.data)}
-    service_file(home).write_text(json.dumps(details | {"started_at": since.isoformat()}) + "\n")
+    home.service_file.write_text(json.dumps(details | {"started_at": since.isoformat()}) + "\n")
     write_remote(home, ports)
     _start_supervisord(home, environment, deadline)
     supervisor = Supervisor(home)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from include.errors import ClickmillError
 from ops.home import Home, find_home
-from ops.services.running import service_file
 from ops.services.supervisor import ServiceState, Supervisor, end_marked, home_lock, marked_processes, socket_path
 
 
@@ -33,7 +32,7 @@ def stop_home(home: Home, patience: float = 40) -> bool:
     if left:
         raise ClickmillError(f"cannot end process {', '.join(str(process.pid) for process in left)} of {home.path}")
     pid_file = home.run / "supervisord.pid"
-    for leftover in (socket_path(home), service_file(home), home.spark_remote_file, home.broker_file, pid_file):
+    for leftover in (socket_path(home), home.service_file, home.spark_remote_file, home.broker_file, pid_file):
         leftover.unlink(missing_ok=True)
     return was_up
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -23,8 +24,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import select
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from include.errors import UsageError
+from include.errors import ClickmillError, UsageError
 from include.job_arguments import arguments_of_run
+from include.locks import locks_of
 from include.log_hours import Hour, HourRange
 from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
@@ -34,7 +36,7 @@ from plugins.data_quality.backfills import render_backfills, shown_backfills
 from plugins.data_quality.hour import ShownRun, render_hour
 from plugins.data_quality.links import Links
 from plugins.data_quality.metric import METRIC_DAYS, render_metric
-from plugins.data_quality.overview import Filters, render_overview
+from plugins.data_quality.overview import Filters, Wait, render_overview
 from plugins.data_quality.quarantine import read_quarantine
 from plugins.data_quality.rendering import render_message
 
@@ -71,6 +73,16 @@ def read_index(request: Request) -> Iterator[QualityIndex]:
         yield index
 
 
+def waits(request: Request) -> Sequence[Wait]:
+    """Which jobs wait for others now; none if the database of the locks does not say."""
+    with suppress(ClickmillError, OSError):
+        locks = locks_of(_settings(request))
+        if waiters := locks.waiters():
+            holders = {holder.name: holder for holder in locks.holders()}
+            return [Wait(str(waiter), str(holders.get(waiter.name, "another job"))) for waiter in waiters]
+    return []
+
+
 def runs_of_hour(session: SessionDep, hour: str) -> Sequence[ShownRun]:
     """The newest runs of clicks_hourly over this log hour's partition."""
     found = session.scalars(
@@ -83,16 +95,17 @@ def runs_of_hour(session: SessionDep, hour: str) -> Sequence[ShownRun]:
 
 
 Index = Annotated[QualityIndex, Depends(read_index)]
+Waits = Annotated[Sequence[Wait], Depends(waits)]
 Runs = Annotated[Sequence[ShownRun], Depends(runs_of_hour)]
 router = APIRouter()
 
 
 @router.get("/")
 def overview(
-    request: Request, index: Index, first: str = "", last: str = "", source: str = "", table: str = ""
+    request: Request, index: Index, waits: Waits, first: str = "", last: str = "", source: str = "", table: str = ""
 ) -> Response:
     """What needs attention, and the grid of hours."""
-    return _answer(render_overview(index, Filters.of(first, last, source, table), _links(request)))
+    return _answer(render_overview(index, Filters.of(first, last, source, table), _links(request), waits))
 
 
 @router.get("/hours/{hour}")

@@ -83,6 +83,14 @@ class GridHour:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """A job that waits until another one gives a lock away: each in words, with process, host and since when."""
+
+    waiter: str
+    holder: str
+
+
+@dataclass(frozen=True)
 class Concern:
     """An hour that someone should look at: why, since when, what to do."""
 
@@ -94,11 +102,13 @@ class Concern:
     more: tuple[str, ...] = ()
 
 
-def render_overview(index: QualityIndex, filters: Filters, links: Links) -> tuple[str, str]:
+def render_overview(index: QualityIndex, filters: Filters, links: Links, waits: Sequence[Wait] = ()) -> tuple[str, str]:
     """The overview, and its policy: what needs attention first, then the grid."""
     span = index.span()
     if span is None:
-        return render_page("quality_overview.html", links, title="Data quality", span=None)
+        return render_page(
+            "quality_overview.html", links, title="Data quality", span=None, waits=waits, most_open=MOST_OPEN
+        )
     hours = filters.hours(span)
     source, table = filters.source, filters.table
     counts = index.counts(hours, source=source, table=table)
@@ -118,6 +128,7 @@ def render_overview(index: QualityIndex, filters: Filters, links: Links) -> tupl
         links,
         title="Data quality",
         span=span,
+        waits=waits,
         hours=hours,
         filters=filters,
         sources=index.sources(),

@@ -1,11 +1,12 @@
 """Keys with few visitors, put together before they are published: neither a row nor a difference of rows shows so few.
 
-Also of a day: it is the sum of its published hours, so that taking them from it leaves nothing.
+Also of a day: it is the sum of its published hours, so that taking them from it leaves nothing. And of an hour that is
+published again: which of its keys were put together, and which were shown, is kept (``include.tables.VISIBILITY``).
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.tables import OTHER_KEYS
@@ -15,34 +16,19 @@ _CLICK_HOUR = ("click_date", "click_hour")
 _COUNTS = ("click_count", "bot_click_count", "visitor_count", SKETCH)
 
 
-def publishable(counts: DataFrame, key: str, smallest: int) -> DataFrame:
+def publishable(counts: DataFrame, key: str, smallest: int, known: DataFrame | None = None) -> DataFrame:
     """The counts with keys of fewer than ``smallest`` visitors in a click hour in one row, and without sketches.
 
     One key alone in that row could be had from any total, and so could one beside a key of the reader's own choice: so
     the row has at least two keys and ``smallest`` visitors, for which the key with the next fewest goes there too. Only
     where all keys of an hour together have fewer, its one row has fewer, and does not say how many. What is published
     already stays as it is.
+
+    ``known`` is what earlier publications of these hours have hidden and shown, in the columns of ``VISIBILITY``. What
+    was hidden stays hidden. What was shown does not make up for what is small: who takes its former count from the row
+    has the rest. If nothing else does, the whole hour is one row.
     """
-    is_small = F.coalesce("visitor_count", F.lit(0)) < smallest
-    of_hour = (
-        counts.groupBy(*_CLICK_HOUR)
-        .agg(
-            F.count_if(is_small).alias("small_keys"),
-            F.hll_union_agg(F.when(is_small, F.col(SKETCH))).alias(SKETCH),
-            F.count(F.when(is_small, F.col(SKETCH))).alias("sketches"),
-            F.min(F.when(~is_small, F.struct("visitor_count", key))).alias("next"),
-        )
-        .select(
-            *_CLICK_HOUR,
-            F.col("next")[key].alias("next_key"),
-            ((F.col("small_keys") == 1) | ((F.col("small_keys") > 1) & (_visitors_of_small() < smallest))).alias(
-                "takes_next"
-            ),
-        )
-    )
-    rows = counts.join(F.broadcast(of_hour), list(_CLICK_HOUR)).withColumn(
-        "is_other", is_small | (F.col("takes_next") & (F.col(key) == F.col("next_key")))
-    )
+    rows = _marked(counts, key, smallest, known)
     shown = rows.where("NOT is_other").select(*_CLICK_HOUR, key, *_COUNTS)
     others = (
         rows.where("is_other")
@@ -54,10 +40,60 @@ def publishable(counts: DataFrame, key: str, smallest: int) -> DataFrame:
     return without_few(shown.unionAll(others), smallest)
 
 
-def _visitors_of_small() -> Column:
-    """Those of an hour's small keys together; as none where that is not known."""
-    is_known = (F.col("sketches") > 0) & (F.col("sketches") == F.col("small_keys"))
-    return F.when(is_known, estimated_visitors()).otherwise(0)
+def visibility(counts: DataFrame, key: str, smallest: int, known: DataFrame) -> DataFrame:
+    """What will be known when these counts are published after what is ``known``: the same counts are published then.
+
+    A key that has no clicks any more is known as it was.
+    """
+    by_key = [*_CLICK_HOUR, key]
+    now = (
+        _marked(counts, key, smallest, known)
+        .where(F.col(key) != OTHER_KEYS)
+        .select(
+            *by_key, F.col("is_other").alias("is_hidden"), (F.col("was_shown") | ~F.col("is_other")).alias("was_shown")
+        )
+    )
+    gone = known.select(*by_key, "is_hidden", "was_shown").join(now.select(*by_key), by_key, "left_anti")
+    return now.unionAll(gone)
+
+
+def _marked(counts: DataFrame, key: str, smallest: int, known: DataFrame | None) -> DataFrame:
+    """The counts, with ``is_other`` and ``was_shown``."""
+    rows = counts.select(*_CLICK_HOUR, key, *_COUNTS)
+    if known is None:
+        rows = rows.withColumns({"was_hidden": F.lit(False), "was_shown": F.lit(False)})
+    else:
+        of_key = known.select(*_CLICK_HOUR, key, F.col("is_hidden").alias("was_hidden"), "was_shown")
+        rows = rows.join(of_key, [*_CLICK_HOUR, key], "left").fillna(False, ["was_hidden", "was_shown"])
+    is_small = F.coalesce("visitor_count", F.lit(0)) < smallest
+    # Rows that were published come again when a backfill is undone.
+    were_together = F.col(key) == OTHER_KEYS
+    rows = rows.withColumns({"is_small": is_small, "hides": is_small | F.col("was_hidden") | were_together})
+    # What it counts is in no earlier publication.
+    rows = rows.withColumn("is_unknown", F.col("hides") & (F.col("is_small") | ~F.col("was_shown")))
+    is_free = ~F.col("hides") & ~F.col("was_shown")
+    of_hour = (
+        rows.groupBy(*_CLICK_HOUR)
+        .agg(
+            F.bool_or("hides").alias("hides_some"),
+            F.bool_or(were_together).alias("were_together"),
+            F.count_if("is_unknown").alias("unknown_keys"),
+            F.hll_union_agg(F.when(F.col("is_unknown"), F.col(SKETCH))).alias(SKETCH),
+            F.count(F.when(F.col("is_unknown"), F.col(SKETCH))).alias("sketches"),
+            F.min(F.when(is_free, F.struct("visitor_count", key))).alias("next"),
+        )
+        .withColumn("has_visitors", F.col("sketches") == F.col("unknown_keys"))
+        # Visitors are none where they are not known.
+        .withColumn("visitors", F.when(F.col("has_visitors") & (F.col("sketches") > 0), estimated_visitors()))
+        .withColumn("are_enough", (F.col("unknown_keys") > 1) & (F.coalesce("visitors", F.lit(0)) >= smallest))
+        .select(
+            *_CLICK_HOUR,
+            (F.col("hides_some") & ~F.col("were_together") & ~F.col("are_enough")).alias("takes_more"),
+            F.when(F.col("unknown_keys") > 0, F.col("next")[key]).alias("next_key"),
+        )
+    )
+    is_taken = F.col("takes_more") & (F.col("next_key").isNull() | (F.col(key) == F.col("next_key")))
+    return rows.join(F.broadcast(of_hour), list(_CLICK_HOUR)).withColumn("is_other", F.col("hides") | is_taken)
 
 
 def without_few(rows: DataFrame, smallest: int) -> DataFrame:

@@ -14,7 +14,7 @@ from include.backfills import COMPARED, Backfill
 from include.holds import ClickHourState, described_failure, of_newest_runs
 from include.log_hours import Hour
 from include.sources import choose_sources
-from include.tables import AGGREGATES, Table
+from include.tables import AGGREGATES, VISIBILITY, Table
 from spark_jobs.aggregate.small_keys import publishable
 from spark_jobs.backfill.record import say
 from spark_jobs.engine.steps import in_parallel, step
@@ -149,7 +149,7 @@ def _changes(
     key = published.key[-1]
     new = lake.read_click_hours(computed, hours)
     if smallest := lake.settings.pipeline.publication.smallest_visitors:
-        new = publishable(new, key, smallest)
+        new = publishable(new, key, smallest, lake.read_click_hours(VISIBILITY[published], hours))
     both = _both(lake.read_click_hours(published, hours), new, published.key)
     sums = (F.sum("old_click_count").alias("old"), F.sum("new_click_count").alias("new"))
     is_changed = ~F.expr(" AND ".join(f"old_{name} <=> new_{name}" for name in _COUNTED))

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Event, Thread
-from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from include.errors import ClickmillError, UsageError
 from include.locks import Held
@@ -45,6 +44,10 @@ _PARTS_OF_FILES = ("spark.sql.files.openCostInBytes", "spark.sql.files.maxPartit
 
 def configure(spark: SparkSession) -> SparkSession:
     """Set what the jobs rely on."""
+    if is_remote():
+        from spark_jobs.engine.lost_server import be_patient
+
+        be_patient(spark.client)
     for name, value in SESSION_CONF.items():
         spark.conf.set(name, value)
     return spark
@@ -134,7 +137,9 @@ def open_session(settings: Settings) -> SparkSession:
         ClickmillError: if the server does not answer.
     """
     remote = os.environ.get("SPARK_REMOTE") or _remote_of(settings)
-    _require_answer(remote)
+    from spark_jobs.engine.lost_server import require_answer
+
+    require_answer(remote)
     try:
         return configure(SparkSession.builder.remote(remote).getOrCreate())
     except PySparkException as error:
@@ -142,18 +147,6 @@ def open_session(settings: Settings) -> SparkSession:
             f"the Spark Connect server does not answer ({str(error).splitlines()[0]}); "
             "start it with: .venv/bin/python -m ops.services start"
         ) from error
-
-
-def _require_answer(remote: str) -> None:
-    """Look first: Spark's own client tries for minutes before it says that nobody answers."""
-    address = urlsplit(remote)
-    try:
-        socket.create_connection((address.hostname or "localhost", address.port or 15002), timeout=10).close()
-    except OSError as error:
-        raise ClickmillError(
-            f"the Spark Connect server at {address.hostname}:{address.port} does not answer ({error}); "
-            "start it with: .venv/bin/python -m ops.services start"
-        ) from None
 
 
 def _remote_of(settings: Settings) -> str:

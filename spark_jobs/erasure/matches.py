@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote
 
@@ -17,9 +17,10 @@ import re2
 
 from include.sources import Source
 from spark_jobs.erasure.requests import Requests
+from spark_jobs.ingest.addresses import EDGE, END, any_form, normal_address, written_forms
 from spark_jobs.ingest.arrivals import LineParser
-from spark_jobs.ingest.columns import as_array, as_numpy, map_distinct
-from spark_jobs.ingest.lookups import Lookups
+from spark_jobs.ingest.columns import as_array, as_numpy
+from spark_jobs.ingest.lookups import Lookups, visitors_of
 from spark_jobs.ingest.parse_lines import parse_lines
 
 #: Texts of a click in which a visitor may be named.
@@ -50,17 +51,20 @@ def _of_utf16(digits: str) -> bytes:
 class Words:
     """Visitors and addresses as whole words: between characters that are no letter or digit.
 
-    An event id that begins with a visitor's has the visitor in it.
+    An event id that begins with a visitor's has the visitor in it. An address is found however it is written.
     """
 
     words: tuple[str, ...]
 
     @cached_property
+    def _addresses(self) -> list[str]:
+        return sorted({address for word in self.words if (address := normal_address(word))})
+
+    @cached_property
     def _forms(self) -> list[bytes]:
-        """As they are written in texts, in JSON and in URLs."""
-        forms = {
-            form for word in self.words for form in (word, json.dumps(word)[1:-1], quote(word), quote(word, safe=""))
-        }
+        """As those that are no addresses are written in texts, in JSON and in URLs."""
+        words = [word for word in self.words if not normal_address(word)]
+        forms = {form for word in words for form in (word, json.dumps(word)[1:-1], quote(word), quote(word, safe=""))}
         return sorted(form.encode() for form in forms)
 
     @cached_property
@@ -68,8 +72,10 @@ class Words:
         options = re2.Options()
         options.encoding = re2.Options.Encoding.LATIN1
         options.max_mem = _MOST_MEMORY
-        any_of = b"|".join(map(re2.escape, self._forms))
-        return re2.compile(rb"(?:^|[^0-9A-Za-z])(?:" + any_of + rb")(?:$|[^0-9A-Za-z])", options)
+        any_of = [f"{EDGE}(?:".encode() + b"|".join(map(re2.escape, self._forms)) + f"){END}".encode()]
+        return re2.compile(
+            b"|".join([*any_of[: len(self._forms)], *map(str.encode, map(any_form, self._addresses))]), options
+        )
 
     def is_in(self, data: bytes) -> bool:
         """Whether one of them is in these bytes, as it is or with characters escaped."""
@@ -79,7 +85,7 @@ class Words:
 
     def _is_in(self, data: bytes) -> bool:
         # A few are looked for one by one, in a tenth of the time.
-        if len(self._forms) <= _FEW and not any(form in data for form in self._forms):
+        if not self._addresses and len(self._forms) <= _FEW and not any(form in data for form in self._forms):
             return False
         return self._pattern.search(data) is not None
 
@@ -131,10 +137,14 @@ class Matcher:
         for name in CLICK_TEXTS:
             found |= self.words.of_texts(clicks[name])
         found |= self._has_prefix(clicks["url"])
-        for address in self.requests.addresses if self.source.has_client_address else ():
-            derived = derived_visitors(self.parser.lookups, address, clicks)
-            found |= as_numpy(pc.equal(derived, clicks["visitor_id"]).fill_null(False))
+        if self.requests.addresses and self.source.has_client_address:
+            derived = derived_visitors(self.parser.lookups, self._forms_of_addresses, clicks)
+            found |= as_numpy(pc.is_in(as_array(clicks["visitor_id"]), derived))
         return found
+
+    @cached_property
+    def _forms_of_addresses(self) -> list[str]:
+        return [form for address in sorted(self.requests.addresses) for form in written_forms(address)]
 
     def of_quarantined(self, raw: pa.ChunkedArray) -> Mask:
         """Which raw texts of rejected lines are to go: a URL's beginning anywhere in them counts."""
@@ -161,8 +171,8 @@ class Matcher:
         found |= self._has_prefix(parsed["url"])
         found |= self.of_quarantined(parsed["raw"])
         if self.requests.addresses:
-            is_asked = map_distinct(parsed["client_address"], self._is_asked, pa.bool_())
-            found |= as_numpy(is_asked.fill_null(False))
+            addresses = pa.array(sorted(self.requests.addresses), pa.string())
+            found |= as_numpy(pc.is_in(as_array(parsed["client_address"]), addresses))
         return found
 
     def of_texts(self, texts: pa.ChunkedArray | pa.Array) -> Mask:
@@ -178,22 +188,18 @@ class Matcher:
             found |= as_numpy(pc.starts_with(as_array(urls), prefix).fill_null(False))
         return found
 
-    def _is_asked(self, address: str) -> bool:
-        try:
-            return str(ip_address(address)) in self.requests.addresses
-        except ValueError:
-            return False
 
-
-def derived_visitors(lookups: Lookups, address: str, clicks: pa.Table) -> pa.Array:
-    """The visitor that each click would have had from this address, by its user agent and day; null without a key."""
-    texts = pa.nulls(len(clicks), pa.string())
-    parsed = pa.table(
-        {
-            **{name: texts for name in ("reason", "country_code", "visitor_id")},
-            "user_agent": clicks["user_agent"],
-            "client_address": pa.array([address] * len(clicks), pa.string()),
-            "clicked_at": clicks["clicked_at"],
-        }
+def derived_visitors(lookups: Lookups, addresses: Sequence[str], clicks: pa.Table) -> pa.Array:
+    """The visitors that these addresses have with the user agents and days of the clicks; of none without a key."""
+    first = pa.table(
+        {"agent": clicks["user_agent"], "day": clicks["clicked_at"].cast(pa.timestamp("us")).cast(pa.date32())}
     )
-    return as_array(lookups.look_up(parsed)["visitor_id"])
+    days = first.group_by(["agent", "day"]).aggregate([])
+    if not len(days) or lookups.visitor_keys is None:
+        return pa.array([], pa.string())
+    return pa.concat_arrays(
+        as_array(
+            visitors_of(pa.array([address] * len(days), pa.string()), days["agent"], days["day"], lookups.visitor_keys)
+        )
+        for address in addresses
+    ).drop_null()

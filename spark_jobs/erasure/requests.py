@@ -8,11 +8,11 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from include.errors import UsageError
+from spark_jobs.ingest.addresses import normal_address
 
 #: The kinds of a request, as a line of a file of requests names them.
 KINDS = ("visitor", "address", "url_prefix")
@@ -34,7 +34,7 @@ class Requests:
 
     @classmethod
     def of(cls, visitors: Iterable[str] = (), addresses: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Requests:
-        """The requests, addresses in their usual form.
+        """The requests, addresses in their one form.
 
         Raises:
             UsageError: if there is none, or one that would find too much; what it says does not name it.
@@ -115,10 +115,10 @@ class Requests:
 
 
 def _address(text: str) -> str:
-    try:
-        return str(ip_address(text.strip()))
-    except ValueError:
-        raise UsageError("an address that is none: expected one of IPv4 or IPv6, such as 192.0.2.7") from None
+    address = normal_address(text.strip())
+    if address in (None, "::"):
+        raise UsageError("an address that is none: expected one of IPv4 or IPv6, such as 192.0.2.7")
+    return address
 
 
 def _as_values(line: str) -> dict[str, Any]:

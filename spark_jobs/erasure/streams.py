@@ -12,7 +12,7 @@ from include.sources import Source
 from include.storage import remove_folder
 from include.tables import STREAM_PROGRESS
 from include.texts import as_literal
-from spark_jobs.ingest.replays import open_replays
+from spark_jobs.ingest.replays import open_replays, open_withdrawals
 from spark_jobs.ingest.touched_hours import closed_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import click_hours_predicate
@@ -42,6 +42,11 @@ def no_stream_runs(lake: Lake, sources: Mapping[str, Source]) -> Iterator[None]:
                 raise ClickmillError(
                     f"nothing is erased: the last micro-batch of {name} has not ended; end it, and erase again: "
                     f"python -m spark_jobs.stream_clicks --source {name} --available-now"
+                )
+            if withdrawals := open_withdrawals(lake, name):
+                raise ClickmillError(
+                    f"nothing is erased: the withdrawal of replay {withdrawals[0]} was killed; end it, erase again: "
+                    f"python -m spark_jobs.replay_quarantined --withdraw {withdrawals[0]} --by … --because …"
                 )
             if replays := open_replays(lake, name):
                 raise ClickmillError(

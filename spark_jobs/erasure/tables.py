@@ -21,7 +21,9 @@ from include.tables import (
     OUT_OF_ORDER_KEYS,
     QUARANTINED_CLICKS,
     RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
+    REPLAYED_LINES,
     TABLES,
+    VISIBILITY,
     Table,
 )
 from spark_jobs.erasure.matches import CLICK_TEXTS, Mask, Matcher
@@ -44,6 +46,9 @@ _ROWS_GO = {
     for table in (
         OUT_OF_ORDER_KEYS,
         CLICKS_BY_URL_LIVE,
+        *VISIBILITY.values(),
+        # Else they would be quarantined again, without their texts, when the replay is withdrawn.
+        REPLAYED_LINES,
         RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
     )
 }

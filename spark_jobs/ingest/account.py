@@ -67,8 +67,8 @@ class HourAccount:
         self.out_of_order += row["out_of_order"]
         self.late += row["lines"] if click_hour < log_hour else 0
         self.click_hours.add(str(click_hour))
-        self.first_clicked_at = min(filter(None, (self.first_clicked_at, row["first_clicked_at"])))
-        self.last_clicked_at = max(filter(None, (self.last_clicked_at, row["last_clicked_at"])))
+        self.first_clicked_at = min(filter(None, (self.first_clicked_at, row["first_clicked_at"])), default=None)
+        self.last_clicked_at = max(filter(None, (self.last_clicked_at, row["last_clicked_at"])), default=None)
 
     def add(self, other: HourAccount) -> None:
         """Count other lines of the same log hour."""
@@ -78,8 +78,8 @@ class HourAccount:
         self.accepted += other.accepted
         self.late += other.late
         self.out_of_order += other.out_of_order
-        self.duplicates_of += other.duplicates_of
-        # Not by +, which drops what is below 0: a replay takes lines out of the quarantine.
+        # Not by +, which drops what is below 0: a replay takes lines out of the quarantine, and may be withdrawn.
+        self.duplicates_of.update(other.duplicates_of)
         self.quarantined.update(other.quarantined)
         self.click_hours |= other.click_hours
         self.first_clicked_at = min(filter(None, (self.first_clicked_at, other.first_clicked_at)), default=None)
@@ -125,7 +125,7 @@ class HourAccount:
             "log_hour": landed.hour.hour,
             **self.of_lines(),
             "duplicates": self.duplicates_of.total(),
-            "duplicates_of": dict(self.duplicates_of),
+            "duplicates_of": {hour: count for hour, count in self.duplicates_of.items() if count},
             "quarantined": self.quarantined.total(),
             "files": len(landed.files),
             "bytes": landed.size_bytes,

@@ -37,13 +37,14 @@ READ = pa.struct(
 )
 
 #: Columns of the rows that tasks give to Spark: those of parsed lines, what is looked up in place of the client, and
-#: the replay that has recovered a line.
+#: the replay that has recovered a line, with a digest of it.
 ARRIVALS = pa.schema(
     [
         *(field for field in PARSED if field.name != "client_address"),
         pa.field("is_out_of_order", pa.bool_()),
         pa.field("is_bot", pa.bool_()),
         pa.field("replay_id", pa.string()),
+        pa.field("line_digest", pa.int64()),
         pa.field("read", READ),
     ]
 )
@@ -76,7 +77,7 @@ class LineParser:
         latest: dict[tuple[str, int], int] = {}
         # Pieces worth the while of a query.
         for piece in in_pieces((table.select(LINES.names) for table in lines), PIECE_BYTES):
-            parsed = self.repairs.applied(piece, self._parsed(piece), self.source.name, self._parsed)
+            parsed = self.repairs.applied(piece, self._parsed(piece), self.source, self._parsed)
             found = {"is_out_of_order": out_of_order(piece, parsed, latest)}
             yield table_of(ARRIVALS, dict(zip(parsed.column_names, parsed.columns, strict=True)) | found, len(piece))
 

@@ -81,8 +81,15 @@ class Lookups:
 def _visitors(parsed: pa.Table, keys: VisitorKeys) -> pa.Array:
     """Visitors by client address, user agent and day; null without an address, or where the line has the visitor."""
     clients = pc.if_else(pc.is_null(parsed["visitor_id"]), parsed["client_address"], None)
-    days = pc.if_else(pc.is_valid(clients), _days(parsed["clicked_at"]), None)
-    texts = pc.binary_join_element_wise(clients, parsed["user_agent"].fill_null(""), days, "\x00")
+    return visitors_of(
+        clients, parsed["user_agent"], parsed["clicked_at"].cast(pa.timestamp("us")).cast(pa.date32()), keys
+    )
+
+
+def visitors_of(clients: pa.Array, agents: pa.Array, dates: pa.Array, keys: VisitorKeys) -> pa.Array:
+    """The visitors of addresses with user agents (may be null) on dates; null without an address, or the day's key."""
+    days = pc.if_else(pc.is_valid(clients), dates.cast(pa.string()), None)
+    texts = pc.binary_join_element_wise(clients, agents.fill_null(""), days, "\x00")
     # Looked up for each table of lines, and not kept longer: a key that is destroyed is in no worker's memory either.
     found = keys.of_days(date.fromisoformat(day) for day in pc.unique(days).to_pylist() if day)
     hashes = {f"{day}": _keyed(key) for day, key in found.items()}
@@ -92,10 +99,6 @@ def _visitors(parsed: pa.Table, keys: VisitorKeys) -> pa.Array:
         return _hashed(keyed, client) if keyed else None
 
     return map_distinct(texts, visitor, pa.string())
-
-
-def _days(moments: pa.ChunkedArray) -> pa.ChunkedArray:
-    return moments.cast(pa.timestamp("us")).cast(pa.date32()).cast(pa.string())
 
 
 def visitor_id(key: bytes, client: str) -> str:

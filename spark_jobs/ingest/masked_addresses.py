@@ -58,6 +58,11 @@ def address_mask(source: Source) -> Callable[[str], str] | None:
     return _json_mask(source.fields.client_address or "") if source.fields else _masked_access_log
 
 
+def line_mask(source: Source) -> Callable[[str], str]:
+    """The same whatever the mapping is, and of a line that is masked already: it is known again by what is left."""
+    return mask_addresses if source.fields else _masked_access_log
+
+
 def shortened(line: str, characters: int) -> str:
     """The beginning of a line, less what may be that of an address there: it is none, and would not be masked."""
     if len(line) <= characters:

@@ -16,6 +16,7 @@ from include.countries import country_code
 from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
 from spark_jobs.ingest import access_log_lines, json_lines
+from spark_jobs.ingest.addresses import normal_addresses
 from spark_jobs.ingest.columns import as_array, as_numpy, is_null, map_distinct, table_of
 from spark_jobs.ingest.duckdb_sql import run_sql
 from spark_jobs.ingest.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
@@ -62,9 +63,9 @@ def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str,
     ``reason`` is null for a well-formed click and one of ``include.tables.QUARANTINE_REASONS`` else. ``raw`` is the
     text of quarantined lines only, with addresses masked where the source logs clients', unless it keeps them; the
     fields from ``clicked_at`` on are those of clicks only. ``country_code`` is the mapped country, 'unknown' when
-    missing or not ISO 3166-1 alpha-2, and null when the source maps none; ``client_address`` is for looking up country
-    and visitor, and is not kept in any table. ``sampled`` is the line itself where it is a JSON object and one of the
-    few whose fields are looked at; null else.
+    missing or not ISO 3166-1 alpha-2, and null when the source maps none; ``client_address``, in its one form, is for
+    looking up country and visitor, and is not kept in any table. ``sampled`` is the line itself where it is a JSON
+    object and one of the few whose fields are looked at; null else.
     """
     lines = lines.combine_chunks()
     texts, is_utf8 = _texts(lines, source)
@@ -135,6 +136,8 @@ def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     """The columns that clicks have, those that the source maps."""
     columns = {name: fields[name] for name in _TEXTS if name in fields}
     columns |= {"clicked_at": fields["clicked_at"].cast(_TIMESTAMP), "url": fields["normal_url"]}
+    if "client_address" in fields:
+        columns["client_address"] = normal_addresses(fields["client_address"])
     if "country" in fields:
         columns["country_code"] = map_distinct(fields["country"], country_code, pa.string()).fill_null(UNKNOWN_COUNTRY)
     if "status" in fields:

@@ -19,6 +19,8 @@ from spark_jobs.ingest.replays import AskedReplay
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
 
+#: What is kept of a line that is recovered.
+_KEPT = ("reason", "raw", "bytes", "digest")
 CLICK, DUPLICATE, STAYS, BESIDE = "clicks", "duplicates", "stay", "beside"
 
 
@@ -47,7 +49,7 @@ class Recovered:
 
     def write(self, lake: Lake) -> None:
         """Put the lines that are recovered on record."""
-        rows = self._recovered.select([*PLACE, "reason"])
+        rows = self._recovered.select([*PLACE, *_KEPT])
         for name, value in (("source", self.asked.source), ("replay_id", self.asked.replay.id)):
             rows = rows.append_column(name, pa.array([value] * len(rows), pa.string()))
         predicate = f"{log_hours_predicate(self.asked.source, self.hours)} AND replay_id = '{self.asked.replay.id}'"
@@ -96,19 +98,27 @@ class Recovered:
 
 def recovered_lines(lake: Lake, asked: AskedReplay, clicks: DecidedClicks, hours: Sequence[Hour]) -> Recovered:
     """What becomes of the quarantined lines of these log hours, and of those that this replay has recovered already."""
-    columns = [*PLACE, "reason"]
+    columns = [*PLACE, "reason", "raw", "bytes"]
     recorded = lake.read_log_hours(REPLAYED_LINES, asked.source, hours).where(F.col("replay_id") == asked.replay.id)
     quarantined = lake.read_log_hours(QUARANTINED_CLICKS, asked.source, hours).select(*columns)
-    lines = quarantined.unionByName(recorded.select(*columns)).dropDuplicates(PLACE)
+    # Of what it has recovered already, and is in no file any more, only the record has the digest.
+    former = recorded.select(*columns, F.col("digest").alias("recorded_digest"))
+    others = quarantined.join(former.select(*PLACE), PLACE, "left_anti")
+    lines = former.unionByName(others.withColumn("recorded_digest", F.lit(None).cast("bigint")))
     now = decided_lines(clicks.arrivals.where("reason IS NULL"), clicks.decided)
-    found = now.select(*PLACE, F.col("replay_id").eqNullSafe(asked.replay.id).alias("is_its"), "first_hour")
+    is_its = F.col("replay_id").eqNullSafe(asked.replay.id).alias("is_its")
+    found = now.select(*PLACE, is_its, "first_hour", "line_digest")
     outcome = (
         F.when(F.col("is_its").isNull(), STAYS)
         .when(~F.col("is_its"), BESIDE)
         .when(F.col("first_hour").isNull(), CLICK)
         .otherwise(DUPLICATE)
     )
-    rows = lines.join(found, PLACE, "left").select(*columns, outcome.alias("outcome"))
+    rows = (
+        lines.join(found, PLACE, "left")
+        .withColumn("digest", F.coalesce("line_digest", "recorded_digest"))
+        .select(*PLACE, *_KEPT, outcome.alias("outcome"))
+    )
     if asked.reasons:
         rows = rows.where(F.col("reason").isin(list(asked.reasons)) | (F.col("outcome") == BESIDE))
     return Recovered(asked, hours, rows.toArrow())

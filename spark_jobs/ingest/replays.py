@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from spark_jobs.ingest.touched_hours import removed_log_hours
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
 
-BEGUN, DONE = "begun", "done"
+BEGUN, DONE, WITHDRAWING, WITHDRAWN = "begun", "done", "withdrawing", "withdrawn"
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,8 @@ class AskedReplay:
 
     def say(self, lake: Lake, event: str, lines: int, *, by: str, because: str) -> None:
         """Put the event on record, once."""
-        of_this = [("source", "=", self.source), ("replay_id", "=", self.replay.id), ("event", "=", event)]
-        if lake.read_rows(REPLAYS, ["event"], of_this):
-            return
         row = {
             "replay_id": self.replay.id,
-            "at": datetime.now(UTC),
             "event": event,
             "source": self.source,
             "first_log_hour": str(self.log_hours.start),
@@ -55,10 +51,8 @@ class AskedReplay:
             "reasons": list(self.reasons),
             "rule": self.replay.rule,
             "lines": lines,
-            "actor": by.strip(),
-            "because": because.strip(),
         }
-        lake.append_rows(REPLAYS, [row])
+        say(lake, row, by=by, because=because)
 
     def hours(self, lake: Lake) -> list[Hour]:
         """The log hours that have such lines, or had them until it was killed; without those that are ``removed``."""
@@ -80,10 +74,23 @@ class AskedReplay:
         return sorted(removed_log_hours(lake).get(self.source, set()).intersection(self.log_hours))
 
 
-def repairs_of(lake: Lake, source: str, hours: Sequence[Hour], asked: AskedReplay | None) -> Repairs:
-    """What is recovered of these log hours: by the replays on record, and by the one that is asked for."""
+def say(lake: Lake, row: Mapping[str, Any], *, by: str, because: str) -> None:
+    """Put an event of a replay on record, once."""
+    of_this = [(name, "=", row[name]) for name in ("source", "replay_id", "event")]
+    if not lake.read_rows(REPLAYS, ["event"], of_this):
+        signed = {"at": datetime.now(UTC), "actor": by.strip(), "because": because.strip()}
+        lake.append_rows(REPLAYS, [{**row, **signed}])
+
+
+def repairs_of(
+    lake: Lake, source: str, hours: Sequence[Hour], asked: AskedReplay | None, withdrawn: str | None = None
+) -> Repairs:
+    """What is recovered of these log hours: by the replays on record, and by the one that is asked for.
+
+    Those that were withdrawn recover nothing, nor does the one of the id ``withdrawn``.
+    """
     recorded = lake.data_files(REPLAYED_LINES, has_log_hours(source, hours))
-    replays = list(_begun(lake, source).values()) if recorded else []
+    replays = [row for row in _begun(lake, source) if row["replay_id"] != withdrawn] if recorded else []
     places = [
         Places(file.path, file.log_hour.number, Replay(row["replay_id"], row["rule"]), are_recorded=True)
         for row in sorted(replays, key=lambda row: row["at"], reverse=True)
@@ -98,17 +105,27 @@ def repairs_of(lake: Lake, source: str, hours: Sequence[Hour], asked: AskedRepla
     return Repairs(tuple(places))
 
 
-def _begun(lake: Lake, source: str) -> dict[str, Mapping[str, Any]]:
-    rows = lake.read_rows(REPLAYS, REPLAYS.column_names, [("source", "=", source)])
-    return _of_event(rows, BEGUN)
+def _begun(lake: Lake, source: str) -> list[Mapping[str, Any]]:
+    """What was asked for by those of a source that have begun, and that nobody has withdrawn."""
+    events = _events(lake, source)
+    return [row for id, row in events.get(BEGUN, {}).items() if id not in events.get(WITHDRAWING, {})]
 
 
 def open_replays(lake: Lake, source: str) -> dict[str, Mapping[str, Any]]:
     """By id what was asked for by those of a source that have begun and not ended, as they were killed."""
-    rows = lake.read_rows(REPLAYS, REPLAYS.column_names, [("source", "=", source)])
-    done = _of_event(rows, DONE)
-    return {replay_id: row for replay_id, row in _of_event(rows, BEGUN).items() if replay_id not in done}
+    done = _events(lake, source).get(DONE, {})
+    return {row["replay_id"]: row for row in _begun(lake, source) if row["replay_id"] not in done}
 
 
-def _of_event(rows: Iterable[Mapping[str, Any]], event: str) -> dict[str, Mapping[str, Any]]:
-    return {row["replay_id"]: row for row in rows if row["event"] == event}
+def open_withdrawals(lake: Lake, source: str) -> list[str]:
+    """The ids of the replays of a source whose withdrawal has begun and not ended, as it was killed."""
+    events = _events(lake, source)
+    return sorted(events.get(WITHDRAWING, {}).keys() - events.get(WITHDRAWN, {}).keys())
+
+
+def _events(lake: Lake, source: str) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """The rows of replays, by event and id."""
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for row in lake.read_rows(REPLAYS, REPLAYS.column_names, [("source", "=", source)]):
+        found.setdefault(row["event"], {})[row["replay_id"]] = row
+    return found

@@ -22,7 +22,15 @@ from include.landing import LandedHour, look_at
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import Source
-from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, UNFINISHED_INGESTS, Table
+from include.tables import (
+    CLICKS,
+    DUPLICATE_CLICKS,
+    INGEST_ACCOUNTING,
+    QUARANTINED_CLICKS,
+    REPLAYED_LINES,
+    UNFINISHED_INGESTS,
+    Table,
+)
 from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.ingest.accepted_files import write_accepted
 from spark_jobs.ingest.account import HourAccount, accounts_of, recounted, replayed
@@ -47,10 +55,14 @@ Account = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Ingested:
-    """The account of each log hour, and the later log hours of which clicks have become duplicates or the reverse."""
+    """The account of each log hour, and the later log hours of which clicks have become duplicates or the reverse.
+
+    ``warnings`` say which rules of replays fail on lines.
+    """
 
     accounts: dict[Hour, HourAccount]
     changed_later: list[Hour]
+    warnings: list[str]
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,7 @@ class Plan:
     decided: Sequence[Path]
     clicks: DecidedClicks
     accounts: Mapping[Hour, HourAccount]
+    warnings: list[str]
 
     @property
     def ingested(self) -> list[Hour]:
@@ -83,11 +96,18 @@ class SourceIngest:
     """The ingest of one source. Hold the lake's lock."""
 
     def __init__(
-        self, lake: Lake, settings: Settings, source: Source, allow_missing: bool, asked: AskedReplay | None = None
+        self,
+        lake: Lake,
+        settings: Settings,
+        source: Source,
+        allow_missing: bool,
+        asked: AskedReplay | None = None,
+        withdrawn: str | None = None,
     ) -> None:
         self.lake, self.settings, self.source, self.allow_missing = lake, settings, source, allow_missing
-        #: The replay that this ingest is to do: then what has landed once, and is gone, is read from the lake.
-        self.asked = asked
+        #: The replay that this ingest is to do, or the id of the one that is withdrawn by it: then what has landed
+        #: once, and is gone, is read from the lake.
+        self.asked, self.withdrawn = asked, withdrawn
         self.parser = LineParser.of(source, settings)
 
     def run(self, hours: Sequence[Hour]) -> Ingested:
@@ -123,12 +143,12 @@ class SourceIngest:
                     accounts[hour].lines = row["lines"]
                 _keep_click_hours(accounts, [known, unfinished], later)
                 self._leave_out_closed(accounts)
-                yield Plan(landed, gone, later, staged.files, files, clicks, accounts)
+                yield Plan(landed, gone, later, staged.files, files, clicks, accounts, staged.warnings)
 
     def write(self, plan: Plan) -> Ingested:
         """Write what was planned."""
         self._write(plan)
-        return Ingested({hour: plan.accounts[hour] for hour in plan.ingested}, list(plan.later))
+        return Ingested({hour: plan.accounts[hour] for hour in plan.ingested}, list(plan.later), plan.warnings)
 
     def _write(self, plan: Plan) -> None:
         """Write the tables in an order that misleads no reader, and no run that follows one that was killed.
@@ -137,11 +157,14 @@ class SourceIngest:
         It is said in a table that is read whole: a later log hour that changes may be far away.
         The clicks of all log hours are one commit, so that of each id one arrival is accepted at every moment. What is
         no click any more is among the duplicates before that: nothing that has arrived is forgotten. Of log hours whose
-        files are gone, a line leaves the quarantine when it is in another table, and not before.
+        files are gone, a line leaves the quarantine when it is in another table, and not before; and the clicks when it
+        is in the quarantine again.
         """
         self._begin(plan)
         if plan.later or plan.gone:
             self._replace(DUPLICATE_CLICKS, self._with_former(plan), plan.hours)
+        if plan.gone and self.withdrawn:
+            self._replace_quarantined(plan)
         if plan.gone:
             self._replace_clicks(plan)
         in_parallel(
@@ -245,7 +268,7 @@ class SourceIngest:
     ) -> tuple[list[LandedHour], dict[Hour, Account]]:
         """What is in the landing zone; and, of a replay, the accounting of the log hours whose files are gone."""
         landed = [look_at(self.settings.landing, self.source.name, hour) for hour in hours]
-        gone = self._gone(landed, known) if self.asked else {}
+        gone = self._gone(landed, known) if self.asked or self.withdrawn else {}
         for hour in landed:
             if hour.hour in gone or hour.folder.is_dir():
                 continue
@@ -282,14 +305,17 @@ class SourceIngest:
         """The arrivals, staged for the passes over them: memory does not grow with their number."""
         files = [(file, hour.hour) for hour in landed for file in hour.files]
         hours = [hour.hour for hour in landed]
-        parser = replace(self.parser, repairs=repairs_of(self.lake, self.source.name, hours, self.asked))
+        parser = replace(
+            self.parser, repairs=repairs_of(self.lake, self.source.name, hours, self.asked, self.withdrawn)
+        )
         with self.lake.scratch_folder("arrivals") as folder:
             try:
                 with step(self.lake.spark, "stage arrivals"):
                     staged = stage_arrivals(self.lake.spark, files, parser, folder)
-                    if gone and self.asked is not None:
+                    if gone:
                         stored = [self._stored_hour(hour, number) for number, hour in enumerate(gone, len(files))]
-                        more = stage_stored(self.lake.spark, stored, parser, self.asked.reasons, folder)
+                        reasons = self.asked.reasons if self.asked else ()
+                        more = stage_stored(self.lake.spark, stored, parser, reasons, folder)
                         staged = staged.with_more(self.lake.spark, more)
             except (PySparkException, OSError) as error:
                 if failed := failure_of_rule(error):
@@ -302,9 +328,9 @@ class SourceIngest:
 
     def _stored_hour(self, hour: Hour, number: int) -> StoredHour:
         chosen = has_log_hours(self.source.name, [hour])
-        tables = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
+        tables = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, REPLAYED_LINES)
         files = {table.name: [file.path for file in self.lake.data_files(table, chosen)] for table in tables}
-        return StoredHour(hour, number, files)
+        return StoredHour(hour, number, files, self.withdrawn)
 
     @contextmanager
     def _decided(self, arrivals: Sequence[Path], hours: Sequence[Hour]) -> Iterator[tuple[list[Path], list[Hour]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -37,12 +37,13 @@ _TASK_BYTES = 16 << 20
 #: What a task says of each file that it has read.
 _READ = pa.schema([("number", pa.int64()), ("lines", pa.int64()), ("bytes", pa.int64()), ("damage", pa.string())])
 _LOG_HOUR = ("log_date", "log_hour")
-#: What a task gives: where its arrivals are; and of the others one, null else.
+#: What a task gives: where its arrivals are; and of the others one, null else. ``warning`` says which rule fails.
 _STAGED = pa.schema(
     [
         ("staged", pa.string()),
         ("read", pa.struct(list(_READ))),
         ("sampled", pa.struct(list(sampled_schema(pa.schema([ARRIVALS.field(name) for name in _LOG_HOUR]))))),
+        ("warning", pa.string()),
     ]
 )
 
@@ -55,13 +56,14 @@ class StagedArrivals:
     """The arrivals of landed files, kept for several passes in these Parquet ``files``.
 
     ``read`` says what was read of each landed file, in their order; ``sampled`` what fields sampled lines have, by log
-    hour and task.
+    hour and task; ``warnings`` which rules of replays on record fail.
     """
 
     arrivals: DataFrame
     files: list[Path]
     read: list[ReadFile]
     sampled: list[tuple[Hour, SampledFields]]
+    warnings: list[str] = field(default_factory=list)
 
     def with_more(self, spark: SparkSession, files: Sequence[Path]) -> StagedArrivals:
         """The same, and the arrivals of further files."""
@@ -96,6 +98,7 @@ def stage_arrivals(
             of_file = {"number": file.file.number, "lines": file.lines, "bytes": file.bytes, "damage": file.damage}
             yield {"staged": str(staged), "read": of_file}
         yield from ({"staged": str(staged), "sampled": row} for row in sampled.rows())
+        yield from ({"staged": str(staged), "warning": said} for said in parser.repairs.warnings)
 
     found = run_tasks(spark, shares, stage, _STAGED)
     read = sorted((row["read"] for row in found if row["read"] is not None), key=lambda file: file["number"])
@@ -106,6 +109,7 @@ def stage_arrivals(
         staged,
         [ReadFile(landed[file["number"]], file["lines"], file["bytes"], file["damage"]) for file in read],
         [(Hour.of(row["log_date"], row["log_hour"]), fields_of(row)) for row in sampled],
+        sorted({row["warning"] for row in found if row["warning"] is not None}),
     )
 
 

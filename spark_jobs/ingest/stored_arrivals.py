@@ -1,7 +1,8 @@
 """The arrivals of log hours whose files are gone: those that the lake has, and quarantined lines parsed again.
 
 A quarantined line is parsed again if its text was not cut; what is no click then stays as it is stored. Where addresses
-are masked, a click has its country and no visitor.
+are masked, a click has its country and no visitor. If a replay is withdrawn, none is parsed again: what it had
+recovered is quarantined, by the text that is kept of it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ from pyspark.sql import SparkSession
 from include.log_hours import Hour
 from include.storage import filesystem_of, key_of, place
 from include.stored_rows import arrow_schema
-from include.tables import CLICKS, DUPLICATE_CLICKS, MAX_RAW_CHARACTERS, QUARANTINED_CLICKS, Table
+from include.tables import (
+    CLICKS,
+    DUPLICATE_CLICKS,
+    MAX_RAW_CHARACTERS,
+    QUARANTINED_CLICKS,
+    REPLAYED_LINES,
+    Table,
+)
 from spark_jobs.engine.worker_tasks import run_tasks
 from spark_jobs.ingest.arrivals import ARRIVALS, LineParser, out_of_order
 from spark_jobs.ingest.columns import table_of
@@ -36,11 +44,15 @@ _STAGED = pa.schema([("staged", pa.string())])
 
 @dataclass(frozen=True)
 class StoredHour:
-    """The data files of one log hour, by table; ``number`` is unique among what is staged together."""
+    """The data files of one log hour, by table; ``number`` is unique among what is staged together.
+
+    ``withdrawn`` is the replay that is being withdrawn, if one is.
+    """
 
     hour: Hour
     number: int
     files: dict[str, list[Path]]
+    withdrawn: str | None = None
 
 
 def stage_stored(
@@ -67,8 +79,18 @@ def stored_arrivals(hour: StoredHour, parser: LineParser, reasons: Sequence[str]
     """The arrivals of a log hour, in the order of their places."""
     clicks, duplicates, quarantined = (_rows(hour, table) for table in _TABLES)
     well_formed = pa.concat_tables([clicks, _elsewhere(duplicates, clicks)])
+    recovered = ARRIVALS.empty_table()
+    if hour.withdrawn is not None:
+        its = pc.fill_null(pc.equal(well_formed["replay_id"], hour.withdrawn), False)
+        lines = _rows(hour, REPLAYED_LINES, [("replay_id", "=", hour.withdrawn)])
+        again = lines.filter(pa.array(are_at(lines, well_formed.filter(its))))
+        well_formed = _elsewhere(well_formed, again)
+        no_replay = pa.nulls(len(again), pa.string())
+        again = again.set_column(ARRIVALS.get_field_index("replay_id"), ARRIVALS.field("replay_id"), no_replay)
+        quarantined = pa.concat_tables([again, _elsewhere(quarantined, again)])
     quarantined = _elsewhere(quarantined, well_formed)
-    recovered = _recovered(hour, quarantined, parser, reasons)
+    if hour.withdrawn is None:
+        recovered = _recovered(hour, quarantined, parser, reasons)
     arrivals = pa.concat_tables([well_formed, recovered, _elsewhere(quarantined, recovered)])
     arrivals = arrivals.sort_by([("file", "ascending"), ("line", "ascending")])
     ids = pa.array((hour.number << _LINE_BITS) | np.arange(len(arrivals), dtype=np.int64))
@@ -79,12 +101,12 @@ def stored_arrivals(hour: StoredHour, parser: LineParser, reasons: Sequence[str]
     )
 
 
-def _rows(hour: StoredHour, table: Table) -> pa.Table:
+def _rows(hour: StoredHour, table: Table, where: list[tuple[str, str, str]] | None = None) -> pa.Table:
     """The rows of a table as ``ARRIVALS``; what arrivals have not is left out, what the files have not is null."""
     names = [name for name in ARRIVALS.names if name in table.column_names]
     tables = [arrow_schema(table, names).empty_table()]
     for path in hour.files[table.name]:
-        rows = read_table(key_of(path), filesystem=filesystem_of(path), partitioning=None)
+        rows = read_table(key_of(path), filesystem=filesystem_of(path), partitioning=None, filters=where)
         tables.append(rows.select([name for name in names if name in rows.column_names]))
     rows = pa.concat_tables(tables, promote_options="permissive")
     columns = {name: rows[name].cast(ARRIVALS.field(name).type) for name in names}

@@ -3,12 +3,14 @@
 The stream goes on meanwhile, and adds to the same log hours: so what is recovered is added too, as if by a micro-batch
 of its own, whose row in ``stream_batches`` puts the account right when its hours are finalised again. What comes later
 in a stream is the duplicate: of an id that is among the clicks already, what is recovered is one.
+
+If a replay is withdrawn, its lines go back by the text that is kept of them; another such row puts the account right.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -32,6 +34,7 @@ from include.tables import (
     QUARANTINED_CLICKS,
     REPLAYED_LINES,
     STREAM_BATCHES,
+    Table,
 )
 from spark_jobs.ingest.account import HourAccount
 from spark_jobs.ingest.arrivals import LineParser
@@ -44,6 +47,7 @@ from spark_jobs.ingest.spark_arrivals import arrivals_in, reason_of
 from spark_jobs.ingest.stored_arrivals import StoredHour, stage_stored
 from spark_jobs.ingest.stream_batches import in_order_of_time, log_hour_of
 from spark_jobs.ingest.touched_hours import removed_within_lateness
+from spark_jobs.ingest.withdrawals import Withdrawal
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
@@ -168,39 +172,106 @@ class StreamedReplay:
         return self.lake.spark.createDataFrame([tuple(row.values()) for row in both], schema)
 
     def _batch(self, hours: Sequence[Hour], now: datetime) -> list[dict[str, Any]]:
-        """The rows of ``stream_batches``, by log hour and file: no line more, some clicks, fewer in the quarantine."""
-        where = [("source", "=", self.source.name), ("log_date", "in", sorted({hour.day for hour in hours}))]
-        partitions = {
-            row["file"]: {"topic": row["topic"], "partition": row["partition"]}
-            for row in self.lake.read_rows(STREAM_BATCHES, ["file", "topic", "partition"], where)
+        """The rows of ``stream_batches``: no line more, some clicks, fewer in the quarantine."""
+        places = self._recorded(hours).to_pylist()
+        clicks = _clicks_of(self.lake, self.source, self.asked.replay.id, hours)
+        return _batch(self.lake, self.source, StreamTransaction(self.asked.replay.id, 0), places, clicks, 1, now)
+
+
+@dataclass(frozen=True)
+class StreamedWithdrawal:
+    """The withdrawal of a replay of a streamed source. Hold the lake's lock."""
+
+    lake: Lake
+    source: Source
+    withdrawal: Withdrawal
+
+    def planned(self, hours: Sequence[Hour]) -> DataFrame:
+        """Its lines, as they are quarantined again."""
+        lines = self.withdrawal.lines(self.lake, hours)
+        if self._is_in(QUARANTINED_CLICKS):
+            there = self.lake.read_log_hours(QUARANTINED_CLICKS, self.source.name, hours)
+            return there.join(F.broadcast(lines.select(*PLACE)), PLACE, "left_semi")
+        clicks = self.lake.read_log_hours(CLICKS, self.source.name, hours)
+        is_its = clicks.where(F.col("replay_id") == self.withdrawal.replay_id).select(
+            *PLACE, F.lit(True).alias("is_click")
+        )
+        # What was no click was a duplicate, of which a stream keeps nothing; where there are none, it was erased.
+        known = lines.join(is_its, PLACE, "left").where(F.col("is_click") | F.lit(self.source.has_event_id))
+        return known.select(*QUARANTINED_CLICKS.column_names)
+
+    def write(self, hours: Sequence[Hour]) -> None:
+        """First into the quarantine, then the account, then out of the clicks: killed anywhere, the same again."""
+        if not self._is_in(QUARANTINED_CLICKS):
+            files = self.lake.write_files(QUARANTINED_CLICKS, self.planned(hours))
+            self.lake.append(QUARANTINED_CLICKS, files, self._transaction)
+        clicks = _clicks_of(self.lake, self.source, self.withdrawal.replay_id, hours)
+        with in_order_of_time(self.lake) as now:
+            places = [row.asDict() for row in self.planned(hours).select(*PLACE, "reason").collect()]
+            rows = _batch(self.lake, self.source, self._transaction, places, clicks, -1, now)
+            self.lake.append_rows(STREAM_BATCHES, rows, self._transaction)
+        stored, former = self.lake.read_with_files(CLICKS, has_log_hours(self.source.name, hours))
+        is_its = F.col("replay_id").eqNullSafe(self.withdrawal.replay_id)
+        self.lake.exchange_files(CLICKS, self.lake.write_files(CLICKS, stored.where(~is_its)), former)
+
+    @property
+    def _transaction(self) -> StreamTransaction:
+        return StreamTransaction(self.withdrawal.replay_id, 1)
+
+    def _is_in(self, table: Table) -> bool:
+        return self.lake.exists(table) and self._transaction.is_in(DeltaTable(self.lake.uri(table)))
+
+
+def _clicks_of(lake: Lake, source: Source, replay_id: str, hours: Sequence[Hour]) -> list[dict[str, Any]]:
+    """The clicks that a replay has recovered."""
+    columns = [*PLACE, "click_date", "click_hour", "clicked_at", "is_out_of_order"]
+    days = sorted({hour.day for hour in hours})
+    where = [("source", "=", source.name), ("log_date", "in", days), ("replay_id", "=", replay_id)]
+    return lake.read_rows(CLICKS, columns, where)
+
+
+def _batch(
+    lake: Lake,
+    source: Source,
+    transaction: StreamTransaction,
+    places: Sequence[Mapping[str, Any]],
+    clicks: Sequence[Mapping[str, Any]],
+    sign: int,
+    now: datetime,
+) -> list[dict[str, Any]]:
+    """The rows of ``stream_batches``, by log hour and file, of what a replay has recovered; with ``sign`` -1 not."""
+    where = [("source", "=", source.name), ("log_date", "in", sorted({row["log_date"] for row in places}))]
+    partitions = {
+        row["file"]: {"topic": row["topic"], "partition": row["partition"]}
+        for row in lake.read_rows(STREAM_BATCHES, ["file", "topic", "partition"], where)
+    }
+    accounts: dict[tuple[Hour, str], HourAccount] = {}
+    lines: dict[tuple[Hour, str], list[int]] = {}
+    for row in places:
+        place = log_hour_of(row), row["file"]
+        accounts.setdefault(place, HourAccount()).quarantined.update(Counter({row["reason"]: -sign}))
+        lines.setdefault(place, []).append(row["line"])
+    for row in clicks:
+        # When the clicks were that are left is not known: what was first and last may be so still.
+        moment = row["clicked_at"] if sign > 0 else None
+        moments = {"first_clicked_at": moment, "last_clicked_at": moment}
+        counted = {"lines": sign, "out_of_order": sign * int(row["is_out_of_order"]), **moments}
+        hour = log_hour_of(row)
+        accounts[hour, row["file"]].add_accepted(counted, hour, Hour.of(row["click_date"], row["click_hour"]))
+    return [
+        {
+            "source": source.name,
+            "stream_id": transaction.stream_id,
+            "batch_id": transaction.batch_id,
+            "file": file,
+            **partitions.get(file, {}),
+            "log_date": hour.day,
+            "log_hour": hour.hour,
+            "first_offset": min(lines[hour, file]),
+            "last_offset": max(lines[hour, file]),
+            "bytes": 0,
+            **account.of_lines(),
+            "written_at": now,
         }
-        columns = [*PLACE, "click_date", "click_hour", "clicked_at", "is_out_of_order"]
-        of_replay = ("replay_id", "=", self.asked.replay.id)
-        accounts: dict[tuple[Hour, str], HourAccount] = {}
-        lines: dict[tuple[Hour, str], list[int]] = {}
-        for row in self._recorded(hours).to_pylist():
-            place = log_hour_of(row), row["file"]
-            accounts.setdefault(place, HourAccount()).quarantined.update(Counter({row["reason"]: -1}))
-            lines.setdefault(place, []).append(row["line"])
-        for row in self.lake.read_rows(CLICKS, columns, [*where, of_replay]):
-            moments = {"first_clicked_at": row["clicked_at"], "last_clicked_at": row["clicked_at"]}
-            counted = {"lines": 1, "out_of_order": int(row["is_out_of_order"]), **moments}
-            hour = log_hour_of(row)
-            accounts[hour, row["file"]].add_accepted(counted, hour, Hour.of(row["click_date"], row["click_hour"]))
-        return [
-            {
-                "source": self.source.name,
-                "stream_id": self.asked.replay.id,
-                "batch_id": 0,
-                "file": file,
-                **partitions.get(file, {}),
-                "log_date": hour.day,
-                "log_hour": hour.hour,
-                "first_offset": min(lines[hour, file]),
-                "last_offset": max(lines[hour, file]),
-                "bytes": 0,
-                **account.of_lines(),
-                "written_at": now,
-            }
-            for (hour, file), account in sorted(accounts.items())
-        ]
+        for (hour, file), account in sorted(accounts.items())
+    ]

@@ -21,7 +21,7 @@ from include.errors import ClickmillError
 from include.locks import Held, Locks, locks_of
 from include.log_hours import Hour
 from include.settings import Settings
-from include.storage import remove_folder
+from include.storage import flush_file, flush_folder, is_on_disk, remove_folder
 from include.stored_rows import Filters, open_table, read_rows, read_table
 from include.tables import AGGREGATES, Table
 from spark_jobs.engine.steps import step
@@ -30,6 +30,7 @@ from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, ma
 from spark_jobs.lake.definitions import make_or_complete
 from spark_jobs.lake.merged_rows import merge_click_hours
 from spark_jobs.lake.new_files import NewFile, write_files
+from spark_jobs.lake.panics import panics_left_out
 from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.lake.transactions import NOT_TRIED_AGAIN, StreamTransaction
 from spark_jobs.lake.version_checksums import write_checksum
@@ -179,13 +180,23 @@ class Lake:
                 if not transaction.is_in(DeltaTable(self.uri(table))):
                     raise
                 return
+            self._keep_commits(table, version.stored.version())
             write_checksum(version, new)
 
-    def merge_click_hours(self, table: Table, rows: pa.Table, hours: Iterable[Hour]) -> None:
-        """Put the rows of these click hours, unique by the table's key, in the place of those of the same key."""
+    def merge_click_hours(
+        self, table: Table, rows: pa.Table, hours: Iterable[Hour], transaction: StreamTransaction | None = None
+    ) -> None:
+        """Put the rows of these click hours, unique by the table's key, in the place of those of the same key.
+
+        Unless the table has those of the transaction, or of a later one of its stream, already.
+        """
         self._make(table)
         with self.locked(f"write-{table.name}"):
-            merge_click_hours(DeltaTable(self.uri(table)), table, rows, hours)
+            stored = DeltaTable(self.uri(table))
+            if transaction is None:
+                merge_click_hours(stored, table, rows, hours)
+            elif not transaction.is_in(stored):
+                merge_click_hours(stored, table, rows, hours, transaction.as_committed())
 
     def append_rows(
         self, table: Table, rows: Sequence[Mapping[str, Any]], transaction: StreamTransaction | None = None
@@ -196,12 +207,29 @@ class Lake:
         """
         self._make(table)
         with self.locked(f"write-{table.name}"):
-            if transaction is not None and transaction.is_in(DeltaTable(self.uri(table))):
+            before = None if transaction is None else DeltaTable(self.uri(table))
+            if transaction is not None and before is not None and transaction.is_in(before):
                 return
             # Merged by name: a table of an earlier version may have more columns, which are null from now on.
             said = None if transaction is None else transaction.as_committed()
             arrow = declared.as_arrow(table, rows)
             write_deltalake(self.uri(table), arrow, mode="append", schema_mode="merge", commit_properties=said)
+            if before is not None:
+                self._keep_commits(table, before.version())
+
+    def _keep_commits(self, table: Table, after: int) -> None:
+        """Have the disk keep the commits after this version, before the checkpoint of a stream says that they are done.
+
+        What is replaced can be replaced again after a power cut; a stream does not read its records again.
+        """
+        log = self.path(table) / "_delta_log"
+        if not is_on_disk(log):
+            return
+        number = after + 1
+        while (commit := log / f"{number:020}.json").exists():
+            flush_file(commit)
+            number += 1
+        flush_folder(log)
 
     def replace_rows(
         self,
@@ -218,7 +246,7 @@ class Lake:
         """
         self._make(table)
         arrow = rows if isinstance(rows, pa.Table | pa.RecordBatchReader) else declared.as_arrow(table, rows)
-        with self.locked(f"write-{table.name}"):
+        with self.locked(f"write-{table.name}"), panics_left_out():
             write_deltalake(
                 self.uri(table),
                 arrow,

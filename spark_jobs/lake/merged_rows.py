@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable
 
 from include.log_hours import Hour, hours_predicate
 from include.stored_rows import arrow_schema
 from include.tables import Table
 
 
-def merge_click_hours(stored: DeltaTable, table: Table, rows: pa.Table, hours: Iterable[Hour]) -> None:
+def merge_click_hours(
+    stored: DeltaTable, table: Table, rows: pa.Table, hours: Iterable[Hour], properties: CommitProperties | None = None
+) -> None:
     """Merge rows of these click hours, unique by the table's key, in one commit."""
     given = rows.select(table.column_names).cast(arrow_schema(table, table.column_names))
     same = " AND ".join(_is_same(name, name in table.required_columns) for name in table.key)
     # Delta looks at files of these hours alone.
     in_hours = hours_predicate(hours, "old.click_date", "old.click_hour")
-    merge = stored.merge(given, f"{same} AND ({in_hours})", source_alias="new", target_alias="old")
+    merge = stored.merge(
+        given,
+        f"{same} AND ({in_hours})",
+        source_alias="new",
+        target_alias="old",
+        commit_properties=properties,
+    )
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
 
 

@@ -22,6 +22,7 @@ from pyarrow.parquet import ParquetWriter
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from include.storage import flush_folder, flush_to_disk, is_on_disk
 from include.stored_rows import arrow_schema
 from include.tables import Table
 
@@ -156,6 +157,10 @@ class _OpenFile:
     def end(self) -> NewFile:
         self.write_group()
         self._writer.close()
+        # A commit that outlives a power cut must not name a file that does not.
+        if is_on_disk(self._file):
+            flush_to_disk(self._stream)
+            flush_folder(self._file.parent)
         self._stream.close()
         return NewFile(self._path, self._file.stat().st_size, self._partition, self._statistics.as_json())
 

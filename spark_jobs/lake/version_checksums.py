@@ -6,6 +6,7 @@ for each micro-batch of clicks. Source: Delta's protocol, version checksum file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,12 +16,13 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from include.storage import write_whole
+from include.storage import names, write_whole
 from spark_jobs.lake.data_files import TableVersion
 from spark_jobs.lake.new_files import NewFile
 
-#: Of so many versions there is one: delta-rs removes none when it removes the log of former versions.
+#: Of so many versions there may be one: delta-rs removes none when it removes the log of former versions.
 _KEPT = 10
+_NAME = re.compile(r"\d{20}\.crc")
 
 
 def write_checksum(before: TableVersion, added: Sequence[NewFile]) -> None:
@@ -40,8 +42,15 @@ def write_checksum(before: TableVersion, added: Sequence[NewFile]) -> None:
         }
         checksum = orjson.dumps(of_files | _of_columns(now))
         write_whole(_checksum_file(before.folder, number), lambda stream: stream.write(checksum))
-        if number >= _KEPT:
-            _checksum_file(before.folder, number - _KEPT).unlink(missing_ok=True)
+        _remove_older(before.folder, number - _KEPT + 1)
+
+
+def _remove_older(folder: Path, oldest: int) -> None:
+    """Those of versions before the oldest; each is looked for, as what is no append has none."""
+    log = _checksum_file(folder, oldest).parent
+    for name in names(log):
+        if _NAME.fullmatch(name) and int(name[:20]) < oldest:
+            (log / name).unlink(missing_ok=True)
 
 
 def _of_columns(version: DeltaTable) -> dict[str, object]:

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame
 from include.errors import ClickmillError
 from include.log_hours import Hour, by_day
 from include.stored_rows import Filters, arrow_schema
-from include.tables import AGGREGATES, Table
-from spark_jobs.aggregate.small_keys import publishable
+from include.tables import AGGREGATES, VISIBILITY, Table
+from spark_jobs.aggregate.small_keys import publishable, visibility
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.lake.data_files import may_have_click_hours, parts_by_size
 from spark_jobs.lake.lake import Lake
@@ -59,7 +59,11 @@ def replace_published(lake: Lake, published: Table, source: Table, versions: Hou
     """
     hours = [hour for of_version in versions.values() for hour in of_version]
     if smallest := lake.settings.pipeline.publication.smallest_visitors:
-        rows = publishable(_read(lake, source, versions), published.key[-1], smallest)
+        known, rows, key = VISIBILITY[published], _read(lake, source, versions), published.key[-1]
+        # First what is hidden: killed in between, the same is published after it.
+        now = visibility(rows, key, smallest, lake.read_click_hours(known, hours))
+        lake.replace(known, now, may_have_click_hours(known, hours))
+        rows = publishable(rows, key, smallest, lake.read_click_hours(known, hours))
         lake.replace(published, rows, may_have_click_hours(published, hours))
     else:
         _copy(lake, published, source, versions, hours)

@@ -25,6 +25,7 @@ from include.tables import (
     DUPLICATE_CLICKS,
     GROUPING_METRICS,
     QUARANTINED_CLICKS,
+    VISIBILITY,
     Table,
     daily_table,
 )
@@ -155,7 +156,8 @@ def _count_frames(
             rows = _whole_files(lake, AGGREGATES[table], may_have_click_hours(AGGREGATES[table], published))
             frames[f"published_by_{key}"] = measures.published_facts(rows, str(table.bucket_key))
             if smallest := lake.settings.pipeline.publication.smallest_visitors:
-                expected = publishable(counts, str(table.bucket_key), smallest)
+                known = lake.read_click_hours(VISIBILITY[AGGREGATES[table]], click_hours)
+                expected = publishable(counts, str(table.bucket_key), smallest, known)
                 frames[f"publishable_by_{key}"] = measures.published_facts(expected, str(table.bucket_key))
     frames |= _day_frames(lake, click_hours, layouts)
     for key, table in live_tables(lake).items():

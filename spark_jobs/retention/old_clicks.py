@@ -5,7 +5,7 @@ The counts of the click hours that they touch stay as they are from then on: see
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,7 @@ from pyarrow.parquet import read_table
 
 from include.log_hours import Hour, by_day, hours_in_words
 from include.storage import filesystem_of, key_of
-from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS
+from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, REPLAYED_LINES, Table
 from spark_jobs.ingest.touched_hours import removed_log_hours
 from spark_jobs.lake.data_files import DataFile, has_log_hours
 from spark_jobs.lake.lake import Lake
@@ -25,6 +25,7 @@ from spark_jobs.retention.removal import Removal, removal_of_files
 from spark_jobs.retention.settled_hours import needed_still
 
 _TABLES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
+_WITH_TEXTS = (QUARANTINED_CLICKS, REPLAYED_LINES)
 #: So many log hours' accounts at a time.
 _PART = 744
 
@@ -44,28 +45,41 @@ def old_clicks(lake: Lake, source: str, before: Hour) -> list[Removal]:
         for table in _TABLES:
             if lake.data_files(table, choice):
                 lake.replace_files(table, [], choice)
+        _remove_texts(lake, REPLAYED_LINES, source, {file.log_hour for file in replayed})
 
+    removed = {*going, *gone}
+    replayed = [file for file in _files_with_texts(lake, REPLAYED_LINES, source, before) if file.log_hour in removed]
     files = [file for table in _TABLES for file in lake.data_files(table, choice)]
+    files += replayed
     reasons = (f"{hour}, as {why}" for hour, why in sorted(kept.items()))
-    removal = removal_of_files(f"clicks of {source}, {hours_in_words({*going, *gone})}", files, remove, reasons)
+    removal = removal_of_files(f"clicks of {source}, {hours_in_words(removed)}", files, remove, reasons)
     return [replace(removal, log_hours=frozenset(f"{source} {hour}" for hour in going))]
 
 
 def old_texts(lake: Lake, source: str, before: Hour) -> list[Removal]:
-    """The texts of quarantined lines of log hours before that; where they were read and why they were refused stays."""
-    files = [file for file in _files_before(lake, source, before) if _has_texts(file)]
-    hours = sorted({file.log_hour for file in files})
+    """The texts of quarantined lines, also of replayed ones, of log hours before that.
+
+    Where they were read and why they were refused stays.
+    """
+    found = {table: list(_files_with_texts(lake, table, source, before)) for table in _WITH_TEXTS}
+    hours = sorted({file.log_hour for files in found.values() for file in files})
 
     def remove() -> None:
-        for day, numbers in by_day(hours).items():
-            where = [("source", "=", source), ("log_date", "=", day), ("log_hour", "in", numbers)]
-            rows = lake.read_table(QUARANTINED_CLICKS, QUARANTINED_CLICKS.column_names, where)
-            place = rows.schema.get_field_index("raw")
-            emptied = rows.set_column(place, "raw", pa.array([""] * len(rows), pa.string()))
-            predicate = log_hours_predicate(source, [Hour.of(day, number) for number in numbers])
-            lake.replace_rows(QUARANTINED_CLICKS, emptied, predicate)
+        for table, files in found.items():
+            _remove_texts(lake, table, source, {file.log_hour for file in files})
 
+    files = [file for of_table in found.values() for file in of_table]
     return [removal_of_files(f"texts of quarantined lines of {source}, {hours_in_words(hours)}", files, remove)]
+
+
+def _remove_texts(lake: Lake, table: Table, source: str, hours: Iterable[Hour]) -> None:
+    for day, numbers in by_day(sorted(hours)).items():
+        where = [("source", "=", source), ("log_date", "=", day), ("log_hour", "in", numbers)]
+        rows = lake.read_table(table, table.column_names, where)
+        place = rows.schema.get_field_index("raw")
+        emptied = rows.set_column(place, "raw", pa.array([""] * len(rows), pa.string()))
+        predicate = log_hours_predicate(source, [Hour.of(day, number) for number in numbers])
+        lake.replace_rows(table, emptied, predicate)
 
 
 def _accounts(lake: Lake, source: str, before: Hour) -> dict[Hour, dict[str, Any]]:
@@ -88,9 +102,9 @@ def _say_removed(lake: Lake, source: str, hours: Sequence[Hour]) -> None:
     lake.replace_rows(INGEST_ACCOUNTING, said, log_hours_predicate(source, hours))
 
 
-def _files_before(lake: Lake, source: str, before: Hour) -> Iterator[DataFile]:
+def _files_with_texts(lake: Lake, table: Table, source: str, before: Hour) -> Iterator[DataFile]:
     of_days = (pc.field("partition.source") == source) & (pc.field("partition.log_date") <= before.day)
-    return (file for file in lake.data_files(QUARANTINED_CLICKS, of_days) if file.log_hour < before)
+    return (file for file in lake.data_files(table, of_days) if file.log_hour < before and _has_texts(file))
 
 
 def _has_texts(file: DataFile) -> bool:

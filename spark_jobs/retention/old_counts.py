@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from include.counting import counted_tables
 from include.log_hours import Hour
 from include.storage import find
-from include.tables import AGGREGATES, INGEST_ACCOUNTING, STREAM_PROGRESS, Table
+from include.tables import AGGREGATES, INGEST_ACCOUNTING, STREAM_PROGRESS, VISIBILITY, Table
 from spark_jobs.ingest.touched_hours import name_of_log_hour
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.database import remove_from_database
@@ -43,6 +43,11 @@ def old_counts(lake: Lake, before: date, gone: Collection[str]) -> Iterator[Remo
         kept = ()
     for table in AGGREGATES.values():
         yield _published(lake, table, before)
+    for table in VISIBILITY.values():
+        if files := lake.data_files(table, is_old):
+            yield removal_of_files(
+                f"{table.name} before {before}", files, partial(lake.replace_files, table, [], is_old)
+            )
 
 
 def old_progress(lake: Lake, before: date) -> list[Removal]:

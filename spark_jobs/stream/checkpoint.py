@@ -40,7 +40,7 @@ class StreamCheckpoint:
         Raises:
             ClickmillError: if the folder cannot be written.
         """
-        file = self.folder / "stream_id"
+        file = self._stream_id
         if not file.exists():
             made = f"{self.source}-{uuid4()}"
             # First among all of them: no table knows an id that is not there.
@@ -48,8 +48,16 @@ class StreamCheckpoint:
             keep_with_checkpoint(file, f"{made}\n")
         return file.read_text(encoding="utf-8").strip()
 
+    def forget_stream_id(self) -> None:
+        """Have another id made, as for a checkpoint that is begun again."""
+        self._stream_id.unlink(missing_ok=True)
+
+    @property
+    def _stream_id(self) -> Path:
+        return self.folder / "stream_id"
+
     def stream_ids(self) -> list[str]:
-        """The ids of all checkpoints that this stream has had, those that were removed too; not of earlier versions."""
+        """The ids of all checkpoints that this stream has had, those that were removed too."""
         return self._all_ids.read_text(encoding="utf-8").split() if self._all_ids.exists() else []
 
     @property

@@ -83,7 +83,7 @@ class Dependence:
 
     def _ways_out(self, first: str) -> str:
         after = (
-            "the stream goes on after its last batch in the lake, and does not know duplicates of earlier clicks; "
+            "the stream goes on after its last batch in the lake, and takes the event ids that it knows from clicks; "
             "another topic is begun as starting_offsets says"
             if self.query == "clicks"
             else "its counts are made again from clicks"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from spark_jobs.stream.fence import OVERTAKEN
 
-_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:\s.*\n)*(?:\w+\.)*(\S.*)")
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:\s.*\n)*(?:\w+\.)*(?:ClickmillError: )?(\S.*)")
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 #: Spark's names for what a checkpoint has and the query has not, or the other way round.
 _OTHER_STATE = re.compile(

@@ -41,7 +41,8 @@ class BatchIds:
         hashes = HashRange.of_partition(partition, self.partitions)
         known = self.manifest
         files = known.within(hashes)
-        return FirstArrivals(partition, KnownIds(self.folder, hashes, files, known.lateness_hours, known.newest_hour))
+        ids = KnownIds(self.folder, hashes, files, known.lateness_hours, known.newest_hour, known.kept_hours)
+        return FirstArrivals(partition, ids)
 
     def after(self, left: list[Row], lateness_hours: int) -> IdManifest:
         """The manifest of this micro-batch, of what its tasks have said; the next one looks within these hours.
@@ -52,7 +53,7 @@ class BatchIds:
         said = {row["partition"]: row for row in left}
         if said and set(said) != set(range(self.partitions)):
             raise ValueError(f"of {self.partitions} tasks only {sorted(said)} have said what ids they know")
-        changed: dict[str, Any] = {"lateness_hours": lateness_hours}
+        changed: dict[str, Any] = {"lateness_hours": lateness_hours, "raised_lateness_hours": 0}
         if said:
             files = (file.asDict(recursive=True) for row in said.values() for file in row["files"])
             changed["files"] = tuple(IdFile(**file | {"hashes": HashRange(**file["hashes"])}) for file in files)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Row
 
 from include.errors import ClickmillError
 from include.sources import Source, stream_of
-from spark_jobs.stream import earlier_ids
+from spark_jobs.lake.lake import Lake
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.first_arrivals import BatchIds
-from spark_jobs.stream.id_manifest import IdManifest
-from spark_jobs.stream.known_ids import ID_BYTES
+from spark_jobs.stream.id_manifest import IdManifest, UnreadableIdsError
+from spark_jobs.stream.ids_of_clicks import version_without, with_ids_of_clicks
+from spark_jobs.stream.known_ids import ID_BYTES, now_hour
 
 #: A file goes so many micro-batches after the last one that has it; what belongs to none, after so many seconds.
 _KEPT_BATCHES, _KEPT_SECONDS = 10, 86_400
@@ -30,8 +31,8 @@ class StreamIds:
     partitions: int
     lateness_hours: int
 
-    def before(self, batch_id: int) -> BatchIds:
-        """What each try of a micro-batch begins with.
+    def before(self, batch_id: int, of_clicks: Callable[[IdManifest], IdManifest] | None = None) -> BatchIds:
+        """What each try of a micro-batch begins with; ``of_clicks`` adds what ``clicks`` knows.
 
         Raises:
             ClickmillError: if it is not known.
@@ -43,6 +44,11 @@ class StreamIds:
                 f"{error.filename}, the event ids that were known before micro-batch {batch_id}, is not there: it was "
                 "removed, or a query of the last start has gone on without event ids; start the stream again"
             ) from None
+        if manifest.newest_hour > now_hour():
+            # A clock was ahead. By it ids have been forgotten, and those that came since would not be for long.
+            manifest = of_clicks(manifest) if of_clicks else manifest
+            manifest = manifest.model_copy(update={"newest_hour": min(manifest.newest_hour, now_hour())})
+            manifest.write(self.folder, batch_id - 1)
         return BatchIds(self.folder, manifest, self.partitions)
 
     def keep(self, batch_id: int, before: BatchIds, left: list[Row]) -> None:
@@ -68,64 +74,63 @@ class IdFolder:
     def _folder(self) -> Path:
         return self.checkpoint.folder / "ids"
 
-    @property
-    def _spark_state(self) -> Path:
-        return self.checkpoint.folder / "state"
-
     def size(self) -> tuple[int, int]:
         """How many ids are known now, and the bytes that they take."""
         batches = IdManifest.batches(self._folder)
         ids = IdManifest.read(self._folder, batches[-1]).ids if batches else 0
         return ids, ids * ID_BYTES
 
-    def made_ready(self, spark: SparkSession, source: Source) -> StreamIds | None:
+    def made_ready(self, lake: Lake, source: Source, stream_id: str) -> StreamIds | None:
         """Have a manifest for the next micro-batch to begin with; None if the source has no event ids.
 
         Only who holds ``StreamCheckpoint.owned`` and its fence may do so. What an overtaken query still adds has a
         manifest of its own.
         """
-        ids = None
-        if source.fields is not None and source.fields.event_id is not None:
-            last = self.checkpoint.last_ended()
-            partitions = stream_of(source).state_partitions
-            none = IdManifest(event_id=source.fields.event_id, lateness_hours=source.lateness_hours)
-            self._found(spark, none, partitions, last).write(self._folder, last)
-            self._remove_leftovers(last)
-            ids = StreamIds(self._folder, partitions, source.lateness_hours)
-        # Spark would refuse a query that has no use for it.
-        shutil.rmtree(self._spark_state, ignore_errors=True)
-        return ids
+        if source.fields is None or source.fields.event_id is None:
+            return None
+        last = self.checkpoint.last_ended()
+        partitions = stream_of(source).state_partitions
+        none = IdManifest(event_id=source.fields.event_id, lateness_hours=source.lateness_hours)
 
-    def _found(self, spark: SparkSession, none: IdManifest, partitions: int, last: int) -> IdManifest:
+        def of_clicks(known: IdManifest) -> IdManifest:
+            version = version_without(lake, stream_id, last)
+            return with_ids_of_clicks(lake, source.name, known, self._folder, partitions, version)
+
+        self._found(none, last, of_clicks).write(self._folder, last)
+        self._remove_leftovers(last)
+        return StreamIds(self._folder, partitions, source.lateness_hours)
+
+    def _found(self, none: IdManifest, last: int, of_clicks: Callable[[IdManifest], IdManifest]) -> IdManifest:
         """What is known after the last micro-batch."""
-        if not self.checkpoint.has_begun():
-            return none
         batches = [batch for batch in IdManifest.batches(self._folder) if batch <= last]
-        if batches:
+        if not self.checkpoint.has_begun() or not batches:
+            return of_clicks(none)
+        try:
             found = IdManifest.read(self._folder, batches[-1])
-            if batches[-1] < last:
-                self._tell(f"of micro-batches {batches[-1] + 1} to {last}")
-            if found.event_id == none.event_id:
-                return found
-        elif earlier_ids.mark(self._folder).exists():
-            return earlier_ids.in_folders(self._folder, none, last)
-        elif self._spark_state.exists() and last >= 0:
-            return earlier_ids.in_spark_state(spark, self.checkpoint, self._folder, none, partitions)
-        self._tell("from before this start")
-        return none
-
-    def _tell(self, of_what: str) -> None:
-        source = self.checkpoint.source
-        print(f"the stream of {source} knows no event ids {of_what}: a copy of such a click is a click", flush=True)
+            found.require_files(self._folder)
+        except UnreadableIdsError as error:
+            print(f"the stream of {self.checkpoint.source} takes its event ids from clicks: {error}", flush=True)
+            return of_clicks(none)
+        if found.event_id != none.event_id:
+            print(
+                f"the stream of {self.checkpoint.source} knows no event ids from before this start, as they were of "
+                f"another field, {found.event_id}: a copy of such a click is a click",
+                flush=True,
+            )
+            return none
+        raised = found.model_copy(update={"raised_lateness_hours": none.lateness_hours})
+        is_behind = batches[-1] < last or found.newest_hour > now_hour() or found.kept_hours < raised.kept_hours
+        return of_clicks(raised) if is_behind else found
 
     def _remove_leftovers(self, last: int) -> None:
         """Of what no start will need; a task of a broken or overtaken micro-batch may write still."""
+        named = set()
         for batch in IdManifest.batches(self._folder):
-            if batch < last - _KEPT_BATCHES:
-                IdManifest.file(self._folder, batch).unlink(missing_ok=True)
-        earlier_ids.mark(self._folder).unlink(missing_ok=True)
-        batches = IdManifest.batches(self._folder)
-        named = {self._folder / name for batch in batches for name in IdManifest.read(self._folder, batch).names}
+            with suppress(UnreadableIdsError):
+                if batch >= last - _KEPT_BATCHES:
+                    named |= {self._folder / name for name in IdManifest.read(self._folder, batch).names}
+                    continue
+            IdManifest.file(self._folder, batch).unlink(missing_ok=True)
         for file in self._folder.rglob("*"):
             is_other = file.suffix != ".json" and file not in named and file.is_file()
             # An overtaken query may remove files too.

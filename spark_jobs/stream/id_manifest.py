@@ -10,10 +10,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from include.errors import ClickmillError
 from include.storage import write_whole
-from spark_jobs.stream.known_ids import NO_HOUR, HashRange, IdFile
+from spark_jobs.stream.known_ids import NO_HOUR, HashRange, IdFile, Ids
+
+
+class UnreadableIdsError(ClickmillError):
+    """A manifest, or a file that it names, is not as it was written."""
 
 
 class IdManifest(BaseModel):
@@ -24,6 +29,8 @@ class IdManifest(BaseModel):
     event_id: str
     #: Of the next micro-batch.
     lateness_hours: int
+    #: From the micro-batch after that on, if it was raised.
+    raised_lateness_hours: int = 0
     #: The latest log hour that was read.
     newest_hour: int = NO_HOUR
     files: tuple[IdFile, ...] = ()
@@ -44,13 +51,38 @@ class IdManifest(BaseModel):
 
         Raises:
             FileNotFoundError: if it has none.
+            UnreadableIdsError: if it is empty, or cut short.
         """
-        return cls.model_validate_json(cls.file(folder, batch_id).read_bytes())
+        file = cls.file(folder, batch_id)
+        try:
+            return cls.model_validate_json(file.read_bytes())
+        except ValidationError:
+            raise UnreadableIdsError(
+                f"{file}, the event ids that are known after micro-batch {batch_id}, cannot be read: it is empty or "
+                "damaged, as after a power cut; start the stream again, which takes them from clicks"
+            ) from None
 
     def write(self, folder: Path, batch_id: int) -> None:
         """Keep it as that of a micro-batch."""
         text = self.model_dump_json().encode()
-        write_whole(self.file(folder, batch_id), lambda file: file.write(text))
+        write_whole(self.file(folder, batch_id), lambda file: file.write(text), is_durable=True)
+
+    def require_files(self, folder: Path) -> None:
+        """See that its files are as they were written.
+
+        Raises:
+            UnreadableIdsError: if one is not, or is not there.
+        """
+        for name in self.names:
+            try:
+                Ids.of_file(folder / name)
+            except (OSError, ValueError, EOFError) as error:
+                raise UnreadableIdsError(f"{folder / name}, a file of event ids, cannot be read: {error}") from None
+
+    @property
+    def kept_hours(self) -> int:
+        """An id is kept until log hours so much later are read."""
+        return 2 * max(self.lateness_hours, self.raised_lateness_hours) + 2
 
     @property
     def ids(self) -> int:

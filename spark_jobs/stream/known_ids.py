@@ -26,10 +26,13 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 _LEAST_MERGED, _MOST_IDS = 4, 1 << 22
 #: What an id takes in a file.
 ID_BYTES = 24
-#: The log hour of an arrival of which it is not known: it is near every other one.
-ANY_HOUR = -(2**31)
 #: Before every log hour.
 NO_HOUR = -(2**31)
+
+
+def now_hour() -> int:
+    """The hour that it is, in hours since 1970."""
+    return int(time() // 3600)
 
 
 class HashRange(NamedTuple):
@@ -65,7 +68,11 @@ class Ids(NamedTuple):
 
     @classmethod
     def of_file(cls, path: Path) -> Ids:
-        """All of a file, read as they are looked at."""
+        """All of a file, read as they are looked at.
+
+        Raises:
+            ValueError: if the file is cut short, as EOFError if nothing is in it.
+        """
         return cls(*np.load(path, mmap_mode="r"))
 
     @classmethod
@@ -97,6 +104,11 @@ class Ids(NamedTuple):
         """Those that are kept from this log hour, or a later one."""
         is_kept = self.kept_from >= oldest
         return self if is_kept.all() else self.where(is_kept)
+
+    def kept_at_most_from(self, hour: int) -> Ids:
+        """They, none of them kept from a later log hour than this."""
+        hours = np.stack([self.log_hour, np.minimum(self.kept_from, hour)], axis=1)
+        return self._replace(hours=hours.astype(np.int32).view(np.uint64).ravel())
 
     def where(self, chosen: Numbers) -> Ids:
         """Those of them."""
@@ -132,7 +144,7 @@ class IdFile(NamedTuple):
     def write(cls, folder: Path, ids: Ids, hashes: HashRange) -> IdFile:
         """Keep ids of a range as a file, whole or not at all."""
         name = f"{uuid4()}.npy"
-        write_whole(folder / name, lambda file: write_arrays(file, *ids))
+        write_whole(folder / name, lambda file: write_arrays(file, *ids), is_durable=True)
         return cls(name, hashes, len(ids.high), int(ids.kept_from.max()))
 
     def within(self, hashes: HashRange) -> IdFile | None:
@@ -152,6 +164,7 @@ class KnownIds:
     An arrival is a duplicate if an accepted one of its id lies at most ``lateness_hours`` log hours before or after it.
     An id is kept until the stream reads log hours ``2 * lateness_hours + 2`` later; one of an old log hour as if it was
     of the start of the lateness window when it was read. ``newest_hour`` is the latest that the stream has read.
+    ``kept_hours``: if ids are to be kept longer than that.
     """
 
     folder: Path
@@ -159,16 +172,19 @@ class KnownIds:
     files: Sequence[IdFile]
     lateness_hours: int
     newest_hour: int
+    kept_hours: int = 0
     _earlier: list[tuple[IdFile, Ids]] = field(init=False)
     _added: list[Ids] = field(default_factory=list, init=False)
     #: What is kept from an earlier hour is forgotten: by earlier micro-batches, so that each try forgets the same.
     _oldest: int = field(init=False)
+    _newest_before: int = field(init=False)
 
     def __post_init__(self) -> None:
         loaded = ((file, file.load(self.folder)) for file in self.files)
         known = [(file._replace(ids=len(ids.high)), ids) for file, ids in loaded if len(ids.high)]
         self._earlier = sorted(known, key=lambda one: -one[0].ids)
-        self._oldest = self.newest_hour - 2 * self.lateness_hours - 2
+        self._oldest = self.newest_hour - max(self.kept_hours, 2 * self.lateness_hours + 2)
+        self._newest_before = self.newest_hour
 
     def add(self, high: Numbers, low: Numbers, log_hour: Numbers) -> Numbers:
         """Which of these arrivals, in their order, are no duplicates; from then on they are known."""
@@ -180,7 +196,6 @@ class KnownIds:
             number, place = ids.seen(arrived.high, arrived.low)
             seen = ids.log_hour[place]
             is_near = abs(arrived.hours[number].astype(np.int64) - seen) <= self.lateness_hours
-            is_near |= seen == ANY_HOUR
             is_new[number[is_near & (ids.kept_from[place] >= self._oldest)]] = False
         self._drop_repeated(arrived, first, is_new)
         accepted = np.zeros(len(high), bool)
@@ -212,7 +227,7 @@ class KnownIds:
         if not len(new.high):
             return
         # A folder that is dated in the future moves nothing.
-        hours = np.minimum(new.hours, int(time() // 3600))
+        hours = np.minimum(new.hours, now_hour())
         self.newest_hour = max(self.newest_hour, int(hours.max()))
         kept_from = np.maximum(hours, self.newest_hour - self.lateness_hours)
         self._added.append(Ids.of(new.high, new.low, new.hours, kept_from))
@@ -221,11 +236,17 @@ class KnownIds:
 
     def end(self) -> list[IdFile]:
         """Keep what was added, forget what is old, and have few files: those that the next micro-batch looks at."""
-        kept = [(file, ids) for file, ids in self._earlier if file.newest_hour >= self._oldest]
+        kept = [(file, ids) for file, ids in self._earlier if self._oldest <= file.newest_hour <= self._newest_before]
+        # Of a clock that was ahead: else they would be kept until it is as late as that clock said.
+        ahead = [
+            ids.kept_at_most_from(self._newest_before)
+            for file, ids in self._earlier
+            if file.newest_hour > self._newest_before
+        ]
         small = self._small_files(kept)
         files = [file for file, _ in kept[: len(kept) - len(small)]]
         merged = Ids.joined(small) if small else None
-        new = [merged.kept(self._oldest)] if merged else []
+        new = [ids.kept(self._oldest) for ids in [*ahead, *([merged] if merged else [])]]
         if self._added:
             new.append(Ids.joined(self._added))
         return files + [IdFile.write(self.folder, ids, self.hashes) for ids in new if len(ids.high)]

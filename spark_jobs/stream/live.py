@@ -23,6 +23,7 @@ from spark_jobs.aggregate.groupings import FifoGrouping, grouping_of
 from spark_jobs.engine.session import configure
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.transactions import StreamTransaction
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.fence import FencedWork
 from spark_jobs.stream.live_counts import count_live, load_of_batch, repartition_live
@@ -38,9 +39,10 @@ class LiveUpdate:
 
     settings: Settings
     key: CountKey
+    stream_id: str
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Merge one micro-batch: a batch that is tried again says the same once more."""
+        """Merge one micro-batch: a batch that is tried again says the same once more, an overtaken one nothing."""
         lake = Lake(configure(rows.sparkSession), self.settings)
         with step(lake.spark, "count live"):
             counts = rows.toArrow()
@@ -49,7 +51,10 @@ class LiveUpdate:
             counted = counts.append_column("counted_at", pa.repeat(now, counts.num_rows))
             hours = counts.group_by(["click_date", "click_hour"]).aggregate([]).to_pylist()
             lake.merge_click_hours(
-                live_count_table(self.key), counted, [Hour.of(hour["click_date"], hour["click_hour"]) for hour in hours]
+                live_count_table(self.key),
+                counted,
+                [Hour.of(hour["click_date"], hour["click_hour"]) for hour in hours],
+                StreamTransaction(self.stream_id, batch_id),
             )
 
 
@@ -60,6 +65,9 @@ def start(
     live = settings.pipeline.live
     lake = Lake(spark, settings)
     checkpoint = StreamCheckpoint.of(settings, source.name, key)
+    if not checkpoint.has_begun():
+        # Its micro-batches are numbered from 0 again.
+        checkpoint.forget_stream_id()
     clicks = lake.read_stream(CLICKS, begins=not checkpoint.has_begun()).where(F.col("source") == source.name)
     configured = grouping_of(settings.pipeline.counts[key], key, lake.buckets(count_table(key)))
     # The state adds up what each task has counted: to combine, the clicks are left where they are read.
@@ -69,7 +77,7 @@ def start(
     return start_writer(
         spark,
         counts.writeStream.outputMode("update").queryName(f"live {key} {source.name}"),
-        FencedWork(LiveUpdate(settings, key), checkpoint.fence()),
+        FencedWork(LiveUpdate(settings, key, checkpoint.stream_id()), checkpoint.fence()),
         checkpoint,
         state_partitions=live.state_partitions,
         trigger_seconds=None if available_now else live.trigger_seconds,

@@ -28,6 +28,9 @@ from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
 from spark_jobs.stream.first_arrivals import BatchIds
 from spark_jobs.stream.id_folder import StreamIds
+from spark_jobs.stream.id_manifest import IdManifest
+from spark_jobs.stream.ids_of_clicks import version_without, with_ids_of_clicks
+from spark_jobs.stream.topic import ReadTopic
 from spark_jobs.stream.written_rows import WrittenRows, write_rows
 
 
@@ -60,20 +63,22 @@ class PartOfBatch:
 
 @dataclass(frozen=True)
 class StreamIngest:
-    """The work on the micro-batches of one source's stream; ``stream_id`` and ``ids`` are those of its checkpoint."""
+    """The work on the micro-batches of one source's stream; what follows the source is of its checkpoint."""
 
     settings: Settings
     source: Source
     stream_id: str
     #: None where duplicates cannot be known.
     ids: StreamIds | None
+    #: None of landed files.
+    topic: ReadTopic | None = None
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Write one micro-batch: arrivals less duplicates, and what was read."""
         lake = Lake(configure(rows.sparkSession), self.settings)
         transaction = StreamTransaction(self.stream_id, batch_id)
-        ids = self.ids.before(batch_id) if self.ids else None
-        batch = MicroBatch(lake, self.source, transaction, rows, ids)
+        ids = self.ids.before(batch_id, partial(self._of_clicks, lake, batch_id)) if self.ids else None
+        batch = MicroBatch(lake, self.source, transaction, rows, ids, self.topic)
         written = batch.write()
         parts = parts_of(written)
         if parts:
@@ -81,6 +86,12 @@ class StreamIngest:
                 lake.append_rows(STREAM_BATCHES, self._account(parts, batch_id, now), transaction)
         if self.ids and ids:
             self.ids.keep(batch_id, ids, written.ids)
+
+    def _of_clicks(self, lake: Lake, batch_id: int, known: IdManifest) -> IdManifest:
+        """What was known before this micro-batch, and what ``clicks`` then had."""
+        assert self.ids is not None
+        version = version_without(lake, self.stream_id, batch_id - 1)
+        return with_ids_of_clicks(lake, self.source.name, known, self.ids.folder, self.ids.partitions, version)
 
     def _account(
         self, parts: dict[tuple[str, Hour], PartOfBatch], batch_id: int, now: datetime
@@ -93,6 +104,7 @@ class StreamIngest:
                 "batch_id": batch_id,
                 "file": file,
                 **stream.partition_of(file),
+                "topic_id": self.topic.topic_id if self.topic else None,
                 "log_date": log_hour.day,
                 "log_hour": log_hour.hour,
                 "first_offset": part.first_offset,
@@ -115,12 +127,20 @@ class MicroBatch:
     transaction: StreamTransaction
     rows: DataFrame
     ids: BatchIds | None
+    topic: ReadTopic | None
 
     def write(self) -> WrittenRows:
-        """Write its rows."""
+        """Write its rows.
+
+        Raises:
+            ClickmillError: if they may be another topic's.
+        """
         clicks, quarantined = map(self.lake.folder_for_files, (CLICKS, QUARANTINED_CLICKS))
         with step(self.lake.spark, "write micro-batch"):
             written = write_rows(self.rows, self.source, clicks, quarantined, self.ids)
+        if self.topic:
+            # Here, as the topic may be another one since the batch began.
+            self.topic.require(self.transaction.batch_id)
         in_parallel(
             self.lake.spark,
             *(

@@ -16,6 +16,7 @@ from spark_jobs.stream.id_folder import IdFolder
 from spark_jobs.stream.input import input_of
 from spark_jobs.stream.micro_batch import StreamIngest
 from spark_jobs.stream.resume import StreamStart
+from spark_jobs.stream.topic import TopicInput
 from spark_jobs.stream.writer import start_writer
 
 #: So many rows at a time go to Python that they fit into so many bytes, and no more than Spark's default.
@@ -34,10 +35,13 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
     stream = stream_of(source)
     checkpoint = StreamCheckpoint.of(settings, source.name)
     stream_id = checkpoint.stream_id()
-    rows = input_of(spark, settings, source).arrivals(StreamStart(Lake(spark, settings), checkpoint, stream_id))
+    stream_input = input_of(spark, settings, source)
+    lake = Lake(spark, settings)
+    rows = stream_input.arrivals(StreamStart(lake, checkpoint, stream_id))
+    topic = stream_input.read_topic(checkpoint) if isinstance(stream_input, TopicInput) else None
     # What is known is looked at when no other query may begin a micro-batch.
     fence = checkpoint.fence()
-    ids = IdFolder(checkpoint).made_ready(spark, source)
+    ids = IdFolder(checkpoint).made_ready(lake, source, stream_id)
     if ids:
         rows = repartition_by_id(rows, ids.partitions)
     batch_rows = max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES // most_line_bytes(source)))
@@ -47,7 +51,7 @@ def start(spark: SparkSession, settings: Settings, source: Source, *, available_
     return start_writer(
         spark,
         rows.writeStream.queryName(f"clicks {source.name}"),
-        FencedWork(StreamIngest(settings, source, stream_id, ids), fence),
+        FencedWork(StreamIngest(settings, source, stream_id, ids, topic), fence),
         checkpoint,
         state_partitions=stream.state_partitions,
         trigger_seconds=None if available_now else stream.trigger_seconds,

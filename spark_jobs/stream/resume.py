@@ -51,8 +51,8 @@ class StreamStart:
             self._require_whole_batches(stream_id, last_batch)
         if rows:
             print(
-                f"the stream of {source} has no checkpoint: it goes on after the batches in the lake, and does "
-                "not know duplicates of their clicks",
+                f"the stream of {source} has no checkpoint: it goes on after the batches in the lake, and takes "
+                "the event ids that it knows from clicks",
                 flush=True,
             )
         return rows

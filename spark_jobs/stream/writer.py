@@ -29,8 +29,8 @@ STREAM_CONF = {
 
 #: How often a query says that it has found nothing to read, in milliseconds.
 _IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
-#: How often the start of a query is tried.
-_TRIES = 6
+#: How often the start of a query is tried: for three minutes, beside backfills on a machine of two cores.
+_TRIES = 18
 _PASSING = ("failed to connect back", "queries are concurrently using metadata")
 #: Two starts of a query at the same moment, while a third ran: what Spark then notes as the query that runs never
 #: does, so that it refuses each later start too.

@@ -5,18 +5,22 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 
 import pendulum
 import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import DAG, TriggerRule
+from airflow.sdk import DAG, RetryAction, TriggerRule
 from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import DagRunInfo
+from pyspark.errors.exceptions.connect import SparkConnectException
 
-from include.errors import UsageError
+from dags.tasks.defaults import Retries
+from include import lake_pool
+from include.errors import ClickmillError, UsageError
 from include.job_arguments import arguments_of_run
 from include.settings import REPOSITORY
 from ops.services.environment import AIRFLOW_DEFAULTS
@@ -64,6 +68,39 @@ def test_a_dag_says_who_owns_it_what_it_does_and_how_often_it_tries(file: Path) 
             assert task.owner != "airflow", f"{task.task_id}: set an owner in default_args"
             assert task.retries >= 1, f"{task.task_id}: set retries in default_args"
             assert task.retry_exponential_backoff, f"{task.task_id}: let retries back off"
+
+
+@pytest.mark.parametrize("file", DAG_FILES, ids=lambda file: file.stem)
+def test_what_takes_the_lakes_lock_waits_in_its_pool_and_the_hour_goes_before_a_backfill(file: Path) -> None:
+    weights = {"clicks_hourly": 10}
+    for dag in dags_of(file):
+        for task in dag.tasks:
+            is_of_spark = getattr(task, "task_type", "") == "PySparkOperator" and dag.dag_id != "clicks_stream"
+            if not is_of_spark and task.task_id != "maintain_lake":
+                assert task.pool == "default_pool", f"{task.task_id} takes no lock of the lake"
+                continue
+            is_chunk = task.task_id == "run_chunk"
+            assert task.pool == lake_pool.NAME, f"{task.task_id}: give it **ON_LAKE"
+            assert task.priority_weight == (1 if is_chunk else weights.get(dag.dag_id, 5))
+            assert task.max_active_tis_per_dag == (1 if is_chunk else None), "two would leave no slot"
+            assert task.weight_rule == "absolute"
+
+
+@pytest.mark.parametrize(
+    ("error", "action", "seconds"),
+    [
+        (SparkConnectException(errorClass="NO_ACTIVE_SESSION", messageParameters={}), RetryAction.RETRY, 1),
+        (ClickmillError("the lake cannot be reached"), RetryAction.DEFAULT, None),
+    ],
+)
+def test_a_task_that_lost_its_spark_server_is_tried_again_immediately(
+    error: Exception, action: RetryAction, seconds: int | None
+) -> None:
+    decision = Retries().evaluate(error, 1, 3)
+    delay = None if seconds is None else timedelta(seconds=seconds)
+    assert (decision.action, decision.retry_delay) == (action, delay)
+    for dag in (dag for file in DAG_FILES for dag in dags_of(file)):
+        assert all(isinstance(task.retry_policy, Retries) for task in dag.tasks)
 
 
 @pytest.mark.slow
@@ -203,7 +240,7 @@ def test_a_backfill_plans_runs_its_chunks_one_by_one_then_asks_and_decides(backf
     # One whose check failed is red, and the others are compared or published all the same.
     assert backfill_clicks.get_task("end_backfill").trigger_rule == TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
     assert backfill_clicks.get_task("find_held").trigger_rule == TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
-    assert backfill_clicks.get_task("run_chunk").max_active_tis_per_dagrun == 1
+    assert backfill_clicks.get_task("run_chunk").max_active_tis_per_dag == 1
     ask = backfill_clicks.get_task("ask")
     assert isinstance(ask, HITLOperator)
     assert (ask.options, ask.response_timeout, ask.defaults) == (["Approve", "Drop"], None, None)

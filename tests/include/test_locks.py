@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from include.errors import ClickmillError, LockHeldError, LockLostError, StreamRunsAlreadyError, UsageError
-from include.locks import locks_of
+from include.locks import Holder, locks_of
 from include.settings import REPOSITORY, Settings
 from include.storage import place
 from include.tables import QUALITY_RESULTS
@@ -26,6 +26,7 @@ from ops.home import Home, find_home
 from spark_jobs.lake.lake import Lake
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from tests.support.postgres_server import PostgresServer, postgres_server
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,6 +113,39 @@ def test_a_paused_holder_keeps_its_lock(home: Home) -> None:
         job.communicate(b"")
         with locks.held("lake"):
             pass
+
+
+def test_who_waits_says_for_whom_and_is_listed_and_whoever_came_first_is_first(home: Home, tmp_path: Path) -> None:
+    locks, said = locks_of(home), tmp_path / "said"
+    with said.open("wb") as errors, ExitStack() as stack:
+        with locks.held("lake"):
+            waiting = []
+            for number in range(1, 4):
+                task = {"AIRFLOW_CTX_DAG_ID": "dag", "AIRFLOW_CTX_TASK_ID": f"{number}"}
+                job = subprocess.Popen(
+                    [sys.executable, "-c", HOLDS],
+                    env=os.environ | variables(home) | task,
+                    cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                )  # fmt: skip
+                stack.callback(job.communicate)
+                stack.callback(job.kill)
+                waiting.append(job)
+                wait_until(lambda number=number: len(locks.waiters()) == number, f"job {number} waits", 30)
+            waiters = [(waiter.name, waiter.pid, waiter.runs) for waiter in locks.waiters()]
+            assert waiters == [("lake", job.pid, f"dag.{n}") for n, job in enumerate(waiting, 1)]
+            wait_until(lambda: said.read_text().count("waits for the lock lake") == 3, "all say it", 10)
+            assert f"held by {Holder.here('lake').runs} (process {os.getpid()} of " in said.read_text()
+            waiting[0].send_signal(signal.SIGKILL)
+            waiting[0].wait()
+            wait_until(lambda: len(locks.waiters()) == 2, "the killed one waits no more", 30)
+        for job in waiting[1:]:
+            assert job.stdout is not None
+            assert job.stdout.readline() == b"held\n"
+            assert [holder.pid for holder in locks.holders()] == [job.pid]
+            with pytest.raises(LockHeldError):
+                locks.held("lake", 0.1).__enter__()
+            job.communicate(b"")
+        assert (locks.waiters(), locks.holders()) == ([], [])
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, localcontext
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 import can_ada
@@ -87,9 +88,20 @@ def _click(
     fields: dict[str, Any] = {role: found.get(role) for role in _ROLES}
     fields |= {"clicked_at": micros, "url": normal, "status": _status(fields["status"])}
     fields["visitor_id"], country = fields.pop("visitor"), fields.pop("country")
+    fields["client_address"] = _client(fields["client_address"])
     maps_country = source.fields is not None and source.fields.country is not None
     fields["country_code"] = _country(country) if maps_country else None
     return None, fields
+
+
+def _client(text: str | None) -> str | None:
+    """An address in one form; in the lines of tests none has brackets, a port or zeros in front of decimal numbers."""
+    try:
+        address = ip_address(text or "")
+    except ValueError:
+        return text
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
 
 
 def normal_url(url: str, tracking_parameters: tuple[str, ...]) -> str | None:

@@ -24,6 +24,7 @@ from include.tables import (
     UNFINISHED_INGESTS,
 )
 from spark_jobs import replay_quarantined
+from spark_jobs.lake.lake import Lake
 from spark_jobs.replay_quarantined import Request
 from tests.ingest.played_lake import Homes, with_short_reach
 from tests.support.killed_runs import Killed, killed_after
@@ -288,11 +289,142 @@ def test_rule_that_throws_changes_nothing_and_shows_no_text(copy: TemporaryLake)
     assert [row["event"] for row in copy.rows(AUDIT)] == ["begun", "failed"]
 
 
+def _withdraw(lake: TemporaryLake, *, is_dry_run: bool = False) -> list[str]:
+    (replay_id,) = {row["replay_id"] for row in lake.rows(REPLAYS)}
+    signed = {"by": "Eve", "because": "the wrong rule"}
+    return replay_quarantined.withdraw(lake.spark, lake.settings, replay_id, **signed, is_dry_run=is_dry_run)
+
+
+@pytest.mark.parametrize("are_gone", [False, True], ids=["landed", "gone"])
+def test_withdrawn_replay_leaves_the_tables_as_they_were(copy: TemporaryLake, are_gone: bool) -> None:
+    """Of a rule; its lines are in quarantine again, and no later ingest recovers them."""
+    if are_gone:
+        shutil.rmtree(copy.settings.landing / "web")
+    _map_url(copy, "link")  # as it was when all was ingested
+    before = _tables(copy)
+    # The id "every" is a duplicate in some of these lines, and in others the first arrival.
+    rule = "replace(replace(raw, 'day=', ''), '\"url\":', '\"link\":')"
+    _replay(copy, rule=rule)
+    assert _marked(copy) == NEW_APP + REPAIRED
+    replayed = copy.tables()
+    said = _withdraw(copy, is_dry_run=True)
+    assert_same_tables(copy.tables(), replayed)
+    assert said[0].endswith("of web 2026-03-01T05..2026-03-01T11: 45 lines would be quarantined again")
+    assert said[1:3] == [
+        "  2026-03-01T05 missing_url: quarantined again 7",
+        "  2026-03-01T05 not_json: quarantined again 1",
+    ]
+    done = _withdraw(copy)
+    assert done[0].endswith("of web 2026-03-01T05..2026-03-01T11: withdrawn, 45 lines are quarantined again")
+    assert done[1:13] == said[1:]
+    assert_same_tables(_tables(copy), before)
+    assert not copy.rows(REPLAY_OUTCOMES)
+    events = sorted(copy.rows(REPLAYS, without=()), key=lambda row: row["at"])
+    assert [(row["event"], row["actor"]) for row in events] == [
+        ("begun", "Ada"), ("done", "Ada"), ("withdrawing", "Eve"), ("withdrawn", "Eve"),
+    ]  # fmt: skip
+    assert _withdraw(copy)[0].rpartition(" UTC: ")[2] == "the wrong rule"
+    if not are_gone:
+        copy.run_all(FROM, TO)
+        assert_same_tables(_tables(copy), before)
+    # Asked for again, it is another replay.
+    _map_url(copy, "url")
+    _replay(copy, "not_json", rule=RULE)
+    assert _marked(copy) == REPAIRED
+    assert len({row["replay_id"] for row in copy.rows(REPLAYS)}) == 2
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("are_gone", [False, True], ids=["landed", "gone"])
+def test_withdrawal_that_is_killed_goes_on(
+    copy: TemporaryLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, are_gone: bool
+) -> None:
+    monkeypatch.setattr(replay_quarantined, "_count", lambda *_: [])
+    if are_gone:
+        shutil.rmtree(copy.settings.landing / "web")
+    _map_url(copy, "link")
+    before = _tables(copy)
+    _replay(copy, rule="replace(raw, '\"url\":', '\"link\":')")
+    of_ingest = [table.name for table in (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, INGEST_ACCOUNTING)]
+    homes = Homes(tmp_path / "killed")
+    for commits in range(2, 11):
+        lake = homes.copy(copy)
+        with pytest.raises(Killed), killed_after(commits):
+            _withdraw(lake)
+        _withdraw(lake)
+        found = _tables(lake)
+        assert_same_tables({name: found[name] for name in of_ingest}, {name: before[name] for name in of_ingest})
+        assert not found[UNFINISHED_INGESTS.name], commits
+
+
+def test_what_the_mapping_takes_by_now_stays_when_its_replay_is_withdrawn(copy: TemporaryLake) -> None:
+    _replay(copy)
+    said = _withdraw(copy)
+    assert said[0].endswith(": withdrawn, 0 lines are quarantined again")
+    assert said[1] == (
+        "  2026-03-01T05 missing_url: quarantined again 0, stay clicks by today's mapping or another replay 7"
+    )
+    assert not _marked(copy)
+    assert {row["quarantined"] for row in copy.rows(INGEST_ACCOUNTING)} == {2}
+
+
+def test_a_rule_is_of_the_text_and_a_corrected_file_is_ingested(copy: TemporaryLake) -> None:
+    """The usual repair after a replay: the sender lands the file again, its lines bad in other ways."""
+    throws = f"if(starts_with(raw, 'day='), {RULE}, strftime(strptime(raw, 'nonsense%Y'), '%Y'))"
+    with pytest.raises(ClickmillError, match="the rule of the replay fails at"):
+        _replay(copy, "not_json", rule=throws)
+    _replay(copy, "not_json", rule=RULE)
+    lines = _lines(0)["a.json"].splitlines(keepends=True)
+    assert lines[-1].startswith(b"day=")
+    # Repaired by nobody's wish: another line in its place that the rule would repair as well.
+    other = b"day=" + click("other", HOURS[0] + ":41:00Z", "http://shop.test/other")
+    copy.land(HOURS[0], {"a.json": b"".join([*lines[:-1], other]), "b.json.gz": _lines(0)["b.json.gz"]})
+    copy.run_all(FROM)
+    assert _marked(copy) == REPAIRED - Counter(["r0"])
+    account = next(row for row in copy.rows(INGEST_ACCOUNTING) if row["log_hour"] == 5)
+    assert account["quarantined_by_reason"] == {"not_json": 2}
+    # The same lines again: they are its own again.
+    copy.land(HOURS[0], _lines(0))
+    copy.run_all(FROM)
+    assert _marked(copy) == REPAIRED
+
+
+def test_rule_that_throws_in_an_ingest_leaves_its_lines_quarantined(copy: TemporaryLake) -> None:
+    """As of another DuckDB, or a table that somebody has changed: nothing but the line may depend on it."""
+    _replay(copy, "not_json", rule=RULE)
+    (replay_id,) = {row["replay_id"] for row in copy.rows(REPLAYS)}
+    rows = copy.rows(REPLAYS, without=())
+    # Of hour 05 it throws, of the others it does not; of hour 06 it is another repair.
+    fails = f"if(raw LIKE '%05:40%', strftime(strptime(raw, '%Y'), '%Y'), {RULE})"
+    lake = Lake(copy.spark, copy.settings)
+    for rule, marked in ((fails, REPAIRED - Counter(["r0"])), ("no_such_function(raw)", Counter[str]())):
+        lake.replace_rows(REPLAYS, [row | {"rule": rule} for row in rows], "true")
+        said = copy.run("ingest", FROM, TO)
+        warned = [line for line in said if "warning: " in line]
+        assert warned[0].startswith(
+            f"  warning: replay {replay_id}: the rule of the replay fails at web 2026-03-01T05 a.json:10 (not_json): "
+        )
+        assert warned[0].endswith("; such lines stay quarantined")
+        assert "day=" not in warned[0]
+        assert _marked(copy) == marked
+    for row in copy.rows(INGEST_ACCOUNTING):
+        assert row["lines"] == row["accepted"] + row["duplicates"] + row["quarantined"], row
+
+
 def test_bad_requests_are_one_clear_line(copy: TemporaryLake) -> None:
     with pytest.raises(UsageError, match="no quarantine reason 'bad': expected one of line_too_long"):
         _request("bad")
     with pytest.raises(UsageError, match=r"no source 'wep' in .*: expected one of access, web"):
         replay_quarantined.dry_run(copy.spark, copy.settings, Request("wep", _request().log_hours))
+    with pytest.raises(UsageError, match=r"no replay 'x': expected an id of table replays, such as none yet"):
+        replay_quarantined.withdraw(copy.spark, copy.settings, "x", **SIGNED)
+    signed = ["--by", "A", "--because", "b"]
+    for given, said in (
+        (["--withdraw", "x", "--source", "web"], "--withdraw takes a replay as it was: expected no --source beside it"),
+        (["--source", "web", "--to", TO], "no --from given: expected all of --source, --from, --to; or --withdraw ID"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            replay_quarantined._parse([*given, *signed])
     with pytest.raises(UsageError, match="empty range of hours"):
         replay_quarantined._parse(["--source", "web", "--from", FROM, "--to", FROM, "--by", "A", "--because", "b"])
     assert _replay(copy, "bad_time") == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import date
 from pathlib import Path
 from typing import Any, cast
@@ -87,6 +88,33 @@ def test_each_appended_version_has_a_checksum_of_its_files_and_few_are_kept(lake
         files = DeltaTable(lake.uri(QUARANTINED_CLICKS), version=number).file_uris()
         assert checksum["numFiles"] == len(files) == number
         assert checksum["tableSizeBytes"] == sum(Path(file).stat().st_size for file in files)
+
+
+def test_no_checksum_stays_where_some_versions_are_no_appends(lake: Lake) -> None:
+    for number in range(0, 40, 2):
+        append(lake, number)
+        append(lake, number + 1)
+        lake.exchange_files(QUARANTINED_CLICKS, new_files(lake, 100 + number), [])
+    newest = DeltaTable(lake.uri(QUARANTINED_CLICKS)).version()
+    assert all(number > newest - 11 for number in checksums(lake))
+
+
+def test_what_a_micro_batch_has_written_is_on_the_disk_before_what_refers_to_it(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[str] = []
+    flush = os.fsync
+
+    def note(file: int) -> None:
+        kept.append(Path(os.readlink(f"/proc/self/fd/{file}")).name)
+        flush(file)
+
+    monkeypatch.setattr(os, "fsync", note)
+    files = new_files(lake, 0)
+    data = Path(files[0].path)
+    assert kept == [data.name, data.parent.name], "a file, and its name in the folder"
+    lake.append(QUARANTINED_CLICKS, files, StreamTransaction("stream", 0))
+    assert kept[2:] == [f"{1:020}.json", "_delta_log"]
 
 
 def test_after_a_commit_of_another_there_is_no_checksum(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

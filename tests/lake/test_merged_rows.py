@@ -16,6 +16,7 @@ from include.counting import CountKey, live_count_table
 from include.log_hours import Hour
 from include.stored_rows import arrow_schema
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.transactions import StreamTransaction
 from tests.support.temporary_lake import make_settings
 
 if TYPE_CHECKING:
@@ -62,3 +63,25 @@ def test_a_row_replaces_that_of_its_key_and_no_other(key: CountKey, given: list[
             found = lake.read_rows(table, table.column_names, [])
             assert {(row["window_start"], row[key]): row["click_count"] for row in found} == expected
             assert len(found) == len(expected)
+
+
+def test_an_older_micro_batch_that_ends_after_a_newer_one_changes_nothing(tmp_path: Path) -> None:
+    """As that of a query that was overtaken while it merged."""
+    lake = Lake(cast("SparkSession", None), make_settings(tmp_path))
+    table = live_count_table("url")
+
+    def merge(stream_id: str, batch_id: int, count: int) -> list[int]:
+        row = {
+            "source": "web", "click_date": HOUR.date(), "click_hour": HOUR.hour, "window_start": HOUR,
+            "window_seconds": 60, "url": "http://a/", "click_count": count, "bot_click_count": 0, "counted_at": HOUR,
+        }  # fmt: skip
+        rows = pa.Table.from_pylist([row], arrow_schema(table, table.column_names))
+        lake.merge_click_hours(table, rows, [Hour.containing(HOUR)], StreamTransaction(stream_id, batch_id))
+        return [one["click_count"] for one in lake.read_rows(table, ["click_count"], [])]
+
+    assert merge("live", 3, 30) == [30]
+    assert merge("live", 4, 40) == [40]
+    assert merge("live", 3, 30) == [40]
+    assert merge("live", 4, 41) == [40]
+    assert merge("live", 5, 50) == [50]
+    assert merge("begun again", 0, 60) == [60]

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from include.errors import ClickmillError
+from include.log_hours import Hour, HourRange
 from ops import airflow_api
 from ops.airflow_api import AirflowApi, ApiError
 from ops.services import health
@@ -89,6 +90,29 @@ def test_a_short_absence_is_waited_out(api_of: ApiOf, absence: Answer) -> None:
     assert api_of(airflow).call("POST", "/api/v2/backfills", {}) == {"id": 7}
 
 
+def test_what_can_be_asked_twice_is_asked_again_after_an_error_of_the_server(api_of: ApiOf) -> None:
+    hours = HourRange.single(Hour.parse("2026-03-01T05"))
+    broken, refused = httpx.Response(500, json={"detail": "Database error"}), httpx.Response(409, json={})
+    run = httpx.Response(200, json={"dag_run_id": "r", "state": "queued", "run_type": "manual"})
+    ended, made = {"id": 1, "completed_at": "2026-03-01"}, {"id": 2, "completed_at": None}
+    listed = [httpx.Response(200, json={"backfills": found}) for found in ([ended, made], [ended])]
+    airflow = FakeAirflow(
+        *(broken, broken, run),
+        *(broken, refused, run),
+        *(broken, listed[0]),
+        *(broken, listed[1], httpx.Response(200, json=made)),
+        broken,
+    )
+    api = api_of(airflow)
+
+    assert api.call("GET", DAG)["dag_run_id"] == "r"
+    assert api.run_range("clicks_hourly", hours, "web").run_id == "r"
+    for _ in range(2):
+        assert api.backfill("clicks_hourly", list(hours), "web", 1, again=False) == 2
+    with pytest.raises(ApiError, match="500: Database error"):
+        api.call("POST", "/api/v2/variables", {"key": "x"})
+
+
 def test_a_long_absence_is_an_error_that_says_where_to_look(api_of: ApiOf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(airflow_api, "PATIENCE_SECONDS", -1)
 
@@ -100,8 +124,8 @@ def test_a_long_absence_is_an_error_that_says_where_to_look(api_of: ApiOf, monke
     ("answer", "said"),
     [
         (httpx.Response(409, json={"detail": "runs already"}), "409: runs already"),
-        (httpx.Response(500, text="broken"), "500: broken"),
-        (httpx.Response(500, json=["broken"]), r'500: \["broken"\]'),
+        (httpx.Response(502, text="broken"), "502: broken"),
+        (httpx.Response(502, json=["broken"]), r'502: \["broken"\]'),
         (httpx.Response(307, headers={"location": "http://elsewhere/"}), "307: "),
     ],
 )

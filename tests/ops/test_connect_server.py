@@ -17,7 +17,7 @@ from include.errors import ClickmillError, UsageError
 from include.only_spark import require_safe_commits, the_only_spark
 from ops.bootstrap import REPOSITORY
 from ops.home import Home, find_home
-from ops.services.running import require_same_data, service_file
+from ops.services.running import require_same_data
 from tests.support.spark_server import SparkServer
 
 #: Another machine's server.
@@ -83,7 +83,7 @@ def test_a_server_holds_its_lake_and_removes_what_killed_jobs_have_left(tmp_path
 
 def test_services_are_not_asked_about_other_data_than_theirs(homes: tuple[Home, Home], tmp_path: Path) -> None:
     one, _ = homes
-    service_file(one).write_text(json.dumps({"data": str(one.data)}), encoding="utf-8")
+    one.service_file.write_text(json.dumps({"data": str(one.data)}), encoding="utf-8")
     require_same_data(one)
     with pytest.raises(UsageError, match=f"run on the data in {one.data}, and CLICKMILL_DATA says {one.path}: "):
         require_same_data(Home(one.path))

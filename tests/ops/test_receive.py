@@ -333,6 +333,8 @@ def test_a_client_without_whole_lines_is_dropped_and_one_that_sends_them_stays(h
             busy.wait_for(busy.acknowledged + 1)
             time.sleep(0.2)
         for client in (silent, trickling):
-            assert said(client).startswith(b"dropped: no line, or an answer not read, for 1 s (idle_seconds)")
+            assert said(client).startswith(
+                b"dropped: no whole line, or its last answer not read, for 1 s (idle_seconds)"
+            )
         busy.close()
     assert home.lines() == [b"a"] * busy.acknowledged

@@ -58,7 +58,7 @@ def test_only_the_homes_own_database_is_trusted_to_be_as_it_was_left(
 
     begin_migration(home, environment)
 
-    assert [command[1:] for command in started] == [["-m", "airflow", "db", "migrate"]] * migrations
+    assert [command[1:] for command in started] == [["-m", "ops.airflow_database"]] * migrations
 
 
 def test_failure_shows_the_service_the_end_of_its_log_and_where_it_is(home: Home) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from datetime import UTC, datetime
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from starlette.testclient import TestClient
 
 from include.errors import ClickmillError
 from include.holds import Failure, findings_text
+from include.locks import locks_of
 from include.log_hours import Hour
 from include.pages.render import write_page
 from include.settings import Settings
@@ -25,6 +28,7 @@ from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
 from tests.plugins.quality_pages import EVIL, HOUR, dag_run
 from tests.support.quality_rows import Row, append, event, validated_hours
+from tests.support.waiting import wait_until
 
 # --- what they answer -----------------------------------------------------------------------------
 
@@ -56,6 +60,24 @@ def test_an_empty_lake_says_what_to_do(client: TestClient) -> None:
     answer = client.get("")
     assert answer.status_code == 200
     assert "Nothing has been validated yet" in answer.text
+
+
+def test_the_overview_says_which_job_waits_for_which(client: TestClient, settings: Settings) -> None:
+    assert "waits for" not in client.get("").text
+    locks = locks_of(settings)
+
+    def wait() -> None:
+        with locks.held("lake"):
+            pass
+
+    thread = Thread(target=wait)
+    with locks.held("lake"):
+        thread.start()
+        wait_until(locks.waiters, "the other one waits", 10)
+        text = client.get("").text
+    thread.join()
+    assert "1 job waiting" in text
+    assert text.count(f"(process {os.getpid()} of ") == 2
 
 
 def test_the_overview_lists_what_is_held_before_the_grid(client: TestClient, settings: Settings) -> None:

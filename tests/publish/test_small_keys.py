@@ -160,6 +160,36 @@ def test_attacks_find_a_visitor_without_a_smallest_number_and_fail_with_one(
     assert by_key(guarded.rows(CLICKS_BY_URL_HOURLY), CLICKS_BY_URL_HOURLY)[Hour.parse(FIRST).day, 5, RARE] == 3
 
 
+def test_what_was_hidden_is_not_had_by_a_later_publication(make_lake: Callable[[str], TemporaryLake]) -> None:
+    """Three late visitors make a hidden page a large one: what hides the other one then must not be one once shown."""
+    lake, table = with_smallest(make_lake("later"), SMALLEST), PUBLISHED_CLICKS_BY_URL_HOURLY
+
+    def publish(**visitors: int) -> dict[str, tuple[int, int | None]]:
+        pages = (visits(FIRST, f"http://shop.test/{page}", count) for page, count in visitors.items())
+        lake.land(FIRST, {"a.json": b"".join(pages)})
+        lake.run_all(FIRST)
+        # What is published is what is to be, also of keys that stay hidden.
+        lake.run("validate", FIRST)
+        assert not failed_checks(lake, FIRST)
+        days = {row["url"]: row["click_count"] for row in lake.rows(PUBLISHED_CLICKS_BY_URL_DAILY)}
+        rows = {row["url"].rpartition("/")[2]: (row["click_count"], row["visitor_count"]) for row in lake.rows(table)}
+        assert {url.rpartition("/")[2]: clicks for url, clicks in days.items()} == {
+            page: clicks for page, (clicks, _) in rows.items()
+        }
+        return rows
+
+    assert publish(a=20, b=6, d=4, c=1) == {"a": (20, 20), "b": (6, 6), OTHER_KEYS: (5, 5)}
+    late = publish(a=20, b=6, d=7, c=1)
+    assert late == {"a": (20, 20), "b": (6, 6), OTHER_KEYS: (8, 8)}
+    assert publish(a=20, b=6, d=7, c=1) == late
+    # A page that comes with many visitors is shown; one that was shown, and has few left, is not.
+    fewer = publish(a=20, b=3, d=7, c=1, new=9)
+    assert fewer == {"a": (20, 20), "new": (9, 9), OTHER_KEYS: (11, 11)}
+    assert publish(a=20, b=6, d=7, c=1, new=9) == {"a": (20, 20), "new": (9, 9), OTHER_KEYS: (14, 14)}
+    # Nothing is left to hide but one, and beside it what was shown: only the total is.
+    assert publish(a=20, c=1, new=9) == {OTHER_KEYS: (30, 30)}
+
+
 def test_published_tables_agree_and_have_every_click(make_lake: Callable[[str], TemporaryLake]) -> None:
     lake = with_smallest(make_lake("agreeing"), SMALLEST)
     _, after = publish_both(lake)

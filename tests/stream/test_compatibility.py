@@ -56,7 +56,7 @@ def test_what_has_changed_is_said(settings: Settings) -> None:
     assert str(told.value) == (
         "the stream of web (clicks) cannot go on with its checkpoint: topic was t and is u; change it back, or begin a "
         f"new checkpoint: stop the stream and remove {folder} (the stream goes on after its last batch in the lake, "
-        "and does not know duplicates of earlier clicks; another topic is begun as starting_offsets says)"
+        "and takes the event ids that it knows from clicks; another topic is begun as starting_offsets says)"
     )
 
 

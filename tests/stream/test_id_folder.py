@@ -1,35 +1,45 @@
-"""The ids that a stream knows, over its starts: in another number of partitions, and those that Spark's state had."""
+"""The ids that a stream knows, over its starts: in another number of partitions, and those taken from clicks."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from time import time
 
 import pytest
-from pyspark.sql import functions as F
 
 from include.log_hours import Hour
 from include.tables import CLICKS, STREAM_BATCHES, STREAM_PROGRESS
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.id_folder import IdFolder
-from spark_jobs.stream.topic import TopicInput
+from spark_jobs.stream.id_manifest import IdManifest
 from tests.stream.broken_checkpoint import forget_end_of_batch, forget_last_commit
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.temporary_lake import click
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 HOUR = Hour.parse("2026-03-01T08")
 
 
-def produce(lake: StreamedLake, numbers: range) -> None:
-    at = int(HOUR.start.timestamp() * 1000)
-    lines = [click(f"e{number}", f"{HOUR}:00:00Z") for number in numbers]
-    lake.broker.produce(lake.topic, [Record(number % 3, at, line) for number, line in enumerate(lines)])
+def milliseconds(hour: Hour) -> int:
+    return int(hour.start.timestamp() * 1000)
+
+
+def line_of(number: int) -> bytes:
+    return click(f"e{number}", f"{HOUR}:00:00Z")
+
+
+def produce(lake: StreamedLake, numbers: range, hour: Hour = HOUR) -> None:
+    records = [Record(place % 3, milliseconds(hour), line_of(number)) for place, number in enumerate(numbers)]
+    lake.broker.produce(lake.topic, records)
+
+
+def set_lateness(lake: StreamedLake, hours: int) -> None:
+    lake.configure()
+    text = lake.settings.sources_file.read_text(encoding="utf-8")
+    lake.settings.sources_file.write_text(text.replace("[sources.web]\n", f"[sources.web]\nlateness_hours = {hours}\n"))
+    lake.settings.__dict__.pop("sources", None)
 
 
 def accepted(lake: StreamedLake) -> list[str]:
@@ -69,70 +79,75 @@ def test_what_a_broken_micro_batch_has_left_is_not_taken_along(streamed: Streame
     assert IdFolder(checkpoint).size()[0] == 20
 
 
-def test_ids_of_a_checkpoint_with_sparks_state_are_known(
-    streamed: StreamedLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As earlier versions kept them: by ``dropDuplicatesWithinWatermark``, in RocksDB."""
-
-    def first_arrivals(arrivals: DataFrame) -> DataFrame:
-        seen_at = F.timestamp_seconds((F.unix_date("log_date") * 24 + F.col("log_hour")).cast("bigint") * 3600)
-        now = F.current_timestamp()
-        is_click = F.col("reason").isNull() & F.col("read").isNull()
-        place = F.concat_ws("/", "log_date", "log_hour", "file", "line", "read.first_line", "read.last_line")
-        keys = {"state_id": F.when(is_click, F.col("event_id")), "state_place": F.when(~is_click, place)}
-        hours = F.make_dt_interval(hours=F.lit(6))
-        return (
-            arrivals.withColumns({**keys, "seen_at": F.least(F.greatest(seen_at, now - hours), now)})
-            .withWatermark("seen_at", "7 hours")
-            .dropDuplicatesWithinWatermark(list(keys))
-            .drop(*keys, "seen_at")
-        )
-
-    with monkeypatch.context() as before:
-        arrivals = TopicInput.arrivals
-        before.setattr(TopicInput, "arrivals", lambda *given: first_arrivals(arrivals(*given)))
-        before.setattr(IdFolder, "made_ready", lambda *_: None)
-        produce(streamed, range(40))
-        streamed.read_all()
-        produce(streamed, range(50))
-        streamed.read_all()
-    folder = StreamCheckpoint.of(streamed.settings, "web").folder
-    assert (folder / "state").is_dir()
-    assert not (folder / "ids").exists()
-    produce(streamed, range(60))
+def test_a_lost_checkpoint_takes_its_ids_from_clicks(streamed: StreamedLake) -> None:
+    """Those of a record that was read late too: its log hour is long over, and a copy of it comes as late."""
+    broker, topic = streamed.broker, streamed.topic
+    produce(streamed, range(30))
+    produce(streamed, range(30, 32), HOUR.plus(-200))
     streamed.read_all()
-    assert accepted(streamed) == ids(60)
-    assert not (folder / "state").exists()
-    produce(streamed, range(70))
+    shutil.rmtree(StreamCheckpoint.of(streamed.settings, "web").folder)
+    produce(streamed, range(10, 40))
+    produce(streamed, range(30, 34), HOUR.plus(-199))
+    # So far from the first one, it is another click: the lateness window says so, with and without a checkpoint.
+    broker.produce(topic, [Record(0, milliseconds(HOUR.plus(streamed.source.lateness_hours + 1)), line_of(0))])
+    streamed.configure(state_partitions=3)
     streamed.read_all()
-    assert accepted(streamed) == ids(70)
+    assert accepted(streamed) == sorted([*ids(40), "e0"])
+    produce(streamed, range(40))
+    streamed.read_all()
+    assert accepted(streamed) == sorted([*ids(40), "e0"])
 
 
-def test_ids_in_folders_by_partition_are_known(streamed: StreamedLake) -> None:
-    """As the version before kept them: in files that are named after their micro-batches and newest log hour."""
+def test_raised_lateness_hours_find_copies_of_ids_that_were_forgotten(streamed: StreamedLake) -> None:
+    """Also if the last micro-batch was cut off after its clicks were written: they are no copies of themselves."""
+    set_lateness(streamed, 1)
+    for hours in range(0, 12, 2):
+        produce(streamed, range(hours, hours + 1), HOUR.plus(hours))
+        streamed.read_all()
+    known, _ = IdFolder(StreamCheckpoint.of(streamed.settings, "web")).size()
+    assert known < 6, "some are forgotten"
     checkpoint = StreamCheckpoint.of(streamed.settings, "web")
-    folder = folder_of(streamed)
-    for batch_id, count in enumerate([40, 70]):
-        before = set(folder.glob("*.npy"))
-        produce(streamed, range(count))
-        streamed.read_all()
-        for number, file in enumerate(set(folder.glob("*.npy")) - before):
-            partition = folder / "2" / str(number)
-            partition.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, partition / f"{batch_id}_{batch_id}_{HOUR.number}.npy")
-            # Its task was killed before it removed what is in this file too.
-            shutil.copy(file, partition / f"{batch_id}_{batch_id}_{HOUR.number - 1}.npy")
-    for file in (*folder.glob("*.json"), *folder.glob("*.npy")):
-        file.unlink()
-    (folder / "partitions").write_text("2\n")
-    # The second micro-batch was cut off, with its ids kept and its clicks not.
-    forget_end_of_batch(checkpoint.folder, 1)
-    for table in (CLICKS, STREAM_BATCHES):
-        forget_last_commit(streamed.settings.lake / table.name)
+    last = checkpoint.last_ended()
+    forget_end_of_batch(checkpoint.folder, last)
+    forget_last_commit(streamed.settings.lake / STREAM_BATCHES.name)
+    (folder_of(streamed) / f"{last}.json").unlink()
+    set_lateness(streamed, 12)
     streamed.read_all()
-    assert accepted(streamed) == ids(70)
-    assert IdFolder(checkpoint).size()[0] == 70
-    assert not (folder / "partitions").exists()
+    assert sum(row["accepted"] for row in streamed.rows(STREAM_BATCHES)) == 6
+    for hours in range(0, 12, 2):
+        produce(streamed, range(hours, hours + 1), HOUR.plus(11))
+    streamed.read_all()
+    assert accepted(streamed) == sorted(f"e{hours}" for hours in range(0, 12, 2))
+
+
+@pytest.mark.parametrize("damaged", ["json", "npy"])
+def test_ids_that_a_power_cut_has_taken_are_taken_from_clicks(
+    streamed: StreamedLake, capfd: pytest.CaptureFixture[str], damaged: str
+) -> None:
+    produce(streamed, range(10))
+    streamed.read_all()
+    for file in folder_of(streamed).glob(f"*.{damaged}"):
+        file.write_bytes(b"")
+    produce(streamed, range(20))
+    streamed.read_all()
+    assert accepted(streamed) == ids(20)
+    told = [line for line in capfd.readouterr().out.splitlines() if "cannot be read" in line]
+    assert len(told) == 1
+    assert told[0].startswith("the stream of web takes its event ids from clicks: ")
+
+
+def test_ids_of_a_clock_that_was_ahead_are_forgotten_and_those_of_now_are_known(streamed: StreamedLake) -> None:
+    produce(streamed, range(10))
+    streamed.read_all()
+    # As that clock has left it: by it, what was read before was forgotten.
+    checkpoint = StreamCheckpoint.of(streamed.settings, "web")
+    ahead = int(time() // 3600) + 400
+    manifest = IdManifest.read(folder_of(streamed), checkpoint.last_ended())
+    manifest.model_copy(update={"newest_hour": ahead, "files": ()}).write(folder_of(streamed), checkpoint.last_ended())
+    produce(streamed, range(20))
+    streamed.read_all()
+    assert accepted(streamed) == ids(20)
+    assert IdManifest.read(folder_of(streamed), checkpoint.last_ended()).newest_hour <= time() // 3600
 
 
 def test_another_event_id_begins_with_none_known(streamed: StreamedLake, capfd: pytest.CaptureFixture[str]) -> None:

@@ -194,6 +194,24 @@ def test_a_second_try_decides_as_the_first_on_ids_that_came_from_the_future(
         assert stream.attempt(2, [[ahead]]) == [[True]], "forgotten in both"
 
 
+def test_a_clock_that_was_ahead_once_lets_ids_be_forgotten_and_the_present_be_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Stream(tmp_path)
+    ahead = 400
+    for batch_id, (now, hour) in enumerate([(0, 0), (ahead, ahead), *((hour, hour) for hour in range(1, 40))]):
+        monkeypatch.setattr(known_ids, "time", lambda now=now: 3600 * (HOUR + now))
+        ones = [Arrival(100 * hour + number, 0, HOUR + hour) for number in range(10)]
+        copies = [Arrival(100 * hour + number, 0, HOUR + hour) for number in range(5)]
+        assert stream.attempt(batch_id, [ones]) == [[True] * 10]
+        for _ in range(2):
+            assert stream.attempt(batch_id + 1, [copies]) == [[False] * 5]
+        (stream.folder / f"{batch_id + 1}.json").unlink()
+    known = [hour for ids in stream.known(batch_id) for hour in ids.log_hour]
+    assert set(range(39 - OLDEST_KEPT, 40)) <= {hour - HOUR for hour in known}
+    assert len(known) < 10 * 3 * OLDEST_KEPT, "of 410"
+
+
 def test_a_file_without_room_for_its_last_byte_is_an_error_and_is_not_there(tmp_path: Path) -> None:
     """What numpy has for writing to a file says nothing of it."""
     written = IdFile.write(tmp_path, Ids.of(*(np.zeros(1_000, np.int64) for _ in range(4))), HashRange(0, 0))

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +12,7 @@ from include.log_hours import Hour
 from include.tables import CLICKS, STREAM_BATCHES
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome
+from tests.support.small_disk import filled, small_disk
 from tests.support.temporary_lake import click
 
 if TYPE_CHECKING:
@@ -24,39 +21,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 MILLISECONDS = int(Hour.parse("2026-03-01T08").start.timestamp() * 1000)
-
-
-@contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    """A disk of 8 MB in the folder's place."""
-    folder.mkdir(parents=True, exist_ok=True)
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"no disk of a test's own can be mounted here: {mounted.stderr.strip()}")
-    try:
-        yield
-    finally:
-        # Lazily: the Spark server may still have a file open.
-        subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-def free_bytes(folder: Path) -> int:
-    return shutil.disk_usage(folder).free
-
-
-@contextmanager
-def filled(folder: Path) -> Iterator[None]:
-    """Leave no space on the folder's disk."""
-    ballast = folder / "ballast"
-    with ballast.open("wb", buffering=0) as stream:
-        while stream.write(b"\0" * min(4096, free_bytes(folder))):
-            pass
-    try:
-        yield
-    finally:
-        ballast.unlink()
 
 
 def clicks_of(*numbers: int) -> list[Record]:

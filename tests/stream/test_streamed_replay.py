@@ -197,6 +197,61 @@ def test_killed_after_any_commit_and_run_again(
         assert len({row["replay_id"] for row in lake.rows(REPLAYED_LINES)}) == 1, commits
 
 
+def _withdraw(lake: FilesLake) -> list[str]:
+    (replay_id,) = {row["replay_id"] for row in lake.rows(REPLAYED_LINES)}
+    return replay_quarantined.withdraw(lake.spark, lake.settings, replay_id, by="Eve", because="the wrong mapping")
+
+
+def test_withdrawn_replay_of_a_stream_leaves_its_lines_quarantined(copy: FilesLake, tmp_path: Path) -> None:
+    before = {table: copy.rows(table) for table in (CLICKS, QUARANTINED_CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY)}
+    homes = Homes(tmp_path / "withdrawn")
+    with pytest.raises(Killed), killed_after(4):
+        _replay(half := homes.copy(copy))
+    with pytest.raises(ClickmillError, match=r"was killed half way: run it again, .* and withdraw it then"):
+        _withdraw(half)
+    _replay(copy)
+    said = _withdraw(copy)
+    assert said[0].endswith(" of web 2026-03-01T08..2026-03-01T10: withdrawn, 6 lines are quarantined again")
+    assert said[1:3] == [
+        "  2026-03-01T08 missing_url: quarantined again 4",
+        "  2026-03-01T09 missing_url: quarantined again 2",
+    ]
+    assert _accounts(copy) == BEFORE
+    for table, rows in before.items():
+        assert copy.rows(table) == rows, table
+    # It goes on: what the stream does comes to what is there, and another replay finds the lines.
+    copy.land(str(FIRST), LINES[FIRST] | {"c.json": _new("late", FIRST, 30)})
+    shutil.rmtree(copy.checkpoint)
+    copy.read_all()
+    copy.run("ingest", str(FIRST), str(SECOND.plus(1)))
+    assert _accounts(copy)[FIRST] == (7, 2, 0, 5, 0)
+    assert _replay(copy)[0].startswith("web 2026-03-01T08..2026-03-01T10: 6 quarantined lines recovered")
+    assert _clicks(copy) == EXPECTED + Counter([("late", False)])
+
+
+@pytest.mark.faults
+def test_withdrawal_of_a_stream_that_is_killed_goes_on(
+    copy: FilesLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quarantined = copy.rows(QUARANTINED_CLICKS)
+    for job in ("aggregate", "validate", "publish"):
+        monkeypatch.setattr(f"spark_jobs.{job}_clicks.run", lambda *_: [])
+    _replay(copy)
+    homes = Homes(tmp_path / "killed")
+    for commits in range(2, 9):
+        lake: Any = homes.copy(copy)
+        with pytest.raises(Killed), killed_after(commits):
+            _withdraw(lake)
+        if commits in (3, 5):
+            with pytest.raises(ClickmillError, match=r"^nothing is erased: the withdrawal of replay .* was killed"):
+                erase(lake, Requests.of(prefixes=["http://shop.test/o1"]))
+        said = _withdraw(lake)
+        assert "6 lines are quarantined again" in said[0], commits
+        assert _accounts(lake) == BEFORE, commits
+        assert _clicks(lake) == Counter([(name, False) for name in ("o1", "o2", "both")]), commits
+        assert lake.rows(QUARANTINED_CLICKS) == quarantined, commits
+
+
 def test_an_hour_that_is_open_is_refused(copy: FilesLake) -> None:
     late = SECOND.plus(1)
     copy.land(str(late), {"a.json": click("x", f"{late}:00:00Z", "")})

@@ -1,0 +1,110 @@
+"""One client's connection: its lines as they come, and answers that neither end nor slow their reading.
+
+By plain sockets: asyncio's streams give up what was received as soon as an answer cannot be written, and a client that
+reads no answers and closes makes that happen at its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import suppress
+
+from ops.receiver.spool import LineSplitter
+
+#: So many bytes are read from a client in one go.
+MOST_READ = 128 * 1024
+
+
+class Connection:
+    """A client's lines, and the answers to them; made within a running event loop.
+
+    An answer holds for all lines of the connection so far, so only the newest is kept for a client that reads slowly,
+    or never. ``broke_off`` is the error by which it ended, None for an end that the client has said, or none yet;
+    ``stored`` is how many of its lines are on the disk; ``dropped_for`` is why the receiver is to end it.
+
+    Args:
+        accepted: the socket; closed by ``close``.
+        longest: so many bytes of a line are kept.
+        reads_answers: False: nothing is ever sent to it, as what is left unread would break the connection when the
+            client closes it, and with it what it has sent last.
+    """
+
+    def __init__(self, accepted: socket.socket, longest: int, reads_answers: bool) -> None:
+        accepted.setblocking(False)
+        with suppress(OSError):  # gone already
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._socket = accepted
+        self._splitter = LineSplitter(longest)
+        self._answer = b""
+        self._is_new, self._is_sent = asyncio.Event(), asyncio.Event()
+        self._is_sent.set()
+        self._answers = asyncio.create_task(self._keep_answering()) if reads_answers else None
+        self.broke_off: OSError | None = None
+        self.stored = 0
+        self.dropped_for: str | None = None
+        try:
+            self.client = "{}:{}".format(*accepted.getpeername()[:2])
+        except OSError:
+            self.client = "a client that was gone at once"
+
+    async def next_lines(self) -> tuple[list[bytes], bool]:
+        """What comes until there is a whole line or the client's end, and whether that has come."""
+        loop = asyncio.get_running_loop()
+        try:
+            while chunk := await loop.sock_recv(self._socket, MOST_READ):
+                if lines := self._splitter.feed(chunk):
+                    return lines, False
+        except OSError as error:
+            self.broke_off = self.broke_off or error
+        return self._splitter.rest(), True
+
+    def lines_here(self) -> list[bytes]:
+        """The whole lines that have reached this machine and were not read yet."""
+        lines: list[bytes] = []
+        with suppress(OSError):
+            # More than that, the kernel did not hold when this began.
+            left = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+            while left > 0 and (chunk := self._socket.recv(MOST_READ)):
+                left -= len(chunk)
+                lines += self._splitter.feed(chunk)
+        return lines
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """How much of a line without its end has come, and is not stored."""
+        return self._splitter.unfinished_bytes
+
+    def answer(self, said: str) -> None:
+        """Send the answer as soon as the client takes it, unless a newer one is there by then."""
+        if self._answers and not self._answers.done():
+            self._answer = f"{said}\n".encode()
+            self._is_sent.clear()
+            self._is_new.set()
+
+    async def answered(self) -> None:
+        """Wait until the newest answer has been sent, or cannot be."""
+        await self._is_sent.wait()
+
+    async def _keep_answering(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                await self._is_new.wait()
+                self._is_new.clear()
+                await loop.sock_sendall(self._socket, self._answer)
+                if not self._is_new.is_set():
+                    self._is_sent.set()
+        except OSError as error:
+            self.broke_off = self.broke_off or error
+            self._is_sent.set()
+
+    def close(self, last_word: str = "") -> None:
+        """End the connection; a client that does not take the last word at once does not get it."""
+        if self._answers:
+            self._answers.cancel()
+            # Not into the middle of an answer.
+            if last_word and self._is_sent.is_set():
+                with suppress(OSError):
+                    self._socket.send(f"{last_word}\n".encode())
+        self._socket.close()
