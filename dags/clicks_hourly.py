@@ -16,6 +16,9 @@ the hours in between along, at most a month.
 (both ends included). **By hand:** *Trigger*. As the form is, the newest hours that have landed and are not published;
 with `from` and `to`, one run for that range. Running an hour again gives the same tables.
 
+**Files that land in an hour that was ingested** wait to be run again: by *Trigger*, or, with `run_again = true` in
+`[late_files]` of `config/pipeline.toml`, by runs that the next scheduled one triggers.
+
 **A critical check fails:** `validate_clicks` is red, and not tried again: the fault is in the data. The click hours
 that it touches are held at their last good version, the others are published, and later runs go on. For each new hold
 a run of `held_hours` asks a person what to do. Fixed and run again, an hour is published by itself.
@@ -31,8 +34,8 @@ from airflow.sdk import DAG, CronPartitionTimetable, Param, PokeReturnValue, Tri
 
 from dags.tasks import launch
 from dags.tasks.defaults import HOUR_ON_LAKE, TASK_DEFAULTS, log_hours_form
-from dags.tasks.log_hours import CHOOSING_TASK, chosen, landed
-from dags.tasks.trigger import ask_about_hours
+from dags.tasks.log_hours import CHOOSING_TASK, chosen, landed, late_runs
+from dags.tasks.trigger import ask_about_hours, trigger_each
 from include.settings import Settings
 from include.sources import load_sources
 
@@ -109,5 +112,15 @@ with DAG(
         publish_clicks,
         ask_about_held,
     )
+    if SETTINGS.pipeline.late_files.run_again:
+
+        @task(trigger_rule=TriggerRule.ALL_DONE)
+        def find_late_files(params: dict[str, Any], dag_run: Any) -> list[dict[str, Any]]:
+            """The runs for log hours that were ingested and in which files have landed since."""
+            return late_runs(params, dag_run)
+
+        found_late = find_late_files()  # type: ignore[call-arg]
+        publish_clicks >> found_late
+        trigger_each("run_late_files", "clicks_hourly", found_late)
     # Without counts, nothing to publish: validate_clicks has not been run then either.
     aggregate_clicks >> publish_clicks

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from include.errors import UsageError
 from include.log_hours import Hour
 from include.sources import Source
-from include.storage import entries, find
+from include.storage import Entry, entries, find, names
 
 SUCCESS = "_SUCCESS"
 
 
 @dataclass(frozen=True)
 class LandedHour:
-    """What lies in the landing zone for one source and log hour; ``others`` is what is no file, such as a folder."""
+    """What lies in the landing zone for one source and log hour; ``others`` is what is no file, such as a folder.
+
+    ``looked_at`` is just before it was listed: of what lands during that, one or the other may be said.
+    """
 
     folder: Path
     hour: Hour
@@ -25,6 +30,8 @@ class LandedHour:
     size_bytes: int
     is_closed: bool
     others: tuple[Path, ...] = ()
+    listed: tuple[Entry, ...] = ()
+    looked_at: datetime | None = None
 
     def unread(self, read: Collection[str]) -> list[str]:
         """The names of what was not read, given those that were; of a file of no bytes there is nothing to read."""
@@ -55,7 +62,7 @@ def closed_hours(landing: Path, source: str) -> dict[Hour, int]:
 
 def look_at(landing: Path, source: str, log_hour: Hour) -> LandedHour:
     """The data files of a source's log hour, by name; names starting with ``.`` or ``_`` are not data."""
-    folder = hour_folder(landing, source, log_hour)
+    folder, looked_at = hour_folder(landing, source, log_hour), datetime.now(UTC)
     found = entries(folder)
     data = [entry for entry in found if entry.path.name[0] not in "._"]
     return LandedHour(
@@ -65,7 +72,49 @@ def look_at(landing: Path, source: str, log_hour: Hour) -> LandedHour:
         size_bytes=sum(entry.size for entry in data if entry.is_file),
         is_closed=any(entry.path.name == SUCCESS for entry in found),
         others=tuple(entry.path for entry in data if not entry.is_file),
+        listed=tuple(found),
+        looked_at=looked_at,
     )
+
+
+def as_landed_files(listed: Iterable[Entry]) -> list[dict[str, Any]]:
+    """What was listed, as ``ingest_accounting`` keeps it."""
+    return [{"name": name, "bytes": size, "changed_ns": at} for name, (size, at) in _states(listed).items()]
+
+
+def landed_since(listed: Iterable[Entry], account: Mapping[str, Any]) -> list[str]:
+    """The names of what lies there and was not read in this very state, given the row of ``ingest_accounting``.
+
+    Sizes and dates are compared with those of then, so no clocks are; of what is gone nothing is to be read.
+    """
+    read = {one["name"]: (one["bytes"], one["changed_ns"]) for one in account["landed_files"] or ()}
+    return [name for name, state in _states(listed).items() if read.get(name) != state]
+
+
+def landing_days(landing: Path, source: str) -> list[date]:
+    """The days of a source that have landing partitions."""
+    days = []
+    for name in names(landing / source):
+        with suppress(ValueError):
+            days.append(date.fromisoformat(name.removeprefix("log_date=")))
+    return days
+
+
+def listed_hours(landing: Path, source: str, days: Iterable[date]) -> dict[Hour, list[Entry]]:
+    """What lies in the landing partitions of these days: of each day one listing, also in an object store."""
+    found: dict[Hour, list[Entry]] = {}
+    for day in days:
+        for entry in find(hour_folder(landing, source, Hour.of(day, 0)).parent, "log_hour=*/*"):
+            if hour := hour_of_folder(entry.path.parent):
+                found.setdefault(hour, []).append(entry)
+    return found
+
+
+def _states(listed: Iterable[Entry]) -> dict[str, tuple[int, int]]:
+    """Size and date by name, of data and ``_SUCCESS``; none of a folder, which changes with what is in it."""
+    landed = [one for one in listed if one.path.name == SUCCESS or one.path.name[0] not in "._"]
+    in_order = sorted(landed, key=lambda one: one.path.name)
+    return {printed_name(one.path): (one.size, one.changed_ns) if one.is_file else (0, 0) for one in in_order}
 
 
 def printed_name(path: Path) -> str:

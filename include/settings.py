@@ -37,6 +37,15 @@ class LiveSettings(BaseModel):
     state_partitions: int = Field(2, ge=1, le=1024)
 
 
+class LateFilesSettings(BaseModel):
+    """Files that land in log hours that were ingested already; commented in ``config/pipeline.toml``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    watched_hours: int = Field(744, ge=0)
+    run_again: bool = False
+
+
 class PipelineSettings(BaseModel):
     """``config/pipeline.toml``: what holds for all sources. Commented there."""
 
@@ -65,6 +74,7 @@ class PipelineSettings(BaseModel):
     schema_drift: SchemaDriftSettings = SchemaDriftSettings()
     live: LiveSettings = LiveSettings()
     retention: RetentionSettings = RetentionSettings()
+    late_files: LateFilesSettings = LateFilesSettings()
     counts: dict[CountKey, CountSettings] = Field(default_factory=dict, validate_default=True)
     publication: PublicationSettings = PublicationSettings()
 

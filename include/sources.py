@@ -97,7 +97,6 @@ class LandedFiles(StreamSettings):
     """The landing zone of a source that is streamed as its files appear."""
 
     max_files_per_batch: int = Field(500, ge=1)
-    remembered_days: int = Field(31, ge=1, le=36500)
 
 
 class ClickSockets(BaseModel):

@@ -91,12 +91,24 @@ def entries(folder: Path) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.path)
 
 
+def entry_of(file: Path) -> Entry | None:
+    """The file as ``entries`` has it; None if it is not there."""
+    if not is_on_disk(file):
+        # Asked for one object, a store says its date in full seconds, in a list more exactly.
+        return next((one for one in entries(file.parent) if one.path.name == file.name), None)
+    with suppress(FileNotFoundError):
+        stat = file.stat()
+        return Entry(file, file.is_file(), stat.st_size, stat.st_mtime_ns)
+    return None
+
+
 def find(folder: Path, pattern: str) -> Iterator[Entry]:
     """The files below a folder that fit a pattern of ``Path.glob`` without ``**``, in no order."""
     if is_on_disk(folder):
         for path in folder.glob(pattern):
-            stat = path.stat()
-            yield Entry(path, path.is_file(), stat.st_size, stat.st_mtime_ns)
+            with suppress(FileNotFoundError):  # gone meanwhile
+                stat = path.stat()
+                yield Entry(path, path.is_file(), stat.st_size, stat.st_mtime_ns)
         return
     from include.object_store import below
 

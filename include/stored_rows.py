@@ -18,6 +18,9 @@ ARROW_TYPES = {
     "STRING": pa.string(),
     "ARRAY<STRING>": pa.list_(pa.string()),
     "ARRAY<BIGINT>": pa.list_(pa.int64()),
+    "ARRAY<STRUCT<name: STRING, bytes: BIGINT, changed_ns: BIGINT>>": pa.list_(
+        pa.struct({"name": pa.string(), "bytes": pa.int64(), "changed_ns": pa.int64()})
+    ),
     "ARRAY<STRUCT<path: STRING, type: STRING, lines: BIGINT, example: STRING>>": pa.list_(
         pa.struct({"path": pa.string(), "type": pa.string(), "lines": pa.int64(), "example": pa.string()})
     ),

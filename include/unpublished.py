@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from include.backfills import read_backfills
 from include.holds import SUITE
-from include.landing import closed_hours
-from include.log_hours import Hour
+from include.landing import SUCCESS, as_landed_files, closed_hours, landed_since, landing_days, listed_hours
+from include.log_hours import ONE_HOUR, Hour
 from include.settings import Settings
 from include.sources import Source
 from include.stored_rows import read_rows
 from include.tables import INGEST_ACCOUNTING, QUALITY_RESULTS, STREAM_BATCHES, UNFINISHED_INGESTS
 
 
-def known_hours(settings: Settings, source: Source) -> dict[Hour, datetime | None]:
-    """The source's log hours that are closed, each with when; of a stream those that it has read, without."""
+def known_hours(settings: Settings, source: Source) -> Collection[Hour]:
+    """The source's log hours that are closed; of a stream those that it has read."""
     if source.stream is None:
-        closed = closed_hours(settings.landing, source.name)
-        return {hour: datetime.fromtimestamp(at / 1e9, UTC) for hour, at in closed.items()}
+        return closed_hours(settings.landing, source.name)
     rows = read_rows(settings.lake, STREAM_BATCHES, ("log_date", "log_hour"), [("source", "=", source.name)])
-    return dict.fromkeys(_by_hour(rows))
+    return set(_by_hour(rows))
+
+
+def files_landed_since(settings: Settings, source: Source) -> dict[Hour, list[str]]:
+    """What lies in the landing partitions of ingested log hours and was not read so: its names, by log hour in order.
+
+    Whatever its date is, and whether or not the hour was closed again; if it was, ``_SUCCESS`` is among the names. Of
+    the newest log hours, as ``watched_hours`` of ``[late_files]`` says. A stream reads what lands by itself.
+    """
+    watched = settings.pipeline.late_files.watched_hours
+    days = landing_days(settings.landing, source.name) if source.stream is None and watched else []
+    if not days:
+        return {}
+    first = Hour.of(max(days), 23).start - watched * ONE_HOUR
+    in_lake = [("source", "=", source.name), ("log_date", ">=", first.date())]
+    columns = ("log_date", "log_hour", "landed_files", "ingested_at")
+    accounts = _by_hour(read_rows(settings.lake, INGEST_ACCOUNTING, columns, in_lake))
+    days_ingested = {hour.day for hour in accounts if hour.start >= first}.intersection(days)
+    landed = listed_hours(settings.landing, source.name, sorted(days_ingested))
+    since = {}
+    for hour in sorted(accounts.keys() & landed.keys()):
+        account = accounts[hour]
+        if account["landed_files"] is None:
+            # It was of a topic: nothing of this has been read, unless it was there already.
+            ingested_ns = account["ingested_at"].timestamp() * 1e9
+            old = (one for one in landed[hour] if one.changed_ns <= ingested_ns)
+            account = {**account, "landed_files": as_landed_files(old)}
+        if hour.start >= first and (names := landed_since(landed[hour], account)):
+            since[hour] = names
+    return since
+
+
+def late_names(names: Iterable[str]) -> list[str]:
+    """Of what ``files_landed_since`` found, all but that the hour was closed again."""
+    return [name for name in names if name != SUCCESS]
 
 
 def unpublished_hours(
@@ -30,17 +63,19 @@ def unpublished_hours(
     source: Source,
     within: timedelta,
     now: datetime,
-    known: Mapping[Hour, datetime | None] | None = None,
+    known: Collection[Hour] | None = None,
+    since: Collection[Hour] | None = None,
 ) -> list[Hour]:
     """The source's log hours, in order, of which clicks are yet to be published or held; the newest, so far back.
 
-    Those that were never ingested, whose ingest has not ended, that were closed again since, and those with a click
-    hour on which nothing was said since: that it is published, held, or dropped. Without those whose clicks were
-    removed for their age, and those of a staged backfill: a person has to decide on them. Of a stream those that are
-    over. ``known``: what ``known_hours`` has just found.
+    Those that were never ingested, whose ingest has not ended, in which something has landed since, and those with a
+    click hour on which nothing was said since: that it is published, held, or dropped. Without those whose clicks, or
+    landed files, were removed for their age, and those of a staged backfill: a person has to decide on them. Of a
+    stream those that are over. ``known``, ``since``: what ``known_hours`` and ``files_landed_since`` have just found.
     """
-    found = known_hours(settings, source) if known is None else known
-    there = {hour: at for hour, at in found.items() if source.stream is None or hour.end <= now}
+    since = files_landed_since(settings, source) if since is None else since
+    found = {*(known_hours(settings, source) if known is None else known), *since}
+    there = {hour for hour in found if source.stream is None or hour.end <= now}
     if not there:
         return []
     first = Hour.containing(max(there).start - within)
@@ -55,24 +90,22 @@ def unpublished_hours(
     for row in events:
         said_at[row["hour"]] = max(row["validated_at"], said_at.get(row["hour"], row["validated_at"]))
 
-    def is_done(hour: Hour, closed_at: datetime | None) -> bool:
+    def is_done(hour: Hour) -> bool:
         account = accounts.get(hour)
-        if account is None or hour in unfinished or (closed_at and closed_at > account["ingested_at"]):
+        if account is None or hour in unfinished:
             return False
-        if account["clicks_removed_at"]:
+        if account["clicks_removed_at"] or account["landing_removed_at"]:
             return True
+        if hour in since:
+            return False
         return all(hour in said_at and said_at[hour] >= account["ingested_at"] for hour in account["click_hours"])
 
     backfills = read_backfills(settings.lake).values()
     staged = {hour for one in backfills if one.is_staging and one.source == source.name for hour in one.log_hours}
-    return sorted(
-        hour
-        for hour, closed_at in there.items()
-        if hour >= first and hour not in staged and not is_done(hour, closed_at)
-    )
+    return sorted(hour for hour in there if hour >= first and hour not in staged and not is_done(hour))
 
 
-_ACCOUNT = ("log_date", "log_hour", "click_hours", "ingested_at", "clicks_removed_at")
+_ACCOUNT = ("log_date", "log_hour", "click_hours", "ingested_at", "clicks_removed_at", "landing_removed_at")
 
 
 def _by_hour(rows: list[dict[str, Any]]) -> dict[Hour, Mapping[str, Any]]:

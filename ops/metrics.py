@@ -25,7 +25,7 @@ from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
 from include.sources import Source, load_sources
 from include.streams.signs_of_life import sign_of_life
-from include.unpublished import known_hours, unpublished_hours
+from include.unpublished import files_landed_since, known_hours, late_names, unpublished_hours
 from ops.services.environment import listen_address, metrics_port
 from ops.services.health import unwell
 
@@ -52,16 +52,23 @@ class ClickmillMetrics(Collector):
             when = published.end.timestamp()
             yield _gauge("newest_published_end_seconds", "When the newest published click hour ends, since 1970.", when)
         unpublished: dict[str, int] = {}
+        late: dict[str, int] = {}
         newest_end: dict[str, float] = {}
         for source in scheduled:
             # Listed once for both: in an object store a listing is many requests.
-            known = known_hours(settings, source)
-            unpublished[source.name] = len(unpublished_hours(settings, source, _LOOKED_AT, now, known))
+            known, since = known_hours(settings, source), files_landed_since(settings, source)
+            unpublished[source.name] = len(unpublished_hours(settings, source, _LOOKED_AT, now, known, since))
+            late[source.name] = sum(len(late_names(names)) for names in since.values())
             newest_end[source.name] = max((hour.end.timestamp() for hour in known), default=0)
         yield _of_sources(
             "unpublished_hours",
             "Log hours of the last 31 days that have landed, or were streamed, and are neither published nor held.",
             unpublished,
+        )
+        yield _of_sources(
+            "late_files",
+            "Landed files of ingested log hours that nobody has read, or not as they are now; of those watched.",
+            late,
         )
         yield _of_sources(
             "newest_hour_end_seconds",

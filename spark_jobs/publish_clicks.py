@@ -38,10 +38,11 @@ _RELEASE = "python -m spark_jobs.decide_held --hour {hour} --decision release --
 
 @dataclass(frozen=True)
 class Published:
-    """What was done: a few lines on it, and the click hours that are held."""
+    """What was done: a few lines on it, the click hours that are held, and why others stay as they were."""
 
     lines: list[str]
     held: list[ClickHourState]
+    left: dict[str, str]
 
 
 def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
@@ -101,7 +102,15 @@ def publish(
             *followed,
         ],
         held,
+        {str(hour): _why(state) for hour, state in states.items() if not state.can_be_published},
     )
+
+
+def _why(state: ClickHourState) -> str:
+    """Why a click hour stays as it was published, without what people have written."""
+    if state.staged_by:
+        return f"staged by backfill {state.staged_by}"
+    return "held" if state.is_held else "dropped" if state.is_dropped else state.waits_for or "not to be published"
 
 
 def _require_validated(states: list[ClickHourState]) -> None:

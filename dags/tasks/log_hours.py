@@ -39,10 +39,10 @@ def landed(params: Mapping[str, Any], dag_run: Any) -> dict[str, str] | None:
         sources = choose_sources(settings, arguments.source)
     log.info("log hours of %s: %s", arguments.source, arguments.log_hours)
     waiting = [
-        f"{source.name} {hour}"
+        f"{source.name} {hour} ({what})"
         for source in sources
         for hour in arguments.log_hours
-        if not _is_ready(settings, source, hour, now)
+        if (what := _waits_for(settings, source, hour, now)) is not None
     ]
     log.info("waiting for _SUCCESS, or the stream, of: %s", ", ".join(waiting) or "nothing")
     return None if waiting else {"from": str(arguments.log_hours.start), "to": str(arguments.log_hours.end)}
@@ -117,7 +117,34 @@ def _newest_unpublished(settings: Settings, source_name: str, now: datetime) -> 
     return HourRange(max(newest.start, newest.end.plus(-MOST_HOURS_A_RUN)), newest.end)
 
 
-def _is_ready(settings: Settings, source: Source, hour: Hour, now: datetime) -> bool:
+def late_runs(params: Mapping[str, Any], dag_run: Any) -> list[dict[str, Any]]:
+    """The runs to trigger for log hours that were ingested and in which files have landed since.
+
+    Only by a scheduled run, once each: what cannot be run is tried again in an hour.
+    """
+    if dag_run.run_type != "scheduled":
+        return []
+    settings, now = Settings.from_environment(), datetime.now(UTC)
+    unpublished = import_module("include.unpublished")
+    runs = []
+    for source in choose_sources(settings, params["source"]):
+        since = unpublished.files_landed_since(settings, source)
+        within = timedelta(hours=settings.pipeline.late_files.watched_hours)
+        waiting = unpublished.unpublished_hours(settings, source, within, now, since=since) if since else []
+        for hours in contiguous(since.keys() & set(waiting)):
+            log.info("%s %s is run again: files have landed since it was ingested", source.name, hours)
+            conf = {"source": source.name, "from": _as_asked(hours.start), "to": _as_asked(hours.end)}
+            run_id = f"late_files_{dag_run.partition_key}_{source.name}_{hours.start}"
+            runs.append({"trigger_run_id": run_id, "conf": conf})
+    return runs
+
+
+def _as_asked(hour: Hour) -> str:
+    return f"{hour.start:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _waits_for(settings: Settings, source: Source, hour: Hour, now: datetime) -> str | None:
     if source.stream is None:
-        return is_ready(settings.landing, source, hour, now)
-    return bool(import_module("include.streams.position").can_be_finalised(settings, source, hour, now))
+        return None if is_ready(settings.landing, source, hour, now) else "not closed, and its grace time is not over"
+    found: str | None = import_module("include.streams.position").waits_for(settings, source, hour, now)
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
 from include.stored_rows import read_rows
-from include.tables import STREAM_BATCHES
+from include.tables import INGEST_ACCOUNTING, STREAM_BATCHES
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,26 @@ class FilesPosition:
         """The hour as it is in the landing zone."""
         return look_at(self.settings.landing, self.source.name, log_hour)
 
+    def unread_files(self, log_hour: Hour) -> list[str]:
+        """Those that neither a micro-batch has lines of, nor an ingest before the source was streamed."""
+        landed = replace(look_at(self.settings.landing, self.source.name, log_hour), others=())
+        if not landed.files:
+            return []
+        read, ingested = self._read_files(log_hour), self._account(log_hour)
+        if not read and ingested is not None and ingested["lines"]:
+            return []  # the stream leaves them out, as the batch has read them
+        return landed.unread(read)
+
     def _has_read(self, log_hour: Hour) -> bool:
         landed = look_at(self.settings.landing, self.source.name, log_hour)
-        if not landed.is_closed:
-            return False
-        return not landed.unread(self._read_files(log_hour))
+        return landed.is_closed and not landed.unread(self._read_files(log_hour))
 
     def _read_files(self, log_hour: Hour) -> set[str]:
-        where = [("source", "=", self.source.name), ("log_date", "=", log_hour.day), ("log_hour", "=", log_hour.hour)]
-        rows = read_rows(self.settings.lake, STREAM_BATCHES, ["file"], where)
-        return {row["file"] for row in rows}
+        return {row["file"] for row in read_rows(self.settings.lake, STREAM_BATCHES, ["file"], self._of(log_hour))}
+
+    def _account(self, log_hour: Hour) -> dict[str, Any] | None:
+        rows = read_rows(self.settings.lake, INGEST_ACCOUNTING, ["lines"], self._of(log_hour))
+        return next(iter(rows), None)
+
+    def _of(self, log_hour: Hour) -> list[tuple[str, str, Any]]:
+        return [("source", "=", self.source.name), ("log_date", "=", log_hour.day), ("log_hour", "=", log_hour.hour)]

@@ -11,6 +11,9 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
 
+#: So many files are named.
+_MOST_NAMES = 5
+
 
 class StreamPosition(Protocol):
     """What the place that a stream reads knows of the source's log hours.
@@ -20,6 +23,9 @@ class StreamPosition(Protocol):
 
     def read_hours(self, log_hours: Sequence[Hour], now: datetime) -> set[Hour]:
         """Those of these hours of which no more lines are to come, and those that are there are in the lake."""
+
+    def unread_files(self, log_hour: Hour) -> list[str]:
+        """The names of the hour's files that are in the landing zone, and not in the lake; none of a topic."""
 
     def landed(self, log_hour: Hour, batches: Sequence[Mapping[str, Any]]) -> LandedHour:
         """What was read of the hour; ``is_closed`` is left to ``read_hours``."""
@@ -47,5 +53,24 @@ def has_passed(settings: Settings, source: Source, log_hour: Hour, now: datetime
 
 
 def can_be_finalised(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> bool:
-    """Whether a log hour of a streamed source can be counted: all of it is read, or its grace time is over."""
-    return has_passed(settings, source, log_hour, now) or now >= log_hour.end + timedelta(minutes=source.grace_minutes)
+    """Whether a log hour of a streamed source can be counted: nothing is waited for."""
+    return waits_for(settings, source, log_hour, now) is None
+
+
+def waits_for(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> str | None:
+    """Why a log hour of a streamed source is not to be counted yet; none if all of it is read, or its grace time is over.
+
+    The grace time is for what is yet to come: a file that is there is read first, however long that takes.
+
+    Raises:
+        ClickmillError: if the source's broker does not answer.
+    """
+    if has_passed(settings, source, log_hour, now):
+        return None
+    unread = position_of(settings, source).unread_files(log_hour)
+    if unread:
+        more = f" and {len(unread) - _MOST_NAMES} more" if len(unread) > _MOST_NAMES else ""
+        return f"not read by its stream, does that run? {', '.join(unread[:_MOST_NAMES])}{more}"
+    if now >= log_hour.end + timedelta(minutes=source.grace_minutes):
+        return None
+    return "not read to its end, and its grace time is not over"

@@ -43,6 +43,10 @@ class TopicPosition:
         topic = BrokerTopic.of(topic_of(self.source), self.settings)
         return topic.asked(lambda: self._read_hours(topic, over, batches))
 
+    def unread_files(self, log_hour: Hour) -> list[str]:
+        """A topic has none."""
+        return []
+
     def landed(self, log_hour: Hour, batches: Sequence[Mapping[str, Any]]) -> LandedHour:
         """The hour as if it were a landing partition with a file for each partition of the topic."""
         # A source may have been streamed from another topic before, or from files.

@@ -124,6 +124,20 @@ INGEST_ACCOUNTING = Table(
         Column("bytes", "BIGINT", "Their size as stored."),
         Column("damaged_files", "ARRAY<STRING>", "Files that broke off; their lines before the damage count."),
         Column("unread_files", "ARRAY<STRING>", "What else lies in the landing partition and was not read."),
+        Column(
+            "looked_at",
+            "TIMESTAMP",
+            "Just before the landing partition was listed; null of a topic. What counts the log hour again without "
+            "reading its files does not change it.",
+            required=False,
+        ),
+        Column(
+            "landed_files",
+            "ARRAY<STRUCT<name: STRING, bytes: BIGINT, changed_ns: BIGINT>>",
+            "What was listed then, _SUCCESS too: size, and date in ns since 1970. What lies there in another state has "
+            "landed since, and nobody has read it. Null of a topic.",
+            required=False,
+        ),
         Column("is_closed", "BOOLEAN", "Whether _SUCCESS was there; false: ingested after the grace time."),
         Column("click_hours", "ARRAY<STRING>", "Click hours this log hour touches or, in earlier runs, touched."),
         Column(
@@ -140,6 +154,13 @@ INGEST_ACCOUNTING = Table(
             "When its rows in clicks, duplicate_clicks and quarantined_clicks were removed, being older than "
             "clicks_days of [retention]: the click hours that it touches are not counted again. Null while they are "
             "there.",
+            required=False,
+        ),
+        Column(
+            "landing_removed_at",
+            "TIMESTAMP",
+            "When its landing partition was removed or archived, being older than landing_days of [retention]; null "
+            "while it is there.",
             required=False,
         ),
     ),

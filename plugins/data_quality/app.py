@@ -36,7 +36,7 @@ from plugins.data_quality.backfills import render_backfills, shown_backfills
 from plugins.data_quality.hour import ShownRun, render_hour
 from plugins.data_quality.links import Links
 from plugins.data_quality.metric import METRIC_DAYS, render_metric
-from plugins.data_quality.overview import Filters, Wait, render_overview
+from plugins.data_quality.overview import Filters, Wait, late_files, render_overview
 from plugins.data_quality.quarantine import read_quarantine
 from plugins.data_quality.rendering import render_message
 
@@ -105,7 +105,8 @@ def overview(
     request: Request, index: Index, waits: Waits, first: str = "", last: str = "", source: str = "", table: str = ""
 ) -> Response:
     """What needs attention, and the grid of hours."""
-    return _answer(render_overview(index, Filters.of(first, last, source, table), _links(request), waits))
+    late = late_files(_settings(request))
+    return _answer(render_overview(index, Filters.of(first, last, source, table), _links(request), late, waits))
 
 
 @router.get("/hours/{hour}")

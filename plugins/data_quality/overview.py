@@ -12,6 +12,9 @@ from include.errors import UsageError
 from include.holds import Failure, findings_of, not_shown
 from include.log_hours import Hour, HourRange
 from include.quality_index import Counts, Event, QualityIndex, Result
+from include.settings import Settings
+from include.sources import load_sources
+from include.unpublished import files_landed_since, late_names
 from plugins.data_quality.hold import Hold
 from plugins.data_quality.links import Links
 from plugins.data_quality.rendering import SIGNS, advice_of, render_page
@@ -91,6 +94,26 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class LateFiles:
+    """Files of a log hour that landed after it was ingested; nobody has read them."""
+
+    source: str
+    hour: str
+    names: tuple[str, ...]
+
+
+def late_files(settings: Settings) -> list[LateFiles]:
+    """Those of all sources whose logs land, the newest hours first."""
+    found = [
+        LateFiles(source.name, str(hour), tuple(late))
+        for source in load_sources(settings).values()
+        for hour, names in files_landed_since(settings, source).items()
+        if (late := late_names(names))
+    ]
+    return sorted(found, key=lambda one: one.hour, reverse=True)
+
+
+@dataclass(frozen=True)
 class Concern:
     """An hour that someone should look at: why, since when, what to do."""
 
@@ -102,12 +125,21 @@ class Concern:
     more: tuple[str, ...] = ()
 
 
-def render_overview(index: QualityIndex, filters: Filters, links: Links, waits: Sequence[Wait] = ()) -> tuple[str, str]:
+def render_overview(
+    index: QualityIndex, filters: Filters, links: Links, late: Sequence[LateFiles] = (), waits: Sequence[Wait] = ()
+) -> tuple[str, str]:
     """The overview, and its policy: what needs attention first, then the grid."""
     span = index.span()
     if span is None:
         return render_page(
-            "quality_overview.html", links, title="Data quality", span=None, waits=waits, most_open=MOST_OPEN
+            "quality_overview.html",
+            links,
+            title="Data quality",
+            span=None,
+            late=late,
+            waits=waits,
+            most_open=MOST_OPEN,
+            most_listed=MOST_LISTED,
         )
     hours = filters.hours(span)
     source, table = filters.source, filters.table
@@ -143,6 +175,8 @@ def render_overview(index: QualityIndex, filters: Filters, links: Links, waits: 
         failing=[_failing(index, hour) for hour in failing[:MOST_LISTED]],
         warned_count=len(warned),
         warned=warned[:MOST_LISTED],
+        late=late,
+        most_listed=MOST_LISTED,
         missing=_missing(days),
         earlier=_shifted(filters, hours, -1) if span[0] < hours.start else None,
         later=_shifted(filters, hours, 1) if hours.end <= span[1] else None,

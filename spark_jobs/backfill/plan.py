@@ -8,7 +8,7 @@ from typing import Any
 
 from include.backfills import Backfill, history_kept, read_backfills
 from include.errors import UsageError
-from include.landing import LandedHour, look_at
+from include.landing import SUCCESS, LandedHour, landed_since, look_at
 from include.log_hours import Hour, HourRange, contiguous
 from include.settings import Settings
 from include.sources import Source, choose_sources
@@ -19,7 +19,7 @@ from spark_jobs.ingest.touched_hours import UnfinishedIngests
 from spark_jobs.lake.lake import Lake
 from spark_jobs.quality.held_hours import held_hours
 
-_ACCOUNT = ("log_date", "log_hour", "lines", "files", "bytes", "click_hours", "ingested_at")
+_ACCOUNT = ("log_date", "log_hour", "lines", "files", "landed_files", "click_hours")
 
 
 @dataclass(frozen=True)
@@ -169,13 +169,11 @@ def _landed(lake: Lake, source: Source, log_hours: HourRange) -> dict[Hour, Land
 
 
 def _is_new(landed: LandedHour, account: Mapping[str, Any], source: Source) -> bool:
-    """Whether other files are there than were ingested, as far as their number, size and age say."""
+    """Whether other files are there than were ingested, as far as their names, sizes and dates say."""
     if source.stream is not None:
         return False
-    ingested = account["ingested_at"].timestamp()
-    return (len(landed.files), landed.size_bytes) != (account["files"], account["bytes"]) or any(
-        file.stat().st_mtime > ingested for file in landed.files
-    )
+    is_less = len(landed.files) < account["files"]
+    return is_less or any(name != SUCCESS for name in landed_since(landed.listed, account))
 
 
 def _published(lake: Lake, hours: HourRange) -> tuple[Hour, ...]:

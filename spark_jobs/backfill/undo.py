@@ -50,7 +50,7 @@ def undo(
         _require_undoable(backfill)
         hours = sorted(backfill.published)
         around = log_hours_around(lake, hours)
-        states = click_hour_states(lake, {hour: around.touching[hour] for hour in hours})
+        states = click_hour_states(lake, {hour: around.touching.get(hour, {}) for hour in hours})
         others = _published_by_others(lake, backfill, states)
         if others and not force:
             raise ClickmillError(

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.log_hours import Hour
+from include.storage import Entry
 from include.stored_rows import Filters
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
-from spark_jobs.ingest.account import HourAccount, replayed
+from spark_jobs.ingest.account import HourAccount, replayed, with_rewritten
 from spark_jobs.ingest.columns import as_numpy
 from spark_jobs.ingest.stream_batches import log_hour_of
 from spark_jobs.lake.lake import Lake
@@ -31,6 +32,14 @@ def recount_accounts(lake: Lake, source: str, hours: Collection[Hour], *, is_str
     counted = [_recounted(lake, source, hour, row, now, is_streamed=is_streamed) for hour, row in known.items()]
     if counted:
         lake.replace_rows(INGEST_ACCOUNTING, counted, log_hours_predicate(source, known))
+
+
+def say_rewritten(lake: Lake, source: str, files: Mapping[Hour, Sequence[tuple[Entry, Entry]]]) -> None:
+    """Say of landed files that were rewritten, each as it was and as it is, that they are read as they were."""
+    known = {log_hour_of(row): row for row in _rows(lake, INGEST_ACCOUNTING, source, files)}
+    if known:
+        rows = [with_rewritten(row, files[hour]) for hour, row in known.items()]
+        lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source, known))
 
 
 def _recounted(

@@ -5,6 +5,7 @@ It names no visitor: a request is known by its keyed hash. So a run that is kill
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +17,15 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.storage import entries, kept_secret, write_whole
 from spark_jobs.engine.run_ids import new_run_id
+from spark_jobs.ingest.read_lines import LandedFile
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.transactions import StreamTransaction
 
 BEGUN, COMPLETED = "begun", "completed"
+
+
+#: By source, log hour and file: lines.
+_Places = dict[str, dict[str, dict[str, list[int]]]]
 
 
 @dataclass
@@ -26,7 +34,10 @@ class Certificate:
 
     ``log_hours`` by source and ``click_hours`` are those in which something was to go; ``found`` how many lines or rows
     were to, by table; ``versions`` those of each table before and after, of which only the last can be read.
-    ``searched`` says what was looked into at the end, ``left`` which files have one of the words still.
+    ``published_hours`` are all click hours that were published again, as the same log hours touch others too, and
+    ``not_published_hours`` those that stay as they were published, with the reason. ``unjoined_hours`` by source are
+    log hours in which it cannot be said which landed lines are those of rows that went. ``searched`` says what was
+    looked into at the end, ``left`` which files have one of the words still.
     """
 
     erasure_id: str
@@ -44,8 +55,17 @@ class Certificate:
     click_hours: list[str] = field(default_factory=list)
     found: dict[str, int] = field(default_factory=dict)
     gone: dict[str, int] = field(default_factory=dict)
-    #: Of landed files, by source, log hour and name: the numbers that these lines had.
-    removed_lines: dict[str, dict[str, dict[str, list[int]]]] = field(default_factory=dict)
+    published_hours: list[str] = field(default_factory=list)
+    not_published_hours: dict[str, str] = field(default_factory=dict)
+    unjoined_hours: dict[str, list[str]] = field(default_factory=dict)
+    #: Of landed files, by source, log hour and name: the numbers that the lines had which went last.
+    removed_lines: _Places = field(default_factory=dict)
+    #: While they go: the places of rows, by the same; and how many lines the files had.
+    removed_rows: _Places = field(default_factory=dict)
+    lines_before: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    #: How often lines or rows were to go: once, unless more is found when a killed run goes on.
+    removals: int = 0
+    is_removing: bool = False
     versions: dict[str, dict[str, int | None]] = field(default_factory=dict)
     searched: dict[str, int] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
@@ -76,10 +96,45 @@ class Certificate:
         if any(found.values()):
             self.found_at = datetime.now(UTC).isoformat()
 
-    def add_lines(self, source: str, hour: Hour, file: str, lines: set[int]) -> None:
-        """Take in which lines go from a landed file; a killed run may have said so of the same ones."""
-        of_hour = self.removed_lines.setdefault(source, {}).setdefault(str(hour), {})
-        of_hour[file] = sorted({*of_hour.get(file, []), *lines})
+    def begin_removal(
+        self,
+        lines: Mapping[str, Mapping[LandedFile, Collection[int]]],
+        before: Mapping[LandedFile, int],
+        rows: Mapping[str, Mapping[Hour, Collection[tuple[str, int]]]],
+    ) -> None:
+        """Take in which lines go from landed files, and of which places rows: a run that is killed goes on by these."""
+        self.removals, self.is_removing = self.removals + 1, True
+        self.removed_lines, self.lines_before, self.removed_rows = {}, {}, {}
+        for source, files in lines.items():
+            for file, its in files.items():
+                hour = str(file.hour)
+                self.removed_lines.setdefault(source, {}).setdefault(hour, {})[file.name] = sorted(its)
+                self.lines_before.setdefault(source, {}).setdefault(hour, {})[file.name] = before[file]
+        for source, hours in rows.items():
+            for one, places in hours.items():
+                of_hour = self.removed_rows.setdefault(source, {}).setdefault(str(one), {})
+                for name, line in sorted(places):
+                    of_hour.setdefault(name, []).append(line)
+
+    def end_removal(self) -> None:
+        """What was to go has gone."""
+        self.is_removing, self.removed_rows, self.lines_before = False, {}, {}
+
+    def places_of(self, source: str, hour: Hour) -> tuple[set[tuple[str, int]], dict[str, list[int]]]:
+        """The places of a log hour whose rows go; and of its files the lines that go."""
+        rows = self.removed_rows.get(source, {}).get(str(hour), {})
+        lines = self.removed_lines.get(source, {}).get(str(hour), {})
+        return {(file, line) for file, its in rows.items() for line in its}, lines
+
+    def transaction(self, what: str) -> StreamTransaction:
+        """By which a commit of this removal is known."""
+        return StreamTransaction(f"{self.erasure_id} {what}", self.removals)
+
+    def add_published(self, _: Lake, hours: Iterable[Hour]) -> None:
+        """Take in which click hours are about to be published."""
+        named = set(map(str, hours))
+        self.published_hours = sorted({*self.published_hours, *named})
+        self.not_published_hours = {hour: why for hour, why in self.not_published_hours.items() if hour not in named}
 
     @property
     def is_counted(self) -> bool:

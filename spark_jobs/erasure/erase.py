@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -19,10 +20,10 @@ from include.locks import locks_of
 from include.log_hours import Hour, near_each_other
 from include.settings import Settings
 from include.sources import JsonFields, Source, load_sources
-from include.storage import is_on_disk, names, remove_folder
+from include.storage import Entry, entry_of, is_on_disk, names, remove_folder
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, PUBLISHED
 from spark_jobs import aggregate_clicks, ingest_clicks, publish_clicks, validate_clicks
-from spark_jobs.erasure.accounts import recount_accounts, recount_batches
+from spark_jobs.erasure.accounts import recount_accounts, recount_batches, say_rewritten
 from spark_jobs.erasure.certificate import COMPLETED, Certificate, erasure_key
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
 from spark_jobs.erasure.matches import Matcher, Words
@@ -31,7 +32,7 @@ from spark_jobs.erasure.places import move_places
 from spark_jobs.erasure.requests import LEAST_CHARACTERS, Requests
 from spark_jobs.erasure.search import Searched, search
 from spark_jobs.erasure.streams import count_live_again, no_stream_runs
-from spark_jobs.erasure.tables import FoundRows, find_rows, redact_others, remove_rows
+from spark_jobs.erasure.tables import FoundRows, find_joined, find_rows, redact_others, remove_rows
 from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.landed_logs import landed_logs
 from spark_jobs.ingest.read_lines import LandedFile
@@ -56,16 +57,30 @@ OF_BUCKET = "the bucket's former versions of objects, and uploads that were brok
 
 @dataclass
 class Found:
-    """What is to go: rows of tables, and of each source the landed files and how many lines of each."""
+    """What is to go: rows of tables, and of each source the landed files and which lines of each.
+
+    ``sizes`` says how many lines the landed files have; ``unjoined`` by source of which log hours it cannot be said
+    which lines are those of rows that go, or the other way round.
+    """
 
     rows: FoundRows
-    files: dict[str, dict[LandedFile, int]] = field(default_factory=dict)
+    files: dict[str, dict[LandedFile, set[int]]] = field(default_factory=dict)
+    sizes: dict[LandedFile, int] = field(default_factory=dict)
+    unjoined: dict[str, set[Hour]] = field(default_factory=dict)
 
     @property
     def numbers(self) -> dict[str, int]:
         """How much, by place."""
-        lines = sum(sum(of_source.values()) for of_source in self.files.values())
+        lines = sum(len(its) for of_source in self.files.values() for its in of_source.values())
         return {"landing": lines, **self.rows.rows} if lines else dict(self.rows.rows)
+
+    @property
+    def log_hours(self) -> dict[str, set[Hour]]:
+        """By source, where something is to go."""
+        hours = {source: set(of_source) for source, of_source in self.rows.places.items()}
+        for source, files in self.files.items():
+            hours.setdefault(source, set()).update(file.hour for file in files)
+        return hours
 
 
 class Erasure:
@@ -84,34 +99,56 @@ class Erasure:
         return Matcher.of(self.requests, LineParser.of(self.sources.get(source, unknown), self.settings))
 
     def find(self) -> Found:
-        """Look at every row and every landed line, once; changes nothing.
+        """Look at every row and every landed line, and join those that are to go by their places; changes nothing.
 
         Raises:
             UsageError: if all clicks of a source would go by a URL prefix, or a source is not declared any more.
+            ClickmillError: if a file cannot be read.
         """
-        found = Found(find_rows(self.lake, self.matcher_of))
-        for source, clicks in found.rows.by_prefix.items():
+        rows = find_rows(self.lake, self.matcher_of)
+        for source, clicks in rows.by_prefix.items():
             if any(clicks[prefix] == clicks[""] for prefix in self.requests.url_prefixes if clicks[""]):
                 raise UsageError(
                     f"a URL prefix fits all {clicks['']:,} clicks of source {source}: expected one that fits some; "
                     "to remove a source, remove its folders"
                 )
+        landed: dict[str, dict[Hour, dict[LandedFile, set[int]]]] = {}
+        sizes: dict[LandedFile, int] = {}
         for source in self._landed_sources():
-            matcher = self.matcher_of(source)
             for file in landed_files(self.settings.landing, source):
-                try:
-                    lines = len(matching_lines(file, matcher))
-                except OSError as error:
-                    raise ClickmillError(
-                        f"nothing is erased: {file.path} cannot be read ({error}); see that it can be, and erase again"
-                    ) from error
-                if lines:
-                    found.files.setdefault(source, {})[file] = lines
-        if unknown := {*found.files, *found.rows.log_hours} - self.sources.keys():
+                with _named(file.path):
+                    lines, sizes[file] = matching_lines(file, self.matcher_of(source))
+                landed.setdefault(source, {}).setdefault(file.hour, {})[file] = lines
+        found = self._joined(rows, landed, sizes)
+        while visitors := frozenset(found.rows.visitors - rows.visitors):
+            # Those of an address, by its lines: they may have rows where the lines are gone.
+            rows = find_rows(self.lake, cache(lambda source, also=visitors: self.matcher_of(source).also(also)))
+            rows.visitors |= visitors
+            found = self._joined(rows, landed, sizes)
+        if unknown := found.log_hours.keys() - self.sources.keys():
             raise UsageError(
                 f"there is something to erase of {', '.join(sorted(unknown))}, which {self.settings.sources_file} does "
                 "not declare: expected it there, as its hours are to be counted again"
             )
+        return found
+
+    def _joined(
+        self,
+        rows: FoundRows,
+        landed: Mapping[str, Mapping[Hour, Mapping[LandedFile, set[int]]]],
+        sizes: dict[LandedFile, int],
+    ) -> Found:
+        found = Found(deepcopy(rows), sizes=sizes)
+        for source, hours in landed.items():
+            for hour, files in hours.items():
+                if not any(files.values()) and not found.rows.places.get(source, {}).get(hour):
+                    continue
+                with _named(files):
+                    lines, is_whole = find_joined(self.lake, found.rows, source, hour, files, self.matcher_of(source))
+                if lines:
+                    found.files.setdefault(source, {}).update(lines)
+                if not is_whole:
+                    found.unjoined.setdefault(source, set()).add(hour)
         return found
 
     def _landed_sources(self) -> list[str]:
@@ -130,13 +167,12 @@ class Erasure:
 
     def plan(self, certificate: Certificate, found: Found) -> None:
         """Put on record what is to go, before anything does."""
-        log_hours = {source: set(hours) for source, hours in found.rows.log_hours.items()}
-        for source, files in found.files.items():
-            log_hours.setdefault(source, set()).update(file.hour for file in files)
         known = versions(self.lake)
         for name, number in known.items():
             certificate.versions.setdefault(name, {"before": number})
-        certificate.add(log_hours, found.rows.click_hours, found.numbers)
+        certificate.add(found.log_hours, found.rows.click_hours, found.numbers)
+        for source, hours in found.unjoined.items():
+            certificate.unjoined_hours[source] = sorted({*certificate.unjoined_hours.get(source, []), *map(str, hours)})
         certificate.write(self.settings)
 
     def erase(self, certificate: Certificate, found: Found) -> None:
@@ -148,27 +184,50 @@ class Erasure:
         with self.lake.locked():
             redacted = redact_others(self.lake, any_source, self._counts)
             certificate.add({}, set(), dict(redacted))
-            for source, files in found.files.items():
-                self._rewrite(source, files, certificate)
+            kept = {source: self._not_to_ingest(source, certificate) for source in certificate.log_hours}
+            rows = {
+                source: {hour: places for hour, places in hours.items() if hour in kept[source]}
+                for source, hours in found.rows.places.items()
+            }
+            if found.numbers:
+                certificate.begin_removal(found.files, found.sizes, rows)
+            certificate.write(self.settings)
+        if certificate.is_removing:
+            self.remove(certificate)
+
+    def remove(self, certificate: Certificate) -> None:
+        """What is on record from landed files, then from tables; what of it has gone already is left as it is."""
+        with self.lake.locked():
+            for source, hours in certificate.removed_lines.items():
+                self._rewrite(source, hours, certificate.lines_before[source])
             move_places(self.lake, certificate)
             for source in certificate.log_hours:
-                self._remove_rows(source, sorted(self._not_to_ingest(source, certificate)))
+                self._remove_rows(source, sorted(self._not_to_ingest(source, certificate)), certificate)
+        certificate.end_removal()
         certificate.write(self.settings)
 
-    def _rewrite(self, source: str, files: Mapping[LandedFile, int], certificate: Certificate) -> None:
-        locks = locks_of(self.settings)
+    def _rewrite(
+        self, source: str, hours: Mapping[str, Mapping[str, list[int]]], before: Mapping[str, Mapping[str, int]]
+    ) -> None:
+        locks, rewritten = locks_of(self.settings), dict[Hour, list[tuple[Entry, Entry]]]()
         with locks.held(f"land-{source}") as lock, landed_logs(self.settings.landing, source, lock.require):
-            for file in files:
-                # Again, now that nobody else may replace the file.
-                with suppress(FileNotFoundError):
-                    if lines := matching_lines(file, self.matcher_of(source)):
-                        certificate.add_lines(source, file.hour, file.name, lines)
-                        certificate.write(self.settings)
-                        write_without(file, lines)
+            for log_hour, files in hours.items():
+                hour = Hour.parse(log_hour)
+                for path in look_at(self.settings.landing, source, hour).files:
+                    file = LandedFile(path, hour)
+                    if lines := set(files.get(file.name, ())):
+                        # Again, now that nobody else may replace it: another file is looked at in the end.
+                        entry = entry_of(file.path)
+                        found, size = matching_lines(file, self.matcher_of(source))
+                        if size == before[log_hour][file.name] and found <= lines:
+                            write_without(file, lines)
+                            if entry and (after := entry_of(file.path)):
+                                rewritten.setdefault(hour, []).append((entry, after))
+        say_rewritten(self.lake, source, rewritten)
 
-    def _remove_rows(self, source: str, hours: list[Hour]) -> None:
+    def _remove_rows(self, source: str, hours: list[Hour], certificate: Certificate) -> None:
         is_streamed = self.sources[source].stream is not None
-        remove_rows(self.lake, source, hours, self.matcher_of(source), is_streamed=is_streamed)
+        remove_rows(self.lake, source, hours, self.matcher_of(source), certificate, is_streamed=is_streamed)
         # Nobody is to add the counts of micro-batches up between the two.
         with in_order_of_time(self.lake):
             recount_batches(self.lake, source, hours)
@@ -231,7 +290,8 @@ class Erasure:
             # What fails is held; that it is, is looked at in the end.
             with suppress(QualityError):
                 validate_clicks.run(self.spark, self.settings, arguments)
-            publish_clicks.run(self.spark, self.settings, arguments)
+            done = publish_clicks.publish(self.spark, self.settings, arguments, certificate.add_published)
+            certificate.not_published_hours |= done.left
         certificate.counted_at = datetime.now(UTC).isoformat()
         certificate.write(self.settings)
 
@@ -298,12 +358,14 @@ def erase(
     if dry_run:
         return ["would be erased:", *_described(_something(erasure.find()).numbers)]
     with locks_of(settings).held("erase"), no_stream_runs(erasure.lake, erasure.sources):
-        found = erasure.find()
-        certificate = erasure.certificate()
+        certificate, found = erasure.certificate(), None
         if certificate is None:
-            _something(found)
+            found = _something(erasure.find())
             certificate = erasure.new_certificate(by, because)
         with audited(erasure.lake, "erase_visitor", f"erasure {certificate.erasure_id}", by, because) as details:
+            if certificate.is_removing:
+                erasure.remove(certificate)
+            found = found or erasure.find()
             erasure.plan(certificate, found)
             erasure.erase(certificate, found)
             if not certificate.is_counted:
@@ -317,11 +379,23 @@ def erase(
     return [
         f"erasure {certificate.erasure_id} ({requests.described()}) is complete:",
         *_described(certificate.found),
-        f"  click hours counted again: {len(certificate.click_hours)}",
+        f"  click hours counted again: {len(certificate.click_hours)}, published: {len(certificate.published_hours)}",
         f"  files searched: {certificate.searched['files']:,}",
         f"  certificate: {page}",
         *(f"  not reached: {what}" for what in certificate.outside),
     ]
+
+
+@contextmanager
+def _named(path: Path | Iterable[LandedFile]) -> Iterator[None]:
+    """Say which file cannot be read, or one of which."""
+    try:
+        yield
+    except OSError as error:
+        named = path if isinstance(path, Path) else error.filename or next(file.path.parent for file in path)
+        raise ClickmillError(
+            f"nothing is erased: {named} cannot be read ({error}); see that it can be, and erase again"
+        ) from error
 
 
 def _something(found: Found) -> Found:
@@ -367,6 +441,11 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
     left = (path for path in (*searched.found, *searched.unread) if not erasure.is_outside(path))
     certificate.left = [erasure.shown(path) for path in left]
     old = erasure.not_published_since(certificate)
+    certificate.unjoined_hours = {
+        source: hours
+        for source, named in certificate.unjoined_hours.items()
+        if (hours := [hour for hour in named if look_at(erasure.settings.landing, source, Hour.parse(hour)).files])
+    }
     page = certificate.write(erasure.settings)
     reasons = []
     if again.numbers:
@@ -375,7 +454,15 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
         some = ", ".join(certificate.left[:5])
         reasons.append(f"{len(certificate.left)} files have it still, or cannot be read: {some}")
     if old:
-        hours = ", ".join(map(str, old[:5]))
-        reasons.append(f"published as they were before: {hours}; decide on them (decide_held, decide_backfill)")
+        some = ", ".join(map(str, old[:5]))
+        reasons.append(f"published as they were before: {some}; decide on them (decide_held, decide_backfill)")
+    if certificate.unjoined_hours:
+        unjoined = ", ".join(
+            f"{source} {hour}" for source, its in certificate.unjoined_hours.items() for hour in its[:5]
+        )
+        reasons.append(
+            f"landed files have changed since they were read, so that it cannot be said which of their lines are those "
+            f"of rows that went: {unjoined}; erase by the address that these lines have, or remove these files"
+        )
     if reasons:
         raise ClickmillError(f"not complete: {'; '.join(reasons)}; then erase again with the same requests; see {page}")

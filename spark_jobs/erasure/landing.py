@@ -40,20 +40,27 @@ def landed_files(landing: Path, source: str) -> Iterator[LandedFile]:
             yield LandedFile(entry.path, hour)
 
 
-def matching_lines(file: LandedFile, matcher: Matcher) -> set[int]:
-    """The numbers, from 1, of the lines that are to go.
+def pieces_of(file: LandedFile) -> Iterator[pa.Table]:
+    """The lines of a file, as ``LINES``; of a damaged one those before the damage. Raises OSError as ``read_lines``."""
+    tables = (
+        table.append_column("row_id", pa.array(np.zeros(len(table), np.int64))).select(LINES.names)
+        for table in read_lines(ReadFile(file))
+    )
+    return in_pieces(tables, PIECE_BYTES)
+
+
+def matching_lines(file: LandedFile, matcher: Matcher) -> tuple[set[int], int]:
+    """The numbers, from 1, of the lines that are to go; and how many lines the file has.
 
     Raises:
         OSError: if the file cannot be read; of a damaged one what comes before the damage is.
     """
     found: set[int] = set()
-    tables = (
-        table.append_column("row_id", pa.array(np.zeros(len(table), np.int64))).select(LINES.names)
-        for table in read_lines(ReadFile(file))
-    )
-    for piece in in_pieces(tables, PIECE_BYTES):
+    count = 0
+    for piece in pieces_of(file):
         found.update(as_numpy(piece["line"])[matcher.of_lines(piece)].tolist())
-    return found
+        count += len(piece)
+    return found, count
 
 
 def write_without(file: LandedFile, lines: set[int]) -> None:

@@ -138,9 +138,13 @@ class Matcher:
             found |= self.words.of_texts(clicks[name])
         found |= self._has_prefix(clicks["url"])
         if self.requests.addresses and self.source.has_client_address:
-            derived = derived_visitors(self.parser.lookups, self._forms_of_addresses, clicks)
-            found |= as_numpy(pc.is_in(as_array(clicks["visitor_id"]), derived))
+            found |= self.is_derived(clicks)
         return found
+
+    def is_derived(self, clicks: pa.Table) -> Mask:
+        """Of which rows the visitor follows from an address that is asked for."""
+        derived = derived_visitors(self.parser.lookups, self._forms_of_addresses, clicks)
+        return as_numpy(pc.is_in(as_array(clicks["visitor_id"]), derived))
 
     @cached_property
     def _forms_of_addresses(self) -> list[str]:
@@ -171,8 +175,16 @@ class Matcher:
         found |= self._has_prefix(parsed["url"])
         found |= self.of_quarantined(parsed["raw"])
         if self.requests.addresses:
-            addresses = pa.array(sorted(self.requests.addresses), pa.string())
-            found |= as_numpy(pc.is_in(as_array(parsed["client_address"]), addresses))
+            found |= self._is_asked(parsed)
+        return found
+
+    def _is_asked(self, parsed: pa.Table) -> Mask:
+        addresses = pa.array(sorted(self.requests.addresses), pa.string())
+        return as_numpy(pc.is_in(as_array(parsed["client_address"]), addresses))
+
+    def gives_visitor(self, parsed: pa.Table) -> Mask:
+        """Which lines are of an address that is asked for, from which their visitor follows."""
+        found: Mask = self._is_asked(parsed) & as_numpy(pc.is_null(parsed["visitor_id"]))
         return found
 
     def of_texts(self, texts: pa.ChunkedArray | pa.Array) -> Mask:

@@ -12,7 +12,6 @@ from spark_jobs.erasure.certificate import Certificate
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
-from spark_jobs.lake.transactions import StreamTransaction
 
 
 def move_places(lake: Lake, certificate: Certificate) -> None:
@@ -22,7 +21,7 @@ def move_places(lake: Lake, certificate: Certificate) -> None:
     """
     for source, hours in certificate.removed_lines.items():
         for hour in map(Hour.parse, hours):
-            transaction = StreamTransaction(f"{certificate.erasure_id} {source} {hour}", 0)
+            transaction = certificate.transaction(f"{source} {hour}")
             if not lake.data_files(REPLAYED_LINES, has_log_hours(source, [hour])):
                 continue
             if transaction.is_in(DeltaTable(lake.uri(REPLAYED_LINES))):

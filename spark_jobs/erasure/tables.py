@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
 from pyarrow.parquet import ParquetFile
 
 from include.log_hours import Hour
@@ -26,9 +27,12 @@ from include.tables import (
     VISIBILITY,
     Table,
 )
+from spark_jobs.erasure.certificate import Certificate
+from spark_jobs.erasure.joined import join_hour
 from spark_jobs.erasure.matches import CLICK_TEXTS, Mask, Matcher
 from spark_jobs.erasure.search import texts_of
 from spark_jobs.ingest.columns import as_array, as_numpy, table_of
+from spark_jobs.ingest.read_lines import LandedFile
 from spark_jobs.lake.data_files import DataFile, has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.new_files import NewFile, files_of
@@ -36,8 +40,8 @@ from spark_jobs.lake.new_files import NewFile, files_of
 #: The tables of arrivals, a row for each.
 ARRIVALS = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
 #: What of their rows says whether they are to go, and what else is to be known of these.
-_OF_CLICKS = (*CLICK_TEXTS, "clicked_at", "click_date", "click_hour")
-_LOOKED_AT = {CLICKS: _OF_CLICKS, DUPLICATE_CLICKS: _OF_CLICKS, QUARANTINED_CLICKS: ("raw",)}
+_OF_CLICKS = (*CLICK_TEXTS, "clicked_at", "click_date", "click_hour", "file", "line", "replay_id")
+_LOOKED_AT = {CLICKS: _OF_CLICKS, DUPLICATE_CLICKS: _OF_CLICKS, QUARANTINED_CLICKS: ("raw", "file", "line")}
 #: What stands in a text's place.
 ERASED = "(erased)"
 #: Tables whose rows go if they name what is to go.
@@ -54,17 +58,21 @@ _ROWS_GO = {
 }
 
 
+#: A file and a line of it.
+Place = tuple[str, int]
+
+
 @dataclass
 class FoundRows:
     """What is to go from the tables of arrivals.
 
-    ``rows`` by table, ``log_hours`` by source, and ``click_hours`` of these. ``visitors`` are those that follow from
-    addresses, ``event_ids`` those of the clicks, by which other tables may show them. ``by_prefix`` has, of each
-    source, its clicks and those of each URL prefix.
+    ``rows`` by table, ``places`` by source and log hour, and ``click_hours`` of these. ``visitors`` are those that
+    follow from addresses, ``event_ids`` those of the clicks, by which other tables may show them. ``by_prefix`` has, of
+    each source, its clicks and those of each URL prefix.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
-    log_hours: dict[str, set[Hour]] = field(default_factory=dict)
+    places: dict[str, dict[Hour, set[Place]]] = field(default_factory=dict)
     click_hours: set[Hour] = field(default_factory=set)
     visitors: set[str] = field(default_factory=set)
     event_ids: set[str] = field(default_factory=set)
@@ -85,23 +93,61 @@ def find_rows(lake: Lake, matcher_of: Callable[[str], Matcher]) -> FoundRows:
                 for prefix in matcher.requests.url_prefixes:
                     of_source[prefix] += int(pc.sum(pc.starts_with(rows["url"], prefix)).as_py() or 0)
             if mask.any():
-                _add(found, table, file, rows.filter(pa.array(mask)), matcher)
+                its = rows.filter(pa.array(mask))
+                _add(found, table, file, its)
+                if table != QUARANTINED_CLICKS and matcher.requests.addresses and matcher.source.has_client_address:
+                    of_visitors = its.filter(pa.array(matcher.is_derived(its)))
+                    found.visitors |= set(of_visitors["visitor_id"].to_pylist())
     return found
 
 
-def remove_rows(lake: Lake, source: str, hours: Collection[Hour], matcher: Matcher, *, is_streamed: bool) -> None:
+def find_joined(
+    lake: Lake,
+    found: FoundRows,
+    source: str,
+    hour: Hour,
+    files: Mapping[LandedFile, set[int]],
+    matcher: Matcher,
+) -> tuple[dict[LandedFile, set[int]], bool]:
+    """Find what else is to go of a log hour, rows by the landed lines that are and lines by the rows.
+
+    Returns all lines that are to go, and whether it can be said which are. Raises OSError if a file cannot be read.
+    """
+    its = found.places.get(source, {}).get(hour, set())
+    stored = [(table, file) for table in ARRIVALS for file in lake.data_files(table, has_log_hours(source, [hour]))]
+    rows = [_read(table, file, _LOOKED_AT[table]) for table, file in stored]
+    known = [_are_at(part, its) for part in rows]
+    joined = join_hour(list(zip(rows, known, strict=True)), files, matcher)
+    for (table, file), part, mask, before, asked in zip(stored, rows, joined.rows, known, joined.asked, strict=True):
+        _add(found, table, file, part.filter(pa.array(mask & ~before)))
+        if table != QUARANTINED_CLICKS:
+            found.visitors |= set(part.filter(pa.array(asked))["visitor_id"].drop_null().to_pylist())
+    return joined.lines, joined.is_whole
+
+
+def remove_rows(
+    lake: Lake, source: str, hours: Collection[Hour], matcher: Matcher, certificate: Certificate, *, is_streamed: bool
+) -> None:
     """Write the files of these log hours that have such rows without them: one commit a table.
 
     What is out of order is found again, as if the lines had never come; of a stream it stays as its micro-batch saw it.
-    Killed between two commits, the same again finishes it.
+    Those that stay have the numbers that their lines have by now. Killed between two commits, the same again finishes
+    it: a commit is known by the erasure, and moves none twice.
     """
     changed: dict[Table, list[_Rewritten]] = {table: [] for table in ARRIVALS}
+    transaction = certificate.transaction(source)
+    moved = {table for table in ARRIVALS if lake.exists(table) and transaction.is_in(DeltaTable(lake.uri(table)))}
     for hour in hours:
         files = [(table, file) for table in ARRIVALS for file in lake.data_files(table, has_log_hours(source, [hour]))]
         before = [_read(table, file) for table, file in files]
-        after = [
-            rows.filter(pa.array(~_mask(table, rows, matcher))) for (table, _), rows in zip(files, before, strict=True)
-        ]
+        gone, lines = certificate.places_of(source, hour)
+        after = []
+        for (table, _), rows in zip(files, before, strict=True):
+            mask = _mask(table, rows, matcher)
+            if table in moved:
+                after.append(rows.filter(pa.array(~mask)))
+            else:
+                after.append(_moved(rows.filter(pa.array(~mask & ~_are_at(rows, gone))), lines))
         if not is_streamed:
             well_formed = sum(table != QUARANTINED_CLICKS for table, _ in files)
             after[:well_formed] = _in_order_again(after[:well_formed])
@@ -110,7 +156,29 @@ def remove_rows(lake: Lake, source: str, hours: Collection[Hour], matcher: Match
                 changed[table].append(_Rewritten(file, _written(lake, table, rows)))
     for table, of_table in changed.items():
         if of_table:
-            lake.exchange_files(table, [new for one in of_table for new in one.new], [one.file for one in of_table])
+            new, removed = [new for one in of_table for new in one.new], [one.file for one in of_table]
+            lake.exchange_files(table, new, removed, transaction)
+
+
+def _are_at(rows: pa.Table, places: Collection[Place]) -> Mask:
+    """Which rows are at one of these places."""
+    found = as_numpy(pc.is_in(rows["line"], pa.array({line for _, line in places}, pa.int64()))).copy()
+    at = np.flatnonzero(found)
+    some = rows.select(["file", "line"]).take(pa.array(at))
+    pairs = zip(some["file"].to_pylist(), some["line"].to_pylist(), strict=True)
+    found[at] = [place in places for place in pairs]
+    return found
+
+
+def _moved(rows: pa.Table, removed: Mapping[str, Sequence[int]]) -> pa.Table:
+    """Rows by the numbers that their lines have, when these have gone from their files."""
+    if not removed:
+        return rows
+    lines = as_numpy(rows["line"]).copy()
+    for file, its in removed.items():
+        of_file = as_numpy(pc.equal(rows["file"], file))
+        lines[of_file] -= np.searchsorted(np.array(its), lines[of_file])
+    return _with_column(rows, "line", pa.array(lines))
 
 
 class _Rewritten(NamedTuple):
@@ -185,16 +253,17 @@ def _mask(table: Table, rows: pa.Table, matcher: Matcher) -> Mask:
     return matcher.of_quarantined(rows["raw"]) if table == QUARANTINED_CLICKS else matcher.of_clicks(rows)
 
 
-def _add(found: FoundRows, table: Table, file: DataFile, rows: pa.Table, matcher: Matcher) -> None:
+def _add(found: FoundRows, table: Table, file: DataFile, rows: pa.Table) -> None:
+    if not len(rows):
+        return
     found.rows[table.name] += len(rows)
-    found.log_hours.setdefault(file.partition["source"], set()).add(file.log_hour)
+    places = found.places.setdefault(file.partition["source"], {}).setdefault(file.log_hour, set())
+    places.update(zip(rows["file"].to_pylist(), rows["line"].to_pylist(), strict=True))
     if table == QUARANTINED_CLICKS:
         return
     hours = rows.group_by(["click_date", "click_hour"]).aggregate([]).to_pylist()
     found.click_hours |= {Hour.of(row["click_date"], row["click_hour"]) for row in hours}
     found.event_ids |= set(rows["event_id"].drop_null().to_pylist())
-    if matcher.requests.addresses and matcher.source.has_client_address:
-        found.visitors |= set(pc.unique(rows["visitor_id"].drop_null()).to_pylist())
 
 
 def _names(rows: pa.Table, matcher: Matcher) -> Mask:

@@ -10,8 +10,9 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from include.landing import LandedHour
+from include.landing import SUCCESS, LandedHour, as_landed_files
 from include.log_hours import Hour
+from include.storage import Entry
 from spark_jobs.ingest.json_fields import SampledFields
 from spark_jobs.ingest.read_lines import ReadFile
 from spark_jobs.ingest.sampled_lines import fields_of
@@ -131,6 +132,8 @@ class HourAccount:
             "bytes": landed.size_bytes,
             "damaged_files": sorted(self.damaged_files),
             "unread_files": landed.unread(self.files),
+            "looked_at": landed.looked_at,
+            "landed_files": as_landed_files(landed.listed) if landed.looked_at else None,
             "is_closed": landed.is_closed,
             "reopened_log_hours": sorted(self.reopened_log_hours),
             "ingested_at": now,
@@ -154,6 +157,31 @@ def replayed(row: Mapping[str, Any], account: HourAccount, now: datetime) -> dic
         "quarantined": account.quarantined.total(),
         "quarantined_by_reason": dict(account.quarantined),
     }
+
+
+def with_rewritten(row: Mapping[str, Any], rewritten: Iterable[tuple[Entry, Entry]]) -> dict[str, Any]:
+    """A row of ``ingest_accounting`` of a log hour of which somebody else than the uploader has rewritten files.
+
+    Each file is given as it was found just before it was read to be rewritten, and as it is since. What was read in
+    the former state is read in the latter; what had landed since then, and was not read, still is not. Whoever writes
+    over a landed file calls this, and writes the row, holding the lake's lock: else the hour waits to be run again,
+    and its landing partition is never removed.
+    """
+    landed = {one["name"]: one for one in row["landed_files"] or ()}
+    for before, after in rewritten:
+        (former,), (now,) = as_landed_files([before]), as_landed_files([after])
+        if landed.get(former["name"]) == former:
+            landed[now["name"]] = now
+    return {**row, "landed_files": list(landed.values()) or row["landed_files"]}
+
+
+def listed_first(row: dict[str, Any], former: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """A row of ``ingest_accounting`` in which files stay as they were listed first: a stream reads each once."""
+    if row["landed_files"] is None:
+        return row
+    once = (one for one in former if one["name"] != SUCCESS)
+    listed = {one["name"]: one for one in (*row["landed_files"], *once)}
+    return row | {"landed_files": [listed[one["name"]] for one in row["landed_files"]]}
 
 
 def with_reopened(row: Mapping[str, Any], log_hours: Iterable[Hour]) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from include.log_hours import Hour
+from include.log_hours import MOST_HOURS_A_RUN, Hour
 from include.sources import Source, load_sources
 from include.streams.position import position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
-from spark_jobs.ingest.account import HourAccount, with_reopened
+from spark_jobs.ingest.account import HourAccount, listed_first, with_reopened
 from spark_jobs.ingest.stream_batches import account_of, in_order_of_time, log_hour_of, write_as_few
 from spark_jobs.ingest.touched_hours import closed_click_hours
 from spark_jobs.lake.data_files import DataFile, has_source, may_have_click_hours
@@ -31,11 +31,12 @@ _MOMENT = timedelta(minutes=15)
 def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, HourAccount]:
     """Account for these log hours of a streamed source, and again for finalised ones in which records have come since.
 
-    The run of these hours is to count the clicks of the others too: ``reopened_log_hours`` names them. Hold the lake's
+    And for earlier ones of which records have come, and that nobody has finalised in their time: of a producer that was
+    offline, or before the source's first run. The run of these hours is to count the clicks of the others too: ``reopened_log_hours`` names them. Hold the lake's
     lock.
     """
     with in_order_of_time(lake) as now:
-        again = [hour for hour in _grown(lake, source.name) if hour not in hours]
+        again = [hour for hour in _grown(lake, source, min(hours), now) if hour not in hours]
         batches = _batches(lake, source.name, [*hours, *again])
     known = _known(lake, source.name, [*hours, *again])
     accounts = {hour: _account(batches.get(hour, []), known.get(hour)) for hour in [*hours, *again]}
@@ -44,6 +45,7 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
         return {}
     touched = {Hour.parse(hour) for account in finalised.values() for hour in account.click_hours}
     removed_at = {hour: account["clicks_removed_at"] for hour, account in known.items()}
+    listed = {hour: account["landed_files"] or [] for hour, account in known.items()}
     closed = set(map(str, closed_click_hours(lake, touched, ())))
     for hour, account in finalised.items():
         if not removed_at.get(hour):  # else they say what is closed
@@ -56,7 +58,8 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
     read = position.read_hours(list(finalised), now)
     landed = {hour: replace(position.landed(hour, batches.get(hour, [])), is_closed=hour in read) for hour in finalised}
     rows = [
-        finalised[hour].as_row(source.name, of_hour, now) | {"clicks_removed_at": removed_at.get(hour)}
+        listed_first(finalised[hour].as_row(source.name, of_hour, now), listed.get(hour, []))
+        | {"clicks_removed_at": removed_at.get(hour)}
         for hour, of_hour in landed.items()
     ]
     if not of_run:
@@ -108,22 +111,32 @@ def _accounted_at(lake: Lake, source: str) -> dict[Hour, datetime]:
     return {file.log_hour: file.written_at for file in files}
 
 
-def _grown(lake: Lake, source: str) -> list[Hour]:
-    """The finalised log hours in which something has come since, whatever their age."""
-    streamed, accounted_at = _streamed(lake, source), _accounted_at(lake, source)
+def _grown(lake: Lake, source: Source, before: Hour, now: datetime) -> list[Hour]:
+    """The finalised log hours in which something has come since, whatever their age, and those that were left behind."""
+    streamed, accounted_at = _streamed(lake, source.name), _accounted_at(lake, source.name)
     may_have_grown = [
         hour
         for hour in streamed.keys() & accounted_at.keys()
         # A micro-batch is in the table a moment after the time that it says, an account as well.
         if streamed[hour]["written_at_max"] > accounted_at[hour] - _MOMENT
     ]
-    finalised = _known(lake, source, may_have_grown)
-    return sorted(
+    finalised = _known(lake, source.name, may_have_grown)
+    grown = {
         hour
         for hour in may_have_grown
         if streamed[hour]["written_at_max"] > finalised[hour]["ingested_at"]
         or streamed[hour]["lines_sum"] > finalised[hour]["lines"]
+    }
+    return sorted(
+        grown | _left_behind(lake, source, [hour for hour in streamed if hour not in accounted_at], before, now)
     )
+
+
+def _left_behind(lake: Lake, source: Source, hours: Iterable[Hour], before: Hour, now: datetime) -> set[Hour]:
+    """Of these hours that have no account the first before one, as many as a run takes, whose time is over."""
+    grace, position = timedelta(minutes=source.grace_minutes), position_of(lake.settings, source)
+    earlier = sorted(hour for hour in hours if hour < before and now >= hour.end + grace)
+    return {hour for hour in earlier[:MOST_HOURS_A_RUN] if not position.unread_files(hour)}
 
 
 def _batches(lake: Lake, source: str, hours: Sequence[Hour]) -> dict[Hour, list[dict[str, Any]]]:

@@ -91,7 +91,7 @@ class LandedLogs:
             is_streamed: whether a stream reads each file once, by its name.
 
         Raises:
-            ClickmillError: if the log has grown, and a stream would not read what is new.
+            ClickmillError: if the log has grown, or its last line was cut off, and a stream would not read what is new.
         """
         log = Log(self._unfinished / DIGESTS, lambda: self._unfinished.glob("*.gz"))
         others = [self._landed(entry.path) for entry in entries(self._folder) if entry.is_file]
@@ -100,12 +100,8 @@ class LandedLogs:
             longer = next((other for other in others if log.is_beginning_of(other) and any(other.files())), None)
             if longer is not None:
                 return Landed(longer.name, {})
-        if is_streamed and before is not None and before.lines < log.lines and any(before.files()):
-            raise ClickmillError(
-                f"{self._source} is streamed from its landing zone, and a stream reads a file once: the log that was "
-                f"landed as {before.name} has grown from {before.lines} to {log.lines} lines, and the new ones would "
-                f"not be read; land these alone, as a separate file, such as by tail -n +{before.lines + 1}"
-            )
+        if is_streamed and before is not None and any(before.files()):
+            self._require_read_whole(before, log)
         name = before.name if before else f"{name}-{log.digest(log.lines).hex()[:12]}"
         earlier = (hour_of_folder(file.parent) for file in before.files()) if before else ()
         # An hour that has no lines of the log any more keeps an empty file, so that it is closed again each time.
@@ -115,6 +111,22 @@ class LandedLogs:
         begins_as = {other.name: log.lines_shared_with(other) for other in others if other is not before}
         self._move_to_log_hours(name, hours)
         return Landed(name, hours, {other: shared for other, shared in begins_as.items() if shared})
+
+    def _require_read_whole(self, before: Log, log: Log) -> None:
+        was_cut = before.digest(before.lines) != log.digest(before.lines)
+        if not was_cut and before.lines == log.lines:
+            return
+        has = []
+        if was_cut:
+            has.append(f"has line {before.lines} whole, which was cut off when it was landed")
+        if before.lines < log.lines:
+            has.append(f"has grown from {before.lines} to {log.lines} lines")
+        first = before.lines if was_cut else before.lines + 1
+        raise ClickmillError(
+            f"{self._source} is streamed from its landing zone, and a stream reads a file once: the log that was "
+            f"landed as {before.name} {' and '.join(has)}, and what is new would not be read; land that alone, as a "
+            f"separate file, such as by tail -n +{first}"
+        )
 
     def _landed(self, digests: Path) -> Log:
         pattern = f"log_date=*/log_hour=*/{digests.name}.gz"

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.errors import ClickmillError, MissingLandingError
-from include.landing import LandedHour, look_at
+from include.landing import LandedHour, look_at, printed_name
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import Source
@@ -270,7 +270,10 @@ class SourceIngest:
         landed = [look_at(self.settings.landing, self.source.name, hour) for hour in hours]
         gone = self._gone(landed, known) if self.asked or self.withdrawn else {}
         for hour in landed:
-            if hour.hour in gone or hour.folder.is_dir():
+            if hour.hour in gone:
+                continue
+            if hour.folder.is_dir():
+                _require_removed_files(hour, known.get(hour.hour), self.source.name)
                 continue
             if hour.hour in known and known[hour.hour]["lines"]:
                 raise MissingLandingError(
@@ -389,6 +392,21 @@ class SourceIngest:
 
     def _replace(self, table: Table, rows: DataFrame, hours: Sequence[Hour]) -> None:
         self.lake.replace(table, rows, has_log_hours(self.source.name, hours))
+
+
+def _require_removed_files(landed: LandedHour, account: Account | None, source: str) -> None:
+    """What landed after a partition was removed for its age is not to take the place of all that was in it."""
+    if account is None or not account["landing_removed_at"]:
+        return
+    there = set(map(printed_name, landed.files))
+    missing = [one["name"] for one in account["landed_files"] if one["bytes"] and one["name"] not in there]
+    if missing:
+        raise MissingLandingError(
+            f"the landed files of {source} {landed.hour} were removed or archived at "
+            f"{account['landing_removed_at']:%Y-%m-%d %H:%M} UTC ({len(missing)} files, of {missing[0]} first), and "
+            f"{landed.folder} has only what landed since; put them back beside it, or ingest it as another log hour; "
+            "nothing has been replaced"
+        )
 
 
 def _of_hours(rows: Iterable[Account], hours: Sequence[Hour]) -> dict[Hour, Account]:

@@ -50,7 +50,8 @@ class TouchedHours:
     the moment each was ingested. ``absent`` are those, such as ``web 2026-03-01T07``, that have not been ingested, or
     not to the end; ``accounts`` has the accounting of the others. ``unfinished`` are all log hours around them of
     which an ingest has not ended. ``closed`` are the click hours that stay as they were counted, each with a log hour
-    whose clicks of it have been removed for their age.
+    whose clicks of it have been removed for their age. ``given_up`` are log hours that touch ``own``, and whose ingest
+    has not ended and will not: their sources are not declared any more.
     """
 
     own: list[Hour]
@@ -60,9 +61,10 @@ class TouchedHours:
     accounts: list[dict[str, Any]]
     unfinished: frozenset[str]
     closed: dict[Hour, str]
+    given_up: frozenset[str] = frozenset()
 
     def described_left(self) -> list[str]:
-        """A line for each click hour that is left to another run, or stays as it was counted."""
+        """A line for each click hour that is left to another run, or stays as it was; and for what is given up."""
         return [
             *(
                 f"  {hour} is left to the run of {owner}, "
@@ -72,6 +74,11 @@ class TouchedHours:
             *(
                 f"  {hour} stays as it was counted: the clicks of {removed} have been removed for their age"
                 for hour, removed in self.closed.items()
+            ),
+            *(
+                f"  the ingest of {log_hour} has not ended, and its source is not declared any more: what it had "
+                "written counts; to have all of it, declare the source again and ingest the log hour"
+                for log_hour in sorted(self.given_up)
             ),
         ]
 
@@ -111,7 +118,7 @@ def touched_click_hours(
         rows |= _accounting_around(lake, {Hour.parse(log_hour.split()[1]) for log_hour in reopened})
     # Late records of a finalised log hour of a stream are counted by the run that has found them.
     ours = ingested | (reopened & rows.keys())
-    touching = _touching(rows, unfinished)
+    touching = _touching(lake.settings, rows, unfinished)
     closed = _closed(rows)
     own, left = [], {}
     touched = sorted({Hour.parse(hour) for log_hour in ours for hour in rows[log_hour]["click_hours"]})
@@ -131,6 +138,9 @@ def touched_click_hours(
         accounts,
         frozenset(unfinished.to_ingest),
         {hour: closed[hour] for hour in touched if hour in closed},
+        frozenset(
+            of for of, row in unfinished.given_up.items() if not set(row["click_hours"]).isdisjoint(map(str, own))
+        ),
     )
 
 
@@ -195,7 +205,7 @@ def log_hours_around(lake: Lake, click_hours: Iterable[Hour]) -> LogHours:
     """The log hours around these click hours; ``touching`` is complete for these."""
     rows, unfinished = _accounting_around(lake, click_hours), UnfinishedIngests.of(lake)
     landed = {log_hour for log_hour, row in rows.items() if row["is_closed"] or row["files"]}
-    return LogHours(frozenset(landed - unfinished.to_ingest.keys()), _touching(rows, unfinished))
+    return LogHours(frozenset(landed - unfinished.to_ingest.keys()), _touching(lake.settings, rows, unfinished))
 
 
 @dataclass(frozen=True)
@@ -203,28 +213,35 @@ class UnfinishedIngests:
     """The rows of ``unfinished_ingests``, by log hour.
 
     ``to_ingest`` has these log hours, and those of which such an ingest was changing the duplicates, each with the log
-    hour that is to be ingested again.
+    hour that is to be ingested again. Those of sources that are not declared any more are ``given_up`` instead: nobody
+    can ingest them, and the clicks of an ingest are written at once, so that others can be counted with them.
     """
 
     rows: dict[str, dict[str, Any]]
     to_ingest: dict[str, str]
+    given_up: dict[str, dict[str, Any]]
 
     @classmethod
     def of(cls, lake: Lake) -> UnfinishedIngests:
         """Those of the lake, of all sources, however far away."""
         stored = lake.read_rows(UNFINISHED_INGESTS, UNFINISHED_INGESTS.column_names, [])
-        rows = {name_of_log_hour(row): row for row in stored}
+        declared = load_sources(lake.settings)
+        by_log_hour = {name_of_log_hour(row): row for row in stored}
+        rows = {of: row for of, row in by_log_hour.items() if row["source"] in declared}
+        given_up = {of: row for of, row in by_log_hour.items() if of not in rows}
         changed = {f"{row['source']} {hour}": of for of, row in rows.items() for hour in row["changed_later"]}
-        return cls(rows, changed | {log_hour: log_hour for log_hour in rows})
+        return cls(rows, changed | {log_hour: log_hour for log_hour in rows}, given_up)
 
 
 def _touching(
-    accounts: Mapping[str, Mapping[str, Any]], unfinished: UnfinishedIngests
+    settings: Settings, accounts: Mapping[str, Mapping[str, Any]], unfinished: UnfinishedIngests
 ) -> dict[Hour, dict[str, datetime]]:
+    """By click hour; without sources that are not declared any more, as nothing is to wait for runs of theirs."""
     touching: dict[Hour, dict[str, datetime]] = {}
+    declared = load_sources(settings)
     for rows, moment in ((accounts, "ingested_at"), (unfinished.rows, "began_at")):
         for log_hour, row in rows.items():
-            for click_hour in row["click_hours"]:
+            for click_hour in row["click_hours"] if row["source"] in declared else ():
                 touching.setdefault(Hour.parse(click_hour), {})[log_hour] = row[moment].astimezone(UTC)
     return touching
 

@@ -151,15 +151,21 @@ class Lake:
                     "this job had its lock; run it again"
                 ) from error
 
-    def exchange_files(self, table: Table, new: Sequence[NewFile], removed: Sequence[DataFile]) -> None:
+    def exchange_files(
+        self,
+        table: Table,
+        new: Sequence[NewFile],
+        removed: Sequence[DataFile],
+        transaction: StreamTransaction | None = None,
+    ) -> None:
         """Put files in the place of others, in one commit: single files, not partitions; what others add stays.
 
-        Raises as ``TableVersion.require_files``.
+        By a transaction the commit can be known. Raises as ``TableVersion.require_files``.
         """
         with self.locked(f"write-{table.name}"):
             version = TableVersion.newest(self.path(table), table)
             version.require_files(removed)
-            version.commit(new, removed, NOT_TRIED_AGAIN)
+            version.commit(new, removed, transaction.as_committed(retries=0) if transaction else NOT_TRIED_AGAIN)
 
     def append(self, table: Table, new: Sequence[NewFile], transaction: StreamTransaction) -> None:
         """Add files in one commit, unless the table has the rows of this transaction already.

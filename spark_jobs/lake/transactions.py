@@ -25,6 +25,7 @@ class StreamTransaction:
         last = stored.transaction_version(self.stream_id)
         return last is not None and last >= self.batch_id
 
-    def as_committed(self) -> CommitProperties:
-        """As a commit names it."""
-        return CommitProperties(app_transactions=[Transaction(self.stream_id, self.batch_id)])
+    def as_committed(self, retries: int | None = None) -> CommitProperties:
+        """As a commit names it, which is tried again that often; None: as often as delta-rs does."""
+        named = [Transaction(self.stream_id, self.batch_id)]
+        return CommitProperties(app_transactions=named, max_commit_retries=retries)

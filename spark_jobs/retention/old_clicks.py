@@ -5,9 +5,9 @@ The counts of the click hours that they touch stay as they are from then on: see
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -21,13 +21,14 @@ from spark_jobs.ingest.touched_hours import removed_log_hours
 from spark_jobs.lake.data_files import DataFile, has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
-from spark_jobs.retention.removal import Removal, removal_of_files
+from spark_jobs.retention.removal import Removal, removal_of_files, say_removed
 from spark_jobs.retention.settled_hours import needed_still
 
 _TABLES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
 _WITH_TEXTS = (QUARANTINED_CLICKS, REPLAYED_LINES)
 #: So many log hours' accounts at a time.
 _PART = 744
+_say_removed = partial(say_removed, column="clicks_removed_at")
 
 
 def old_clicks(lake: Lake, source: str, before: Hour) -> list[Removal]:
@@ -90,16 +91,6 @@ def _accounts(lake: Lake, source: str, before: Hour) -> dict[Hour, dict[str, Any
     return {
         hour: row for hour, row in by_hour.items() if hour < before and row["lines"] and not row["clicks_removed_at"]
     }
-
-
-def _say_removed(lake: Lake, source: str, hours: Sequence[Hour]) -> None:
-    """First what is said, then what is done: nobody is to count half of a log hour."""
-    days = sorted({hour.day for hour in hours})
-    where = [("source", "=", source), ("log_date", "in", days)]
-    rows = lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, where)
-    now, of_these = datetime.now(UTC), set(hours)
-    said = [row | {"clicks_removed_at": now} for row in rows if Hour.of(row["log_date"], row["log_hour"]) in of_these]
-    lake.replace_rows(INGEST_ACCOUNTING, said, log_hours_predicate(source, hours))
 
 
 def _files_with_texts(lake: Lake, table: Table, source: str, before: Hour) -> Iterator[DataFile]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from include.log_hours import Hour
+from include.tables import INGEST_ACCOUNTING
 from spark_jobs.lake.data_files import DataFile
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.predicates import log_hours_predicate
 
 
 @dataclass(frozen=True)
@@ -38,3 +43,13 @@ def removal_of_files(
     files = list(files)
     rows, size = sum(file.rows for file in files), sum(file.size for file in files)
     return Removal(what, rows, len(files), size, remove, tuple(kept))
+
+
+def say_removed(lake: Lake, source: str, hours: Sequence[Hour], column: str) -> None:
+    """First what is said, in this column of the account, then what is done: nobody is to count half of a log hour."""
+    days = sorted({hour.day for hour in hours})
+    where = [("source", "=", source), ("log_date", "in", days)]
+    rows = lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, where)
+    now, of_these = datetime.now(UTC), set(hours)
+    said = [row | {column: now} for row in rows if Hour.of(row["log_date"], row["log_hour"]) in of_these]
+    lake.replace_rows(INGEST_ACCOUNTING, said, log_hours_predicate(source, hours))

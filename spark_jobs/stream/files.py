@@ -22,6 +22,9 @@ from spark_jobs.stream.resume import StreamStart
 
 #: What each micro-batch says of how many lines it has read: Spark itself counts files.
 LINES_READ = "lines_read"
+#: Spark passes over a file that is dated so long before the newest date that it has seen, be that date of the future.
+#: A date says nothing of when a file came, so none is too old: what has been read, Spark knows by name.
+_ANY_AGE = "100000000d"
 _FOLDERS = "log_date=[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]/log_hour=[0-2][0-9]"
 _GONE = re.compile(r"FileNotFoundError: .*?: '([^\n]+)'|(?:FILE_NOT_EXIST|FileNotFoundException)[^\n]*?(file:\S+)")
 
@@ -69,7 +72,7 @@ class FilesInput:
             self.spark.readStream.format("binaryFile")
             .schema("path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY")
             .option("maxFilesPerTrigger", files.max_files_per_batch)
-            .option("maxFileAge", f"{files.remembered_days}d")
+            .option("maxFileAge", _ANY_AGE)
             .load(f"{self.settings.landing / self.source.name}/{_FOLDERS}")
             .select("path")
             # For each name that could be a pattern, Spark's file source gives all files of the micro-batch once more.

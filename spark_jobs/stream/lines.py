@@ -15,11 +15,13 @@ def lines_of_records(records: DataFrame, most_bytes: int) -> DataFrame:
 
     Of a longer value than ``most_bytes``, which is no click, the beginning is kept: memory has so much room for each.
 
-    The log hour is that of the record's time, or of the reading where a clock was ahead. ``file`` is topic and
+    The log hour is that of the record's time, or of the reading where a clock was ahead or the record has no time (-1,
+    which Spark gives as a moment before 1970): the time of the micro-batch, which is the same when it is run again. ``file`` is topic and
     partition, such as ``clicks/3``; ``line`` is the offset; ``row_id``, not unique here, is the time of arrival in
     microseconds since 1970.
     """
-    arrived = let(F.col("timestamp"), lambda time: F.least(time, F.current_timestamp()))
+    known = let(F.col("timestamp"), lambda time: F.when(F.unix_micros(time) >= 0, time))
+    arrived = F.least(known, F.current_timestamp())  # least leaves out null
     value = F.coalesce(F.col("value"), F.lit(b""))
     length = F.octet_length(value).cast("bigint")
     return records.withColumn("arrived", arrived).select(

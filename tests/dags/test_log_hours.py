@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,9 +15,12 @@ from deltalake import write_deltalake
 
 from dags.tasks import log_hours
 from include.holds import HELD, PUBLISHED, event_row
-from include.landing import SUCCESS, hour_folder
+from include.landing import SUCCESS, as_landed_files, hour_folder, look_at
 from include.log_hours import Hour, HourRange
+from include.settings import Settings
+from include.sources import load_sources
 from include.tables import INGEST_ACCOUNTING, QUALITY_RESULTS, UNFINISHED_INGESTS, Table
+from include.unpublished import files_landed_since
 from spark_jobs.lake.declared import as_arrow
 from tests.dags.test_dags import REPOSITORY, dags_of
 
@@ -45,6 +49,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "sources.toml").write_text(SOURCES)
     monkeypatch.setenv("CLICKMILL_SOURCES", str(tmp_path / "sources.toml"))
     monkeypatch.setenv("CLICKMILL_HOME", str(tmp_path))
+    (tmp_path / "pipeline.toml").touch()
+    monkeypatch.setenv("CLICKMILL_PIPELINE", str(tmp_path / "pipeline.toml"))
     return tmp_path
 
 
@@ -69,6 +75,7 @@ def ingest(home: Path, number: int, at: datetime, *touched: int) -> None:
         "log_hour": hour.hour,
         "click_hours": [str(FIRST.plus(one)) for one in touched],
         "ingested_at": at,
+        "landed_files": as_landed_files(look_at(home / "landing", "web", hour).listed),
     }
     store(home, INGEST_ACCOUNTING, row)
 
@@ -112,12 +119,61 @@ def test_without_hours_the_newest_that_are_not_published_are_run(home: Path) -> 
 def test_hours_closed_again_or_half_ingested_are_run_again(home: Path) -> None:
     land(home, 0, 1, 2)
     for number in (0, 1, 2):
-        ingest(home, number, LONG_AGO if number == 0 else datetime.now(UTC) + timedelta(hours=1))
+        ingest(home, number, datetime.now(UTC) + timedelta(hours=1))
+    with pytest.raises(AirflowSkipException):
+        log_hours.landed(FORM, run_of())
+    mark = hour_folder(home / "landing", "web", FIRST) / SUCCESS
+    os.utime(mark, (0, 0))  # closed again, by a host whose clock is behind
     assert log_hours.landed(FORM, run_of()) == hours_of(0, 1)
     hour = FIRST.plus(2)
     begun = {"source": "web", "log_date": hour.day, "log_hour": hour.hour, "began_at": LONG_AGO}
     store(home, UNFINISHED_INGESTS, begun | {"click_hours": [], "changed_later": []})
     assert log_hours.landed(FORM, run_of()) == hours_of(0, 3), "with what lies between"
+
+
+def test_files_of_any_date_that_land_after_the_ingest_are_run_again(home: Path) -> None:
+    land(home, 0, 1, 2, 4)
+    for number in (0, 1, 2, 4):
+        ingest(home, number, datetime.now(UTC), number)
+        say(home, number, datetime.now(UTC))
+    folders = [hour_folder(home / "landing", "web", FIRST.plus(number)) for number in range(5)]
+    for folder, names in (
+        (folders[0], [".b.json.part", "_b"]),
+        (folders[1], ["b.json", "c.json"]),
+        (folders[4], ["d"]),
+    ):
+        for name in names:
+            (folder / name).write_text("{}")
+            os.utime(folder / name, (0, 0))
+    (folders[2] / SUCCESS).unlink()
+    web = load_sources(Settings.from_environment())["web"]
+    since = {FIRST.plus(1): ["b.json", "c.json"], FIRST.plus(4): ["d"]}
+    assert files_landed_since(Settings.from_environment(), web) == since
+    assert log_hours.landed(FORM, run_of()) == hours_of(1, 5), "with what lies between"
+    scheduled = run_of("2026-03-01T06", "scheduled")
+    assert log_hours.late_runs(FORM, run_of("2026-03-01T06")) == []
+    assert log_hours.late_runs(FORM, scheduled) == [
+        {
+            "trigger_run_id": f"late_files_2026-03-01T06_web_{FIRST.plus(number)}",
+            "conf": {"source": "web", "from": f"{FIRST.plus(number)}:00:00Z", "to": f"{FIRST.plus(number + 1)}:00:00Z"},
+        }
+        for number in (1, 4)
+    ]
+    (home / "pipeline.toml").write_text("[late_files]\nwatched_hours = 20")
+    assert files_landed_since(Settings.from_environment(), web) == {FIRST.plus(4): ["d"]}, "the newest of a day of 24"
+    (home / "pipeline.toml").write_text("[late_files]\nwatched_hours = 0")
+    assert files_landed_since(Settings.from_environment(), web) == {}
+
+
+def test_only_if_it_is_asked_for_late_files_are_run_by_themselves(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "pipeline.toml").write_text("[late_files]\nrun_again = true")
+    late = {"find_late_files", "run_late_files"}
+    for file, expected in ((REPOSITORY / "config" / "pipeline.toml", set()), (home / "pipeline.toml", late)):
+        monkeypatch.setenv("CLICKMILL_PIPELINE", str(file))
+        (dag,) = dags_of(REPOSITORY / "dags" / "clicks_hourly.py")
+        assert late & set(dag.task_ids) == expected
+    for run in log_hours.late_runs(FORM, run_of("2026-03-01T06", "scheduled")):
+        assert dag.params.get_param("from").resolve(run["conf"]["from"])
 
 
 def test_when_nothing_waits_the_run_is_skipped_and_says_so(home: Path) -> None:

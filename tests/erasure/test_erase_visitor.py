@@ -17,7 +17,9 @@ import pytest
 from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour
 from include.settings import REPOSITORY
+from include.sources import load_sources
 from include.tables import AUDIT, CLICKS, INGEST_ACCOUNTING, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
+from include.unpublished import files_landed_since
 from include.visitor_keys import VisitorKeys
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
@@ -64,12 +66,17 @@ def test_an_erased_visitor_is_as_if_never_come(sample_lake: TemporaryLake, tmp_p
     said = erase(lake, Requests.of([visitor]))
     assert files_with(lake.settings.home, visitor) == []
     assert_same_tables(comparable(lake), comparable(lake_without(sample_lake, tmp_path / "fresh", [visitor], run_all)))
+    assert landed_since(lake, "web") == {}, "what it has rewritten is read as before"
     on_record = certificate(lake)
     assert on_record["state"] == "completed"
     assert on_record["gone"]["clicks"] == clicks == on_record["found"]["clicks"]
     assert visitor not in "\n".join(said)
     with pytest.raises(ClickmillError, match="nothing found"):
         erase(lake, Requests.of([visitor]))
+
+
+def landed_since(lake: TemporaryLake, source: str) -> dict[Hour, list[str]]:
+    return files_landed_since(lake.settings, load_sources(lake.settings)[source])
 
 
 def runs_of(lake: TemporaryLake) -> set[str]:
@@ -154,6 +161,7 @@ def test_others_stay_who_they_are_when_the_key_of_their_day_is_gone(lake: Tempor
     assert sorted(row["visitor_id"] for row in lake.rows(CLICKS)) == sorted(visitors[1:])
     assert certificate(lake)["state"] == "completed"
     assert lake.accounting()[START]["accepted"] == len(visitors) - 1
+    assert landed_since(lake, "access") == {}
 
 
 def others_only(file: str) -> bool:

@@ -23,7 +23,7 @@ from include.log_hours import Hour
 from include.settings import REPOSITORY, Settings
 from include.storage import Entry, find
 from include.streams.signs_of_life import say_alive
-from include.tables import STREAM_BATCHES
+from include.tables import INGEST_ACCOUNTING, STREAM_BATCHES
 from ops.metrics import ClickmillMetrics
 from spark_jobs.lake.declared import as_arrow
 from tests.stream.streamed_source import streamed_source
@@ -99,6 +99,13 @@ def test_metrics_say_what_is_in_the_lake_now(settings: Settings) -> None:
         assert found["clickmill_newest_published_end_seconds"] == {"": NEWEST.plus(-2).end.timestamp()}
         assert found["clickmill_unpublished_hours"] == {"web": 3}
         assert found["clickmill_lock_held"] == {"spark-server": 1}
+        assert found["clickmill_late_files"] == {"web": 0}
+        hour = {"source": "web", "log_date": NEWEST.day, "log_hour": NEWEST.hour, "click_hours": [], "landed_files": []}
+        account = dict.fromkeys(INGEST_ACCOUNTING.column_names) | hour | {"ingested_at": NOW}
+        write_deltalake(settings.lake / INGEST_ACCOUNTING.name, as_arrow(INGEST_ACCOUNTING, [account]))
+        for name in ("a.json", "b.json.gz", ".c.json"):
+            (hour_folder(settings.landing, "web", NEWEST) / name).write_text("{}")
+        assert read(address)["clickmill_late_files"] == {"web": 2}
 
 
 def test_a_scrape_lists_a_sources_hours_once(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,14 +17,17 @@ from starlette.testclient import TestClient
 
 from include.errors import ClickmillError
 from include.holds import Failure, findings_text
+from include.landing import as_landed_files, hour_folder
 from include.locks import locks_of
 from include.log_hours import Hour
 from include.pages.render import write_page
 from include.settings import Settings
+from include.storage import entries
 from include.stored_rows import ARROW_TYPES, arrow_schema
-from include.tables import BACKFILLS, REPLAY_OUTCOMES
+from include.tables import BACKFILLS, INGEST_ACCOUNTING, REPLAY_OUTCOMES
 from plugins.data_quality_plugin import PREFIX, DataQualityPlugin
 from spark_jobs.lake.audit import audited
+from spark_jobs.lake.declared import as_arrow
 from spark_jobs.lake.lake import Lake
 from tests.plugins.quality_pages import EVIL, HOUR, dag_run
 from tests.support.quality_rows import Row, append, event, validated_hours
@@ -78,6 +81,27 @@ def test_the_overview_says_which_job_waits_for_which(client: TestClient, setting
     thread.join()
     assert "1 job waiting" in text
     assert text.count(f"(process {os.getpid()} of ") == 2
+
+
+def test_files_that_landed_late_are_named_also_if_nothing_was_validated(client: TestClient, settings: Settings) -> None:
+    hour = Hour.parse(HOUR)
+    folder = hour_folder(settings.landing, "web", hour)
+    folder.mkdir(parents=True)
+    for name in ("_SUCCESS", "a.json", "<b>.json"):
+        (folder / name).touch()
+    read = [one for one in as_landed_files(entries(folder)) if one["name"] == "a.json"]
+    account = dict.fromkeys(INGEST_ACCOUNTING.column_names) | {
+        "source": "web", "log_date": hour.day, "log_hour": hour.hour, "landed_files": read,
+        "ingested_at": datetime.now(UTC),
+    }  # fmt: skip
+    write_deltalake(settings.lake / INGEST_ACCOUNTING.name, as_arrow(INGEST_ACCOUNTING, [account]))
+    late = f'web <span class="hour">{HOUR}</span>: &lt;b&gt;.json</li>'
+    assert "1 log hour with files that nobody has read." in client.get("").text
+    assert late in client.get("").text
+    append(settings.lake, [*validated_hours(Hour.parse("2026-03-01T00"), 5, seed=3)[0]])
+    assert late in client.get("").text
+    (folder / "<b>.json").unlink()
+    assert "nobody has read" not in client.get("").text
 
 
 def test_the_overview_lists_what_is_held_before_the_grid(client: TestClient, settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from include.tables import (
     PUBLISHED_CLICKS_BY_URL_HOURLY,
     QUALITY_RESULTS,
 )
+from tests.support.killed_runs import Killed, killed_after
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -113,3 +115,28 @@ def test_a_click_hour_belongs_to_the_log_hour_that_was_ingested_into_it_last(lak
     published = lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)
     assert sum(row["click_count"] for row in published) == 13
     assert {row["url"] for row in published} >= {"http://shop.test/late"}
+
+
+def test_an_ingest_that_was_killed_holds_up_nobody_once_its_source_is_declared_no_more(lake: TemporaryLake) -> None:
+    _land(lake)
+    with pytest.raises(Killed), killed_after(2):
+        lake.run("ingest", HOUR)
+    text = lake.settings.sources_file.read_text(encoding="utf-8")
+    shop = text.split("[sources.access]")[0].replace("sources.web", "sources.shop")
+    lake.settings.sources_file.write_text(shop, encoding="utf-8")
+    lake.land(HOUR, {"a.json": click("x", f"{HOUR}:30:00Z", "http://shop.test/x")}, source="shop")
+    lake.run("ingest", HOUR, source="shop")
+    said = "\n".join(lake.run("aggregate", HOUR, source="shop"))
+    assert f"the ingest of web {HOUR} has not ended, and its source is not declared any more" in said
+    for job in ("validate", "publish"):
+        lake.run(job, HOUR, source="shop")
+    in_lake = Counter(row["url"] for row in lake.rows(CLICKS))
+    published = {row["url"]: row["click_count"] for row in lake.rows(PUBLISHED[0])}
+    assert published == in_lake
+    assert published["http://shop.test/x"] == 1
+    # Declared again, it is to be ingested again, and its hour is its run's.
+    lake.settings.sources_file.write_text(text + shop, encoding="utf-8")
+    with pytest.raises(ClickmillError, match=f"web {HOUR} has not been ingested, not to the end"):
+        lake.run("aggregate", HOUR)
+    lake.run_all(HOUR)
+    assert sum(row["click_count"] for row in lake.rows(PUBLISHED[0])) == 13

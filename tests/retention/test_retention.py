@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -13,6 +15,7 @@ import pytest
 from include.errors import ClickmillError
 from include.landing import hour_folder
 from include.log_hours import Hour, HourRange
+from include.sources import load_sources
 from include.tables import (
     AGGREGATES,
     AUDIT,
@@ -24,7 +27,9 @@ from include.tables import (
     PUBLISHED_CLICKS_BY_URL_HOURLY,
     QUARANTINED_CLICKS,
 )
+from include.unpublished import files_landed_since, unpublished_hours
 from spark_jobs import maintain_lake, replay_quarantined
+from spark_jobs.ingest.source_ingest import SourceIngest
 from spark_jobs.lake.lake import Lake
 from spark_jobs.retention import old_clicks, old_landing
 from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click
@@ -132,9 +137,6 @@ def test_what_has_been_removed_is_not_counted_again_nor_checked(lake: TemporaryL
     assert counts(lake) == before
     assert lake.accounting()[LATER]["accepted"] == 2
     assert lake.accounting()[LATER]["click_hours"] == [LATER]
-    from include.sources import load_sources
-    from include.unpublished import unpublished_hours
-
     web = load_sources(lake.settings)["web"]
     assert unpublished_hours(lake.settings, web, timedelta(days=31), NEVER_AGAIN) == []
 
@@ -323,3 +325,115 @@ def test_a_landing_partition_whose_removal_was_killed_is_not_ingested_by_half_an
         lake.run("ingest", LATER)
     maintain(lake)
     assert list((lake.settings.landing / "web").iterdir()) == []
+
+
+def late(lake: TemporaryLake) -> dict[str, list[str]]:
+    web = load_sources(lake.settings)["web"]
+    return {str(hour): names for hour, names in files_landed_since(lake.settings, web).items()}
+
+
+def waiting(lake: TemporaryLake) -> list[str]:
+    web = load_sources(lake.settings)["web"]
+    return list(map(str, unpublished_hours(lake.settings, web, timedelta(days=31), NEVER_AGAIN)))
+
+
+def add(lake: TemporaryLake, hour: str, name: str, content: bytes, seconds: float = -86_400) -> Path:
+    """A file with another date than now, and ``_SUCCESS`` as it is."""
+    file = hour_folder(lake.settings.landing, "web", Hour.parse(hour)) / name
+    file.write_bytes(content)
+    date = datetime.now().timestamp() + seconds
+    os.utime(file, (date, date))
+    return file
+
+
+def test_what_landed_before_another_hour_is_run_is_still_to_be_read(lake: TemporaryLake) -> None:
+    keep(lake, landing_days=2)
+    for hour, lines in ((FIRST, click("d", "2026-01-01T05:30:00Z")), (SECOND, click("z", "2026-01-01T06:40:00Z"))):
+        (add(lake, hour, "late.json", lines, 0).parent / "_SUCCESS").touch()
+    assert waiting(lake) == [FIRST, SECOND]
+    looked = account_of(lake, SECOND)["looked_at"]
+    # The click d of the second hour is a duplicate now: the hour is accounted for again, unread.
+    lake.run_all(FIRST)
+    assert account_of(lake, SECOND)["duplicates"] == 2
+    assert account_of(lake, SECOND)["looked_at"] == looked
+    assert SECOND in waiting(lake)
+    maintain(lake)
+    assert SECOND in landed(lake)
+    lake.run_all(SECOND)
+    assert (waiting(lake), late(lake)) == ([], {})
+    maintain(lake)
+    assert landed(lake) == set()
+
+
+def account_of(lake: TemporaryLake, hour: str) -> dict[str, Any]:
+    rows = lake.rows(INGEST_ACCOUNTING, without=())
+    return next(row for row in rows if f"{row['log_date']}T{row['log_hour']:02d}" == hour)
+
+
+def test_whatever_is_not_as_it_was_read_is_found_whatever_its_date_and_stays(lake: TemporaryLake) -> None:
+    keep(lake, landing_days=2)
+    part = add(lake, FIRST, "part-0.json", LINES[FIRST].replace(b'"a"', b'"q"'))
+    assert part.stat().st_size == len(LINES[FIRST])
+    second = hour_folder(lake.settings.landing, "web", Hour.parse(SECOND))
+    (second / "part-0.json").rename(second / "part-1.json")
+    add(lake, LATER, "copy.json.gz", gzip.compress(LINES[LATER]), 400 * 86_400)
+    found = {FIRST: ["part-0.json"], SECOND: ["part-1.json"], LATER: ["copy.json.gz"]}
+    assert (late(lake), waiting(lake)) == (found, sorted(found))
+    said = maintain(lake)
+    assert [line for line in said if line.startswith("  stays")] == [
+        f"  stays: {hour}, as it has not been ingested since it landed" for hour in sorted(found)
+    ]
+    assert landed(lake) == set(found)
+
+
+def test_what_lands_while_the_hour_is_ingested_is_found_though_it_was_closed_before_the_end(
+    lake: TemporaryLake,
+) -> None:
+    keep(lake, landing_days=2)
+    source = load_sources(lake.settings)["web"]
+    locked = Lake(lake.spark, lake.settings)
+    with locked.locked():
+        job = SourceIngest(locked, lake.settings, source, allow_missing=False)
+        with job.planned([Hour.parse(LATER)]) as plan:
+            (add(lake, LATER, "b.json", click("n", "2026-01-05T05:40:00Z"), 0).parent / "_SUCCESS").touch()
+            job.write(plan)
+    assert (late(lake), waiting(lake)) == ({LATER: ["_SUCCESS", "b.json"]}, [LATER])
+    lake.run_all(LATER)
+    assert lake.accounting()[LATER]["accepted"] == 2
+    assert (late(lake), waiting(lake)) == ({}, [])
+
+
+def test_what_lands_while_the_partition_goes_is_kept_with_all_that_is_beside_it(
+    lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(lake, landing_days=2)
+    needed_still = old_landing.needed_still
+
+    def and_land(*given: Any) -> Any:
+        add(lake, LATER, "b.json", click("n", "2026-01-05T05:40:00Z"))
+        return needed_still(*given)
+
+    monkeypatch.setattr(old_landing, "needed_still", and_land)
+    maintain(lake)
+    assert landed(lake) == {LATER}
+    folder = hour_folder(lake.settings.landing, "web", Hour.parse(LATER))
+    assert sorted(file.name for file in folder.iterdir()) == ["_SUCCESS", "b.json", "part-0.json"]
+    assert account_of(lake, LATER)["landing_removed_at"] is None
+    assert (late(lake), waiting(lake)) == ({LATER: ["b.json"]}, [LATER])
+
+
+def test_what_lands_after_the_partition_has_gone_does_not_take_its_place(lake: TemporaryLake) -> None:
+    keep(lake, landing_days=2)
+    maintain(lake)
+    assert landed(lake) == set()
+    lake.land(LATER, {"b.json": click("n", "2026-01-05T05:40:00Z")})
+    assert late(lake) == {LATER: ["_SUCCESS", "b.json"]}
+    assert waiting(lake) == [], "nobody can run it as it is"
+    with pytest.raises(ClickmillError, match=rf"the landed files of web {LATER} were removed or archived at .*part-0"):
+        lake.run("ingest", LATER)
+    maintain(lake)
+    assert landed(lake) == {LATER}
+    lake.land(LATER, {"b.json": click("n", "2026-01-05T05:40:00Z"), "part-0.json": LINES[LATER]})
+    lake.run_all(LATER)
+    assert lake.accounting()[LATER]["accepted"] == 2
+    assert account_of(lake, LATER)["landing_removed_at"] is None

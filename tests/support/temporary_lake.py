@@ -25,8 +25,8 @@ from include.tables import TABLES, Table
 if TYPE_CHECKING:
     from spark_jobs.backfill.plan import Request
 
-#: When a row was written is no part of what it says.
-WRITTEN_AT = frozenset({"ingested_at", "counted_at", "validated_at", "written_at"})
+#: When a row was written, or a file that it names, is no part of what it says.
+WRITTEN_AT = frozenset({"ingested_at", "counted_at", "validated_at", "written_at", "looked_at", "landed_files"})
 
 JOBS = ("ingest", "aggregate", "validate", "publish")
 

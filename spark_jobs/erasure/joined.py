@@ -1,0 +1,178 @@
+"""Rows and the landed lines that they come from: by their place in the log hour, so that each finds the other.
+
+A place is a file and a line of it. The file may have been written again since, or under another name: so what they say
+is compared too, and what is at another place of the hour is found by that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_jobs.erasure.landing import pieces_of
+from spark_jobs.erasure.matches import Mask, Matcher
+from spark_jobs.ingest.columns import as_numpy
+from spark_jobs.ingest.parse_lines import parse_lines
+from spark_jobs.ingest.read_lines import LandedFile
+
+
+@dataclass
+class _Arrival:
+    """A row or a line, ``number`` in its part.
+
+    ``said`` are moment, event id and user agent of a click; null for what is no click, or was none before a replay
+    recovered it. ``text`` is the URL, or the line that is no click; null if it is not known. ``is_asked``: of an
+    address that is asked for, from which its visitor follows.
+    """
+
+    part: int
+    number: int
+    file: str
+    line: int
+    said: tuple[Any, ...]
+    text: str | None
+    is_marked: bool
+    is_asked: bool = False
+
+
+@dataclass
+class JoinedHour:
+    """What is to go of a log hour: the lines of its files, and rows of each part; ``asked`` of these as ``is_asked``.
+
+    ``is_whole`` unless it cannot be said which line is that of a row that goes, or the other way round.
+    """
+
+    lines: dict[LandedFile, set[int]]
+    rows: list[Mask]
+    asked: list[Mask]
+    is_whole: bool
+
+
+def join_hour(
+    rows: Sequence[tuple[pa.Table, Mask]], files: Mapping[LandedFile, set[int]], matcher: Matcher
+) -> JoinedHour:
+    """Join rows, in parts with what is marked of each, with all files of their log hour and the marked lines of each.
+
+    Raises:
+        OSError: if a file cannot be read.
+    """
+    marked, numbers = _Marked(), list(files)
+    for part, mask in rows:
+        marked.add(_of_rows(part).filter(pa.array(mask)))
+    for file, its in files.items():
+        for lines in _lines(file, matcher) if its else ():
+            marked.add(lines.filter(pc.is_in(lines["line"], pa.array(its, pa.int64()))))
+    of_rows = [one for number, (part, mask) in enumerate(rows) for one in marked.alike(number, _of_rows(part), mask)]
+    of_lines = [
+        one
+        for number, file in enumerate(numbers)
+        for lines in _lines(file, matcher)
+        for one in marked.alike(number, lines, as_numpy(pc.is_in(lines["line"], pa.array(files[file], pa.int64()))))
+    ]
+    is_whole = _mark_alike(of_lines, of_rows)
+    found: dict[LandedFile, set[int]] = defaultdict(set)
+    for one in of_lines:
+        if one.is_marked:
+            found[numbers[one.part]].add(one.line)
+    masks = [np.zeros(len(part), bool) for part, _ in rows]
+    asked = [np.zeros(len(part), bool) for part, _ in rows]
+    for one in of_rows:
+        masks[one.part][one.number] = one.is_marked
+        asked[one.part][one.number] = one.is_asked
+    return JoinedHour(dict(found), masks, asked, is_whole)
+
+
+def _mark_alike(lines: list[_Arrival], rows: list[_Arrival]) -> bool:
+    """Mark the rows of marked lines, and the lines of marked rows; whether it can be said which these are."""
+    is_whole = True
+    by: tuple[Callable[[_Arrival], Hashable], ...] = (
+        lambda one: (one.file, one.line, one.said, one.text),
+        lambda one: (one.file, one.line, one.said),
+        lambda one: (one.said, one.text),
+    )
+    for same in by:
+        together: dict[Hashable, tuple[list[_Arrival], list[_Arrival]]] = defaultdict(lambda: ([], []))
+        for one in lines:
+            together[same(one)][0].append(one)
+        for one in rows:
+            together[same(one)][1].append(one)
+        lines, rows = [], []
+        for of_lines, of_rows in together.values():
+            if not of_lines or not of_rows:
+                lines += of_lines
+                rows += of_rows
+            elif len(of_lines) >= len(of_rows) and all(one.is_marked for one in of_lines):
+                for one in of_rows:
+                    one.is_marked, one.is_asked = True, all(line.is_asked for line in of_lines)
+            elif len(of_rows) >= len(of_lines) and all(one.is_marked for one in of_rows):
+                for one in of_lines:
+                    one.is_marked = True
+            else:
+                is_whole &= sum(one.is_marked for one in of_lines) == sum(one.is_marked for one in of_rows)
+    # The same click by another URL, as settings have changed, in another file.
+    clicks = [{one.said for one in side if any(one.said)} for side in (lines, rows)]
+    return is_whole and not any(one.is_marked and one.said in clicks[0] & clicks[1] for one in (*lines, *rows))
+
+
+@dataclass
+class _Marked:
+    """By what arrivals are alike those that are marked: moments of clicks; lines and texts of what is none."""
+
+    moments: set[Any] = field(default_factory=set)
+    lines: set[int] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+
+    def add(self, arrivals: pa.Table) -> None:
+        others = arrivals.filter(pc.is_null(arrivals["clicked_at"]))
+        self.moments.update(arrivals["clicked_at"].drop_null().to_pylist())
+        self.lines.update(others["line"].to_pylist())
+        self.texts.update(others["text"].drop_null().to_pylist())
+
+    def alike(self, part: int, arrivals: pa.Table, is_marked: Mask) -> Iterable[_Arrival]:
+        is_click = as_numpy(pc.is_valid(arrivals["clicked_at"]))
+        chosen = as_numpy(pc.is_in(arrivals["clicked_at"], pa.array(self.moments, pa.int64()))) & is_click
+        for name, values, kind in (("line", self.lines, pa.int64()), ("text", self.texts, pa.string())):
+            chosen = chosen | (as_numpy(pc.is_in(arrivals[name], pa.array(values, kind))) & ~is_click)
+        numbers = np.flatnonzero(chosen)
+        for number, row in zip(numbers.tolist(), arrivals.take(pa.array(numbers)).to_pylist(), strict=True):
+            said = (row["clicked_at"], row["event_id"], row["user_agent"])
+            yield _Arrival(
+                part, number, row["file"], row["line"], said, row["text"], bool(is_marked[number]), row["is_asked"]
+            )
+
+
+def _lines(file: LandedFile, matcher: Matcher) -> Iterable[pa.Table]:
+    for piece in pieces_of(file):
+        parsed = parse_lines(piece, matcher.source, matcher.parser.tracking_parameters)
+        yield _comparable(parsed, as_numpy(pc.is_null(parsed["reason"])), matcher.gives_visitor(parsed))
+
+
+def _of_rows(rows: pa.Table) -> pa.Table:
+    nothing = np.zeros(len(rows), bool)
+    return _comparable(
+        rows, as_numpy(pc.is_null(rows["replay_id"])) if "url" in rows.column_names else nothing, nothing
+    )
+
+
+def _comparable(arrivals: pa.Table, is_click: Mask, is_asked: Mask) -> pa.Table:
+    """Clicks by what they say, others by their text: of the columns of clicks, quarantined lines or both."""
+
+    def column(name: str, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
+        return arrivals[name].cast(kind) if name in arrivals.column_names else pa.nulls(len(arrivals), kind)
+
+    said = {"clicked_at": pa.int64(), "event_id": pa.string(), "user_agent": pa.string()}
+    return pa.table(
+        {
+            "file": arrivals["file"],
+            "line": arrivals["line"],
+            "is_asked": pa.array(is_asked),
+            "text": pc.if_else(pa.array(is_click), column("url", pa.string()), column("raw", pa.string())),
+            **{name: pc.if_else(pa.array(is_click), column(name, kind), None) for name, kind in said.items()},
+        }
+    )

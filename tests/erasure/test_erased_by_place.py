@@ -1,0 +1,162 @@
+"""Rows and landed lines find each other by their places, where nothing else joins them: the key of the day is gone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+
+import pytest
+
+from include.errors import ClickmillError
+from include.tables import (
+    CLICKS,
+    PUBLISHED_CLICKS_BY_URL_HOURLY,
+    QUARANTINED_CLICKS,
+)
+from spark_jobs.erasure.requests import Requests
+from tests.erasure.erased_lake import certificate, erase
+from tests.support.killed_runs import Killed, killed_after
+from tests.support.log_files import content_of
+from tests.support.temporary_lake import TemporaryLake
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+HOURS = ("2026-03-01T10", "2026-03-01T11")
+END = "2026-03-01T12"
+#: One client, as servers write it; another with the same browser in the same second; a third.
+HERS, ALIKE, OTHER = ("2001:DB8:0:0:0:0:0:7", "2001:db8::7", "2001:db8::7"), "198.51.100.9", "203.0.113.5"
+
+
+def lines(hour: str) -> list[str]:
+    """Of each client some clicks, and of two a line that is none; the first two cannot be told apart but by place."""
+
+    def of(address: str, minute: int, page: str, agent: str = "one") -> str:
+        time = f"01/Mar/2026:{hour[-2:]}:{minute:02d}:00 +0000"
+        return f'{address} - - [{time}] "GET /{page} HTTP/1.1" 200 5 "-" "Mozilla/5.0 ({agent})"'
+
+    return [
+        of(ALIKE, 1, "page"),
+        of(HERS[0], 1, "page"),
+        f"{HERS[1]} is cut off",
+        of(OTHER, 2, "other", "two"),
+        of(HERS[2], 3, "secret"),
+        f"{OTHER} is cut off",
+        of(ALIKE, 3, "secret"),
+        of(ALIKE, 4, "page"),
+    ]
+
+
+def content(hour: str, *, without: tuple[str, ...] = ()) -> bytes:
+    return "".join(f"{line}\n" for line in lines(hour) if not line.startswith(without or "#")).encode()
+
+
+def published(lake: TemporaryLake) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for row in lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY):
+        counts[row["url"]] += row["click_count"]
+    return counts
+
+
+def landed_lines(lake: TemporaryLake) -> list[str]:
+    folder = lake.settings.landing / "access"
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name[0] not in "._")
+    return [line for file in files for line in content_of(file).decode().splitlines()]
+
+
+def run_all(lake: TemporaryLake) -> None:
+    lake.run_jobs(HOURS[0], END, "ingest", "aggregate", "validate", "publish", source="access")
+
+
+@pytest.fixture
+def access_lake(lake: TemporaryLake) -> TemporaryLake:
+    """Two hours ingested, and the key of their day destroyed."""
+    for hour in HOURS:
+        lake.land(hour, {"a.log.gz": content(hour)}, source="access")
+    run_all(lake)
+    shutil.rmtree(lake.settings.visitor_keys)
+    return lake
+
+
+def expected(*, without: tuple[str, ...]) -> list[str]:
+    return [line for hour in HOURS for line in lines(hour) if not line.startswith(without)]
+
+
+def pages(found: list[str]) -> Counter[str]:
+    return Counter(f"http://www.example.com/{line.split()[6][1:]}" for line in found if "GET" in line)
+
+
+def visitor_of(lake: TemporaryLake, number: int) -> str:
+    (found,) = {row["visitor_id"] for row in lake.rows(CLICKS) if row["line"] == number}
+    return str(found)
+
+
+@pytest.mark.parametrize("kills", [(), (1, 2, 3, 4, 5, 6, 8)])
+def test_an_address_takes_the_rows_of_its_lines(access_lake: TemporaryLake, kills: tuple[int, ...]) -> None:
+    lake = access_lake
+    visitor = visitor_of(lake, 5)
+    assert visitor == visitor_of(lake, 2) != visitor_of(lake, 1)
+    # Of one hour the lines are gone: its rows are known by the visitor that the others have.
+    shutil.rmtree(lake.settings.landing / "access" / "log_date=2026-03-01" / "log_hour=11")
+    before = Counter(row["visitor_id"] for row in lake.rows(CLICKS))
+    asked = Requests.of(addresses=["2001:0db8::0007"])
+    for commits in kills:
+        try:
+            with killed_after(commits):
+                erase(lake, asked)
+        except Killed:
+            continue
+    if not kills or certificate(lake)["state"] != "completed":
+        erase(lake, asked)
+    said = certificate(lake)
+    assert said["state"] == "completed"
+    assert set(said["published_hours"]) == set(HOURS)
+    assert Counter(row["visitor_id"] for row in lake.rows(CLICKS)) == before - Counter({visitor: 4})
+    gone = tuple(set(HERS))
+    assert landed_lines(lake) == [line for line in lines(HOURS[0]) if not line.startswith(gone)]
+    assert published(lake) == pages(expected(without=gone))
+    # Of the quarantined lines of the first hour hers is gone; of the other only the network is known.
+    raw = Counter((row["log_hour"], row["raw"]) for row in lake.rows(QUARANTINED_CLICKS))
+    assert raw == {
+        (10, "203.0.113.0 is cut off"): 1,
+        (11, "203.0.113.0 is cut off"): 1,
+        (11, "2001:db8:: is cut off"): 1,
+    }
+    # Rows have the places that the lines have now: the next one asked for is found by them.
+    numbers = {(row["visitor_id"], row["line"]) for row in lake.rows(CLICKS) if row["log_hour"] == 10}
+    assert sorted(line for _, line in numbers) == [1, 2, 4, 5]
+
+
+def test_a_visitor_takes_the_landed_lines_of_its_rows_and_nobody_elses(access_lake: TemporaryLake) -> None:
+    lake = access_lake
+    hers, alike, other = visitor_of(lake, 2), visitor_of(lake, 1), visitor_of(lake, 4)
+    # The files have another name, and one of them its lines in another order.
+    for hour in HOURS:
+        folder = lake.settings.landing / "access" / "log_date=2026-03-01" / f"log_hour={hour[-2:]}"
+        (folder / "a.log.gz").rename(folder / ("a.log.gz" if hour == HOURS[0] else "b.log.gz"))
+    erase(lake, Requests.of([other]))
+    left = [line for hour in HOURS for line in lines(hour) if not line.startswith(f"{OTHER} -")]
+    assert landed_lines(lake) == left
+    # In the second hour hers and another's click are alike, and their file is not the one that was read.
+    with pytest.raises(ClickmillError, match=r"not complete: .*access 2026-03-01T11; erase by the address"):
+        erase(lake, Requests.of([hers]))
+    (said,) = [one for one in certificates(lake) if one["state"] == "begun"]
+    assert said["unjoined_hours"] == {"access": [HOURS[1]]}
+    assert {row["visitor_id"] for row in lake.rows(CLICKS)} == {alike}
+    first = [line for line in lines(HOURS[0]) if not line.startswith((f"{OTHER} -", f"{HERS[0]} -", f"{HERS[2]} -"))]
+    assert landed_lines(lake)[: len(first)] == first
+    with pytest.raises(ClickmillError, match="not complete"):
+        erase(lake, Requests.of([hers]))
+    # By the address the rest goes.
+    erase(lake, Requests.of(addresses=["2001:db8::7"]))
+    assert [line for line in landed_lines(lake) if line.startswith(tuple(HERS))] == []
+    assert Counter(landed_lines(lake)) == Counter(
+        line for line in expected(without=HERS) if not line.startswith(f"{OTHER} -")
+    )
+    shutil.rmtree(lake.settings.landing / "access" / "log_date=2026-03-01" / "log_hour=11")
+    erase(lake, Requests.of([hers]))
+    assert {one["state"] for one in certificates(lake)} == {"completed"}
+
+
+def certificates(lake: TemporaryLake) -> list[dict[str, object]]:
+    return [json.loads(file.read_text()) for file in (lake.settings.reports / "erasures").glob("*.json")]
