@@ -33,7 +33,7 @@ from airflow.sdk import DAG, Param, TriggerRule, task
 from dags.tasks import backfill
 from dags.tasks.defaults import CHUNK_ON_LAKE, ON_LAKE, TASK_DEFAULTS, log_hours_form, optional, switch
 from dags.tasks.launch import NAME_BY_WHAT_WAS_SAID
-from dags.tasks.trigger import AskAgain, ask_about_hours
+from dags.tasks.trigger import ask_about_hours, ask_again
 from include.settings import Settings
 from include.sources import load_sources
 
@@ -132,8 +132,6 @@ published before until you decide.
         map_index_template=NAME_BY_WHAT_WAS_SAID,
         **ON_LAKE,
     )
-    # A teardown, so that it does not make a run green in which decide_backfill has failed.
-    ask_again = AskAgain(task_id="ask_again", trigger_dag_id="backfill_clicks", after="decide_backfill").as_teardown()
     find_held = PySparkOperator(
         task_id="find_held",
         python_callable=held,
@@ -146,6 +144,7 @@ published before until you decide.
 
     plan_backfill >> chunks >> end_backfill
     plan_backfill >> end_backfill
-    end_backfill >> waits_for_decision() >> ask >> decide_backfill >> ask_again  # type: ignore[call-arg]
+    end_backfill >> waits_for_decision() >> ask >> decide_backfill  # type: ignore[call-arg]
+    decide_backfill >> ask_again("backfill_clicks", after="decide_backfill")
     end_backfill >> find_held
     decide_backfill >> find_held >> ask_about_held

@@ -30,9 +30,9 @@ from airflow.sdk import DAG, Param
 
 from dags.tasks import launch
 from dags.tasks.defaults import ON_LAKE, TASK_DEFAULTS
-from dags.tasks.held import SHOWN, AskAboutHeld
+from dags.tasks.held import SHOWN, ask_about_held
 from dags.tasks.notifications import held_notifiers
-from dags.tasks.trigger import AskAgain
+from dags.tasks.trigger import ask_again
 
 #: More open questions would be more than a person answers, and the scheduler looks at each every time.
 MOST_OPEN_QUESTIONS = 128
@@ -63,9 +63,7 @@ with DAG(
         ),
     },
 ) as dag:
-    ask = AskAboutHeld(
-        task_id="ask",
-        subject="Click hour {{ params.hour }} is held",
+    ask = ask_about_held(
         map_index_template=launch.NAME_BY_WHAT_WAS_SAID,
         options=[*launch.ANSWERS, launch.KEEP],
         params={
@@ -82,6 +80,4 @@ with DAG(
         **ON_LAKE,
         map_index_template=launch.NAME_BY_WHAT_WAS_SAID,
     )
-    # A teardown, so that it does not make a run green in which decide_held has failed.
-    ask_again = AskAgain(task_id="ask_again", trigger_dag_id="held_hours", after="decide_held").as_teardown()
-    ask >> decide_held >> ask_again
+    ask >> decide_held >> ask_again("held_hours", after="decide_held")

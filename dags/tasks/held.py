@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from airflow.providers.standard.operators.hitl import HITLOperator
-
 from dags.tasks.launch import said
 from include.holds import ClickHourState, compared, findings_text
 from include.log_hours import Hour
@@ -16,32 +14,38 @@ from include.settings import Settings
 SHOWN = "shown"
 
 
-class AskAboutHeld(HITLOperator):
-    """Asks about a click hour with what is found in it now; skipped if it is not held."""
+def ask_about_held(**options: Any) -> Any:
+    """The task ask, which shows what is found now in the run's click hour; skipped if that is not held."""
+    from airflow.providers.standard.operators.hitl import HITLOperator
 
-    def execute(self, context: Any) -> Any:
-        """Ask.
+    class AskAboutHeld(HITLOperator):
+        def execute(self, context: Any) -> Any:
+            self.subject, self.body, shown = _question(Hour.parse(context["params"]["hour"]))
+            context["ti"].xcom_push(key=SHOWN, value=shown)
+            return super().execute(context)
 
-        Raises:
-            AirflowSkipException: if there is nothing to decide.
-        """
-        from airflow.sdk.exceptions import AirflowSkipException
+    return AskAboutHeld(task_id="ask", subject="Click hour {{ params.hour }} is held", **options)
 
-        hour = Hour.parse(context["params"]["hour"])
-        settings = Settings.from_environment()
-        quality = import_module("spark_jobs.quality.held_hours")
-        lake = import_module("spark_jobs.lake.lake").Lake(None, settings)
-        state = quality.state_of_hour(lake, hour)
-        if state is None or not state.is_held:
-            became = f": {state.event.described}" if state and state.event else ""
-            raise AirflowSkipException(said(f"{hour} is not held{became}"))
-        numbers = import_module("spark_jobs.publish.shown_hold").numbers_of_hold(lake, state)
-        first = state.not_answered[0]
-        number = "" if first.value is None else f" = {first.value:.6g}"
-        self.subject = f"Click hour {hour} is held: {first.reason}{number}"
-        self.body = body(state, numbers, _page_of(hour))
-        context["ti"].xcom_push(key=SHOWN, value=findings_text(state.failures))
-        return super().execute(context)
+
+def _question(hour: Hour) -> tuple[str, str, str]:
+    """Subject, body and the findings that they show.
+
+    Raises:
+        AirflowSkipException: if there is nothing to decide.
+    """
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    quality = import_module("spark_jobs.quality.held_hours")
+    lake = import_module("spark_jobs.lake.lake").Lake(None, Settings.from_environment())
+    state = quality.state_of_hour(lake, hour)
+    if state is None or not state.is_held:
+        became = f": {state.event.described}" if state and state.event else ""
+        raise AirflowSkipException(said(f"{hour} is not held{became}"))
+    numbers = import_module("spark_jobs.publish.shown_hold").numbers_of_hold(lake, state)
+    first = state.not_answered[0]
+    number = "" if first.value is None else f" = {first.value:.6g}"
+    subject = f"Click hour {hour} is held: {first.reason}{number}"
+    return subject, body(state, numbers, _page_of(hour)), findings_text(state.failures)
 
 
 def body(state: ClickHourState, numbers: list[str], page: str) -> str:

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-
 from dags.tasks.launch import AGAIN
 
 
-class AskAgain(TriggerDagRunOperator):
-    """Makes the run that asks again, if the task ``after`` has left word of one; as a teardown it hides no failure."""
+def ask_again(dag_id: str, after: str) -> Any:
+    """The task ask_again: makes the run that asks again if the task ``after`` has left word of one, else is skipped.
 
-    def __init__(self, *, after: str, **options: Any) -> None:
-        super().__init__(logical_date=None, skip_when_already_exists=True, **options)
-        self.after = after
+    A teardown, so that it does not make a run green in which that task has failed.
+    """
+    from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+    from airflow.sdk.exceptions import AirflowSkipException
 
-    def execute(self, context: Any) -> None:
-        """Make it.
+    class AskAgain(TriggerDagRunOperator):
+        def execute(self, context: Any) -> None:
+            run = context["ti"].xcom_pull(task_ids=after, key=AGAIN)
+            if not run:
+                raise AirflowSkipException("nothing is to be asked again")
+            self.trigger_run_id, self.conf, self.note = run["trigger_run_id"], run["conf"], run["note"]
+            super().execute(context)
 
-        Raises:
-            AirflowSkipException: if nothing is to be asked again.
-        """
-        from airflow.sdk.exceptions import AirflowSkipException
-
-        run = context["ti"].xcom_pull(task_ids=self.after, key=AGAIN)
-        if not run:
-            raise AirflowSkipException("nothing is to be asked again")
-        self.trigger_run_id, self.conf, self.note = run["trigger_run_id"], run["conf"], run["note"]
-        super().execute(context)
+    return AskAgain(
+        task_id="ask_again", trigger_dag_id=dag_id, logical_date=None, skip_when_already_exists=True
+    ).as_teardown()
 
 
 def trigger_each(task_id: str, dag_id: str, runs: Any, **options: Any) -> Any:
@@ -36,6 +33,8 @@ def trigger_each(task_id: str, dag_id: str, runs: Any, **options: Any) -> Any:
 
     A run that is there already is skipped: what it asks has been asked.
     """
+    from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+
     return TriggerDagRunOperator.partial(
         task_id=task_id,
         trigger_dag_id=dag_id,
