@@ -95,9 +95,19 @@ def _click(
 
 
 def _client(text: str | None) -> str | None:
-    """An address in one form; in the lines of tests none has brackets, a port or zeros in front of decimal numbers."""
+    """An address in one form, without brackets, port, zone and zeros in front of decimal numbers; else as it is."""
+    host = text or ""
+    if bracketed := re.fullmatch(r"\[([^\]]*)\](:[0-9]{1,5})?", host):
+        host = bracketed[1]
+    elif host.count(":") in (1, 8) and "::" not in host and re.fullmatch("[0-9]{1,5}", host.rpartition(":")[2]):
+        host = host.rpartition(":")[0]
+    if ":" in host:
+        host = re.sub("%[0-9A-Za-z._~-]+$", "", host)
+    groups, colon, last = host.rpartition(":")
+    if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3}){3}", last):
+        host = groups + colon + ".".join(str(int(octet)) for octet in last.split("."))
     try:
-        address = ip_address(text or "")
+        address = ip_address(host)
     except ValueError:
         return text
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
