@@ -235,13 +235,23 @@ class Erasure:
             self.remove(certificate)
 
     def remove(self, certificate: Certificate) -> None:
-        """What is on record from landed files, then from tables; what of it has gone already is left as it is."""
+        """What is on record from landed files, then from tables; what of it has gone already is left as it is.
+
+        Where the landing is there, by ingesting again; until that is done, rows have the numbers that their lines had,
+        and nothing more is to be looked for.
+        """
         with self.lake.locked():
             for source, hours in certificate.removed_lines.items():
                 self._rewrite(source, hours, certificate.lines_before[source])
             move_places(self.lake, certificate)
             for source in certificate.log_hours:
                 self._remove_rows(source, sorted(self._not_to_ingest(source, certificate)), certificate)
+        for source in certificate.log_hours:
+            # Of a stream they are only accounted for again.
+            if self.sources[source].stream is None:
+                there = self._ingested(source, certificate) - self._not_to_ingest(source, certificate)
+                for log_hours in near_each_other(there):
+                    ingest_clicks.run(self.spark, self.settings, JobArguments(source, log_hours))
         certificate.end_removal()
         certificate.write(self.settings)
 
@@ -307,19 +317,17 @@ class Erasure:
             if name.startswith("clicks_by_") and name.endswith("_daily")
         }
 
+    def _ingested(self, source: str, certificate: Certificate) -> set[Hour]:
+        there = self._files_ingested(source).keys() - removed_log_hours(self.lake).get(source, set())
+        return there.intersection(certificate.hours_of(source))
+
     def count_again(self, certificate: Certificate) -> None:
-        """Take the log hours through the jobs: ingest where their landing is there, count, validate and publish."""
+        """Take the log hours through the jobs: count, validate and publish."""
         ranges = []
         for source in certificate.log_hours:
-            there = self._files_ingested(source).keys() - removed_log_hours(self.lake).get(source, set())
-            ingested = there.intersection(certificate.hours_of(source))
-            # Of a stream they are only accounted for again.
-            is_streamed = self.sources[source].stream is not None
-            gone = set() if is_streamed else self._not_to_ingest(source, certificate)
-            for log_hours in near_each_other(ingested - gone):
-                ingest_clicks.run(self.spark, self.settings, JobArguments(source, log_hours))
+            ingested = self._ingested(source, certificate)
             ranges += [JobArguments(source, log_hours) for log_hours in near_each_other(ingested)]
-            if is_streamed:
+            if self.sources[source].stream is not None:
                 count_live_again(self.lake, source, certificate.hours_counted)
         hours = certificate.hours_counted
         # Who only ingests has nothing counted.
