@@ -125,7 +125,8 @@ def withdraw(
 ) -> list[str]:
     """Let a replay's lines be quarantined again, and count, validate and publish it; a few lines on what was done.
 
-    Killed, the same again goes on. With ``is_dry_run`` it only says what would change.
+    Killed, the same again goes on. With ``is_dry_run`` it only says what would change. A click hour that is held then,
+    as for its share of quarantined lines, stays as it was published, with the replay's clicks, until a person decides.
 
     Raises:
         UsageError: if there is no such replay, or nobody or no reason is named.

@@ -205,14 +205,19 @@ class StreamedWithdrawal:
         if not self._is_in(QUARANTINED_CLICKS):
             files = self.lake.write_files(QUARANTINED_CLICKS, self.planned(hours))
             self.lake.append(QUARANTINED_CLICKS, files, self._transaction)
-        clicks = _clicks_of(self.lake, self.source, self.withdrawal.replay_id, hours)
+        lines = self.planned(hours).select(*PLACE, "reason", F.lit(self.withdrawal.replay_id).alias("replay_id"))
+        places = {tuple(row[name] for name in PLACE): row.asDict() for row in lines.collect()}
+        if not places:
+            return  # all of them were erased
+        # A click whose line was erased, for what no column of the click has, stays one: nothing of it can go back.
+        its = _clicks_of(self.lake, self.source, self.withdrawal.replay_id, hours)
+        clicks = [row for row in its if tuple(row[name] for name in PLACE) in places]
         with in_order_of_time(self.lake) as now:
-            places = [row.asDict() for row in self.planned(hours).select(*PLACE, "reason").collect()]
-            rows = _batch(self.lake, self.source, self._transaction, places, clicks, -1, now)
+            rows = _batch(self.lake, self.source, self._transaction, list(places.values()), clicks, -1, now)
             self.lake.append_rows(STREAM_BATCHES, rows, self._transaction)
         stored, former = self.lake.read_with_files(CLICKS, has_log_hours(self.source.name, hours))
-        is_its = F.col("replay_id").eqNullSafe(self.withdrawal.replay_id)
-        self.lake.exchange_files(CLICKS, self.lake.write_files(CLICKS, stored.where(~is_its)), former)
+        kept = stored.join(F.broadcast(lines.drop("reason")), [*PLACE, "replay_id"], "left_anti")
+        self.lake.exchange_files(CLICKS, self.lake.write_files(CLICKS, kept), former)
 
     @property
     def _transaction(self) -> StreamTransaction:

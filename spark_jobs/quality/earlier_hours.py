@@ -49,7 +49,8 @@ def accounting_history(lake: Lake, log_hours: HourRange, click_hours: Iterable[H
         row
         | {
             "hour": str(Hour.of(row["log_date"], row["log_hour"])),
-            "has_landed": row["is_closed"] or row["files"] > 0,
+            # A streamed hour that is finalised again has its lines still where its landed files are gone.
+            "has_landed": row["is_closed"] or row["files"] > 0 or row["lines"] > 0,
         }
         for row in rows
     ]

@@ -20,11 +20,13 @@ from include.tables import (
     REPLAYED_LINES,
     STREAM_BATCHES,
 )
-from spark_jobs import replay_quarantined
+from spark_jobs import decide_held, replay_quarantined
+from spark_jobs.decide_held import Decision
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.ingest.stream_batches import write_as_few
 from spark_jobs.lake.lake import Lake
 from spark_jobs.replay_quarantined import Request
+from spark_jobs.retention.old_clicks import old_texts
 from tests.erasure.erased_lake import erase
 from tests.ingest.played_lake import Homes
 from tests.stream.files_lake import FilesLake, in_order_of_names
@@ -197,16 +199,20 @@ def test_killed_after_any_commit_and_run_again(
         assert len({row["replay_id"] for row in lake.rows(REPLAYED_LINES)}) == 1, commits
 
 
+def _published(lake: FilesLake) -> set[tuple[int, str]]:
+    return {(row["click_hour"], row["url"].rpartition("/")[2]) for row in lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY)}
+
+
 def _withdraw(lake: FilesLake) -> list[str]:
     (replay_id,) = {row["replay_id"] for row in lake.rows(REPLAYED_LINES)}
     return replay_quarantined.withdraw(lake.spark, lake.settings, replay_id, by="Eve", because="the wrong mapping")
 
 
 def test_withdrawn_replay_of_a_stream_leaves_its_lines_quarantined(copy: FilesLake, tmp_path: Path) -> None:
-    before = {table: copy.rows(table) for table in (CLICKS, QUARANTINED_CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY)}
-    homes = Homes(tmp_path / "withdrawn")
+    before = {table: copy.rows(table) for table in (CLICKS, QUARANTINED_CLICKS)}
+    half: Any = Homes(tmp_path / "withdrawn").copy(copy)
     with pytest.raises(Killed), killed_after(4):
-        _replay(half := homes.copy(copy))
+        _replay(half)
     with pytest.raises(ClickmillError, match=r"was killed half way: run it again, .* and withdraw it then"):
         _withdraw(half)
     _replay(copy)
@@ -219,6 +225,11 @@ def test_withdrawn_replay_of_a_stream_leaves_its_lines_quarantined(copy: FilesLa
     assert _accounts(copy) == BEFORE
     for table, rows in before.items():
         assert copy.rows(table) == rows, table
+    # Of the first hour five of six lines are in quarantine, for which it had been held before the replay.
+    assert f"  {FIRST} is held; to decide: python -m spark_jobs.decide_held --hour {FIRST} --help" in said
+    assert _published(copy) == {(8, name) for name in RECOVERED | {"o1"}} | {(9, "both"), (9, "o2")}
+    decide_held.run(copy.spark, copy.settings, Decision(FIRST, "publish", "Eve", "the app is broken"))
+    assert _published(copy) == {(8, "o1"), (9, "both"), (9, "o2")}
     # It goes on: what the stream does comes to what is there, and another replay finds the lines.
     copy.land(str(FIRST), LINES[FIRST] | {"c.json": _new("late", FIRST, 30)})
     shutil.rmtree(copy.checkpoint)
@@ -227,6 +238,34 @@ def test_withdrawn_replay_of_a_stream_leaves_its_lines_quarantined(copy: FilesLa
     assert _accounts(copy)[FIRST] == (7, 2, 0, 5, 0)
     assert _replay(copy)[0].startswith("web 2026-03-01T08..2026-03-01T10: 6 quarantined lines recovered")
     assert _clicks(copy) == EXPECTED + Counter([("late", False)])
+
+
+def test_withdrawal_of_a_stream_whose_clicks_were_erased(copy: FilesLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where lines have no ids, so that none is a duplicate, and what is kept of them has no text any more."""
+    file = copy.settings.sources_file
+    web = 'event_id = "event_id"\n'
+    assert web in file.read_text(encoding="utf-8")
+    file.write_text(file.read_text(encoding="utf-8").replace(web, "", 1), encoding="utf-8")
+    monkeypatch.setattr(replay_quarantined, "_count", lambda *_: [])
+    _replay(copy)
+    lake = Lake(copy.spark, copy.settings)
+    with lake.locked():
+        for removal in old_texts(lake, "web", SECOND.plus(1)):
+            removal.remove()
+    # By landed lines the erasure would know which of them these were.
+    shutil.rmtree(copy.settings.landing / "web")
+    erase(copy, Requests.of(prefixes=["http://shop.test/n", "http://shop.test/both", "http://shop.test/twice"]))
+    erased = {FIRST: (2, 1, 0, 1, 0), SECOND: (1, 1, 0, 0, 0)}
+    assert _accounts(copy) == erased
+    assert len(copy.rows(REPLAYED_LINES)) == 6
+    batches = copy.rows(STREAM_BATCHES)
+    said = _withdraw(copy)
+    assert said[0].endswith("withdrawn, 0 lines are quarantined again")
+    assert said[1].endswith(" missing_url: quarantined again 0, not there any more 4")
+    assert copy.rows(STREAM_BATCHES) == batches
+    copy.run("ingest", str(FIRST), str(SECOND.plus(1)))
+    assert _accounts(copy) == erased
+    assert _clicks(copy) == Counter([("o1", False), ("o2", False)])
 
 
 @pytest.mark.faults
@@ -245,8 +284,9 @@ def test_withdrawal_of_a_stream_that_is_killed_goes_on(
         if commits in (3, 5):
             with pytest.raises(ClickmillError, match=r"^nothing is erased: the withdrawal of replay .* was killed"):
                 erase(lake, Requests.of(prefixes=["http://shop.test/o1"]))
-        said = _withdraw(lake)
-        assert "6 lines are quarantined again" in said[0], commits
+        # The last commit says that it is over.
+        expected = "6 lines are quarantined again" if commits < 8 else ": was withdrawn by Eve at "
+        assert expected in _withdraw(lake)[0], commits
         assert _accounts(lake) == BEFORE, commits
         assert _clicks(lake) == Counter([(name, False) for name in ("o1", "o2", "both")]), commits
         assert lake.rows(QUARANTINED_CLICKS) == quarantined, commits
