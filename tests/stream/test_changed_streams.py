@@ -146,8 +146,8 @@ def test_what_spark_refuses_is_reported_and_not_tried_again(streamed: StreamedLa
 
 
 @pytest.mark.slow
-def test_ids_and_tables_that_are_gone_are_reported_and_the_way_out_leads_on(
-    streamed: StreamedLake, capsys: pytest.CaptureFixture[str]
+def test_ids_that_are_gone_cost_nothing_and_of_tables_the_way_out_is_said_and_leads_on(
+    streamed: StreamedLake,
 ) -> None:
     """Somebody has removed what a checkpoint relies on, to save space or to begin again."""
     produce(streamed, "a")
@@ -171,10 +171,8 @@ def test_ids_and_tables_that_are_gone_are_reported_and_the_way_out_leads_on(
 
     shutil.rmtree(streams / "web" / "ids")
     produce(streamed, "a", "b")
-    capsys.readouterr()
     streamed.read_all(live=True)
-    assert "the stream of web knows no event ids from before this start" in capsys.readouterr().out
-    assert event_ids(streamed) == ["a", "a", "b"]
+    assert event_ids(streamed) == ["a", "b"], "ids are taken from clicks"
 
     shutil.rmtree(streamed.settings.lake / CLICKS.name)
     produce(streamed, "c", "d", "e")
