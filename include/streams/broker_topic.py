@@ -33,6 +33,8 @@ class BrokerTopic:
     name: str
     options: Mapping[str, str]
     admin: AdminClient
+    #: What the client has said beside its answers, such as that a password is wrong.
+    said: list[KafkaError]
 
     @classmethod
     def of(cls, topic: KafkaTopic, settings: Settings) -> BrokerTopic:
@@ -42,7 +44,8 @@ class BrokerTopic:
     @classmethod
     def reached(cls, name: str, options: Mapping[str, str]) -> BrokerTopic:
         """The topic of this name, by ``options_of``."""
-        return cls(name, options, AdminClient({**options, "log_level": 0}))
+        said: list[KafkaError] = []
+        return cls(name, options, AdminClient({**options, "log_level": 0, "error_cb": said.append}), said)
 
     def asked(self, question: Callable[[], T], patience: float = PATIENCE) -> T:
         """The answer to a question of this class, asked again as long as the broker may be restarting.
@@ -57,9 +60,10 @@ class BrokerTopic:
             except KafkaException as error:
                 # It may be of a moment: a partition whose leader is being chosen, a broker that restarts.
                 if time.monotonic() > deadline:
+                    reasons = dict.fromkeys(reason.str() for reason in [error.args[0], *self.said[-1:]])
                     raise ClickmillError(
                         f"the broker of topic {self.name} ({self.options['bootstrap.servers']}) does not answer: "
-                        f"{error.args[0].str()}"
+                        f"{'; '.join(reasons)}"
                     ) from None
                 time.sleep(0.5)
 

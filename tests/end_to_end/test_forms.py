@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
 
 from ops.airflow_api import AirflowApi
 from ops.services.running import Services
@@ -71,6 +73,25 @@ def runs(api: AirflowApi, dag_id: str) -> dict[str, dict[str, Any]]:
     return {run["dag_run_id"]: run["conf"] or {} for run in found}
 
 
+def field_of(browser: Browser, name: str) -> list[WebElement]:
+    """The field of a parameter, none if it is not there yet: for a moment what opens the fields of date and time."""
+    moment = f"//*[@data-scope='field'][.//label[starts-with(., '{name} (')]]//*[@data-testid='datetime-input']"
+    return browser.all(f"[id='element_{name}']") or browser.driver.find_elements(By.XPATH, moment)
+
+
+def fill_in(browser: Browser, field: WebElement, text: str) -> None:
+    if field.get_attribute("data-testid") != "datetime-input":
+        browser.driver.execute_script(_TYPE, field, text)
+        return
+    browser.driver.execute_script("arguments[0].click()", field)
+    date, _, time = text.partition("T")
+    for shown, part in (("YYYY/MM/DD", date.replace("-", "/")), ("HH:mm", time)):
+        browser.wait(lambda _, shown=shown: browser.find(f"[placeholder='{shown}']").is_displayed())
+        browser.find(f"[placeholder='{shown}']").send_keys(Keys.CONTROL, "a", Keys.NULL, part)
+    browser.driver.execute_script("arguments[0].click()", field)
+    browser.wait(lambda _: not browser.all("[placeholder='HH:mm']"))
+
+
 @pytest.mark.parametrize("dag_id", FORMS)
 def test_a_form_filled_in_as_its_guide_says_makes_that_run(browser: Browser, api: AirflowApi, dag_id: str) -> None:
     fields, before = FORMS[dag_id], runs(api, dag_id)
@@ -80,11 +101,11 @@ def test_a_form_filled_in_as_its_guide_says_makes_that_run(browser: Browser, api
     # It stays paused: nobody wants what these runs would do.
     browser.wait(lambda driver: driver.find_element(By.XPATH, "//label[contains(., 'Unpause')]")).click()
     names = api.call("GET", f"/api/v2/dags/{dag_id}/details")["params"]
-    browser.wait(lambda _: all(browser.all(f"[id='element_{name}']") for name in fields))
+    browser.wait(lambda _: all(field_of(browser, name) for name in fields))
     if fields:
         assert not submit.is_enabled(), "it needs what must be given"
     for name, text in fields.items():
-        browser.driver.execute_script(_TYPE, browser.find(f"[id='element_{name}']"), text)
+        fill_in(browser, field_of(browser, name)[0], text)
     browser.wait(lambda _: browser.find("[data-testid=trigger-dag-submit]").is_enabled())
     browser.find("[data-testid=trigger-dag-submit]").click()
     browser.wait(lambda _: runs(api, dag_id).keys() - before.keys())

@@ -127,11 +127,11 @@ def test_an_hour_has_passed_when_every_partition_is_read_up_to_its_end(streamed:
 
 def test_many_hours_are_asked_for_with_one_consumer(streamed: StreamedLake, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run may open hundreds of hours again. Each is judged for itself: of the last, a record is not read."""
-    from include.streams import topic_position
+    from include.streams import broker_topic
 
     opened = []
-    consumer = topic_position.Consumer
-    monkeypatch.setattr(topic_position, "Consumer", lambda options: opened.append(1) or consumer(options))
+    consumer = broker_topic.Consumer
+    monkeypatch.setattr(broker_topic, "Consumer", lambda options: opened.append(1) or consumer(options))
     hours = [HOUR.plus(shift) for shift in range(40)]
     streamed.broker.produce(streamed.topic, [line for hour in hours for line in clicks_at(hour, f"{hour}")])
     streamed.read_all()
