@@ -60,6 +60,7 @@ class BrokerTopic:
             except KafkaException as error:
                 # It may be of a moment: a partition whose leader is being chosen, a broker that restarts.
                 if time.monotonic() > deadline:
+                    self.admin.poll(0.1)
                     reasons = dict.fromkeys(reason.str() for reason in [error.args[0], *self.said[-1:]])
                     raise ClickmillError(
                         f"the broker of topic {self.name} ({self.options['bootstrap.servers']}) does not answer: "
