@@ -266,8 +266,9 @@ class ClickHourState:
 
     ``failures`` are the critical ones of the click hour and of the log hours that touch it. ``waits_for`` says what
     is yet to be done before anything can be said of these counts; None if nothing. ``ingested_again`` are the log hours
-    that touch it and were ingested since they were validated, such as ``web 2026-03-01T06``. ``changed_at`` is when it
-    was counted, or one of its log hours ingested, last. ``history`` are its events, oldest first. ``staged_by`` is the
+    that touch it and were ingested since they were validated, such as ``web 2026-03-01T06``; ``never_validated`` those
+    that were not validated at all. ``changed_at`` is when it was counted, or one of its log hours ingested, last.
+    ``history`` are its events, oldest first. ``staged_by`` is the
     backfill that waits for a person before these counts are published, None if there is none. ``lifted_by`` is the
     backfill by which what was dropped is judged again.
     """
@@ -276,6 +277,7 @@ class ClickHourState:
     was_validated: bool
     waits_for: str | None
     ingested_again: frozenset[str]
+    never_validated: frozenset[str]
     failures: tuple[Failure, ...]
     changed_at: datetime
     history: tuple[Event, ...]
@@ -414,6 +416,7 @@ def click_hour_state(
             for log_hour, ingested_at in log_hours.items()
             if log_hour in findings.validated_at and findings.validated_at[log_hour] <= ingested_at
         ),
+        never_validated=frozenset(log_hours.keys() - findings.validated_at.keys()),
         failures=tuple(failure for partition in partitions for failure in findings.failures.get(partition, ())),
         changed_at=changed_at,
         history=findings.histories.get(str(hour), ()),

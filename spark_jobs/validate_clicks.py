@@ -87,8 +87,12 @@ def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -
         states = click_hour_states(lake, touched.log_hours_of)
         held = hold_failing(lake, run_id, states.values())
     # Ingesting a log hour may have changed which arrivals of later ones are duplicates: their clicks are counted too.
+    again = {log_hour for hour in touched.own for log_hour in states[hour].ingested_again}
+    # Of a stream it may have taken along earlier ones that nobody had run.
+    along = {f"{row['source']} {hour}" for row in touched.accounts for hour in row["reopened_log_hours"]}
+    again |= along & {log_hour for hour in touched.own for log_hour in states[hour].never_validated}
     asked = {f"{source.name} {hour}" for source in sources for hour in arguments.log_hours}
-    for others in arguments_for({again for hour in touched.own for again in states[hour].ingested_again} - asked):
+    for others in arguments_for(again - asked):
         validate(spark, settings, others)
     remove_old_results(lake, settings, now)
     return replace(validation, newly_held=held)
