@@ -359,15 +359,15 @@ class ClickHourState:
 
     @property
     def asked(self) -> Event:
-        """The event of the question about a held hour: of the beginning, or of an answer that was not carried out."""
-        return next((event for event in reversed(self.holding) if event.note), self.holding[0])
+        """The event of the question about a held hour: of the beginning, or of the last time it was asked again.
 
-    @property
-    def is_asked_otherwise(self) -> bool:
-        """Whether something worse is found in these counts than its question has shown: it is to be asked again."""
-        if len(self.holding) < 2 or self.asked is self.holding[-1] or self.holding[-1].at <= self.changed_at:
-            return False
-        return bool(not_shown(self.holding[-1].findings, self.holding[-2].findings))
+        That is so after an answer that was not carried out, and when something worse is found than was shown.
+        """
+        asked, *later = self.holding
+        for event in later:
+            if event.note or not_shown(event.findings, asked.findings):
+                asked = event
+        return asked
 
     @property
     def counts(self) -> str:

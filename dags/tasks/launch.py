@@ -154,12 +154,14 @@ def publish(arguments: JobArguments, spark: Any, task_instance: Any) -> list[dic
 
 
 def question(state: ClickHourState, note: str = "") -> dict[str, Any]:
-    """The run of held_hours that asks about a hold, however often it is counted; again, if something worse is found."""
+    """The run of held_hours that asks about a hold, however often it is counted; another, if something worse is found.
+
+    Airflow keeps the text of a question until it is answered, so the same run cannot show what is worse.
+    """
     return {
         "trigger_run_id": approval_run_id(state.hour, state.asked),
         # The reasons for whoever has started the run that asks: the question itself looks at what is found then.
         "conf": {"hour": str(state.hour), "reasons": [failure.said for failure in state.failures]},
-        "reset_dag_run": state.is_asked_otherwise,
         **({"note": note} if note else {}),
     }
 

@@ -48,6 +48,6 @@ def trigger_each(task_id: str, dag_id: str, runs: Any, **options: Any) -> Any:
 def ask_about_hours(task_id: str, runs: Any) -> Any:
     """The task that makes runs of held_hours, each named after its hour in Airflow's grid.
 
-    Where something worse is found than the question of that run has shown, it is asked again in its place.
+    Where something worse is found than its question has shown, another run asks.
     """
     return trigger_each(task_id, "held_hours", runs, map_index_template="{{ task.conf['hour'] }}")

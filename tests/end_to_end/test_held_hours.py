@@ -12,6 +12,7 @@ import httpx
 import pytest
 from deltalake import DeltaTable
 
+from dags.tasks.launch import KEEP
 from include.log_hours import Hour
 from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi, ApiError
 from ops.backfill import Outcome, run_hours
@@ -155,21 +156,24 @@ def test_the_same_failure_again_asks_and_tells_nothing_new(
     assert events(services) == [("held", None)]
 
 
-def test_something_worse_is_asked_under_the_same_link(
+def test_something_worse_is_asked_by_another_run(
     api: AirflowApi, services: Services, held: Outcome, notified: list[Any]
 ) -> None:
     run_id = question(api, BROKEN)
     make_sample(replace(SPEC, broken={BROKEN: 0.9}), services.home / "landing")
     assert run(api, [BROKEN]).held == [f"web {BROKEN}"]
-    detail = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails"
+    worse = question(api, BROKEN)
+    assert worse != run_id
+    detail = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{worse}/taskInstances/ask/-1/hitlDetails"
 
     def share() -> float:
         (found,) = re.findall(r"quarantined_share = ([0-9.]+)", api.call("GET", detail)["body"])
         return float(found)
 
-    wait_until(lambda: share() > 0.8, "the question shows the new number")
-    assert question(api, BROKEN) == run_id
-    assert questions_notified(notified) == 1
+    assert share() > 0.8
+    assert questions_notified(notified) == 2
+    # Airflow cannot end another run's question; whoever answers it anyway is told, see test_held_hours of quality.
+    answer(api, run_id, KEEP, "overtaken")
 
 
 def test_the_first_answer_has_effect_though_the_hour_was_counted_since(
@@ -198,7 +202,7 @@ def test_fixed_and_run_again_it_is_published_and_there_is_nothing_left_to_decide
     assert run(api, [BROKEN]).held == []
     assert published(services) == true_counts(fixed)
     assert events(services)[3:] == [("published", None)]
-    assert questions_notified(notified) == 1
+    assert questions_notified(notified) == 2
     # A question that is asked for no reason says so in its name.
     conf = {"logical_date": None, "conf": {"hour": str(BROKEN)}}
     by_hand = api.call("POST", f"/api/v2/dags/{HELD_HOURS}/dagRuns", conf)["dag_run_id"]
