@@ -45,7 +45,8 @@ class BrokerTopic:
     def reached(cls, name: str, options: Mapping[str, str]) -> BrokerTopic:
         """The topic of this name, by ``options_of``."""
         said: list[KafkaError] = []
-        return cls(name, options, AdminClient({**options, "log_level": 0, "error_cb": said.append}), said)
+        known: dict[str, Any] = {**options, "log_level": 0, "error_cb": said.append}
+        return cls(name, options, AdminClient(known), said)
 
     def asked(self, question: Callable[[], T], patience: float = PATIENCE) -> T:
         """The answer to a question of this class, asked again as long as the broker may be restarting.
