@@ -54,7 +54,7 @@ CONSUMER_OPTIONS = ISOLATION | {
 _NOTED = "topic_id"
 _LOST = re.compile(r"data may have been (?:lost|missed)")
 _UNREAD = re.compile(r"(?:Could not read records in offset|Partition \S+ offset was changed|Reason:) .*")
-_CUT = re.compile(r"Partition \S+-(\d+)'s offset was changed from (\d+) to (\d+)")
+_CUT = re.compile(r"Partition \S+-(\d+)(?:'s)? offset was changed from (\d+) to (\d+)")
 
 
 @dataclass(frozen=True)
