@@ -247,11 +247,12 @@ class Erasure:
             for source in certificate.log_hours:
                 self._remove_rows(source, sorted(self._not_to_ingest(source, certificate)), certificate)
         for source in certificate.log_hours:
+            there = self._ingested(source, certificate)
             # Of a stream they are only accounted for again.
             if self.sources[source].stream is None:
-                there = self._ingested(source, certificate) - self._not_to_ingest(source, certificate)
-                for log_hours in near_each_other(there):
-                    ingest_clicks.run(self.spark, self.settings, JobArguments(source, log_hours))
+                there -= self._not_to_ingest(source, certificate)
+            for log_hours in near_each_other(there):
+                ingest_clicks.run(self.spark, self.settings, JobArguments(source, log_hours))
         certificate.end_removal()
         certificate.write(self.settings)
 
