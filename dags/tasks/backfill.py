@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from dags.tasks.launch import AGAIN, final_errors, log_lines, question, said
+from dags.tasks.launch import asked_again, final_errors, log_lines, question, said
 from dags.tasks.notes import skipped
 from include.errors import UsageError
 from include.log_hours import Hour, HourRange
@@ -119,8 +119,7 @@ def decide(params: Mapping[str, Any], task_instance: Any, spark: Any) -> None:
     except job.ComparedAgainError as error:
         run_id = f"{error.backfill.id}_{error.backfill.counts}"
         again = {"trigger_run_id": run_id, "conf": dict(params), "note": f"{by}: {chosen}: {error}"}
-        task_instance.xcom_push(key=AGAIN, value=again)
-        raise AirflowFailException(said(f"not carried out, and asked again: {error}")) from error
+        raise asked_again(task_instance, again, error) from error
     except AirflowFailException as error:
         said(f"not carried out: {error}")
         raise

@@ -194,14 +194,21 @@ def decide(
     except NotHeldError as error:
         raise AirflowSkipException(said(f"nothing to decide: {error}")) from error
     except OtherFindingsError as error:
-        if ti is not None:
-            ti.xcom_push(key=AGAIN, value=question(error.state, f"{by}: {chosen}: {error}"))
-        raise AirflowFailException(said(f"not carried out, and asked again: {error}")) from error
+        raise asked_again(ti, question(error.state, f"{by}: {chosen}: {error}"), error) from error
     except AirflowFailException as error:
         said(f"not carried out: {error}")
         raise
     said(lines[0])
     log_lines(lines, settings)
+
+
+def asked_again(ti: Any, run: Mapping[str, Any], error: Exception) -> Exception:
+    """The failure of a task whose answer is not carried out; it leaves word of the run that asks again."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    if ti is not None:
+        ti.xcom_push(key=AGAIN, value=run)
+    return AirflowFailException(said(f"not carried out, and asked again: {error}"))
 
 
 def log_lines(lines: list[str], settings: Settings) -> None:

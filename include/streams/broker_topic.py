@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -33,8 +34,8 @@ class BrokerTopic:
     name: str
     options: Mapping[str, str]
     admin: AdminClient
-    #: What the client has said beside its answers, such as that a password is wrong.
-    said: list[KafkaError]
+    #: What the client has said last beside its answers, such as that a password is wrong.
+    said: deque[KafkaError]
 
     @classmethod
     def of(cls, topic: KafkaTopic, settings: Settings) -> BrokerTopic:
@@ -44,7 +45,7 @@ class BrokerTopic:
     @classmethod
     def reached(cls, name: str, options: Mapping[str, str]) -> BrokerTopic:
         """The topic of this name, by ``options_of``."""
-        said: list[KafkaError] = []
+        said: deque[KafkaError] = deque(maxlen=1)
         known: dict[str, Any] = {**options, "log_level": 0, "error_cb": said.append}
         return cls(name, options, AdminClient(known), said)
 
@@ -62,7 +63,7 @@ class BrokerTopic:
                 # It may be of a moment: a partition whose leader is being chosen, a broker that restarts.
                 if time.monotonic() > deadline:
                     self.admin.poll(0.1)
-                    reasons = dict.fromkeys(reason.str() for reason in [error.args[0], *self.said[-1:]])
+                    reasons = dict.fromkeys(reason.str() for reason in [error.args[0], *self.said])
                     raise ClickmillError(
                         f"the broker of topic {self.name} ({self.options['bootstrap.servers']}) does not answer: "
                         f"{'; '.join(reasons)}"
