@@ -14,7 +14,7 @@ staged with what is published: **Data quality**, *Backfills*. `ask` waits for an
 An answer is for the counts that were compared. If they are others by now, `decide_backfill` fails, and another run
 compares them and asks again.
 
-**A critical check fails:** the chunk is red, and not tried again; what it touches is held, and the other chunks go on.
+**A critical check fails:** what it touches is held, the run's note says so, and the other chunks go on.
 **Killed, or cleared:** it goes on with the chunks that are not done. So does another run with the same form.
 
 **Backfill:** this is one; *Trigger → Backfill* of `clicks_hourly` makes a run for each hour. To restore what was
@@ -100,8 +100,8 @@ with DAG(
         python_callable=end,
         conn_id="spark_default",
         **ON_LAKE,
-        # A chunk is red if a check failed; whether it was done, the record says. There may be none left to run.
-        trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
+        # There may be no chunk left to run.
+        trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     )
 
     @task.short_circuit(ignore_downstream_trigger_rules=False)

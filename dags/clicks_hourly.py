@@ -20,9 +20,9 @@ range that never landed are left out; if there is nothing else, nothing is run, 
 **Files that land in an hour that was ingested** wait to be run again: by *Trigger*, or, with `run_again = true` in
 `[late_files]` of `config/pipeline.toml`, by runs that the next scheduled one triggers.
 
-**A critical check fails:** `validate_clicks` is red, and not tried again: the fault is in the data. The click hours
-that it touches are held at their last good version, the others are published, and later runs go on. For each new hold
-a run of `held_hours` asks a person what to do. Fixed and run again, an hour is published by itself.
+**A critical check fails:** the fault is in the data, not in the run. The click hours that it touches are held at their
+last good version, the others are published, and later runs go on. The run's note says what is held and why, and for
+each new hold a run of `held_hours` asks a person what to do. Fixed and run again, an hour is published by itself.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def spark_task(job: str, **options: object) -> PySparkOperator:
 
 def validate(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:
     """The task validate_clicks."""
-    launch.validate(chosen(params, dag_run, ti), spark, ti)
+    launch.validate(chosen(params, dag_run, ti), spark)
 
 
 def publish(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> list[dict[str, Any]]:
     """The task publish_clicks; its result are the runs of held_hours to trigger."""
-    return launch.publish(chosen(params, dag_run, ti), spark, ti)
+    return launch.publish(chosen(params, dag_run, ti), spark)
 
 
 with DAG(
@@ -92,24 +92,18 @@ with DAG(
         log_hours = landed(params, dag_run)
         return PokeReturnValue(is_done=log_hours is not None, xcom_value=log_hours)
 
-    aggregate_clicks = spark_task("aggregate_clicks")
     validate_clicks = PySparkOperator(
         task_id="validate_clicks", python_callable=validate, conn_id="spark_default", **HOUR_ON_LAKE
     )
     publish_clicks = PySparkOperator(
-        task_id="publish_clicks",
-        python_callable=publish,
-        conn_id="spark_default",
-        **HOUR_ON_LAKE,
-        # What validate_clicks found wrong is held; the rest is published all the same.
-        trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
+        task_id="publish_clicks", python_callable=publish, conn_id="spark_default", **HOUR_ON_LAKE
     )
     ask_about_held = ask_about_hours("ask_about_held", publish_clicks.output)
 
     chain(
         wait_for_landing(),  # type: ignore[call-arg]
         spark_task("ingest_clicks", allow_missing=True),
-        aggregate_clicks,
+        spark_task("aggregate_clicks"),
         validate_clicks,
         publish_clicks,
         ask_about_held,
@@ -124,5 +118,3 @@ with DAG(
         found_late = find_late_files()  # type: ignore[call-arg]
         publish_clicks >> found_late
         trigger_each("run_late_files", "clicks_hourly", found_late)
-    # Without counts, nothing to publish: validate_clicks has not been run then either.
-    aggregate_clicks >> publish_clicks

@@ -10,12 +10,12 @@ in Airflow's UI. `decide_held` then does it:
 - **Drop:** the hour stays as it is published, until it is backfilled or a person releases it.
 - **Keep held:** nothing is done. To decide later, clear `ask`, or trigger this DAG by hand with the hour.
 
-An answer is for what was found, and stands while the checks find the same or better. Something worse is asked in the
-same run, in place of the former question. If it was found while somebody answered, `decide_held` fails, says in its
+An answer is for what was found, and stands while the checks find the same or better. Something worse is asked by
+another run, and this question ends by itself. If it was found while somebody answered, `decide_held` fails, says in its
 name why, and another run asks again.
 
 To lift a hold by fixing: land the log hour again, and run it again in `clicks_hourly` (*Clear*, or *Backfill*). When
-the checks pass it is published, and whoever answers here reads that there is nothing left to decide.
+the checks pass it is published, and this question ends by itself, within some minutes if it is new.
 
 **Backfill:** none; there is a run for each hold.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from include.backfills import read_backfills
@@ -34,7 +34,9 @@ def files_landed_since(settings: Settings, source: Source) -> dict[Hour, list[st
     days = landing_days(settings.landing, source.name) if source.stream is None and watched else []
     if not days:
         return {}
-    first = Hour.of(max(days), 23).start - watched * ONE_HOUR
+    # A folder of a day to come is none of the newest.
+    newest = min(max(days), datetime.now(UTC).date())
+    first = Hour.of(newest, 23).start - watched * ONE_HOUR
     in_lake = [("source", "=", source.name), ("log_date", ">=", first.date())]
     columns = ("log_date", "log_hour", "landed_files", "ingested_at")
     accounts = _by_hour(read_rows(settings.lake, INGEST_ACCOUNTING, columns, in_lake))
@@ -77,12 +79,13 @@ def unpublished_hours(
 
     Those that were never ingested, whose ingest has not ended, in which something has landed since, and those with a
     click hour on which nothing was said since: that it is published, held, or dropped. Without those whose clicks, or
-    landed files, were removed for their age, and those of a staged backfill: a person has to decide on them. Of a
-    stream those that are over. ``known``, ``since``: what ``known_hours`` and ``files_landed_since`` have just found.
+    landed files, were removed for their age, and those of a staged backfill: a person has to decide on them. None that
+    is yet to come, and of a stream those that are over. ``known``, ``since``: what ``known_hours`` and
+    ``files_landed_since`` have just found.
     """
     since = files_landed_since(settings, source) if since is None else since
     found = {*(known_hours(settings, source) if known is None else known), *since}
-    there = {hour for hour in found if source.stream is None or hour.end <= now}
+    there = {hour for hour in found if (hour.start if source.stream is None else hour.end) <= now}
     if not there:
         return []
     first = Hour.containing(max(there).start - within)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 from urllib.parse import quote
 
@@ -233,19 +234,23 @@ class AirflowApi:
             for task in self._pages(path, "task_instances", order_by="start_date", state=state)
         ]
 
-    def runs_with_failed(self, dag_id: str, task_id: str, run_ids: Sequence[str]) -> set[str]:
-        """Return those of the runs in which this task failed, whatever became of the run."""
+    def runs_with_mapped(self, dag_id: str, task_id: str, run_ids: Sequence[str]) -> set[str]:
+        """Return those of the runs in which this task was mapped over one thing at least, whatever became of it."""
         found: set[str] = set()
         for start in range(0, len(run_ids), PAGE):
-            body = {
+            of_these = {
                 "dag_ids": [dag_id],
                 "dag_run_ids": list(run_ids[start : start + PAGE]),
                 "task_ids": [task_id],
-                "state": ["failed"],
                 "page_limit": PAGE,
             }
-            answer = self.call("POST", "/api/v2/dags/~/dagRuns/~/taskInstances/list", body)
-            found |= {str(task["dag_run_id"]) for task in answer["task_instances"]}
+            for offset in count(0, PAGE):
+                body = of_these | {"page_offset": offset}
+                tasks = self.call("POST", "/api/v2/dags/~/dagRuns/~/taskInstances/list", body)["task_instances"]
+                # Mapped over nothing, it is one without an index.
+                found |= {str(task["dag_run_id"]) for task in tasks if task["map_index"] >= 0}
+                if len(tasks) < PAGE:
+                    break
         return found
 
     def result(self, dag_id: str, run_id: str, task_id: str) -> Any:

@@ -16,10 +16,8 @@ from ops.airflow_api import AirflowApi, ApiError, HourRun, TaskTry, error_messag
 
 POLL_SECONDS = 0.5
 LOG_LINES_SHOWN = 12
-# The task that is red in a run that is done, when a critical check failed.
-VALIDATE = "validate_clicks"
-# The task that asks a person about what is held.
-PUBLISH = "publish_clicks"
+# The task that finds what is held, and the one that asks a person about it, of which there is one for each hour.
+PUBLISH, ASK = "publish_clicks", "ask_about_held"
 
 
 @dataclass(frozen=True)
@@ -286,13 +284,14 @@ def _run(
             time.sleep(max(POLL_SECONDS, len(watched) / 200))
     failed = [run for run in ended.values() if run.state == "failed"]
     succeeded = [run for run in ended.values() if run.state != "failed"]
-    red = api.runs_with_failed(dag_id, VALIDATE, [run.run_id for run in succeeded])
-    held = sorted((run for run in succeeded if run.run_id in red), key=lambda run: run.log_hours.start)
+    asking = api.runs_with_mapped(dag_id, ASK, [run.run_id for run in succeeded])
+    held = sorted((run for run in succeeded if run.run_id in asking), key=lambda run: run.log_hours.start)
     return Outcome(
         already_done,
         len(_hours_of(succeeded, asked)),
         _failures(api, dag_id, failed),
-        [partition for run in held for partition in _failed_partitions(api, dag_id, run)],
+        # Late clicks of a held hour are held too, by the run that counts them.
+        list(dict.fromkeys(partition for run in held for partition in _held_for(api, dag_id, run))),
     )
 
 
@@ -300,8 +299,8 @@ def _hours_of(runs: Iterable[HourRun], among: Iterable[Hour]) -> set[Hour]:
     return {hour for run in runs for hour in run.log_hours}.intersection(among)
 
 
-def _failed_partitions(api: AirflowApi, dag_id: str, run: HourRun) -> list[str]:
-    """What the run's checks failed for, by the questions that it asks; the run's hours when it asks none any more."""
+def _held_for(api: AirflowApi, dag_id: str, run: HourRun) -> list[str]:
+    """What the run's checks failed for, by the questions that it asks."""
     questions = api.result(dag_id, run.run_id, PUBLISH) or ()
     reasons = {reason for question in questions for reason in question["conf"]["reasons"]}
-    return sorted({reason.partition(": ")[0] for reason in reasons}) or [f"{run.source} {run.log_hours}"]
+    return sorted({reason.partition(": ")[0] for reason in reasons})

@@ -10,6 +10,7 @@ removed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -56,10 +57,10 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments) -> lis
         QualityError: if a critical expectation does not hold; the results are written all the same.
     """
     validation = validate(spark, settings, arguments)
-    summary = _summary(validation)
+    lines = [line for _, line in described(validation)]
     if validation.critical_failures:
-        raise QualityError("; ".join(summary) + f"; Data Docs: {validation.data_docs}")
-    return [*summary, *validation.touched.described_left(), f"  Data Docs: {validation.data_docs}"]
+        raise QualityError("; ".join(lines))
+    return lines
 
 
 def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -> Validation:
@@ -147,21 +148,33 @@ def _as_row(validation: Validation, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _summary(validation: Validation) -> list[str]:
+def described(validation: Validation) -> list[tuple[int, str]]:
+    """What was found, in lines, each with its level of logging: a critical failure is an error."""
     critical, warnings = validation.critical_failures, validation.warnings
-    failures = [*critical, *warnings]
+    failures = [(logging.ERROR, one) for one in critical] + [(logging.WARNING, one) for one in warnings]
     partitions = len({outcome.partition for outcome in validation.outcomes})
     verdict = "FAILED" if critical else "passed"
-    return [
-        f"log hours {validation.arguments.log_hours}: {verdict}; {len(validation.outcomes)} checks of {partitions} "
-        f"partitions, {len(critical)} critical failures, {len(warnings)} warnings",
-        *(
-            f"  {check.severity}: {outcome.partition}: expected {check.holds}; found {outcome.observed}. {check.reason}"
-            for outcome in failures[:MOST_FAILURES]
-            for check in [outcome.check]
-        ),
+    others = [
         *([f"  and {len(failures) - MOST_FAILURES} more"] if len(failures) > MOST_FAILURES else []),
         *(f"  {hour} is held: {state.reasons}" for hour, state in validation.newly_held.items()),
+        *validation.touched.described_left(),
+        f"  Data Docs: {validation.data_docs}",
+    ]
+    return [
+        (
+            logging.INFO,
+            f"log hours {validation.arguments.log_hours}: {verdict}; {len(validation.outcomes)} checks of {partitions} "
+            f"partitions, {len(critical)} critical failures, {len(warnings)} warnings",
+        ),
+        *(
+            (
+                level,
+                f"  {check.severity}: {one.partition}: expected {check.holds}; found {one.observed}. {check.reason}",
+            )
+            for level, one in failures[:MOST_FAILURES]
+            for check in [one.check]
+        ),
+        *((logging.INFO, line) for line in others),
     ]
 
 

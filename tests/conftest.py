@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 SHARED = pytest.StashKey[SharedServices]()
 #: The services, once a test of this process has asked for them.
 SERVICES = pytest.StashKey["Services"]()
-#: Java's first compiler alone, and room for all that it makes: by default it has a fifth of that.
-_FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+#: Java's first compiler alone, and room for all that it makes: by default it has a fifth of that. And memory that is
+#: kept: a server of many lakes and sessions would collect it for a fifth of the time, to give a little of it back.
+_OF_A_SHORT_LIFE = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:MinHeapFreeRatio=60 -XX:MaxHeapFreeRatio=90"
+)
 #: Fixtures of servers: who uses one of them, or the marker spark, needs more than a process of Python.
 _SERVERS = {"used_spark", "services", "broker", "postgres", "s3"}
 #: How the process that hands out the tests tells the others of the home of SHARED.
@@ -48,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     told: dict[str, str] = getattr(config, "workerinput", {})
     config.stash[SHARED] = SharedServices(Home(Path(told[_HOME]))) if told else SharedServices.none_yet()
-    os.environ.setdefault("CLICKMILL_SPARK_JAVA_OPTIONS", _FIRST_COMPILER_ONLY)
+    os.environ.setdefault("CLICKMILL_SPARK_JAVA_OPTIONS", _OF_A_SHORT_LIFE)
     # The data of whoever runs the tests is none of theirs.
     for name in ("CLICKMILL_DATA", "CLICKMILL_LOCKS"):
         os.environ.pop(name, None)

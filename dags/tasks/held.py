@@ -1,21 +1,31 @@
-"""The question about a held click hour."""
+"""The question about a held click hour.
+
+It looks again now and then, and when another run asks about the hour: a question about what is not so any more ends by
+itself. Airflow (3.3) keeps a question's text, so what is worse is asked by that other run.
+"""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
 from dags.tasks.launch import said
-from include.holds import ClickHourState, compared, findings_text
+from include.holds import ClickHourState, approval_run_id, compared, findings_of, findings_text, not_shown
 from include.log_hours import Hour
 from include.settings import Settings
 
 #: The key under which ``ask`` leaves word of what it has shown.
 SHOWN = "shown"
+#: An open question looks again so often: the older it is, the more seldom.
+SOONEST_LOOK, LATEST_LOOK = timedelta(minutes=10), timedelta(hours=6)
 
 
 def ask_about_held(**options: Any) -> Any:
-    """The task ask, which shows what is found now in the run's click hour; skipped if that is not held."""
+    """The task ask, which shows what is found now in the run's click hour.
+
+    Skipped if that is not held, or not any more, or if another run asks about something worse.
+    """
     from airflow.providers.standard.operators.hitl import HITLOperator
 
     class AskAboutHeld(HITLOperator):
@@ -24,7 +34,57 @@ def ask_about_held(**options: Any) -> Any:
             context["ti"].xcom_push(key=SHOWN, value=shown)
             return super().execute(context)
 
-    return AskAboutHeld(task_id="ask", subject="Click hour {{ params.hour }} is held", **options)
+        def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
+            from airflow.sdk.exceptions import TaskAwaitingInput
+
+            if event.get("error_type") != "timeout":
+                return super().execute_complete(context, event)
+            shown = context["ti"].xcom_pull(task_ids=self.task_id, key=SHOWN)
+            require_open(Hour.parse(context["params"]["hour"]), shown, context["dag_run"].run_id)
+            age = datetime.now(UTC) - context["dag_run"].start_date
+            raise TaskAwaitingInput(
+                method_name="execute_complete", timeout=min(max(age / 4, SOONEST_LOOK), LATEST_LOOK)
+            )
+
+    return AskAboutHeld(
+        task_id="ask", subject="Click hour {{ params.hour }} is held", response_timeout=SOONEST_LOOK, **options
+    )
+
+
+def require_open(hour: Hour, shown: str, run_id: str) -> None:
+    """Leave a question open.
+
+    Raises:
+        AirflowSkipException: if there is nothing to decide any more, or another run asks: about something worse, or
+            because an answer was not carried out.
+    """
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    state, shown_then = _held_state(_lake(), hour), findings_of(shown)
+    asking, worse = approval_run_id(hour, state.asked), not_shown(state.failures, shown_then)
+    # A person may have triggered this run, about the same.
+    if asking != run_id and (worse or run_id.startswith(f"{hour}_")):
+        new = f": {'; '.join(compared(worse, shown_then))}" if worse else ""
+        raise AirflowSkipException(said(f"overtaken, another run asks about {hour}{new}"))
+
+
+def _held_state(lake: Any, hour: Hour) -> ClickHourState:
+    """What is found in a held hour.
+
+    Raises:
+        AirflowSkipException: if there is nothing to decide.
+    """
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    state: ClickHourState | None = import_module("spark_jobs.quality.held_hours").state_of_hour(lake, hour)
+    if state is None or not state.is_held:
+        became = f": {state.event.described}" if state and state.event else ""
+        raise AirflowSkipException(said(f"{hour} is not held{became}"))
+    return state
+
+
+def _lake() -> Any:
+    return import_module("spark_jobs.lake.lake").Lake(None, Settings.from_environment())
 
 
 def _question(hour: Hour) -> tuple[str, str, str]:
@@ -33,14 +93,8 @@ def _question(hour: Hour) -> tuple[str, str, str]:
     Raises:
         AirflowSkipException: if there is nothing to decide.
     """
-    from airflow.sdk.exceptions import AirflowSkipException
-
-    quality = import_module("spark_jobs.quality.held_hours")
-    lake = import_module("spark_jobs.lake.lake").Lake(None, Settings.from_environment())
-    state = quality.state_of_hour(lake, hour)
-    if state is None or not state.is_held:
-        became = f": {state.event.described}" if state and state.event else ""
-        raise AirflowSkipException(said(f"{hour} is not held{became}"))
+    lake = _lake()
+    state = _held_state(lake, hour)
     numbers = import_module("spark_jobs.publish.shown_hold").numbers_of_hold(lake, state)
     first = state.not_answered[0]
     number = "" if first.value is None else f" = {first.value:.6g}"

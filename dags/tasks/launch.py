@@ -26,8 +26,8 @@ from include.sources import choose_sources, load_sources, stream_of
 
 log = logging.getLogger("clickmill")
 
-#: The keys under which validate_clicks leaves word, and a task that did not carry out an answer: of what asks again.
-JUDGED, AGAIN = "judged", "again"
+#: The key under which a task that did not carry out an answer leaves word of the run that asks again.
+AGAIN = "again"
 #: What can be answered when a click hour is held, and the decision that it is; none for the last.
 ANSWERS = {"Publish anyway": "publish", "Drop": "drop"}
 KEEP = "Keep held"
@@ -116,33 +116,28 @@ def release(days: int, spark: Any) -> None:
     log_lines(lines, settings)
 
 
-def validate(arguments: JobArguments, spark: Any, task_instance: Any) -> None:
-    """Run validate_clicks, and leave word for ``publish`` that it came to a judgement, good or bad.
+def validate(arguments: JobArguments, spark: Any) -> None:
+    """Run validate_clicks. That a critical check failed is a finding, by which ``publish`` holds hours, and no failure.
 
     Raises:
-        AirflowFailException: if a critical check failed, or the arguments are wrong.
+        AirflowFailException: if the arguments are wrong.
     """
-    from airflow.sdk.exceptions import AirflowFailException
+    validate_clicks = import_module("spark_jobs.validate_clicks")
+    settings = Settings.from_environment()
+    import_module("spark_jobs.engine.session").configure(spark)
+    with final_errors():
+        validation = validate_clicks.validate(spark, settings, arguments)
+    for level, line in validate_clicks.described(validation):
+        log.log(level, line)
+    log.info("report: %s", settings.report.as_uri())
 
-    try:
-        run_job("validate_clicks", arguments, spark)
-    except AirflowFailException as error:
-        if isinstance(error.__cause__, QualityError):
-            task_instance.xcom_push(key=JUDGED, value=True)
-        raise
-    task_instance.xcom_push(key=JUDGED, value=True)
 
-
-def publish(arguments: JobArguments, spark: Any, task_instance: Any) -> list[dict[str, Any]]:
+def publish(arguments: JobArguments, spark: Any) -> list[dict[str, Any]]:
     """Run publish_clicks; returns, for each click hour that is held, the run of held_hours that asks about it.
 
     Raises:
-        AirflowFailException: if validate_clicks failed without a judgement, or a click hour was never validated.
+        AirflowFailException: if a click hour was never validated.
     """
-    from airflow.sdk.exceptions import AirflowFailException
-
-    if not task_instance.xcom_pull(task_ids="validate_clicks", key=JUDGED):
-        raise AirflowFailException("validate_clicks failed before it could judge; see its log, and clear it")
     publish_clicks = import_module("spark_jobs.publish_clicks")
     settings = Settings.from_environment()
     import_module("spark_jobs.engine.session").configure(spark)
@@ -150,7 +145,10 @@ def publish(arguments: JobArguments, spark: Any, task_instance: Any) -> list[dic
         published = publish_clicks.publish(spark, settings, arguments)
     log_lines(published.lines, settings)
     # What is being counted or checked again is asked about by the run that does so.
-    return [question(state) for state in published.held if state.waits_for is None and state.staged_by is None]
+    held = [state for state in published.held if state.waits_for is None and state.staged_by is None]
+    if held:
+        leave_note("; ".join(f"{state.hour} is held: {state.reasons}" for state in held))
+    return [question(state) for state in held]
 
 
 def question(state: ClickHourState, note: str = "") -> dict[str, Any]:

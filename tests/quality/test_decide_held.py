@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +12,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from dags.tasks import launch
 from include.command import exit_with
-from include.errors import NotHeldError, QualityError, UsageError
+from include.errors import NotHeldError
 from include.holds import Failure, findings_text
-from include.job_arguments import JobArguments
 from include.log_hours import Hour
 from spark_jobs import decide_held
 
@@ -108,56 +107,3 @@ def test_an_hour_that_was_lifted_meanwhile_ends_the_question(
     monkeypatch.setattr(decide_held, "run", run)
     with pytest.raises(AirflowSkipException, match=r"nothing to decide: .*published at noon"):
         launch.decide(ASKED, answer("Drop"), None)
-
-
-class FakeTask:
-    """A task instance as far as its XComs go."""
-
-    def __init__(self) -> None:
-        self.pushed: dict[str, Any] = {}
-
-    def xcom_push(self, key: str, value: Any) -> None:
-        self.pushed[key] = value
-
-    def xcom_pull(self, task_ids: str, key: str) -> Any:
-        assert task_ids == "validate_clicks"
-        return self.pushed.get(key)
-
-
-@pytest.mark.parametrize(
-    ("raised", "judged"),
-    [
-        (None, True),
-        (QualityError("bad lines"), True),
-        (UsageError("no such source"), False),
-        (RuntimeError("Spark is gone"), False),
-    ],
-)
-def test_publishing_waits_for_a_judgement_good_or_bad(
-    raised: Exception | None, judged: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run(*_: Any) -> list[str]:
-        if raised:
-            raise raised
-        return []
-
-    jobs = {
-        "validate_clicks": {"run": run},
-        "publish_clicks": {"publish": lambda *_: SimpleNamespace(lines=[], held=[])},
-    }
-    for name, functions in jobs.items():
-        module = ModuleType(name)
-        vars(module).update(functions)
-        monkeypatch.setitem(sys.modules, f"spark_jobs.{name}", module)
-    monkeypatch.setitem(sys.modules, "spark_jobs.engine.session", SimpleNamespace(configure=lambda spark: spark))  # type: ignore[arg-type]
-    task, arguments = FakeTask(), JobArguments.of("web", None, None, "2026-03-01T05")
-    if raised is None:
-        launch.validate(arguments, None, task)
-    else:
-        with pytest.raises((AirflowFailException, RuntimeError)):
-            launch.validate(arguments, None, task)
-    if judged:
-        assert launch.publish(arguments, None, task) == []
-    else:
-        with pytest.raises(AirflowFailException, match="failed before it could judge"):
-            launch.publish(arguments, None, task)

@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from dags.tasks import launch
+from dags.tasks import held, launch
 from dags.tasks.held import body
 from include.errors import NotHeldError, QualityError
 from include.holds import findings_text
@@ -252,12 +252,21 @@ def test_hours_of_one_cause_are_decided_on_together(lake: TemporaryLake) -> None
 
 def question(lake: TemporaryLake, hour: str) -> dict[str, Any]:
     """The run of held_hours that the run of a log hour asks for: publish_clicks as its task runs it."""
-    (asked,) = launch.publish(JobArguments.of("web", None, None, hour), lake.spark, Judged())
+    (asked,) = launch.publish(JobArguments.of("web", None, None, hour), lake.spark)
     return asked
 
 
-class Judged:
-    """A task instance whose validate_clicks came to a judgement; ``left`` is what it leaves word of."""
+def ended(lake: TemporaryLake, run_id: str, of_run: str) -> str:
+    """Why the question of this run ends by itself, which has shown this; empty if it stays open."""
+    try:
+        held.require_open(Hour.parse(HOUR), of_run, run_id)
+    except AirflowSkipException as error:
+        return str(error)
+    return ""
+
+
+class Answered:
+    """A task instance; ``left`` is what it leaves word of."""
 
     def __init__(self) -> None:
         self.left: dict[str, Any] = {}
@@ -265,14 +274,11 @@ class Judged:
     def xcom_push(self, key: str, value: Any) -> None:
         self.left[key] = value
 
-    def xcom_pull(self, task_ids: str, key: str) -> bool:
-        return True
-
 
 def answer(lake: TemporaryLake, shown: str, chosen: str = "Publish anyway") -> dict[str, Any]:
     """Answer the question that has shown this; returns the run that asks again, none if the answer was carried out."""
     given = {"chosen_options": [chosen], "params_input": {"reason": "seen"}, "responded_by_user": {"name": "Ada"}}
-    task = Judged()
+    task = Answered()
     with suppress(AirflowFailException):
         launch.decide({"hour": HOUR}, given, lake.spark, task, shown)
         assert not task.left
@@ -341,8 +347,14 @@ def test_something_worse_is_another_question_and_an_answer_to_the_first_is_not_c
     land(lake, HOUR, 1, noise=99)
     count(lake, HOUR)
     validate_red(lake, HOUR)
-    worse = question(lake, HOUR)
+    worse, of_worse = question(lake, HOUR), shown(lake)
     assert worse["trigger_run_id"] != first["trigger_run_id"]
+    assert f"overtaken, another run asks about {HOUR}: web {HOUR}: quar" in ended(
+        lake, first["trigger_run_id"], of_first
+    )
+    assert "overtaken" in ended(lake, "manual__1", of_first)
+    for run_id in (worse["trigger_run_id"], "manual__2"):
+        assert ended(lake, run_id, of_worse) == ""
     # Somebody answers the first one.
     again = answer(lake, of_first)
     assert again["trigger_run_id"] not in ("", first["trigger_run_id"])
@@ -351,10 +363,12 @@ def test_something_worse_is_another_question_and_an_answer_to_the_first_is_not_c
     assert events(lake) == ["held", "held", "held"]
     assert event_rows(lake)[-1]["advice"] == "the answer of Ada, publish: seen, was not carried out"
     assert question(lake, HOUR)["trigger_run_id"] == again["trigger_run_id"]
+    assert ended(lake, worse["trigger_run_id"], of_worse) == f"overtaken, another run asks about {HOUR}"
     # What was not shown at all is for nothing.
     assert answer(lake, "[]", "Drop")["trigger_run_id"] != again["trigger_run_id"]
     assert answer(lake, shown(lake)) == {}
     assert published(lake) == {HOUR: 1}
+    assert f"{HOUR} is not held: published anyway" in ended(lake, "manual__2", of_worse)
 
     # Asked again for something else, the former answer is shown.
     land(lake, HOUR, 1, noise=999)
