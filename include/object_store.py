@@ -1,7 +1,7 @@
 """Places in an object store; imported by ``include.storage`` where there are some.
 
-Address, region and keys are those of the environment (AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID ..., or
-GOOGLE_APPLICATION_CREDENTIALS), as for deltalake, which uses the same library.
+Address, region and keys are those of the environment (AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID ...), as for
+deltalake, which uses the same library.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import IO
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.fsspec import register
-from obstore.store import GCSStore, S3Store
-from upath.implementations.cloud import GCSPath, S3Path
+from obstore.store import S3Store
+from upath.implementations.cloud import S3Path
 from upath.registry import register_implementation
 
-register(["s3", "gs"])
+register("s3")
 
 
 def listed(name: str) -> tuple[list[str], list[obstore.ObjectMeta]]:
@@ -72,16 +72,14 @@ def put_once(name: str, content: bytes) -> bool:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The bucket, with its kind of store, and the key in it."""
-    kind, _, rest = name.partition("://")
-    bucket, _, key = rest.partition("/")
-    return f"{kind}://{bucket}", key
+    """The bucket, and the key in it."""
+    bucket, _, key = name.removeprefix("s3://").partition("/")
+    return bucket, key
 
 
 @cache
-def _store(bucket: str) -> S3Store | GCSStore:
-    kind, _, name = bucket.partition("://")
-    return S3Store(name) if kind == "s3" else GCSStore(name)
+def _store(bucket: str) -> S3Store:
+    return S3Store(bucket)
 
 
 @contextmanager
@@ -104,19 +102,7 @@ class ObjectPath(S3Path):
     __slots__ = ()
 
 
-class GoogleObjectPath(GCSPath):
-    """The same in Google's store."""
-
-    __slots__ = ()
-
-
-def object_path(name: str) -> ObjectPath | GoogleObjectPath:
-    """The place of this name, which begins with ``s3://`` or ``gs://``."""
-    return ObjectPath(name) if name.startswith("s3://") else GoogleObjectPath(name)
-
-
 _ASKING = ("exists", "is_dir", "is_file", "iterdir", "open", "read_bytes", "read_text", "stat", "unlink", "write_bytes")
-for _kind, _class, _base in (("s3", ObjectPath, S3Path), ("gs", GoogleObjectPath, GCSPath)):
-    for _name in _ASKING:
-        setattr(_class, _name, _as_os_error()(getattr(_base, _name)))
-    register_implementation(_kind, _class, clobber=True)
+for _name in _ASKING:
+    setattr(ObjectPath, _name, _as_os_error()(getattr(S3Path, _name)))
+register_implementation("s3", ObjectPath, clobber=True)

@@ -1,8 +1,8 @@
 """Files and folders of the data, on a disk or in an object store: what the two do differently, once.
 
-A place is a path with pathlib's methods: a ``Path``, or of ``s3://bucket/prefix`` or ``gs://bucket/prefix`` an
-``ObjectPath``, with which Spark, delta-rs and Arrow mean the same by its text. An object store has no folders: one is
-there as long as something is in it. It puts a whole object or none, renames by copying, and cannot append.
+A place is a path with pathlib's methods: a ``Path``, or of ``s3://bucket/prefix`` an ``ObjectPath``, with which Spark,
+delta-rs and Arrow mean the same by its text. An object store has no folders: one is there as long as something is in
+it. It puts a whole object or none, renames by copying, and cannot append.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta
     from pyarrow.fs import FileSystem
 
-#: What the name of a place in an object store begins with: one that speaks S3, and Google's.
-S3, GCS = "s3://", "gs://"
+#: What the name of a place in an object store begins with: one that speaks S3.
+S3 = "s3://"
 #: So many bytes of what goes into a store wait in memory, more on this machine's disk.
 _MOST_IN_MEMORY = 1 << 24
 
@@ -43,7 +43,7 @@ class Entry:
 
 
 def place(name: str) -> Path:
-    """The folder or file of this name: ``s3://bucket/prefix``, ``gs://bucket/prefix``, else a path of this machine.
+    """The folder or file of this name: ``s3://bucket/prefix``, else a path of this machine.
 
     Raises:
         UsageError: if it is of another kind of store, or names no bucket.
@@ -51,15 +51,15 @@ def place(name: str) -> Path:
     store = store_of(name)
     if not store:
         return Path(name)
-    if store not in (S3, GCS):
-        raise UsageError(f"{name} cannot be used: expected a folder, {S3}bucket/prefix or {GCS}bucket/prefix")
+    if store != S3:
+        raise UsageError(f"{name} cannot be used: expected a folder, or {S3}bucket/prefix")
     parts = [part for part in name.removeprefix(store).split("/") if part]
     if not parts:
         raise UsageError(f"{name} names no bucket: expected {store}bucket/prefix")
-    from include.object_store import object_path
+    from include.object_store import ObjectPath
 
     # It has pathlib's methods, as far as this program uses them, and is no Path.
-    return cast(Path, object_path(store + "/".join(parts)))
+    return cast(Path, ObjectPath(store + "/".join(parts)))
 
 
 def store_of(name: str) -> str:
@@ -282,7 +282,7 @@ def filesystem_of(path: Path) -> FileSystem:
     """Arrow's own file system of a place; ``key_of`` names the place in it."""
     from pyarrow.fs import LocalFileSystem
 
-    return LocalFileSystem() if is_on_disk(path) else _of_store(store_of(str(path)))
+    return LocalFileSystem() if is_on_disk(path) else _of_s3()
 
 
 def key_of(path: Path) -> str:
@@ -291,13 +291,13 @@ def key_of(path: Path) -> str:
 
 
 @cache
-def _of_store(store: str) -> FileSystem:
+def _of_s3() -> FileSystem:
     from pyarrow.fs import FileSystem
 
     # Address and keys are those of the environment, as for deltalake. Unless it is told the region, Arrow asks AWS for
     # that of the bucket.
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-    return FileSystem.from_uri(f"{S3}any?region={region}" if store == S3 else f"{store}any")[0]
+    return FileSystem.from_uri(f"{S3}any?region={region}")[0]
 
 
 def _entry(folder: Path, found: ObjectMeta) -> Entry:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from include.command import exit_with
 from include.home import REPOSITORY
-from include.storage import S3, store_of
+from include.storage import S3
 from ops.setup.class_data import archive_broker_classes, archive_spark_classes
-from ops.setup.jars import BROKER_JARS_LOCK, STORE_JARS_LOCKS, install_jars
+from ops.setup.jars import BROKER_JARS_LOCK, S3_JARS_LOCK, install_jars
 from ops.setup.messages import say
 from ops.setup.packages import LOCKS, install_packages, remove_archives
 from ops.setup.prerequisites import check_python, find_java
@@ -47,8 +47,8 @@ def set_up(root: Path = REPOSITORY, groups: Sequence[str] = ("runtime",)) -> boo
         broker = "broker" in groups and install_jars(root, java, lock=BROKER_JARS_LOCK)
         # Takes half a minute, which a first look at `make run` would not get back; a stream and tests do.
         classes = "broker" in groups and any([archive_spark_classes(root, java), archive_broker_classes(root, java)])
-        stores = [install_jars(root, java, lock=lock) for store, lock in STORE_JARS_LOCKS.items() if store in groups]
-    return packages or jars or broker or classes or any(stores)
+        s3 = S3 in groups and install_jars(root, java, lock=S3_JARS_LOCK)
+    return packages or jars or broker or classes or s3
 
 
 def main() -> None:
@@ -63,11 +63,14 @@ def main() -> None:
     parser.add_argument("--team", action="store_true", help="also install what docker-compose.yml's containers need")
     options = parser.parse_args()
     began = time.monotonic()
-    of_data = store_of(os.environ.get("CLICKMILL_DATA", ""))
-    wanted = {"runtime": True, "dev": options.dev, "broker": options.broker or options.dev}
-    wanted |= {store: store == of_data for store in STORE_JARS_LOCKS}
-    wanted[S3] |= options.dev or options.team
-    wanted["team"] = options.team
+    is_in_s3 = os.environ.get("CLICKMILL_DATA", "").startswith(S3)
+    wanted = {
+        "runtime": True,
+        "dev": options.dev,
+        "broker": options.broker or options.dev,
+        S3: is_in_s3 or options.dev or options.team,
+        "team": options.team,
+    }
     if set_up(groups=[group for group, is_wanted in wanted.items() if is_wanted]):
         say(f"done in {time.monotonic() - began:.0f} s")
 

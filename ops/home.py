@@ -163,7 +163,7 @@ def make_visitor_key(home: Home) -> None:
         raise UsageError(
             f"cannot read and write {home.visitor_keys}: {' '.join(str(error).split())[:300]}; of a folder, see who "
             "may write it; of an object store, set AWS_ENDPOINT_URL (unless it is AWS), AWS_REGION, AWS_ACCESS_KEY_ID, "
-            "AWS_SECRET_ACCESS_KEY, and for http:// AWS_ALLOW_HTTP=true; of Google's, GOOGLE_APPLICATION_CREDENTIALS"
+            "AWS_SECRET_ACCESS_KEY, and for http:// AWS_ALLOW_HTTP=true"
         ) from None
 
 

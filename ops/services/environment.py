@@ -12,12 +12,12 @@ from pathlib import Path
 
 from include.errors import UsageError
 from include.home import REPOSITORY
-from include.storage import is_on_disk, store_of
+from include.storage import is_on_disk
 from ops.home import Home, Secrets, first_start
 from ops.services.running import Ports
 from ops.services.supervisor import MARK, socket_path
 from ops.setup.class_data import SPARK_CLASSES, class_path
-from ops.setup.jars import STORE_JARS_LOCKS, installed_jars
+from ops.setup.jars import S3_JARS_LOCK, installed_jars
 
 LOCAL_NAMES = "localhost,127.0.0.1,::1"
 
@@ -246,7 +246,7 @@ def spark_jars(home: Home) -> list[Path]:
     jars = SPARK_CLASSES.jars(REPOSITORY)
     if is_on_disk(home.data):
         return jars
-    of_store = installed_jars(REPOSITORY, STORE_JARS_LOCKS[store_of(str(home.data))])
+    of_store = installed_jars(REPOSITORY, S3_JARS_LOCK)
     if not of_store:
         raise UsageError(f"CLICKMILL_DATA is {home.data}, and Spark has no JARs for such a store: run: make setup")
     return [*jars, *of_store]

@@ -13,22 +13,20 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from include.errors import ClickmillError
-from include.storage import GCS, S3
 from ops.setup.messages import say
 from ops.setup.stamps import STAMP, read_stamp, sha256_of, write_stamp
 
 JARS_LOCK = "jars.lock"
 BROKER_JARS_LOCK = "broker-jars.lock"
 S3_JARS_LOCK = "s3-jars.lock"
-GS_JARS_LOCK = "gs-jars.lock"
 #: What the stream's benchmark compares with.
 BENCH_JARS_LOCK = "bench-jars.lock"
-#: What Spark needs for an object store, by what the names of its places begin with.
-STORE_JARS_LOCKS = {S3: S3_JARS_LOCK, GCS: GS_JARS_LOCK}
 JAR_FOLDERS = {
-    JARS_LOCK: ".jars", BROKER_JARS_LOCK: ".jars/broker", S3_JARS_LOCK: ".jars/s3", GS_JARS_LOCK: ".jars/gs",
+    JARS_LOCK: ".jars",
+    BROKER_JARS_LOCK: ".jars/broker",
+    S3_JARS_LOCK: ".jars/s3",
     BENCH_JARS_LOCK: ".jars/bench",
-}  # fmt: skip
+}
 
 
 def installed_jars(root: Path, lock: str) -> list[Path]:
