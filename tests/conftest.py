@@ -38,6 +38,8 @@ SERVICES = pytest.StashKey["Services"]()
 _OF_A_SHORT_LIFE = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:MinHeapFreeRatio=60 -XX:MaxHeapFreeRatio=90"
 )
+#: The tests that run DAGs.
+END_TO_END = Path(__file__).parent / "end_to_end"
 #: Fixtures of servers: who uses one of them, or the marker spark, needs more than a process of Python.
 _SERVERS = {"used_spark", "services", "broker", "postgres", "s3"}
 #: How the process that hands out the tests tells the others of the home of SHARED.
@@ -60,13 +62,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs servers: ``make unit`` leaves that out, ``make test`` all of it but the paths.
 
-    Files with slow tests, or that kill, come first: one that begins last runs alone, while the other process idles.
+    Tests of DAGs come first, all of which one process runs, then files with slow tests, or that kill: what begins last
+    runs alone, while the other process idles.
     """
     for item in items:
         if _SERVERS.intersection(getattr(item, "fixturenames", ())) or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.servers)
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("faults")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: (END_TO_END not in item.path.parents, item.path not in slow))
 
 
 @pytest.hookimpl(optionalhook=True)
