@@ -1,6 +1,6 @@
 # Clickmill in one image: what `make setup` installs, on Debian's Python and Java, and what a team's containers need.
-# docker-compose.yml and docker-compose.small.yml run it. Versions are said once: Python packages in requirements.txt
-# and requirements-team.txt, JARs in jars.lock and s3-jars.lock, each with its checked sum.
+# docker-compose.yml and docker-compose.small.yml run it. Versions are said once: Python packages and
+# JARs in locks/, each with its checked sum.
 # Behind mirrors: an image of Debian 12 that knows them (apt, pip.conf, certificates, CLICKMILL_IVY_SETTINGS).
 ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim
 FROM ${BASE_IMAGE} AS base
@@ -14,7 +14,7 @@ WORKDIR /opt/clickmill
 FROM base AS installed
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3-venv
 # The slow part needs the lock files only: a change of the code does not do it again.
-COPY requirements.txt requirements-team.txt requirements-build.txt requirements-uv.txt jars.lock s3-jars.lock ./
+COPY locks locks
 COPY ops/__init__.py ops/bootstrap.py ops/
 COPY ops/setup ops/setup
 COPY include/__init__.py include/errors.py include/home.py include/command.py include/storage.py include/

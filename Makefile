@@ -71,7 +71,7 @@ bench-stream: setup ## measure the stream: clicks a second from Kafka, seconds u
 bench-cluster: setup ## measure one and two Spark workers on the same work, data in S3
 	@$(VENV) -m tests.benchmarks.bench_cluster
 
-lock: setup ## compile requirements*.txt from requirements*.in
+lock: setup ## compile locks/*.txt from locks/*.in
 	@$(VENV) -m ops.lock
 
 class-lists: setup ## list the classes that set-up archives, after a change of JARs

@@ -6,6 +6,7 @@ processed. To do after a change of JARs: a list that is out of date costs time a
 
 from __future__ import annotations
 
+import gzip
 import os
 import signal
 import subprocess
@@ -66,7 +67,8 @@ def _write(data: ClassData, lists: list[list[str]]) -> None:
     if len(lists) != 1:
         raise ClickmillError(f"{len(lists)} JVMs loaded the classes of {data.program}: expected one")
     lines = sorted({line for line in lists[0] if not line.startswith(_LEFT_OUT)})
-    (REPOSITORY / data.classes).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    # Without a time: the same list is the same file.
+    (REPOSITORY / data.classes).write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
     print(f"class lists: {data.classes}, {len(lines)} lines")
 
 

@@ -1,4 +1,4 @@
-"""Compile requirements*.txt from requirements*.in with hashes: `make lock`.
+"""Compile locks/*.txt from locks/*.in with hashes: `make lock`.
 
 Versions that a lock file already has are kept where they still fit; `python -m ops.lock --upgrade` takes the
 newest.
@@ -16,8 +16,8 @@ from include.home import REPOSITORY
 from ops.setup.packages import BUILD_BY_HASH, BUILD_LOCK
 from ops.setup.prerequisites import OLDEST_PYTHON
 
-# The first builds what is read of the others; dev and team are constrained by requirements.txt.
-NAMES = ("requirements-build", "requirements", "requirements-dev", "requirements-team", "requirements-uv")
+# The first builds what is read of the others; dev and team are constrained by runtime.txt.
+NAMES = ("locks/build", "locks/runtime", "locks/dev", "locks/team", "locks/uv")
 
 
 def compile_command(name: str, upgrade: bool) -> list[str]:
@@ -25,7 +25,7 @@ def compile_command(name: str, upgrade: bool) -> list[str]:
     return [
         f"{REPOSITORY}/.venv/bin/uv", "pip", "compile", "--quiet", "--universal",
         "--python-version", ".".join(map(str, OLDEST_PYTHON)),
-        "--override", "requirements-overrides.in", "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links",
+        "--override", "locks/overrides.in", "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links",
         *BUILD_BY_HASH, BUILD_LOCK,
         "--custom-compile-command", "make lock", *(("--upgrade",) if upgrade else ()),
         f"{name}.in", "-o", f"{name}.txt",

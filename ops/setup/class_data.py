@@ -7,6 +7,7 @@ size and time; else it loads classes from JARs as usual. Which classes are worth
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import subprocess
@@ -42,8 +43,8 @@ class ClassData:
         return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
 
 
-SPARK_CLASSES = ClassData("Spark", "spark-classes.txt", JARS_LOCK)
-BROKER_CLASSES = ClassData("Kafka", "broker-classes.txt", BROKER_JARS_LOCK)
+SPARK_CLASSES = ClassData("Spark", "locks/classes/spark.txt.gz", JARS_LOCK)
+BROKER_CLASSES = ClassData("Kafka", "locks/classes/broker.txt.gz", BROKER_JARS_LOCK)
 
 
 def archive_spark_classes(root: Path, java: Path) -> bool:
@@ -74,11 +75,15 @@ def class_path(jars: Sequence[Path]) -> str:
 
 def _dumping(root: Path, data: ClassData) -> list[str]:
     fresh = _unfinished(data.archive(root))
-    return ["-Xshare:dump", f"-XX:SharedClassListFile={root / data.classes}", f"-XX:SharedArchiveFile={fresh}"]
+    return ["-Xshare:dump", f"-XX:SharedClassListFile={_class_list(fresh)}", f"-XX:SharedArchiveFile={fresh}"]
 
 
 def _unfinished(archive: Path) -> Path:
     return archive.with_suffix(".new")
+
+
+def _class_list(archive: Path) -> Path:
+    return archive.with_suffix(".list")
 
 
 def _make(root: Path, java: Path, data: ClassData, jars: Sequence[Path], command: Sequence[str]) -> bool:
@@ -102,8 +107,11 @@ def _make(root: Path, java: Path, data: ClassData, jars: Sequence[Path], command
     foreign = ("SPARK_", "PYSPARK_", "HADOOP_", "YARN_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     environment["JAVA_HOME"] = str(java_home)
+    class_list = _class_list(unfinished)
+    class_list.write_bytes(gzip.decompress((root / data.classes).read_bytes()))
     with tempfile.TemporaryDirectory() as scratch:  # where a JVM that crashes leaves its report
         answer = subprocess.run(command, env=environment, cwd=scratch, capture_output=True, text=True)
+    class_list.unlink()
     if answer.returncode == 0 and unfinished.exists():
         os.replace(unfinished, archive)  # whole or not at all: of one that is cut off a JVM would crash
     else:

@@ -16,11 +16,11 @@ from include.errors import ClickmillError
 from ops.setup.messages import say
 from ops.setup.stamps import STAMP, read_stamp, sha256_of, write_stamp
 
-JARS_LOCK = "jars.lock"
-BROKER_JARS_LOCK = "broker-jars.lock"
-S3_JARS_LOCK = "s3-jars.lock"
+JARS_LOCK = "locks/jars.lock"
+BROKER_JARS_LOCK = "locks/broker-jars.lock"
+S3_JARS_LOCK = "locks/s3-jars.lock"
 #: What the stream's benchmark compares with.
-BENCH_JARS_LOCK = "bench-jars.lock"
+BENCH_JARS_LOCK = "locks/bench-jars.lock"
 JAR_FOLDERS = {
     JARS_LOCK: ".jars",
     BROKER_JARS_LOCK: ".jars/broker",

@@ -15,9 +15,9 @@ from ops.setup.messages import how_to, say
 from ops.setup.prerequisites import install_command
 from ops.setup.stamps import STAMP, read_stamp, sha256_of, write_stamp
 
-LOCKS = {"runtime": "requirements.txt", "dev": "requirements-dev.txt", "team": "requirements-team.txt"}
-UV_LOCK = "requirements-uv.txt"
-BUILD_LOCK = "requirements-build.txt"
+LOCKS = {"runtime": "locks/runtime.txt", "dev": "locks/dev.txt", "team": "locks/team.txt"}
+UV_LOCK = "locks/uv.txt"
+BUILD_LOCK = "locks/build.txt"
 # For uv: some packages come as source, and what builds them is code that runs here too.
 BUILD_BY_HASH = ("--require-build-hashes", "--preview-features", "build-dependency-hashes", "--build-constraints")
 

@@ -20,7 +20,7 @@ from ops.setup.stamps import STAMP, read_stamp, write_stamp
 
 SUM = "a" * 64
 #: Lock files that set-up reads whatever it installs.
-ALWAYS = ("requirements-build.txt", "requirements-uv.txt")
+ALWAYS = ("locks/build.txt", "locks/uv.txt")
 
 
 def fake_java(folder: Path, version: str) -> Path:
@@ -119,7 +119,8 @@ def test_oldest_python_is_accepted() -> None:
 
 def locked_tree(root: Path) -> Path:
     """A tree with lock files, and a virtual environment that looks complete."""
-    for name in ("requirements.txt", "requirements-dev.txt", *ALWAYS):
+    (root / "locks").mkdir()
+    for name in ("locks/runtime.txt", "locks/dev.txt", *ALWAYS):
         (root / name).write_text(f"# {name}\nuv==1.2.3 --hash=sha256:{SUM}\n")
     python = root / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
@@ -149,16 +150,16 @@ def test_nothing_is_installed_when_the_stamp_has_the_sums_of_the_locks(
 ) -> None:
     forbid_installation(monkeypatch)
     root = locked_tree(tmp_path)
-    stamp_packages(root, "requirements.txt", *ALWAYS)
+    stamp_packages(root, "locks/runtime.txt", *ALWAYS)
 
     assert not install_packages(root, ("runtime",))
 
 
-@pytest.mark.parametrize("lock", ["requirements.txt", *ALWAYS])
+@pytest.mark.parametrize("lock", ["locks/runtime.txt", *ALWAYS])
 def test_changed_lock_is_installed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock: str) -> None:
     forbid_installation(monkeypatch)
     root = locked_tree(tmp_path)
-    stamp_packages(root, "requirements.txt", *ALWAYS)
+    stamp_packages(root, "locks/runtime.txt", *ALWAYS)
     (root / lock).write_text("uv==9.9.9\n")
 
     with pytest.raises(Installed):
@@ -168,7 +169,7 @@ def test_changed_lock_is_installed_again(tmp_path: Path, monkeypatch: pytest.Mon
 def test_removed_environment_is_installed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forbid_installation(monkeypatch)
     root = locked_tree(tmp_path)
-    stamp_packages(root, "requirements.txt", *ALWAYS)
+    stamp_packages(root, "locks/runtime.txt", *ALWAYS)
     (root / ".venv" / "bin" / "python").unlink()
 
     with pytest.raises(Installed):
@@ -180,13 +181,13 @@ def test_tools_of_the_tests_are_added_when_asked_for_and_kept_when_not(
 ) -> None:
     forbid_installation(monkeypatch)
     root = locked_tree(tmp_path)
-    stamp_packages(root, "requirements.txt", *ALWAYS)
+    stamp_packages(root, "locks/runtime.txt", *ALWAYS)
     with pytest.raises(Installed):
         install_packages(root, ("runtime", "dev"))
 
-    stamp_packages(root, "requirements.txt", "requirements-dev.txt", *ALWAYS)
+    stamp_packages(root, "locks/runtime.txt", "locks/dev.txt", *ALWAYS)
     assert not install_packages(root, ("runtime",))
-    (root / "requirements-dev.txt").write_text("changed\n")
+    (root / "locks/dev.txt").write_text("changed\n")
     with pytest.raises(Installed):
         install_packages(root, ("runtime",))
 
@@ -220,7 +221,8 @@ def jar_of(content: bytes, artifact: str = "delta-storage") -> Jar:
 
 
 def write_jars_lock(root: Path, *jars: Jar) -> None:
-    (root / "jars.lock").write_text("".join(f"{jar} {jar.sha256}  # why\n" for jar in jars))
+    (root / "locks").mkdir(exist_ok=True)
+    (root / "locks/jars.lock").write_text("".join(f"{jar} {jar.sha256}  # why\n" for jar in jars))
 
 
 def test_jar_with_the_wrong_sum_is_removed_and_named(tmp_path: Path) -> None:
@@ -320,7 +322,7 @@ def test_ivy_is_asked_for_the_listed_jars_and_not_for_what_they_depend_on() -> N
 # --- the lock files of this repository ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", *ALWAYS])
+@pytest.mark.parametrize("name", ["locks/runtime.txt", "locks/dev.txt", *ALWAYS])
 def test_lock_file_pins_every_package_by_hash_and_names_no_address(name: str) -> None:
     text = (REPOSITORY / name).read_text()
 
@@ -339,21 +341,21 @@ def test_locks_agree_on_the_versions_they_share() -> None:
         text = (REPOSITORY / name).read_text()
         return set(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", text, re.MULTILINE))
 
-    runtime, dev = pins("requirements.txt"), pins("requirements-dev.txt")
+    runtime, dev = pins("locks/runtime.txt"), pins("locks/dev.txt")
     names = {name for name, _ in runtime}
     assert {pin for pin in dev if pin[0] in names} <= runtime
 
 
 def test_pyspark_its_client_and_delta_stay_together() -> None:
-    text = (REPOSITORY / "requirements.txt").read_text()
+    text = (REPOSITORY / "locks/runtime.txt").read_text()
     version = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", text, re.MULTILINE))
-    delta = {jar.version for jar in read_jars_lock(REPOSITORY / "jars.lock") if jar.group == "io.delta"}
+    delta = {jar.version for jar in read_jars_lock(REPOSITORY / "locks/jars.lock") if jar.group == "io.delta"}
 
     assert version["pyspark"] == version["pyspark-client"]
     assert delta == {version["delta-spark"]}
 
 
 def test_stamp_is_readable_json(tmp_path: Path) -> None:
-    write_stamp(tmp_path / "stamp", {"jars.lock": SUM})
+    write_stamp(tmp_path / "stamp", {"locks/jars.lock": SUM})
 
-    assert json.loads((tmp_path / "stamp").read_text()) == {"jars.lock": SUM}
+    assert json.loads((tmp_path / "stamp").read_text()) == {"locks/jars.lock": SUM}

@@ -1,4 +1,4 @@
-"""Set-up builds a package that comes as source with what requirements-build.txt has by hash, and with nothing else."""
+"""Set-up builds a package that comes as source with what locks/build.txt has by hash, and with nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from include.errors import ClickmillError
 from ops.bootstrap import REPOSITORY
 from ops.setup.packages import BUILD_LOCK, install_packages, make_venv
 
-PINNED_UV = re.findall(r"^uv==(\S+)", (REPOSITORY / "requirements-uv.txt").read_text(), re.MULTILINE)[0]
+PINNED_UV = re.findall(r"^uv==(\S+)", (REPOSITORY / "locks/uv.txt").read_text(), re.MULTILINE)[0]
 #: A package's build backend: hands out a wheel that is there.
 BACKEND = """
 import pathlib, shutil
@@ -62,13 +62,13 @@ def locked(file: Path) -> str:
 @pytest.mark.slow
 def test_what_builds_a_package_is_checked_by_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packages, elsewhere, root = (tmp_path / name for name in ("packages", "elsewhere", "tree"))
-    for folder in (packages, elsewhere, root):
+    for folder in (packages, elsewhere, root, root / "locks"):
         folder.mkdir()
     for name, value in {"UV_NO_INDEX": "1", "UV_FIND_LINKS": packages, "UV_CACHE_DIR": tmp_path / "cache"}.items():
         monkeypatch.setenv(name, str(value))
     backend = BACKEND.format(wheel=str(wheel_of(elsewhere, "asource", "1.0")))
-    (root / "requirements-uv.txt").write_text(locked(wheel_of(packages, "uv", PINNED_UV)))
-    (root / "requirements.txt").write_text(locked(source_of(packages, "asource", "1.0")))
+    (root / "locks/uv.txt").write_text(locked(wheel_of(packages, "uv", PINNED_UV)))
+    (root / "locks/runtime.txt").write_text(locked(source_of(packages, "asource", "1.0")))
     installed = make_venv(root / ".venv").parent.parent / "lib"
     shutil.copy(REPOSITORY / ".venv" / "bin" / "uv", root / ".venv" / "bin" / "uv")
 

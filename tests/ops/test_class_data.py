@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import subprocess
@@ -25,10 +26,19 @@ def tree(tmp_path: Path) -> Path:
     folder.mkdir(parents=True)
     for jar in BROKER_CLASSES.jars(REPOSITORY):
         shutil.copy2(jar, folder)
-    listed = (REPOSITORY / BROKER_CLASSES.classes).read_text(encoding="utf-8").splitlines()
-    few = [line for line in listed if line.startswith(("java/lang/", "kafka/"))]
-    (tmp_path / "tree" / BROKER_CLASSES.classes).write_text("\n".join(few) + "\n", encoding="utf-8")
+    (tmp_path / "tree" / BROKER_CLASSES.classes).parent.mkdir(parents=True)
+    few = [line for line in listed(BROKER_CLASSES) if line.startswith(("java/lang/", "kafka/"))]
+    list_classes(tmp_path / "tree", few)
     return tmp_path / "tree"
+
+
+def listed(data: ClassData, tree: Path = REPOSITORY) -> list[str]:
+    """The lines of the list of classes."""
+    return gzip.decompress((tree / data.classes).read_bytes()).decode().splitlines()
+
+
+def list_classes(tree: Path, lines: list[str]) -> None:
+    (tree / BROKER_CLASSES.classes).write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
 
 
 def _java(tree: Path, *options: str) -> str:
@@ -47,7 +57,7 @@ def test_archive_is_made_once_and_taken(tree: Path) -> None:
     assert BROKER_CLASSES.archive(tree).stat() == before
     loaded = _java(tree, "-Xshare:on", "-Xlog:class+load").splitlines()
     assert [line for line in loaded if " kafka.Kafka source: shared objects file" in line]
-    assert not list((tree / ".jars" / "broker").glob("*.new"))
+    assert {file.suffix for file in (tree / ".jars" / "broker").iterdir()} == {".jar", ".jsa", ".json"}
 
 
 @pytest.mark.parametrize("what", ["a jar", "the list", "the archive", "the stamp"])
@@ -57,8 +67,7 @@ def test_archive_that_no_longer_fits_is_made_again(tree: Path, what: str) -> Non
     if what == "a jar":
         os.utime(BROKER_CLASSES.jars(tree)[0], (1, 1))
     elif what == "the list":
-        with (tree / BROKER_CLASSES.classes).open("a") as classes:
-            classes.write("java/util/Optional\n")
+        list_classes(tree, [*listed(BROKER_CLASSES, tree), "java/util/Optional"])
     elif what == "the archive":
         # Of an archive that is cut off Java crashes.
         archive.chmod(0o600)
@@ -100,8 +109,7 @@ def test_java_that_makes_no_archive_is_said_and_is_no_error(
 @pytest.mark.parametrize("data", [SPARK_CLASSES, BROKER_CLASSES])
 def test_lists_fit_another_version_of_java(data: ClassData) -> None:
     """Java 21 crashes over lambdas of its own that only Java 17 has."""
-    lines = (REPOSITORY / data.classes).read_text(encoding="utf-8").splitlines()
-    lambdas = [line for line in lines if line.startswith("@lambda-proxy ")]
+    lambdas = [line for line in listed(data) if line.startswith("@lambda-proxy ")]
 
     assert len(lambdas) > 50
     assert not [line for line in lambdas if line.split()[1].startswith(("java/", "javax/", "jdk/", "sun/", "com/sun/"))]

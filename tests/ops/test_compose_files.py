@@ -17,7 +17,7 @@ from cryptography.fernet import Fernet
 
 from ops.bootstrap import REPOSITORY
 from ops.compose_env import MADE, complete
-from ops.setup.jars import BROKER_JARS_LOCK
+from ops.setup.jars import BROKER_JARS_LOCK, JARS_LOCK, S3_JARS_LOCK
 from ops.setup.packages import BUILD_LOCK, LOCKS, UV_LOCK
 from ops.setup.prerequisites import JAVA_VERSIONS
 
@@ -32,10 +32,10 @@ OURS = {name: service for name, service in ITS_OWN.items() if service["image"].s
 GUIDES = {SMALL: "docker.md", TEAM: "team.md"}
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
 BROKER_JARS = (REPOSITORY / BROKER_JARS_LOCK).read_text()
-REQUIREMENTS = (REPOSITORY / "requirements.txt").read_text()
+REQUIREMENTS = (REPOSITORY / LOCKS["runtime"]).read_text()
 
 
-LOCKS_OF_THE_IMAGE = (LOCKS["runtime"], LOCKS["team"], BUILD_LOCK, UV_LOCK)
+LOCKS_OF_THE_IMAGE = (LOCKS["runtime"], LOCKS["team"], BUILD_LOCK, UV_LOCK, JARS_LOCK, S3_JARS_LOCK)
 
 
 def instructions(name: str) -> list[str]:
@@ -165,7 +165,7 @@ def test_database_is_reached_through_the_shared_socket_by_drivers_that_are_locke
     # Airflow puts asyncpg in the place of the driver that the address names, for its other engine.
     assert urlsplit(address).scheme == "postgresql+psycopg2"
     for package in ("psycopg2-binary", "asyncpg"):
-        assert re.search(rf"^{package}==\d", REQUIREMENTS, re.MULTILINE), f"{package} is not in requirements.txt"
+        assert re.search(rf"^{package}==\d", REQUIREMENTS, re.MULTILINE), f"{package} is not in {LOCKS['runtime']}"
 
 
 def test_broker_is_there_when_it_is_asked_for_and_for_the_project_only() -> None:
@@ -243,8 +243,8 @@ def test_versions_are_said_in_the_lock_files_only() -> None:
     for file in ("Dockerfile", SMALL, ".dockerignore"):
         text = re.sub(r"\b(postgresql\+psycopg2|PLAINTEXT|CONTROLLER)://", "", (REPOSITORY / file).read_text())
         assert "://" not in text
-    copied = " ".join(instructions("COPY"))
-    assert all(lock in copied for lock in (*LOCKS_OF_THE_IMAGE, "jars.lock", "s3-jars.lock"))
+    assert "locks locks" in instructions("COPY")
+    assert {Path(lock).parent.name for lock in LOCKS_OF_THE_IMAGE} == {"locks"}
 
 
 def test_image_copies_what_its_set_up_imports_before_it_runs(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_image_gets_the_code_that_runs_and_nothing_else() -> None:
     assert lines[0] == "*"
     assert {"dags", "ops"} <= folders
     assert runs <= let_in
-    assert let_in - runs <= {"plugins", "jars.lock", "s3-jars.lock", *LOCKS_OF_THE_IMAGE}
+    assert let_in - runs <= {"plugins", "locks"}
 
 
 def test_settings_file_of_the_user_is_not_for_git() -> None:
