@@ -197,7 +197,7 @@ class Lake:
         Unless the table has those of the transaction, or of a later one of its stream, already.
         """
         self._make(table)
-        with self.locked(f"write-{table.name}"):
+        with self.locked(f"write-{table.name}"), panics_left_out():
             stored = DeltaTable(self.uri(table))
             if transaction is None:
                 merge_click_hours(stored, table, rows, hours)
@@ -212,7 +212,7 @@ class Lake:
         A column that a row leaves out is null. Raises ValueError if it is required, or a name is no column.
         """
         self._make(table)
-        with self.locked(f"write-{table.name}"):
+        with self.locked(f"write-{table.name}"), panics_left_out():
             before = None if transaction is None else DeltaTable(self.uri(table))
             if transaction is not None and before is not None and transaction.is_in(before):
                 return

@@ -26,7 +26,9 @@ from tests.support.waiting import wait_until
 from tests.web_receiver import receiver
 
 BROKEN = Hour.parse("2026-01-11T09")
-SPEC = SampleSpec(start=BROKEN.plus(-1), hours=3, clicks_per_hour=600, seed=5, broken={BROKEN: 0.7})
+#: Clean: if the broken hour lands again with other clicks, no duplicate of a later hour becomes a click, which would be
+#: held too.
+SPEC = SampleSpec(start=BROKEN.plus(-1), hours=3, clicks_per_hour=600, seed=5, is_clean=True, broken={BROKEN: 0.7})
 HOURS = list(SPEC.log_hours)
 
 
@@ -97,11 +99,8 @@ def events(services: Services) -> list[tuple[str, str | None]]:
 
 
 def questions_notified(notified: list[Any]) -> int:
-    """Of how many questions about the hour somebody was notified; of one that is asked again (see answer), once more.
-
-    Another hour may be held too, if the broken one is the first now that has a click of it.
-    """
-    return len({message["page"] for _, message in notified if message["hour"] == str(BROKEN)})
+    """Of how many questions somebody was notified; of one that is asked again (see answer), once more."""
+    return len({message["page"] for _, message in notified})
 
 
 def test_one_hour_is_held_and_the_others_are_published(
