@@ -1,4 +1,4 @@
-"""Which query of a stream may write: that of its newest start. Looked at in each micro-batch; see docs/adr/0026."""
+"""Which query of a stream may write: that of its newest start. Looked at in each micro-batch; see docs/adr/0019."""
 
 from __future__ import annotations
 
