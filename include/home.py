@@ -165,11 +165,6 @@ class HomeFolders:
         return self.data / "secrets" / "release_key"
 
     @property
-    def visitor_key_file(self) -> Path:
-        """The one such secret that earlier versions made."""
-        return self.data / "secrets" / "visitor_key"
-
-    @property
     def erasure_key_file(self) -> Path:
         """The secret under which what was erased is known on record; made by the first erasure."""
         return self.data / "secrets" / "erasure_key"

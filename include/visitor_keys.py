@@ -24,15 +24,13 @@ from include.storage import entries, make_secret
 if TYPE_CHECKING:
     from include.settings import Settings
 
-#: The name of the one key of earlier versions, among those of days; it sorts after them.
-FORMER = "former"
 #: What a killed process has left of a key that it was making is removed when it is that old.
 _UNFINISHED = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class VisitorKey:
-    """A key, as ``visitor_id`` takes it, and when it was made; of the former one, when it was the former."""
+    """A key, as ``visitor_id`` takes it, and when it was made."""
 
     text: bytes = field(repr=False)
     made_at: datetime
@@ -43,15 +41,13 @@ class VisitorKeys:
     """The keys of one data: where they are, so that none of them is sent to workers or shown."""
 
     folder: Path
-    #: Where earlier versions had one key for ever.
-    single: Path
     #: Whether a key is made where there is none.
     are_made: bool = True
 
     @classmethod
     def of(cls, home: HomeFolders) -> VisitorKeys:
         """Those of a home's data."""
-        return cls(home.visitor_keys, home.visitor_key_file)
+        return cls(home.visitor_keys)
 
     def of_days(self, days: Iterable[date]) -> dict[date, bytes]:
         """The keys of these days; without those that are not known, if none is made."""
@@ -68,8 +64,7 @@ class VisitorKeys:
         return {day: key for day in days if (key := self._known(day)) is not None}
 
     def stored(self) -> dict[str, VisitorKey]:
-        """All keys, by the day, or ``former``."""
-        self._keep_former()
+        """All keys, by the day."""
         names = [entry.path.name for entry in entries(self.folder) if not entry.path.name.startswith(".")]
         return {name: key for name in names if (key := self._read(name)) is not None}
 
@@ -85,25 +80,8 @@ class VisitorKeys:
                 (self.folder / name).unlink()
 
     def _known(self, day: date) -> bytes | None:
-        if key := self._read(f"{day}"):
-            return key.text
-        self._keep_former()
-        former = self._read(FORMER)
-        return former.text if former and day <= former.made_at.date() else None
-
-    def _keep_former(self) -> None:
-        """The one key of earlier versions goes on for the days that have begun until now, and becomes old from now on.
-
-        It is removed after it has its new name: who finds it no more finds it there.
-        """
-        text = _content(self.single)
-        if text is None:
-            return
-        if not text.strip():
-            raise ClickmillError(f"the secret file {self.single} is empty: expected one line; delete it")
-        self._make(FORMER, text.strip())
-        with suppress(FileNotFoundError):
-            self.single.unlink()
+        key = self._read(f"{day}")
+        return key.text if key else None
 
     def _make(self, name: str, text: bytes) -> None:
         make_secret(self.folder / name, b"%s\n%s\n" % (text, datetime.now(UTC).isoformat().encode()))
@@ -149,7 +127,7 @@ def _in_words(names: Iterable[str]) -> str:
     """Days that follow each other as one range."""
     ranges: list[list[str]] = []
     for name in names:
-        if name != FORMER and ranges and date.fromisoformat(name) - timedelta(1) == date.fromisoformat(ranges[-1][-1]):
+        if ranges and date.fromisoformat(name) - timedelta(1) == date.fromisoformat(ranges[-1][-1]):
             ranges[-1].append(name)
         else:
             ranges.append([name])

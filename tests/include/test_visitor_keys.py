@@ -1,4 +1,4 @@
-"""The keys for visitors: made once whoever needs them, destroyed in time, and taken over from the one of before."""
+"""The keys for visitors: made once whoever needs them, and destroyed in time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import threading
 import time
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -61,25 +60,12 @@ def test_processes_that_race_for_the_key_of_a_day_find_the_same_one(keys: Visito
 
 def test_processes_that_race_for_keys_in_an_object_store_find_the_same_ones(s3: S3Server) -> None:
     folder = place(s3.make_bucket(f"keys-{uuid4()}")) / "secrets"
-    keys = VisitorKeys(folder / "visitor_keys", folder / "visitor_key")
+    keys = VisitorKeys(folder / "visitor_keys")
     found = _race([(keys, DAY + timedelta(days=number)) for number in range(30)])
     assert all(one == found[0] for one in found)
     assert len(set(found[0])) == 30
     keys.remove([f"{DAY}"], NOW)
     assert keys.known([DAY, NEXT]) == {NEXT: found[0][1]}
-    keys.single.write_bytes(b"the one of before\n")
-    assert keys.of_day(DAY) == b"the one of before"
-    assert not keys.single.exists()
-
-
-def test_processes_that_race_at_an_upgrade_find_the_former_key(tmp_path: Path) -> None:
-    asked = []
-    for number in range(100):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        asked.append((VisitorKeys(folder / "visitor_keys", folder / "visitor_key"), DAY))
-        (folder / "visitor_key").write_bytes(f"the one of before {number}\n".encode())
-    assert _race(asked) == [[f"the one of before {number}".encode() for number in range(100)]] * 4
 
 
 def test_a_key_is_never_shown(keys: VisitorKeys) -> None:
@@ -139,25 +125,6 @@ def test_no_key_is_destroyed_while_a_job_has_the_lake(settings: Settings, keys: 
     assert not keys.known([DAY])
 
 
-def test_the_former_key_goes_on_for_its_days_until_it_is_as_old_as_others_may_be(
-    settings: Settings, keys: VisitorKeys
-) -> None:
-    keys.single.parent.mkdir()
-    keys.single.write_bytes(b"the one of before\n")
-    long_ago = NOW.timestamp() - 700 * 86400
-    os.utime(keys.single, (long_ago, long_ago))
-    today = datetime.now(UTC).date()
-    # The upgrade destroys nothing, and begins to count.
-    assert destroy_old_keys(settings, NOW) == []
-    assert keys.of_day(DAY) == keys.of_day(today) == b"the one of before"
-    assert not keys.single.exists()
-    tomorrow = keys.of_day(today + timedelta(days=1))
-    assert len(tomorrow) == 64
-    later = datetime.now(UTC) + timedelta(days=31)
-    assert destroy_old_keys(settings, later)[0].split(" of ")[1].split(", ")[-1] == "former"
-    assert b"the one of before" not in {keys.of_day(DAY), keys.of_day(today)}
-
-
 def test_no_key_is_made_for_whoever_asks_which_are_known(keys: VisitorKeys) -> None:
     assert keys.known([DAY, NEXT]) == {}
     assert keys.stored() == {}
@@ -171,11 +138,4 @@ def test_a_file_that_is_no_key_is_an_error_that_names_it(keys: VisitorKeys, cont
     keys.of_day(DAY)
     (keys.folder / f"{DAY}").write_bytes(content)
     with pytest.raises(ClickmillError, match=f"visitor_keys/{DAY} is not whole: expected a key and when"):
-        keys.of_day(DAY)
-
-
-def test_an_empty_former_key_is_an_error_that_names_its_file(keys: VisitorKeys) -> None:
-    keys.single.parent.mkdir()
-    keys.single.write_bytes(b"\n")
-    with pytest.raises(ClickmillError, match=r"visitor_key is empty: expected one line; delete it"):
         keys.of_day(DAY)

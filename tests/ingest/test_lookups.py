@@ -100,7 +100,7 @@ def lookups(tmp_path: Path) -> Lookups:
 
 def _keys(folder: Path) -> VisitorKeys:
     folder.mkdir(parents=True, exist_ok=True)
-    return VisitorKeys(folder / "visitor_keys", folder / "visitor_key")
+    return VisitorKeys(folder / "visitor_keys")
 
 
 def _made(lookups: Lookups) -> dict[str, bytes]:

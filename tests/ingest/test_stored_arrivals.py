@@ -107,7 +107,7 @@ def test_a_masked_line_has_its_country_and_no_visitor_unless_texts_are_kept(tmp_
     line = b'{"ts": "2026-03-01T05:10:00Z", "url": "http://shop.test/", "ip": "81.2.69.0", "agent": "A"}'
     rejected = [_rejected(1, line, "missing_url", length=len(line) + 2), _rejected(2, b"", "missing_url", length=90)]
     files = {QUARANTINED_CLICKS.name: [_file(tmp_path, "q", rejected)]}
-    lookups = Lookups(VisitorKeys(tmp_path / "secrets" / "visitor_keys", tmp_path / "secrets" / "visitor_key"))
+    lookups = Lookups(VisitorKeys(tmp_path / "secrets" / "visitor_keys"))
     fields = JsonFields(time="ts", url="url", client_address="ip", user_agent="agent")
     masked = Source(name="web", format="json", fields=fields)
     (click_of_network, removed) = _arrivals(files, source=masked, lookups=lookups)

@@ -47,7 +47,7 @@ def _add_days_before(lake: TemporaryLake) -> None:
     clicks, hour = "200 + id % 4 * 3", "concat(log_date, 'T', lpad(log_hour, 2, '0'))"
     changed = {
         INGEST_ACCOUNTING: {
-            "lines": f"{clicks} + 1", "quarantined": "1", "click_hours": f"array({hour})",
+            "lines": f"if(id = 9, 0, {clicks} + 1)", "quarantined": "1", "click_hours": f"array({hour})",
             "files": "if(id = 9, 0, 1)", "is_closed": "id < 9",
         },
         CLICKS_BY_COUNTRY_HOURLY: {"click_count": clicks, "visitor_count": f"{USUAL_VISITORS}"},
