@@ -200,6 +200,7 @@ def test_what_would_find_too_much_or_nothing_changes_nothing(lake: TemporaryLake
         "would be erased (visitor 0, address 1, url prefix 0):",
         "  clicks: 2 rows",
         "  landing: 3 lines",
+        "  quarantined_clicks: 1 rows",  # the third of these lines
         "  in 1 log hours; at least 1 click hours are counted again, and published or held",
         "  pages and reports that name it: 0",
         "could not be undone any more: the erasure itself; no backfill is to be undone",
@@ -219,7 +220,7 @@ def test_what_was_not_shown_is_said_and_other_requests_are_refused(lake: Tempora
     shown = erase_visitor.plan(lake.spark, lake.settings, requests, "Ada", "asked for by letter")
     with pytest.raises(UsageError, match="nothing is erased: the requests are not those that were shown"):
         erase(lake, Requests.of(addresses=["203.0.113.99"]), shown=shown)
-    assert shown.numbers == {"clicks": 2, "landing": 3}
+    assert shown.numbers == {"clicks": 2, "landing": 3, "quarantined_clicks": 1}
     lake.land(START, {"a.log.gz": access_lines(10), "b.log.gz": access_lines(10)}, source="access")
     said = erase(lake, requests, shown=shown)
     assert "  more was found than was shown before: landing 6 instead of 3" in said
