@@ -51,6 +51,10 @@ def run_held(lake: TemporaryLake, hour: str) -> None:
     lake.run("publish", hour)
 
 
+def decide(lake: TemporaryLake, decision: str) -> None:
+    decide_held.run(lake.spark, lake.settings, decide_held.Decision(Hour.parse(HELD), decision, "Ada", "seen"))
+
+
 @pytest.fixture(scope="module")
 def lake(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
     """A day of which three hours have clicks, and all but the last have landed and are published."""
@@ -77,11 +81,13 @@ def test_a_day_with_a_held_hour_is_not_final_and_keeps_what_was_published(lake: 
     lake.land(HELD, {"a.json": lines_of(HELD, 1) + b"nonsense\n" * 9})
     run_held(lake, HELD)
     assert presence(lake) == (9, 23, False)
-    decision = decide_held.Decision(Hour.parse(HELD), "drop", "Ada", "seen")
-    decide_held.run(lake.spark, lake.settings, decision)
+    decide(lake, "drop")
     assert presence(lake) == (9, 24, True), "dropped: what was published stays"
     run_held(lake, HELD)
-    decide_held.run(lake.spark, lake.settings, decide_held.Decision(Hour.parse(HELD), "publish", "Ada", "seen"))
+    assert presence(lake) == (9, 24, True), "for good"
+    decide(lake, "release")
+    assert presence(lake) == (9, 23, False), "held again"
+    decide(lake, "publish")
     assert presence(lake) == (7, 24, True)
 
 
