@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -186,15 +187,22 @@ def test_clean_is_a_flag(tmp_path: Path) -> None:
     assert read_sample(tmp_path / "landing").raw == {}
 
 
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (errno.EIO, r"failed: cannot write .*: Input/output error; .*\n"),
+        (errno.ENOSPC, r"failed: a disk is full: No space left on device .*/part-00000.json; make room .*\n"),
+    ],
+)
 def test_a_file_that_cannot_be_written_is_one_line_and_exit_code_1(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int, expected: str
 ) -> None:
-    def full(fresh: Path, file: Path) -> None:
-        raise OSError(28, "No space left on device", str(file))
+    def refuse(fresh: Path, file: Path) -> None:
+        raise OSError(number, os.strerror(number), str(file))
 
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(SystemExit) as exited:
         exit_with(lambda: main(cli_arguments(tmp_path / "landing")))
     assert exited.value.code == 1
-    assert re.fullmatch(r"failed: cannot write .*: No space left on device; .*\n", capsys.readouterr().err)
+    assert re.fullmatch(expected, capsys.readouterr().err)
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
