@@ -323,8 +323,8 @@ class ClickHourState:
 
     @property
     def is_decided(self) -> bool:
-        """Whether a person's decision stands for what is found."""
-        return self.answer is not None and not self.is_held
+        """Whether a person's decision stands for what is found; not if all passes by now, unless it was dropped."""
+        return self.answer is not None and not self.is_held and (bool(self.failures) or self.is_dropped)
 
     @property
     def is_dropped(self) -> bool:
