@@ -134,6 +134,8 @@ def test_an_answer_stands_while_nothing_worse_is_found(decision: str, published:
     assert again(share(0.7, 6), checked(str(HOUR), 6, "fail")) == asked_again
     # Fixed: nothing is to be decided. What was dropped stays dropped.
     assert again(share(0.1, 6, "pass")) == (not dropped, dropped, False)
+    fixed = state(*rows, checked(str(HOUR), 6), share(0.1, 6, "pass"), counted=5)
+    assert (at_once.is_decided, fixed.is_decided) == (True, dropped)
     # Emptied: there are no counts, but the log hour was ingested again.
     emptied = state(*rows, checked(str(HOUR), 6), share(0.9, 6), counted=None, **{LOG_HOUR: 5})
     assert emptied.is_newly_held
