@@ -100,17 +100,3 @@ def test_with_a_destroyed_key_an_hour_that_is_run_again_has_other_visitors_and_n
     after = _visitors(lake)
     assert after["c"] == _expected(keys, SUN) != before["c"]
     assert {**after, "c": before["c"]} == before
-
-
-def test_after_an_upgrade_the_former_key_goes_on(lake: TemporaryLake) -> None:
-    keys = VisitorKeys.of(lake.settings)
-    keys.single.parent.mkdir()
-    keys.single.write_bytes(b"the one of before\n")
-    lake.land(SUNDAY, {"a.log": OVER_MIDNIGHT}, source="access")
-    lake.run("ingest", SUNDAY, source="access")
-    expected = [
-        blake2b(f"{ADDRESS}\0curl/8\0{day}".encode(), key=b"the one of before", digest_size=16).hexdigest()
-        for day in (SAT, SUN)
-    ]
-    assert _visitors(lake) == {"a": expected[0], "b": expected[0], "c": expected[1]}
-    assert keys.stored().keys() == {"former"}
