@@ -50,7 +50,6 @@ with DAG(
             "string",
             "The variable with the requests, one a line; its name has secret in it.",
             default=acts.REQUESTS,
-            pattern=r"\w*secret\w*",
         ),
         "reason": reason(),
     },

@@ -57,7 +57,6 @@ with DAG(
     params={
         "hour": Param(
             type="string",
-            pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}$",
             title="click hour, UTC",
             description="The held click hour, such as 2026-03-01T05.",
         ),

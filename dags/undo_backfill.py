@@ -36,7 +36,6 @@ with DAG(
     params={
         "backfill": Param(
             type="string",
-            pattern=r"^\d{8}T\d{6}-[0-9a-f]{4}$",
             description="Its id, such as 20260301T050000-1a2b.",
         ),
         "reason": reason(),

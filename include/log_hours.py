@@ -42,9 +42,12 @@ class Hour:
             raise UsageError(expected) from None
         if not FIRST_YEAR <= moment.year <= LAST_YEAR:
             raise UsageError(f"{expected}, within {FIRST_YEAR} to {LAST_YEAR}")
-        if moment != moment.replace(minute=0, second=0, microsecond=0) or "T" not in text:
+        if "T" not in text:
             raise UsageError(expected)
-        return cls(moment)
+        hour = cls.containing(moment)
+        if moment != hour.start:
+            raise UsageError(f"not on the full hour: {text!r}; expected {hour} or {hour.plus(1)}")
+        return hour
 
     @classmethod
     def containing(cls, moment: datetime) -> Hour:

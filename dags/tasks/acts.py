@@ -34,7 +34,7 @@ def undo(params: Mapping[str, Any], dag_run: Any, spark: Any) -> None:
     job, settings = _job("spark_jobs.backfill.undo", spark)
     with final_errors():
         by = _signer(dag_run)
-        lines = job.undo(spark, settings, params["backfill"], by, params["reason"], force=params["force"])
+        lines = job.undo(spark, settings, params["backfill"].strip(), by, params["reason"], force=params["force"])
     log_lines(lines, settings)
 
 
@@ -68,7 +68,7 @@ def plan_erasure(params: Mapping[str, Any], dag_run: Any, spark: Any) -> dict[st
     """
     job, settings = _job("spark_jobs.erase_visitor", spark)
     with final_errors():
-        plan = job.plan(spark, settings, _requests(job, params), _signer(dag_run), params["reason"])
+        plan = job.plan(spark, settings, requests(job, params), _signer(dag_run), params["reason"])
     for line in plan.lines:
         log.info(line)
     return asdict(plan)
@@ -91,16 +91,23 @@ def erase(params: Mapping[str, Any], dag_run: Any, task_instance: Any, spark: An
     by = answered if answered == asked else f"{answered}, asked by {asked}"
     with final_errors():
         shown = job.Plan(**task_instance.xcom_pull(task_ids="plan_erasure"))
-        lines = job.run(spark, settings, _requests(job, params), by, params["reason"], shown=shown)
+        lines = job.run(spark, settings, requests(job, params), by, params["reason"], shown=shown)
     log_lines(lines, settings)
     leave_note(" ".join(map(str.strip, lines)))
-    Variable.delete(params["variable"] or REQUESTS)
+    Variable.delete((params["variable"] or REQUESTS).strip())
 
 
-def _requests(job: Any, params: Mapping[str, Any]) -> Any:
+def requests(job: Any, params: Mapping[str, Any]) -> Any:
+    """What is asked to be erased, by the variable that the form names.
+
+    Raises:
+        UsageError: if Airflow would show what the variable holds, there is none, or a line of it is wrong.
+    """
     from airflow.sdk import Variable
 
-    name = params["variable"] or REQUESTS
+    name = (params["variable"] or REQUESTS).strip()
+    if "secret" not in name.lower():
+        raise UsageError(f"the variable {name}: its name must have secret in it, so that Airflow hides what it holds")
     text = Variable.get(name, default=None)
     if text is None:
         raise UsageError(f"there is no variable {name}: expected one with the requests, one a line")

@@ -9,9 +9,6 @@ from typing import Any
 from include import lake_pool
 from include.errors import SparkGoneError, in_one_line
 
-#: A form's date and time: Airflow refuses another before it makes a run of it.
-_FULL_HOUR = r"T\d{2}:00(:00(\.0+)?)?(Z|[+-]\d{2}:\d{2})?$"
-
 #: A try that lost its Spark server has waited for the next one already.
 _AFTER_SPARK = timedelta(seconds=1)
 
@@ -72,7 +69,7 @@ def log_hours_form(first: str, end: str, **of_both: Any) -> dict[str, Any]:
     """The fields ``from`` and ``to`` of a form, so described; ``of_both`` takes the place of what is here."""
     from airflow.sdk import Param
 
-    hour = {"type": "string", "format": "date-time", "pattern": _FULL_HOUR, **of_both}
+    hour = {"type": "string", "format": "date-time", **of_both}
     return {
         "from": Param(title="from (log hour, UTC)", description=first, **hour),
         "to": Param(title="to (log hour, UTC, not included)", description=end, **hour),

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
-from dags.tasks.launch import said
+from dags.tasks.launch import final_errors, said
 from include.holds import ClickHourState, approval_run_id, compared, findings_of, findings_text, not_shown
 from include.log_hours import Hour
 from include.settings import Settings
@@ -30,7 +30,9 @@ def ask_about_held(**options: Any) -> Any:
 
     class AskAboutHeld(HITLOperator):
         def execute(self, context: Any) -> Any:
-            self.subject, self.body, shown = _question(Hour.parse(context["params"]["hour"]))
+            with final_errors():
+                hour = Hour.parse(context["params"]["hour"])
+            self.subject, self.body, shown = _question(hour)
             context["ti"].xcom_push(key=SHOWN, value=shown)
             return super().execute(context)
 

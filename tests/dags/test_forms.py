@@ -8,6 +8,8 @@ import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param
 
+from dags.tasks import acts
+from include.errors import UsageError
 from tests.dags.test_dags import DAG_FILES, dags_of
 
 DAGS = [dag for file in DAG_FILES for dag in dags_of(file)]
@@ -52,6 +54,17 @@ def test_a_field_that_is_cleared_again_is_as_if_untouched(name: str, param: Para
     """The form sends null then; switches and choices cannot be cleared."""
     if name not in NEEDED and "enum" not in param.schema:
         assert param.resolve(None) is None
+
+
+@pytest.mark.parametrize(("name", "param"), FIELDS, ids=[name for name, _ in FIELDS])
+def test_nobody_is_shown_a_regular_expression(name: str, param: Param[Any]) -> None:
+    """Airflow says what a field does not match, not what to write: a task says that."""
+    assert "pattern" not in param.schema
+
+
+def test_requests_are_not_taken_from_a_variable_that_airflow_shows() -> None:
+    with pytest.raises(UsageError, match="its name must have secret in it"):
+        acts.requests(None, {"variable": "visitors"})
 
 
 def test_an_erasure_is_planned_then_asked_about_by_nobody_s_default() -> None:

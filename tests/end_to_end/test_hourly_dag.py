@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 
 from include.log_hours import Hour, HourRange
-from ops.airflow_api import AirflowApi, ApiError
+from ops.airflow_api import AirflowApi
 from ops.backfill import Outcome, run_hours
 from ops.services.running import Services
 from samples.sample_logs import make_sample
@@ -193,10 +193,15 @@ def test_an_untouched_form_runs_what_waits_and_then_nothing(
     assert published(services, "url") == true_counts(truth.clicks_by_url)
 
 
-def test_a_form_off_the_hour_is_refused_before_there_is_a_run(api: AirflowApi) -> None:
-    with pytest.raises(ApiError, match="Invalid input for param from") as error:
-        trigger(api, "off-the-hour", **{"from": "2026-03-01T08:30:00Z", "to": "2026-03-01T11:00:00Z"})
-    assert error.value.status == 400
+def test_a_form_off_the_hour_ends_at_once_with_one_sentence(api: AirflowApi) -> None:
+    trigger(api, "off-the-hour", **{"from": "2026-03-01T08:30:00Z", "to": "2026-03-01T11:00:00Z"})
+    path = f"/api/v2/dags/{DAG_ID}/dagRuns/off-the-hour"
+    run = wait_until(lambda: (run := api.call("GET", path))["note"] and run, "the run has a note")
+    expected = "2026-03-01T08 or 2026-03-01T09"
+    assert run["note"] == f"Clickmill: not on the full hour: '2026-03-01T08:30:00Z'; expected {expected}"
+    assert run["state"] == "failed"
+    states = {task.task_id: task.state for task in api.tasks(DAG_ID, "off-the-hour")}
+    assert (states["wait_for_landing"], states["ingest_clicks"]) == ("failed", "upstream_failed")
 
 
 def test_only_loopback_is_listened_on(services: Services, backfilled: Outcome) -> None:
