@@ -63,7 +63,7 @@ from spark_jobs.grouping.advice_values import as_json
 from spark_jobs.grouping.partitioning import key_distribution, loads
 from spark_jobs.grouping.shown_advice import print_advice
 from spark_jobs.grouping.timing import measure_counts
-from spark_jobs.ingest.touched_hours import touched_click_hours
+from spark_jobs.hours.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
 

@@ -28,8 +28,8 @@ from spark_jobs.aggregate.load import GroupingMetrics
 from spark_jobs.engine.command import run_from_shell
 from spark_jobs.engine.session import files_kept_whole
 from spark_jobs.engine.steps import in_parallel
-from spark_jobs.ingest.finalise import final_clicks
-from spark_jobs.ingest.touched_hours import touched_click_hours
+from spark_jobs.hours.finalise import final_clicks
+from spark_jobs.hours.touched_hours import touched_click_hours
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 

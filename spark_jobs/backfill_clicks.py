@@ -33,8 +33,8 @@ from spark_jobs.backfill.shown_plan import as_duration, print_plan
 from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.engine.session import spark_session
 from spark_jobs.engine.terminal import print_line
+from spark_jobs.hours.held_hours import hold_failing
 from spark_jobs.lake.lake import Lake
-from spark_jobs.quality.held_hours import hold_failing
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,12 @@ from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.engine.session import spark_session
+from spark_jobs.hours.held_hours import hold_failing, say_held, state_of_hour, states_between
+from spark_jobs.hours.quality_results import append_results
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
-from spark_jobs.quality.held_hours import hold_failing, say_held, state_of_hour, states_between
-from spark_jobs.quality.results import append_results
 
 #: What can be decided, and the event that it makes.
 OUTCOMES = {**DECISIONS, RELEASE: RELEASED}

@@ -15,8 +15,8 @@ from include.job_arguments import JobArguments
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from spark_jobs.engine.command import run_from_shell
-from spark_jobs.ingest.account import described_closed
-from spark_jobs.ingest.finalise import described, finalise
+from spark_jobs.hours.account import described_closed
+from spark_jobs.hours.finalise import described, finalise
 from spark_jobs.ingest.source_ingest import Ingested, SourceIngest
 from spark_jobs.lake.lake import Lake
 

@@ -23,11 +23,11 @@ from include.locks import locks_of
 from include.log_hours import MOST_HOURS_BETWEEN, Hour, contiguous
 from include.settings import Settings
 from include.sources import Source, load_sources
-from spark_jobs.ingest.click_time import FIRST_HOUR, HourOfLine, hour_reader
-from spark_jobs.ingest.cut_lines import cut_at_lines
-from spark_jobs.ingest.decompress import SUFFIXES, DamagedFileError, decompressed
-from spark_jobs.ingest.landed_logs import DIGESTS, Landed, landed_logs
-from spark_jobs.ingest.log_digests import DigestWriter
+from spark_jobs.landing.landed_logs import DIGESTS, Landed, landed_logs
+from spark_jobs.landing.log_digests import DigestWriter
+from spark_jobs.lines.click_time import FIRST_HOUR, HourOfLine, hour_reader
+from spark_jobs.lines.cut_lines import cut_at_lines
+from spark_jobs.lines.decompress import SUFFIXES, DamagedFileError, decompressed
 
 _OPEN_FILES = 64
 

@@ -26,12 +26,12 @@ from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.engine.command import run_from_shell
 from spark_jobs.engine.run_ids import new_run_id
-from spark_jobs.ingest.touched_hours import touched_click_hours
+from spark_jobs.hours.held_hours import click_hour_states, hold_failing, judged_rows, lift
+from spark_jobs.hours.quality_results import append_results
+from spark_jobs.hours.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
-from spark_jobs.quality.held_hours import click_hour_states, hold_failing, judged_rows, lift
-from spark_jobs.quality.results import append_results
 
 _RELEASE = "python -m spark_jobs.decide_held --hour {hour} --decision release --help"
 

@@ -28,15 +28,15 @@ from include.sources import Source, load_sources
 from include.tables import QUARANTINE_REASONS
 from spark_jobs import aggregate_clicks, ingest_clicks, publish_clicks, validate_clicks
 from spark_jobs.engine.session import spark_session
-from spark_jobs.ingest.account import described_closed
-from spark_jobs.ingest.recovered_lines import recovered_lines
-from spark_jobs.ingest.replays import BEGUN, DONE, WITHDRAWING, WITHDRAWN, AskedReplay, open_replays
-from spark_jobs.ingest.rules import require_rule
+from spark_jobs.hours.account import described_closed
+from spark_jobs.hours.replays import BEGUN, DONE, WITHDRAWING, WITHDRAWN, AskedReplay, open_replays
 from spark_jobs.ingest.source_ingest import SourceIngest
-from spark_jobs.ingest.streamed_replay import StreamedReplay, StreamedWithdrawal
-from spark_jobs.ingest.withdrawals import Withdrawal, WithdrawnLines
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lines.rules import require_rule
+from spark_jobs.replay.recovered_lines import recovered_lines
+from spark_jobs.replay.streamed_replay import StreamedReplay, StreamedWithdrawal
+from spark_jobs.replay.withdrawals import Withdrawal, WithdrawnLines
 
 #: Says how many lines are recovered, or quarantined again, before anything is written.
 _Say = Callable[[int], None]

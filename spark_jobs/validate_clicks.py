@@ -37,12 +37,12 @@ from include.sources import Source, choose_sources
 from include.tables import Table
 from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.engine.session import spark_session
-from spark_jobs.ingest.touched_hours import TouchedHours, touched_click_hours
+from spark_jobs.hours.held_hours import arguments_for, click_hour_states, hold_failing
+from spark_jobs.hours.quality_results import append_results, remove_old_results
+from spark_jobs.hours.touched_hours import TouchedHours, touched_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.quality.examples import find_examples
 from spark_jobs.quality.facts import measure
-from spark_jobs.quality.held_hours import arguments_for, click_hour_states, hold_failing
-from spark_jobs.quality.results import append_results, remove_old_results
 from spark_jobs.quality.summary import as_json, print_validation
 from spark_jobs.quality.validation import Validation
 

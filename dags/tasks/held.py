@@ -78,7 +78,7 @@ def _held_state(lake: Any, hour: Hour) -> ClickHourState:
     """
     from airflow.sdk.exceptions import AirflowSkipException
 
-    state: ClickHourState | None = import_module("spark_jobs.quality.held_hours").state_of_hour(lake, hour)
+    state: ClickHourState | None = import_module("spark_jobs.hours.held_hours").state_of_hour(lake, hour)
     if state is None or not state.is_held:
         became = f": {state.event.described}" if state and state.event else ""
         raise AirflowSkipException(said(f"{hour} is not held{became}"))

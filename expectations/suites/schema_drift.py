@@ -1,6 +1,6 @@
 """Suite ``schema_drift``: a JSON source's fields against those of its earlier log hours.
 
-Fields are those of a sample of the lines (``spark_jobs/ingest/json_fields.py``). Lines of access logs have none, and no
+Fields are those of a sample of the lines (``spark_jobs/lines/json_fields.py``). Lines of access logs have none, and no
 outcome.
 """
 

@@ -18,9 +18,9 @@ from include.tables import AGGREGATES, VISIBILITY, Table
 from spark_jobs.aggregate.small_keys import publishable
 from spark_jobs.backfill.record import say
 from spark_jobs.engine.steps import in_parallel, step
-from spark_jobs.ingest.touched_hours import touched_click_hours
+from spark_jobs.hours.held_hours import click_hour_states, results_of
+from spark_jobs.hours.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.quality.held_hours import click_hour_states, results_of
 
 MOST_CHANGES = 20
 MOST_FAILED_CHECKS = 50

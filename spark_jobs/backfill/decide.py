@@ -21,13 +21,13 @@ from spark_jobs.backfill.compare import name_of_counts, staged_states
 from spark_jobs.backfill.comparison_page import write_comparison
 from spark_jobs.backfill.record import find_backfill, say, say_publishing
 from spark_jobs.engine.run_ids import new_run_id
+from spark_jobs.hours.held_hours import judged_rows, lift
+from spark_jobs.hours.quality_results import append_results
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
 from spark_jobs.publish.report_data import renew_report
-from spark_jobs.quality.held_hours import judged_rows, lift
-from spark_jobs.quality.results import append_results
 
 APPROVE, DROP = "approve", "drop"
 _MADE = {APPROVE: APPROVED, DROP: DROPPED}

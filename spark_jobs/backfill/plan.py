@@ -15,9 +15,9 @@ from include.sources import Source, choose_sources
 from include.tables import INGEST_ACCOUNTING, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, STREAM_BATCHES
 from spark_jobs.backfill.estimate import estimated_seconds
 from spark_jobs.backfill.record import blocked_by
-from spark_jobs.ingest.touched_hours import UnfinishedIngests
+from spark_jobs.hours.held_hours import held_hours
+from spark_jobs.hours.touched_hours import UnfinishedIngests
 from spark_jobs.lake.lake import Lake
-from spark_jobs.quality.held_hours import held_hours
 
 _ACCOUNT = ("log_date", "log_hour", "lines", "files", "landed_files", "click_hours")
 

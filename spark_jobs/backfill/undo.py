@@ -16,14 +16,14 @@ from include.tables import AGGREGATES, QUALITY_RESULTS, Table
 from spark_jobs.backfill.decide import drop_counts
 from spark_jobs.backfill.record import find_backfill, say
 from spark_jobs.engine.steps import in_parallel
-from spark_jobs.ingest.touched_hours import log_hours_around
+from spark_jobs.hours.held_hours import click_hour_states
+from spark_jobs.hours.touched_hours import log_hours_around
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.data_files import TableVersion, may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import HoursOfVersions, replace_published
 from spark_jobs.publish.report_data import renew_report
-from spark_jobs.quality.held_hours import click_hour_states
 
 
 def undo(

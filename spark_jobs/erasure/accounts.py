@@ -15,11 +15,11 @@ from include.log_hours import Hour
 from include.storage import Entry
 from include.stored_rows import Filters
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
-from spark_jobs.ingest.account import HourAccount, replayed, with_rewritten
-from spark_jobs.ingest.columns import as_numpy
-from spark_jobs.ingest.stream_batches import log_hour_of
+from spark_jobs.hours.account import HourAccount, replayed, with_rewritten
+from spark_jobs.hours.stream_batches import log_hour_of
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
+from spark_jobs.lines.columns import as_numpy
 
 
 def recount_accounts(lake: Lake, source: str, hours: Collection[Hour], *, is_streamed: bool) -> None:

@@ -17,9 +17,9 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.storage import entries, kept_secret, write_whole
 from spark_jobs.engine.run_ids import new_run_id
-from spark_jobs.ingest.read_lines import LandedFile
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
+from spark_jobs.lines.read_lines import LandedFile
 
 BEGUN, COMPLETED = "begun", "completed"
 

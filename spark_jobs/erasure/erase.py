@@ -34,16 +34,16 @@ from spark_jobs.erasure.requests import LEAST_CHARACTERS, Requests
 from spark_jobs.erasure.search import Searched, search
 from spark_jobs.erasure.streams import count_live_again, no_stream_runs
 from spark_jobs.erasure.tables import FoundRows, find_joined, find_rows, has_what_landed, redact_others, remove_rows
-from spark_jobs.ingest.arrivals import LineParser
-from spark_jobs.ingest.landed_logs import landed_logs
-from spark_jobs.ingest.read_lines import LandedFile
-from spark_jobs.ingest.stream_batches import in_order_of_time
-from spark_jobs.ingest.touched_hours import closed_click_hours, removed_log_hours
+from spark_jobs.hours.held_hours import dropped_hours
+from spark_jobs.hours.stream_batches import in_order_of_time
+from spark_jobs.hours.touched_hours import closed_click_hours, removed_log_hours
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.unneeded_files import stored_tables
-from spark_jobs.quality.held_hours import dropped_hours
+from spark_jobs.landing.landed_logs import landed_logs
+from spark_jobs.lines.arrivals import LineParser
+from spark_jobs.lines.read_lines import LandedFile
 
 #: What an erasure cannot reach, and who can.
 OUTSIDE = (

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from spark_jobs.erasure.landing import pieces_of
 from spark_jobs.erasure.matches import Mask, Matcher
-from spark_jobs.ingest.columns import as_numpy
-from spark_jobs.ingest.parse_lines import parse_lines
-from spark_jobs.ingest.read_lines import LandedFile
+from spark_jobs.lines.columns import as_numpy
+from spark_jobs.lines.parse_lines import parse_lines
+from spark_jobs.lines.read_lines import LandedFile
 
 _SAID = {"clicked_at": pa.int64(), "event_id": pa.string(), "user_agent": pa.string()}
 

@@ -19,10 +19,10 @@ from backports import zstd
 from include.landing import hour_of_folder
 from include.storage import find, is_on_disk, write_whole
 from spark_jobs.erasure.matches import Matcher
-from spark_jobs.ingest.columns import as_numpy, in_pieces
-from spark_jobs.ingest.cut_lines import PIECE_BYTES
-from spark_jobs.ingest.decompress import DamagedFileError, decompressed
-from spark_jobs.ingest.read_lines import LINES, LandedFile, ReadFile, read_lines
+from spark_jobs.lines.columns import as_numpy, in_pieces
+from spark_jobs.lines.cut_lines import PIECE_BYTES
+from spark_jobs.lines.decompress import DamagedFileError, decompressed
+from spark_jobs.lines.read_lines import LINES, LandedFile, ReadFile, read_lines
 
 _COMPRESSORS: dict[str, Callable[[BinaryIO], Any]] = {
     ".gz": lambda file: gzip.GzipFile("", "wb", 6, file, mtime=0),

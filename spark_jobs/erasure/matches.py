@@ -17,11 +17,11 @@ import re2
 
 from include.sources import Source
 from spark_jobs.erasure.requests import Requests
-from spark_jobs.ingest.addresses import EDGE, END, any_form, normal_address, written_forms
-from spark_jobs.ingest.arrivals import LineParser
-from spark_jobs.ingest.columns import as_array, as_numpy
-from spark_jobs.ingest.lookups import Lookups, visitors_of
-from spark_jobs.ingest.parse_lines import parse_lines
+from spark_jobs.lines.addresses import EDGE, END, any_form, normal_address, written_forms
+from spark_jobs.lines.arrivals import LineParser
+from spark_jobs.lines.columns import as_array, as_numpy
+from spark_jobs.lines.lookups import Lookups, visitors_of
+from spark_jobs.lines.parse_lines import parse_lines
 
 #: Texts of a click in which a visitor may be named.
 CLICK_TEXTS = ("visitor_id", "event_id", "url", "referrer", "user_agent")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from include.errors import UsageError
-from spark_jobs.ingest.addresses import normal_address
+from spark_jobs.lines.addresses import normal_address
 
 #: The kinds of a request, as a line of a file of requests names them.
 KINDS = ("visitor", "address", "url_prefix")

@@ -11,7 +11,7 @@ from pyarrow.parquet import ParquetFile
 
 from include.storage import entries, is_on_disk
 from spark_jobs.erasure.matches import Words, joined
-from spark_jobs.ingest.decompress import SUFFIXES, DamagedFileError, decompressed
+from spark_jobs.lines.decompress import SUFFIXES, DamagedFileError, decompressed
 
 _PIECE_BYTES = 1 << 22
 #: A word may lie across two pieces; none is longer.

@@ -12,8 +12,8 @@ from include.sources import Source
 from include.storage import remove_folder
 from include.tables import STREAM_PROGRESS
 from include.texts import as_literal
-from spark_jobs.ingest.replays import open_replays, open_withdrawals
-from spark_jobs.ingest.touched_hours import closed_click_hours
+from spark_jobs.hours.replays import open_replays, open_withdrawals
+from spark_jobs.hours.touched_hours import closed_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.stream.checkpoint import StreamCheckpoint

@@ -31,11 +31,11 @@ from spark_jobs.erasure.certificate import Certificate
 from spark_jobs.erasure.joined import have_the_same, join_hour
 from spark_jobs.erasure.matches import CLICK_TEXTS, Mask, Matcher
 from spark_jobs.erasure.search import texts_of
-from spark_jobs.ingest.columns import as_array, as_numpy, table_of
-from spark_jobs.ingest.read_lines import LandedFile
 from spark_jobs.lake.data_files import DataFile, has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.new_files import NewFile, files_of
+from spark_jobs.lines.columns import as_array, as_numpy, table_of
+from spark_jobs.lines.read_lines import LandedFile
 
 #: The tables of arrivals, a row for each.
 ARRIVALS = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)

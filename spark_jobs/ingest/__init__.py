@@ -1,1 +1,1 @@
-"""From landed files and records to lines, and from lines to clicks: Arrow tables in, Arrow tables out."""
+"""Landed log hours into the lake: what changes, which lines are duplicates, and all that is written, in order."""

@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 from include.stored_rows import arrow_schema
 from include.tables import CLICKS
 from spark_jobs.engine.worker_tasks import run_tasks
-from spark_jobs.ingest.columns import as_numpy, table_of
-from spark_jobs.ingest.times import HOUR_MICROS
 from spark_jobs.lake.new_files import WRITTEN, NewFile, files_of
+from spark_jobs.lines.columns import as_numpy, table_of
+from spark_jobs.lines.times import HOUR_MICROS
 
 _CLICKS = arrow_schema(CLICKS, CLICKS.column_names)
 #: Of them those of arrivals; the others are the source's name, or follow from the time.

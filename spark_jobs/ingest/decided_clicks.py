@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from include.log_hours import Hour
 from include.tables import CLICKS, DUPLICATE_CLICKS
+from spark_jobs.ids.duplicates import log_hour_number
 from spark_jobs.ingest.clicks import build_clicks
-from spark_jobs.ingest.duplicates import log_hour_number
 from spark_jobs.ingest.outcomes import OUTCOME, count_outcomes
 from spark_jobs.lake.lake import Lake
 

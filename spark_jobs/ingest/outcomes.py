@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.ingest.duplicates import log_hour_number
+from spark_jobs.ids.duplicates import log_hour_number
 
 _LOG_HOUR = ["log_date", "log_hour"]
 #: What is looked at.

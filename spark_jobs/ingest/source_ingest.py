@@ -32,22 +32,22 @@ from include.tables import (
     Table,
 )
 from spark_jobs.engine.steps import in_parallel, step
+from spark_jobs.hours.account import HourAccount, accounts_of, recounted, replayed
+from spark_jobs.hours.replays import AskedReplay, repairs_of
+from spark_jobs.hours.touched_hours import closed_click_hours, removed_within_lateness
+from spark_jobs.ids.duplicates import DECIDED
+from spark_jobs.ids.repeated_ids import IdFile, changed_hours, find_duplicates
 from spark_jobs.ingest.accepted_files import write_accepted
-from spark_jobs.ingest.account import HourAccount, accounts_of, recounted, replayed
-from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.clicks import quarantine
 from spark_jobs.ingest.decided_clicks import PLACE, DecidedClicks, stored_as_decided
-from spark_jobs.ingest.duplicates import DECIDED
-from spark_jobs.ingest.json_fields import SampledFields
-from spark_jobs.ingest.repeated_ids import IdFile, changed_hours, find_duplicates
-from spark_jobs.ingest.replays import AskedReplay, repairs_of
-from spark_jobs.ingest.rules import failure_of_rule
 from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_arrivals
 from spark_jobs.ingest.stored_arrivals import StoredHour, stage_stored
-from spark_jobs.ingest.touched_hours import closed_click_hours, removed_within_lateness
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
+from spark_jobs.lines.arrivals import LineParser
+from spark_jobs.lines.json_fields import SampledFields
+from spark_jobs.lines.rules import failure_of_rule
 
 #: A row of ``ingest_accounting`` or ``unfinished_ingests``.
 Account = Mapping[str, Any]

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from include.log_hours import Hour
 from include.storage import place
 from spark_jobs.engine.worker_tasks import run_tasks, share_files
-from spark_jobs.ingest.arrivals import (
+from spark_jobs.lines.arrivals import (
     ARRIVALS,
     LineParser,
     hour_of_arrival,
@@ -26,9 +26,9 @@ from spark_jobs.ingest.arrivals import (
     rows_of_files,
     unique_ids,
 )
-from spark_jobs.ingest.json_fields import SampledFields
-from spark_jobs.ingest.read_lines import LINES, LandedFile, ReadFile
-from spark_jobs.ingest.sampled_lines import SampledLines, fields_of, sampled_schema
+from spark_jobs.lines.json_fields import SampledFields
+from spark_jobs.lines.read_lines import LINES, LandedFile, ReadFile
+from spark_jobs.lines.sampled_lines import SampledLines, fields_of, sampled_schema
 
 #: ``ARRIVALS`` as Spark has it.
 ARRIVALS_OF_SPARK = from_arrow_schema(ARRIVALS)

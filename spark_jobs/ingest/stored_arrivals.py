@@ -31,10 +31,10 @@ from include.tables import (
     Table,
 )
 from spark_jobs.engine.worker_tasks import run_tasks
-from spark_jobs.ingest.arrivals import ARRIVALS, LineParser, out_of_order
-from spark_jobs.ingest.columns import table_of
-from spark_jobs.ingest.read_lines import LINES
-from spark_jobs.ingest.repairs import are_at
+from spark_jobs.lines.arrivals import ARRIVALS, LineParser, out_of_order
+from spark_jobs.lines.columns import table_of
+from spark_jobs.lines.read_lines import LINES
+from spark_jobs.lines.repairs import are_at
 
 #: In this order: of an ingest or a replay that was killed an arrival may be in several, and is what the first one says.
 _TABLES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)

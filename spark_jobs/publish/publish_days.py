@@ -16,11 +16,11 @@ from include.tables import AGGREGATES, PUBLISHED, PUBLISHED_CLICKS_BY_URL_HOURLY
 from spark_jobs.aggregate.days import days_in_parts, read_hours, replace_days
 from spark_jobs.aggregate.small_keys import with_counted_sketches
 from spark_jobs.engine.steps import in_parallel
-from spark_jobs.ingest.touched_hours import log_hours_around
+from spark_jobs.hours.held_hours import click_hour_states
+from spark_jobs.hours.touched_hours import log_hours_around
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.exports import export_day, exported_columns
-from spark_jobs.quality.held_hours import click_hour_states
 
 _BY_URL = PUBLISHED_CLICKS_BY_URL_HOURLY
 _COMPUTED = {published: computed for computed, published in AGGREGATES.items()}

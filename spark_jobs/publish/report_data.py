@@ -17,7 +17,8 @@ from include.tables import (
     Table,
 )
 from spark_jobs.engine.steps import in_parallel
-from spark_jobs.ingest.touched_hours import reach_of_log_hours
+from spark_jobs.hours.held_hours import decided_hours, held_hours, results_of
+from spark_jobs.hours.touched_hours import reach_of_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.busiest_keys import busiest_keys
 from spark_jobs.publish.report import (
@@ -29,7 +30,6 @@ from spark_jobs.publish.report import (
     Verdict,
     write_report,
 )
-from spark_jobs.quality.held_hours import decided_hours, held_hours, results_of
 
 BUSIEST_URLS = 25
 ALL_COUNTRIES = 300

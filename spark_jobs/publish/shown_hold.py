@@ -13,7 +13,7 @@ from include.tables import (
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
     Table,
 )
-from spark_jobs.ingest.touched_hours import name_of_log_hour
+from spark_jobs.hours.touched_hours import name_of_log_hour
 from spark_jobs.lake.lake import Lake
 
 

@@ -1,1 +1,1 @@
-"""Whether counts are right: what is measured of them, what is found, and which hours are held."""
+"""Whether counts are right: what is measured of them, and what is found."""

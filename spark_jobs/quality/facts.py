@@ -34,15 +34,15 @@ from spark_jobs.aggregate.small_keys import publishable
 from spark_jobs.engine.fact_frames import together
 from spark_jobs.engine.session import session_settings
 from spark_jobs.engine.steps import in_parallel, step
-from spark_jobs.ingest.finalise import less_open, open_log_hours
-from spark_jobs.ingest.touched_hours import TouchedHours
+from spark_jobs.hours.finalise import less_open, open_log_hours
+from spark_jobs.hours.quality_results import published_at
+from spark_jobs.hours.touched_hours import TouchedHours
 from spark_jobs.lake.data_files import DataFile, has_days, has_log_hours, may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import click_hours_predicate, log_hours_predicate
 from spark_jobs.quality import measures
 from spark_jobs.quality.earlier_hours import accounting_history, click_history
 from spark_jobs.quality.live_position import live_positions, live_tables
-from spark_jobs.quality.results import published_at
 
 #: For queries that measure. Adaptive execution would run a Spark job for each of its shuffles, and there is
 #: nothing to adapt to: their results are small. The checks report a file that is lost or cut short, in words.

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from expectations.checks import RowRule
 from spark_jobs.aggregate.day_counts import with_days
 from spark_jobs.engine.column_functions import named_click_hour
-from spark_jobs.ingest.duplicates import log_hour_number
+from spark_jobs.ids.duplicates import log_hour_number
 
 _LOG_HOUR = ("source", "log_date", "log_hour")
 _CLICK_HOUR = ("click_date", "click_hour")

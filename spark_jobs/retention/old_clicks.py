@@ -17,12 +17,12 @@ from pyarrow.parquet import read_table
 from include.log_hours import Hour, by_day, hours_in_words
 from include.storage import filesystem_of, key_of
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, REPLAYED_LINES, Table
-from spark_jobs.ingest.touched_hours import removed_log_hours
+from spark_jobs.hours.settled_hours import needed_still
+from spark_jobs.hours.touched_hours import removed_log_hours
 from spark_jobs.lake.data_files import DataFile, has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
 from spark_jobs.retention.removal import Removal, removal_of_files, say_removed
-from spark_jobs.retention.settled_hours import needed_still
 
 _TABLES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
 _WITH_TEXTS = (QUARANTINED_CLICKS, REPLAYED_LINES)

@@ -13,7 +13,7 @@ from include.counting import counted_tables
 from include.log_hours import Hour
 from include.storage import find
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, STREAM_PROGRESS, VISIBILITY, Table
-from spark_jobs.ingest.touched_hours import name_of_log_hour
+from spark_jobs.hours.touched_hours import name_of_log_hour
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.database import remove_from_database
 from spark_jobs.quality.live_position import live_tables

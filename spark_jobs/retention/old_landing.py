@@ -17,9 +17,9 @@ from include.landing import SUCCESS, LandedHour, closed_hours, hour_of_folder, l
 from include.log_hours import Hour, hours_in_words
 from include.storage import entries, is_on_disk
 from include.tables import INGEST_ACCOUNTING
+from spark_jobs.hours.settled_hours import needed_still
 from spark_jobs.lake.lake import Lake
 from spark_jobs.retention.removal import Removal, say_removed
-from spark_jobs.retention.settled_hours import needed_still
 
 #: What a partition is called while its files go: no landing partition, so that nobody ingests half of it.
 _GOING = ".going-"

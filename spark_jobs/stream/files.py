@@ -15,8 +15,8 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import LandedFiles, Source
 from include.tables import INGEST_ACCOUNTING, STREAM_BATCHES
-from spark_jobs.ingest.arrivals import LineParser
 from spark_jobs.ingest.spark_arrivals import arrivals_of_listed_files
+from spark_jobs.lines.arrivals import LineParser
 from spark_jobs.stream.lines import landed_files, without_files
 from spark_jobs.stream.resume import StreamStart
 

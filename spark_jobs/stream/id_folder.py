@@ -12,12 +12,12 @@ from pyspark.sql import Row
 
 from include.errors import ClickmillError
 from include.sources import Source, stream_of
+from spark_jobs.ids.first_arrivals import BatchIds
+from spark_jobs.ids.id_manifest import IdManifest, UnreadableIdsError
+from spark_jobs.ids.known_ids import ID_BYTES, now_hour
 from spark_jobs.lake.lake import Lake
 from spark_jobs.stream.checkpoint import StreamCheckpoint
-from spark_jobs.stream.first_arrivals import BatchIds
-from spark_jobs.stream.id_manifest import IdManifest, UnreadableIdsError
 from spark_jobs.stream.ids_of_clicks import version_without, with_ids_of_clicks
-from spark_jobs.stream.known_ids import ID_BYTES, now_hour
 
 #: A file goes so many micro-batches after the last one that has it; what belongs to none, after so many seconds.
 _KEPT_BATCHES, _KEPT_SECONDS = 10, 86_400

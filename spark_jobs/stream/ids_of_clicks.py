@@ -13,15 +13,15 @@ from pyspark.sql import functions as F
 
 from include.log_hours import Hour
 from include.tables import CLICKS, STREAM_BATCHES
-from spark_jobs.ingest.columns import as_numpy
-from spark_jobs.ingest.duplicates import log_hour_number
-from spark_jobs.ingest.stream_batches import log_hour_of
+from spark_jobs.hours.stream_batches import log_hour_of
+from spark_jobs.ids.duplicates import log_hour_number
+from spark_jobs.ids.id_manifest import IdManifest
+from spark_jobs.ids.known_ids import NO_HOUR, HashRange, IdFile, Ids, Numbers, now_hour
+from spark_jobs.ids.partitions import HIGH, LOW, id_hashes, repartition_by_hash
 from spark_jobs.lake.data_files import TableVersion, has_log_hours, has_source
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
-from spark_jobs.stream.duplicates import HIGH, LOW, id_hashes, repartition_by_hash
-from spark_jobs.stream.id_manifest import IdManifest
-from spark_jobs.stream.known_ids import NO_HOUR, HashRange, IdFile, Ids, Numbers, now_hour
+from spark_jobs.lines.columns import as_numpy
 
 #: A task writes so many ids to a file, which is what it has in memory.
 _IDS_OF_FILE = 1 << 20

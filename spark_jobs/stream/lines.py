@@ -11,7 +11,7 @@ _LOG_HOUR = r"/log_date=(\d{4}-\d\d-\d\d)/log_hour=(\d\d)/[^/]+$"
 
 
 def lines_of_records(records: DataFrame, most_bytes: int) -> DataFrame:
-    """Kafka's records as ``spark_jobs.ingest.read_lines.LINES``; a null value is an empty line.
+    """Kafka's records as ``spark_jobs.lines.read_lines.LINES``; a null value is an empty line.
 
     Of a longer value than ``most_bytes``, which is no click, the beginning is kept: memory has so much room for each.
 

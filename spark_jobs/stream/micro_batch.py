@@ -21,14 +21,14 @@ from include.sources import Source, stream_of
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.engine.session import configure
 from spark_jobs.engine.steps import in_parallel, step
-from spark_jobs.ingest.account import HourAccount
-from spark_jobs.ingest.sampled_lines import fields_of
-from spark_jobs.ingest.stream_batches import in_order_of_time
+from spark_jobs.hours.account import HourAccount
+from spark_jobs.hours.stream_batches import in_order_of_time
+from spark_jobs.ids.first_arrivals import BatchIds
+from spark_jobs.ids.id_manifest import IdManifest
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
-from spark_jobs.stream.first_arrivals import BatchIds
+from spark_jobs.lines.sampled_lines import fields_of
 from spark_jobs.stream.id_folder import StreamIds
-from spark_jobs.stream.id_manifest import IdManifest
 from spark_jobs.stream.ids_of_clicks import version_without, with_ids_of_clicks
 from spark_jobs.stream.topic import ReadTopic
 from spark_jobs.stream.written_rows import WrittenRows, write_rows

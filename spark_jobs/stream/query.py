@@ -7,10 +7,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from include.settings import Settings
 from include.sources import Source, stream_of
-from spark_jobs.ingest.parse_lines import most_line_bytes
+from spark_jobs.ids.partitions import repartition_by_id
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lines.parse_lines import most_line_bytes
 from spark_jobs.stream.checkpoint import StreamCheckpoint
-from spark_jobs.stream.duplicates import repartition_by_id
 from spark_jobs.stream.fence import FencedWork
 from spark_jobs.stream.id_folder import IdFolder
 from spark_jobs.stream.input import input_of

@@ -26,9 +26,9 @@ from include.streams.broker_topic import (
     options_of,
 )
 from include.streams.kafka import spark_options, topic_of
-from spark_jobs.ingest.arrivals import LineParser
-from spark_jobs.ingest.parse_lines import most_line_bytes
 from spark_jobs.ingest.spark_arrivals import arrivals_of_records
+from spark_jobs.lines.arrivals import LineParser
+from spark_jobs.lines.parse_lines import most_line_bytes
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.compatibility import keep_with_checkpoint
 from spark_jobs.stream.lines import lines_of_records

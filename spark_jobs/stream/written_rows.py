@@ -1,6 +1,6 @@
 """What the tasks of a micro-batch do with its rows, in one pass: write clicks and quarantined lines, count, sample.
 
-The rows are arrivals, and what was read, as ``spark_jobs.ingest.arrivals`` has them. No row is kept or read again: what
+The rows are arrivals, and what was read, as ``spark_jobs.lines.arrivals`` has them. No row is kept or read again: what
 tasks give back is small.
 """
 
@@ -21,13 +21,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from include.sources import Source
 from include.stored_rows import arrow_schema
 from include.tables import CLICKS, QUARANTINED_CLICKS
+from spark_jobs.ids.first_arrivals import LEFT, BatchIds, FirstArrivals
 from spark_jobs.ingest.accepted_files import as_clicks
-from spark_jobs.ingest.columns import as_numpy, in_pieces, table_of
-from spark_jobs.ingest.cut_lines import PIECE_BYTES
-from spark_jobs.ingest.sampled_lines import SampledLines, sampled_schema
-from spark_jobs.ingest.times import HOUR_MICROS
 from spark_jobs.lake.new_files import WRITTEN, NewFile, TaskFiles
-from spark_jobs.stream.first_arrivals import LEFT, BatchIds, FirstArrivals
+from spark_jobs.lines.columns import as_numpy, in_pieces, table_of
+from spark_jobs.lines.cut_lines import PIECE_BYTES
+from spark_jobs.lines.sampled_lines import SampledLines, sampled_schema
+from spark_jobs.lines.times import HOUR_MICROS
 
 PLACE = ("file", "log_date", "log_hour")
 

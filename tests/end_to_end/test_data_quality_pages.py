@@ -17,8 +17,8 @@ from include.log_hours import Hour
 from include.settings import Settings
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi
 from ops.services.running import Services
+from spark_jobs.hours.quality_results import append_results
 from spark_jobs.lake.lake import Lake
-from spark_jobs.quality.results import append_results
 from tests.end_to_end.browser import PHONE, WIDE, Browser, Chromium, browse, find_chromium
 from tests.support.quality_rows import Row, event, validated_hours
 

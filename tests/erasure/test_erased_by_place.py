@@ -16,9 +16,9 @@ from include.settings import Settings
 from include.sources import load_sources
 from include.tables import CLICKS, QUARANTINED_CLICKS, Table
 from spark_jobs.erasure.requests import Requests
-from spark_jobs.ingest.arrivals import LineParser, read_files, unique_ids
-from spark_jobs.ingest.read_lines import LandedFile, ReadFile
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lines.arrivals import LineParser, read_files, unique_ids
+from spark_jobs.lines.read_lines import LandedFile, ReadFile
 from tests.erasure.erased_lake import certificate, erase
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.log_files import content_of

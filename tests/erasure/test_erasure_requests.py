@@ -24,10 +24,10 @@ from spark_jobs.erasure.matches import Matcher, Words
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.erasure.search import search
 from spark_jobs.erasure.tables import ERASED, redact_others
-from spark_jobs.ingest.arrivals import LineParser
-from spark_jobs.ingest.decompress import decompressed
-from spark_jobs.ingest.read_lines import LandedFile
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lines.arrivals import LineParser
+from spark_jobs.lines.decompress import decompressed
+from spark_jobs.lines.read_lines import LandedFile
 from tests.support.temporary_lake import click, make_settings
 
 HOUR = Hour.parse("2026-03-01T10")

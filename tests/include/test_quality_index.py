@@ -19,8 +19,8 @@ from include.log_hours import Hour, HourRange
 from include.quality_index import Counts, catch_up, open_index
 from include.settings import Settings
 from include.tables import QUALITY_RESULTS
+from spark_jobs.hours.quality_results import append_results
 from spark_jobs.lake.lake import Lake
-from spark_jobs.quality.results import append_results
 from tests.support.quality_rows import Row, append, event, validated_hours
 
 HOUR = "2026-03-01T05"

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.tables import CLICKS
+from spark_jobs.ids.duplicates import DECIDED
 from spark_jobs.ingest.accepted_files import accepted_clicks
-from spark_jobs.ingest.arrivals import ARRIVALS
-from spark_jobs.ingest.duplicates import DECIDED
+from spark_jobs.lines.arrivals import ARRIVALS
 
 moments = st.datetimes(datetime(1969, 12, 31), datetime(2026, 3, 2), timezones=st.just(UTC))
 #: Of each line its id, when it was clicked, null for a line that is none, and whether its id came before.

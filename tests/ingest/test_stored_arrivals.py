@@ -13,12 +13,12 @@ from include.log_hours import Hour
 from include.sources import JsonFields, Source
 from include.tables import CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, REPLAYED_LINES
 from include.visitor_keys import VisitorKeys
-from spark_jobs.ingest.arrivals import LineParser
-from spark_jobs.ingest.lookups import Lookups
-from spark_jobs.ingest.masked_addresses import address_mask
-from spark_jobs.ingest.read_lines import LINES
-from spark_jobs.ingest.repairs import Places, Repairs, Replay, line_digests
 from spark_jobs.ingest.stored_arrivals import StoredHour, stored_arrivals
+from spark_jobs.lines.arrivals import LineParser
+from spark_jobs.lines.lookups import Lookups
+from spark_jobs.lines.masked_addresses import address_mask
+from spark_jobs.lines.read_lines import LINES
+from spark_jobs.lines.repairs import Places, Repairs, Replay, line_digests
 from tests.support.temporary_lake import click
 
 HOUR = Hour.parse("2026-03-01T05")

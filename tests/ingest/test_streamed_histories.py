@@ -32,10 +32,10 @@ from include.settings import Settings
 from include.sources import load_sources
 from include.stored_rows import ARROW_TYPES
 from include.tables import CLICKS, INGEST_ACCOUNTING, STREAM_BATCHES
-from spark_jobs.ingest import stream_batches
-from spark_jobs.ingest.account import HourAccount
-from spark_jobs.ingest.finalise import finalise, open_log_hours
-from spark_jobs.ingest.touched_hours import touched_click_hours
+from spark_jobs.hours import stream_batches
+from spark_jobs.hours.account import HourAccount
+from spark_jobs.hours.finalise import finalise, open_log_hours
+from spark_jobs.hours.touched_hours import touched_click_hours
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate

@@ -38,8 +38,8 @@ def _with_former_results(lake: TemporaryLake) -> None:
 
 
 def test_results_of_an_earlier_version_are_read_with_nulls_and_hold_nothing(lake: TemporaryLake) -> None:
+    from spark_jobs.hours.quality_results import published_at
     from spark_jobs.lake.lake import Lake
-    from spark_jobs.quality.results import published_at
 
     _with_former_results(lake)
     stored = Lake(lake.spark, lake.settings)

@@ -23,7 +23,7 @@ from include.holds import (
 )
 from include.log_hours import Hour
 from include.tables import QUALITY_RESULTS
-from spark_jobs.quality.held_hours import arguments_for
+from spark_jobs.hours.held_hours import arguments_for
 
 HOUR = Hour.parse("2026-03-01T05")
 LOG_HOUR = f"web {HOUR}"

@@ -11,9 +11,9 @@ import pytest
 
 from include.log_hours import Hour
 from include.tables import CLICKS, STREAM_BATCHES, STREAM_PROGRESS
+from spark_jobs.ids.id_manifest import IdManifest
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.id_folder import IdFolder
-from spark_jobs.stream.id_manifest import IdManifest
 from tests.stream.broken_checkpoint import forget_end_of_batch, forget_last_commit
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake

@@ -299,7 +299,7 @@ def test_a_checkpoint_that_was_lost_in_the_middle_of_a_batch_is_reported(tmp_pat
 def test_old_micro_batches_become_one_row_and_nothing_is_forgotten(
     landed: FilesLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spark_jobs.ingest import stream_batches
+    from spark_jobs.hours import stream_batches
     from spark_jobs.lake.lake import Lake
 
     monkeypatch.setattr(stream_batches, "MOST_FILES", 0)

@@ -17,7 +17,7 @@ from include.streams.position import can_be_finalised, has_passed
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
-from spark_jobs.ingest.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
+from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_home import PLACE, multiset
@@ -209,7 +209,7 @@ def test_hours_that_wait_long_to_be_finalised_are_not_forgotten(
     streamed: StreamedLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their micro-batches are added up as soon as the first of them is finalised."""
-    from spark_jobs.ingest import stream_batches
+    from spark_jobs.hours import stream_batches
 
     monkeypatch.setattr(stream_batches, "MOST_FILES", 0)
     monkeypatch.setattr(stream_batches, "KEPT_DAYS", -1)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from include.log_hours import Hour
 from include.sources import JsonFields, Source
-from spark_jobs.ingest.arrivals import ARRIVALS
+from spark_jobs.lines.arrivals import ARRIVALS
 from spark_jobs.stream import written_rows
 from spark_jobs.stream.micro_batch import parts_of
 from spark_jobs.stream.written_rows import WrittenRows, rows_written

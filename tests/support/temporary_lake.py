@@ -133,8 +133,8 @@ class TemporaryLake:
 
     def say_published(self, hour: Hour) -> None:
         """Append the event that a click hour was published now."""
+        from spark_jobs.hours.quality_results import append_results
         from spark_jobs.lake.lake import Lake
-        from spark_jobs.quality.results import append_results
 
         event = {
             "run_id": "test", "validated_at": datetime.now(UTC), "suite": "publication", "partition": str(hour),

@@ -1,0 +1,211 @@
+"""Hold, decide on and publish click hours: the rules of ``include.holds`` on a real lake."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from include.backfills import Backfill, read_backfills, staging_of
+from include.holds import (
+    COLUMNS,
+    DROPPED,
+    HELD,
+    PUBLISHED,
+    RELEASED,
+    SUITE,
+    ClickHourState,
+    Event,
+    Findings,
+    answer_of,
+    carried_out,
+    click_hour_state,
+    event_row,
+)
+from include.job_arguments import JobArguments
+from include.log_hours import Hour, HourRange, contiguous
+from include.stored_rows import Filters
+from include.tables import AGGREGATES, QUALITY_RESULTS, Table
+from spark_jobs.hours.quality_results import append_results
+from spark_jobs.hours.touched_hours import log_hours_around, log_hours_touching
+from spark_jobs.lake.lake import Lake
+
+
+def click_hour_states(
+    lake: Lake, touching: Mapping[Hour, Mapping[str, datetime]], by: Backfill | None = None
+) -> dict[Hour, ClickHourState]:
+    """The states of click hours, each given with the log hours that touch it and when those were ingested.
+
+    Hold the lake's lock from here on until what depends on it is written. ``by`` is the backfill that publishes them:
+    of the hours that it is of, it lifts what a person had dropped before.
+    """
+    if not touching:
+        return {}
+    findings = Findings.of(results_of(lake, {str(hour) for hour in touching}.union(*touching.values())))
+    counted_at = _counted_at(lake, touching)
+    backfills = read_backfills(lake.settings.lake)
+    staging = [backfill for backfill in backfills.values() if backfill.is_staging]
+
+    def state(hour: Hour, log_hours: Mapping[str, datetime]) -> ClickHourState:
+        staged = staging_of(staging, log_hours)
+        found = click_hour_state(hour, log_hours, counted_at.get(hour), findings, staged.id if staged else None)
+        is_lifted = by and found.is_dropped and _is_of(by, found, log_hours, backfills)
+        return replace(found, lifted_by=by.described) if by and is_lifted else found
+
+    return {hour: state(hour, log_hours) for hour, log_hours in sorted(touching.items())}
+
+
+def _is_of(by: Backfill, state: ClickHourState, log_hours: Iterable[str], backfills: Mapping[str, Backfill]) -> bool:
+    """Whether a backfill has again what was dropped before: the hour itself, or what another one had brought to it."""
+    dropped = state.first_answer
+    if dropped is None or dropped.at >= by.begun_at:
+        return False
+    of_source = [log_hour for log_hour in log_hours if log_hour.split()[0] == by.source]
+    former = backfills.get(dropped.run_id)
+    if former and former.source != by.source:
+        return False
+    brought = [log_hour for log_hour in of_source if former and former.has_log_hour(log_hour)]
+    return bool(of_source) and (
+        state.hour in by.log_hours or (bool(brought) and all(by.has_log_hour(log_hour) for log_hour in brought))
+    )
+
+
+def state_of_hour(lake: Lake, hour: Hour) -> ClickHourState | None:
+    """The state of one click hour; None if no log hour has clicks of it."""
+    log_hours = log_hours_touching(lake, hour)
+    return click_hour_states(lake, {hour: log_hours})[hour] if log_hours else None
+
+
+def states_between(lake: Lake, hours: HourRange) -> list[ClickHourState]:
+    """The states of the click hours of a range of which anything became, in order."""
+    of_these = [("hour", ">=", str(hours.start)), ("hour", "<", str(hours.end)), ("suite", "=", SUITE)]
+    known = {Hour.parse(row["hour"]) for row in lake.read_rows(QUALITY_RESULTS, ["hour"], of_these)}
+    touching = log_hours_around(lake, known).touching if known else {}
+    return list(click_hour_states(lake, {hour: touching[hour] for hour in known & touching.keys()}).values())
+
+
+def results_of(lake: Lake, partitions: Collection[str]) -> list[dict[str, Any]]:
+    """The rows of ``quality_results``, with ``COLUMNS``, of click hours and log hours (``web 2026-03-01T06``)."""
+    # By hour too: of it Delta knows what is in which file, so that old files are not opened.
+    hours = {partition.split()[-1] for partition in partitions}
+    of_these = [("hour", "in", sorted(hours)), ("partition", "in", sorted(partitions))]
+    return lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)
+
+
+def arguments_for(log_hours: Iterable[str]) -> list[JobArguments]:
+    """These log hours, such as ``web 2026-03-01T06``, as ranges without gaps, each of one source."""
+    hours: dict[str, set[Hour]] = {}
+    for source, hour in sorted(text.split() for text in log_hours):
+        hours.setdefault(source, set()).add(Hour.parse(hour))
+    return [
+        JobArguments(source, log_range) for source, of_source in hours.items() for log_range in contiguous(of_source)
+    ]
+
+
+def hold_failing(lake: Lake, run_id: str, states: Iterable[ClickHourState]) -> dict[Hour, ClickHourState]:
+    """Say of those that are held, and were not before or for other reasons or numbers, that they are; return these."""
+    return say_held(lake, run_id, [state for state in states if state.is_newly_held])
+
+
+def say_held(
+    lake: Lake, run_id: str, states: Iterable[ClickHourState], note: str | None = None
+) -> dict[Hour, ClickHourState]:
+    """Say of these that they are held, with ``note`` which answer was not carried out; return them with that event."""
+    now = datetime.now(UTC)
+    held = {}
+    for state in states:
+        event = Event(run_id, now, HELD, state.reasons, examples=state.said, findings=state.failures, note=note)
+        held[state.hour] = replace(state, history=(*state.history, event))
+    if held:
+        rows = [
+            event_row(run_id, now, hour, HELD, of.reasons, findings=of.failures, note=note) for hour, of in held.items()
+        ]
+        append_results(lake, rows)
+    return held
+
+
+def lift(lake: Lake, run_id: str, states: Iterable[ClickHourState]) -> dict[Hour, ClickHourState]:
+    """Say of these where a backfill lifts what was dropped that they are judged again; return such with that event."""
+    now = datetime.now(UTC)
+    lifted, rows = {}, []
+    for state in states:
+        if state.lifted_by and not state.waits_for:
+            because = f"{state.lifted_by} has it again"
+            rows.append(event_row(run_id, now, state.hour, RELEASED, because))
+            released = Event(run_id, now, RELEASED, because)
+            lifted[state.hour] = replace(state, history=(*state.history, released), lifted_by=None)
+    if rows:
+        append_results(lake, rows)
+    return lifted
+
+
+def judged_rows(run_id: str, states: Iterable[ClickHourState], because: str) -> list[dict[str, Any]]:
+    """Rows of ``quality_results`` on what becomes of counts that are not held.
+
+    They are published, ``because``; or what a person has decided is carried out, if it was decided on earlier counts.
+    """
+    now = datetime.now(UTC)
+    rows = []
+    for state in states:
+        if state.is_decided and not state.is_said and not state.waits_for:
+            rows.append(carried_out(run_id, now, state))
+        elif state.is_good and not state.is_decided:
+            rows.append(event_row(run_id, now, state.hour, PUBLISHED, because))
+    return rows
+
+
+def held_hours(lake: Lake, since: Hour) -> dict[Hour, tuple[str, ...]]:
+    """The click hours from there on whose newest event is a hold, in order, each with the failed checks."""
+    of_these = [("hour", ">=", str(since)), ("suite", "=", SUITE)]
+    events = Findings.of(lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)).events
+    held = {Hour.parse(hour): event.examples for hour, event in events.items() if event.outcome == HELD}
+    return dict(sorted(held.items()))
+
+
+def decided_hours(lake: Lake, since: Hour | None = None) -> dict[Hour, Event]:
+    """The click hours from there on, in order, on which a person's decision was the last one made, each with that."""
+    of_these: list[tuple[str, str, Any]] = [("suite", "=", SUITE)]
+    if since:
+        of_these.append(("hour", ">=", str(since)))
+    histories = Findings.of(lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)).histories
+    answers = {Hour.parse(hour): answer_of(history) for hour, history in sorted(histories.items())}
+    return {hour: answer for hour, answer in answers.items() if answer}
+
+
+def dropped_hours(lake: Lake) -> dict[Hour, Event]:
+    """The click hours that stay as they were published because a person said so, in order, each with the decision."""
+    return {hour: answer for hour, answer in decided_hours(lake).items() if answer.outcome == DROPPED}
+
+
+def _counted_at(lake: Lake, hours: Iterable[Hour]) -> dict[Hour, datetime]:
+    """When each click hour was counted last, by any key; without those that have no clicks, or have lost a file.
+
+    An aggregation that was killed may have counted by one key only: what it has counted nobody has validated. That a
+    file is lost is what the suite ``layout`` finds, and holds the hour for.
+    """
+    hours = sorted(hours)
+    newest: dict[Hour, datetime] = {}
+    for table in AGGREGATES:
+        try:
+            rows = _count_times(lake, table, [("click_date", "in", sorted({hour.day for hour in hours}))])
+        except FileNotFoundError:
+            rows = [row for hour in hours for row in _count_times_if_there(lake, table, hour)]
+        for row in rows:
+            hour = Hour.of(row["click_date"], row["click_hour"])
+            newest[hour] = max(row["counted_at"], newest.get(hour, row["counted_at"]))
+    return newest
+
+
+def _count_times_if_there(lake: Lake, table: Table, hour: Hour) -> list[dict[str, Any]]:
+    with suppress(FileNotFoundError):
+        return _count_times(lake, table, [("click_date", "=", hour.day), ("click_hour", "=", hour.hour)])
+    return []
+
+
+def _count_times(lake: Lake, table: Table, of_these: Filters) -> list[dict[str, Any]]:
+    rows = lake.read_table(table, ("click_date", "click_hour", "counted_at"), of_these)
+    newest = rows.group_by(["click_date", "click_hour"]).aggregate([("counted_at", "max")])
+    found: list[dict[str, Any]] = newest.rename_columns({"counted_at_max": "counted_at"}).to_pylist()
+    return found

@@ -1,0 +1,131 @@
+"""The replays on record: which there are, which lines they have recovered, and what a later ingest makes of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from include.log_hours import Hour, HourRange
+from include.tables import QUARANTINED_CLICKS, REPLAYED_LINES, REPLAYS
+from spark_jobs.engine.run_ids import new_run_id
+from spark_jobs.hours.touched_hours import removed_log_hours
+from spark_jobs.lake.data_files import has_log_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lines.repairs import Places, Repairs, Replay
+
+BEGUN, DONE, WITHDRAWING, WITHDRAWN = "begun", "done", "withdrawing", "withdrawn"
+
+
+@dataclass(frozen=True)
+class AskedReplay:
+    """A replay that is being done, of the quarantined lines of these ``reasons``; of all if none is named."""
+
+    replay: Replay
+    source: str
+    log_hours: HourRange
+    reasons: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, lake: Lake, source: str, log_hours: HourRange, reasons: tuple[str, ...], rule: str | None
+    ) -> AskedReplay:
+        """The one that was asked for in the same words and has not ended, as it was killed; or another one."""
+        for replay_id, row in open_replays(lake, source).items():
+            asked = (row["first_log_hour"], row["end_log_hour"], tuple(row["reasons"]), row["rule"])
+            if asked == (str(log_hours.start), str(log_hours.end), reasons, rule):
+                return cls(Replay(replay_id, rule), source, log_hours, reasons)
+        return cls(Replay(new_run_id(datetime.now(UTC)), rule), source, log_hours, reasons)
+
+    def say(self, lake: Lake, event: str, lines: int, *, by: str, because: str) -> None:
+        """Put the event on record, once."""
+        row = {
+            "replay_id": self.replay.id,
+            "event": event,
+            "source": self.source,
+            "first_log_hour": str(self.log_hours.start),
+            "end_log_hour": str(self.log_hours.end),
+            "reasons": list(self.reasons),
+            "rule": self.replay.rule,
+            "lines": lines,
+        }
+        say(lake, row, by=by, because=because)
+
+    def hours(self, lake: Lake) -> list[Hour]:
+        """The log hours that have such lines, or had them until it was killed; without those that are ``removed``."""
+        days = sorted({hour.day for hour in self.log_hours})
+        of_days = [("source", "=", self.source), ("log_date", "in", days)]
+        of_reasons = [("reason", "in", self.reasons)] if self.reasons else []
+        of_replay = [("replay_id", "=", self.replay.id)]
+        columns = ["log_date", "log_hour"]
+        found = [
+            lake.read_table(QUARANTINED_CLICKS, [*columns, "reason"], [*of_days, *of_reasons]).select(columns),
+            lake.read_table(REPLAYED_LINES, [*columns, "replay_id"], [*of_days, *of_replay]).select(columns),
+        ]
+        rows = pa.concat_tables(found).group_by(columns).aggregate([]).to_pylist()
+        found_hours = {Hour.of(row["log_date"], row["log_hour"]) for row in rows}
+        return sorted(found_hours.intersection(self.log_hours).difference(self.removed(lake)))
+
+    def removed(self, lake: Lake) -> list[Hour]:
+        """The log hours whose clicks, duplicates and quarantined lines have been removed for their age."""
+        return sorted(removed_log_hours(lake).get(self.source, set()).intersection(self.log_hours))
+
+
+def say(lake: Lake, row: Mapping[str, Any], *, by: str, because: str) -> None:
+    """Put an event of a replay on record, once."""
+    of_this = [(name, "=", row[name]) for name in ("source", "replay_id", "event")]
+    if not lake.read_rows(REPLAYS, ["event"], of_this):
+        signed = {"at": datetime.now(UTC), "actor": by.strip(), "because": because.strip()}
+        lake.append_rows(REPLAYS, [{**row, **signed}])
+
+
+def repairs_of(
+    lake: Lake, source: str, hours: Sequence[Hour], asked: AskedReplay | None, withdrawn: str | None = None
+) -> Repairs:
+    """What is recovered of these log hours: by the replays on record, and by the one that is asked for.
+
+    Those that were withdrawn recover nothing, nor does the one of the id ``withdrawn``.
+    """
+    recorded = lake.data_files(REPLAYED_LINES, has_log_hours(source, hours))
+    replays = [row for row in _begun(lake, source) if row["replay_id"] != withdrawn] if recorded else []
+    places = [
+        Places(file.path, file.log_hour.number, Replay(row["replay_id"], row["rule"]), are_recorded=True)
+        for row in sorted(replays, key=lambda row: row["at"], reverse=True)
+        for file in recorded
+        if row["first_log_hour"] <= str(file.log_hour) < row["end_log_hour"]
+    ]
+    if asked is not None:
+        places = [
+            Places(file.path, file.log_hour.number, asked.replay, are_recorded=False, reasons=asked.reasons)
+            for file in lake.data_files(QUARANTINED_CLICKS, has_log_hours(source, hours))
+        ] + places
+    return Repairs(tuple(places))
+
+
+def _begun(lake: Lake, source: str) -> list[Mapping[str, Any]]:
+    """What was asked for by those of a source that have begun, and that nobody has withdrawn."""
+    events = _events(lake, source)
+    return [row for id, row in events.get(BEGUN, {}).items() if id not in events.get(WITHDRAWING, {})]
+
+
+def open_replays(lake: Lake, source: str) -> dict[str, Mapping[str, Any]]:
+    """By id what was asked for by those of a source that have begun and not ended, as they were killed."""
+    done = _events(lake, source).get(DONE, {})
+    return {row["replay_id"]: row for row in _begun(lake, source) if row["replay_id"] not in done}
+
+
+def open_withdrawals(lake: Lake, source: str) -> list[str]:
+    """The ids of the replays of a source whose withdrawal has begun and not ended, as it was killed."""
+    events = _events(lake, source)
+    return sorted(events.get(WITHDRAWING, {}).keys() - events.get(WITHDRAWN, {}).keys())
+
+
+def _events(lake: Lake, source: str) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """The rows of replays, by event and id."""
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for row in lake.read_rows(REPLAYS, REPLAYS.column_names, [("source", "=", source)]):
+        found.setdefault(row["event"], {})[row["replay_id"]] = row
+    return found

@@ -1,0 +1,267 @@
+"""What an ingest decides on, and how it is shared over tasks: the arrivals whose event id comes again, and few do.
+
+Found by the ids' 64-bit hashes, in Arrow, by Spark's Python workers: each reads the ids of some files and keeps their
+hashes, in order; then each compares a range of all hashes; then each keeps the rows whose hash is one of those that
+were found; then each decides on the rows of a range of hashes. No id that comes once is ever handed to Spark. Two ids
+of the same hash do no harm: whoever decides compares the ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from pyarrow.dataset import dataset
+from pyarrow.parquet import ParquetFile, ParquetWriter, read_metadata, read_table
+from pyspark.sql import SparkSession
+
+from include.storage import filesystem_of, is_on_disk, key_of, place
+from include.tables import DUPLICATE_CLICKS, Table
+from spark_jobs.engine.worker_tasks import run_tasks, share_files
+from spark_jobs.ids.duplicates import CANDIDATES, DECIDED, decide_duplicates
+from spark_jobs.lake.data_files import DataFile
+from spark_jobs.lines.columns import as_numpy, write_arrays
+from spark_jobs.lines.duckdb_sql import run_sql
+
+#: What a task says of each file that it has written: ``what`` it has.
+_WRITTEN = pa.schema([("what", pa.string()), ("path", pa.string())])
+#: Kinds of hashes: of arrivals, of stored ones, and of stored duplicates of what is being ingested again.
+_ARRIVED, _STORED, _OF_INGESTED = "arrived", "stored", "duplicates of ingested"
+_FOUND, _ROWS, _DECIDED = "found", "rows", "decided"
+#: A task reads the ids of files of so many bytes, of which they are a third or less.
+_TASK_BYTES = 64 << 20
+#: A task compares about so many hashes of arrivals, 8 bytes each; or decides on so many rows.
+_RANGE_HASHES = 1 << 20
+_BATCH_ROWS = 1 << 17
+_NONE = np.empty(0, np.uint64)
+_HASH = "hash(event_id)"
+_EPOCH = "DATE '1970-01-01'"
+
+
+@dataclass(frozen=True)
+class IdFile:
+    """A Parquet file with arrivals: staged ones, or those that are stored of this log hour."""
+
+    path: Path
+    size_bytes: int
+    hour_number: int | None = None
+    #: Of stored ones: whether they are duplicates, which say what of.
+    are_duplicates: bool = False
+
+    @classmethod
+    def staged(cls, path: Path) -> IdFile:
+        """A file of ``ARRIVALS``."""
+        return cls(path, path.stat().st_size)
+
+    @classmethod
+    def stored(cls, file: DataFile, table: Table) -> IdFile:
+        """A data file of ``clicks`` or of ``duplicate_clicks``."""
+        return cls(file.path, file.size, file.log_hour.number, table == DUPLICATE_CLICKS)
+
+    def ids(self) -> Iterator[pa.Table]:
+        """``hash`` and ``first_hour`` of those of its rows that have an id and no reason for quarantine."""
+        hashed = {"hash": _HASH, "first_hour": self._values()["first_hour"]}
+        return self._query(hashed, ["event_id", *self._more_columns()])
+
+    def candidates(self, hashes: np.ndarray[Any, Any]) -> Iterator[pa.Table]:
+        """The same rows, those of these hashes, as ``CANDIDATES``."""
+        columns = ["event_id", "file", "line", *self._more_columns()]
+        if self.hour_number is None:
+            columns += ["log_date", "log_hour", "row_id"]
+        where, found = f"{_HASH} IN (SELECT hash FROM hashes)", pa.table({"hash": hashes})
+        for rows in self._query(self._values(), columns, where, hashes=found):
+            yield rows.cast(CANDIDATES)
+
+    def _values(self) -> dict[str, str]:
+        """The expression of each column of ``CANDIDATES``."""
+        values = {name: name for name in CANDIDATES.names}
+        if self.hour_number is None:
+            return values | {"hour_number": f"(log_date - {_EPOCH}) * 24 + log_hour", "first_hour": "NULL"}
+        first_hour = f"(first_log_date - {_EPOCH}) * 24 + first_log_hour" if self.are_duplicates else self.hour_number
+        return values | {"hour_number": str(self.hour_number), "row_id": "NULL", "first_hour": str(first_hour)}
+
+    def _more_columns(self) -> list[str]:
+        """What is looked at of each row beside its id."""
+        if self.hour_number is None:
+            return ["reason"]
+        return ["first_log_date", "first_log_hour"] if self.are_duplicates else []
+
+    def _query(
+        self, values: Mapping[str, str], columns: Sequence[str], where: str = "true", **tables: pa.Table
+    ) -> Iterator[pa.Table]:
+        selected = ", ".join(f"{value} AS {name}" for name, value in values.items())
+        is_click = "event_id IS NOT NULL" + (" AND reason IS NULL" if self.hour_number is None else "")
+        sql = f"SELECT {selected} FROM batch WHERE {is_click} AND {where}"
+        with ParquetFile(key_of(self.path), filesystem=filesystem_of(self.path)) as stored:
+            for batch in stored.iter_batches(_BATCH_ROWS, columns=columns):
+                yield run_sql(sql, batch=pa.Table.from_batches([batch]), **tables)
+
+
+def find_duplicates(
+    spark: SparkSession, files: Iterable[IdFile], ingested: range, lateness_hours: int, folder: Path
+) -> list[Path]:
+    """What ``decide_duplicates`` gives of the arrivals in these files, in Parquet files; none of no rows.
+
+    Decided on are the ids of which two have arrived, or one that is stored too; and those of stored duplicates of what
+    the log hours that are ``ingested`` had: what an ingest of them has dropped may have been the first. Duplicates say
+    so, not ``clicks``, for an ingest that was killed may have replaced these. ``folder`` is for files that Spark's
+    workers write and all of them can read; the result is there.
+
+    Raises:
+        PySparkException: if a file cannot be read.
+    """
+    search = _Search(folder, ingested, lateness_hours)
+    shares = share_files(files, lambda file: file.size_bytes, _TASK_BYTES)
+    if len(shares) <= 1:  # most hours: four tasks, one after the other, would take longer than what they do
+        return [place(row["path"]) for row in run_tasks(spark, shares, search.whole, _WRITTEN)]
+    hashes = _paths(run_tasks(spark, shares, search.hash_ids, _WRITTEN))
+    found = _paths(run_tasks(spark, search.compared(hashes), search.compare, _WRITTEN))[_FOUND]
+    if not found:
+        return []
+    rows = _paths(run_tasks(spark, [(share, found) for share in shares], search.select, _WRITTEN))[_ROWS]
+    return list(map(place, _paths(run_tasks(spark, search.decided(rows), search.decide, _WRITTEN))[_DECIDED]))
+
+
+def changed_hours(decided: Sequence[Path]) -> list[int]:
+    """The log hours of which stored arrivals change by files of ``find_duplicates``, in order."""
+    hours = {
+        hour
+        for path in decided
+        for hour in read_table(key_of(path), columns=["hour_number"], filesystem=filesystem_of(path))[0]
+        .unique()
+        .to_pylist()
+    }
+    return sorted(hour for hour in hours if hour is not None)
+
+
+#: Files of hashes, each in order, by what they are of.
+_Hashes = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Hashes from one to below another; to the last one where that is None."""
+
+    start: int = 0
+    end: int | None = None
+
+    @classmethod
+    def all_in(cls, count: int) -> list[_Range]:
+        """All hashes, in so many ranges."""
+        bounds = [(number << 64) // count for number in range(count)]
+        return [cls(*bound) for bound in zip(bounds, [*bounds[1:], None], strict=True)]
+
+    @property
+    def condition(self) -> str:
+        """In SQL, whether an id's hash is one of these."""
+        below = "" if self.end is None else f" AND {_HASH} < {self.end}::UBIGINT"
+        return f"{_HASH} >= {self.start}::UBIGINT{below}"
+
+    def of_file(self, path: str) -> np.ndarray[Any, Any]:
+        """Those hashes of a file."""
+        hashes = _load(path)
+        end = len(hashes) if self.end is None else int(np.searchsorted(hashes, np.uint64(self.end)))
+        return np.asarray(hashes[int(np.searchsorted(hashes, np.uint64(self.start))) : end])
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What the tasks do, each on its share; sent to Spark's workers as it is. They give rows of ``_WRITTEN``."""
+
+    folder: Path
+    ingested: range
+    lateness_hours: int
+
+    def hash_ids(self, files: Iterable[IdFile]) -> list[dict[str, Any]]:
+        """Keep the hashes of the ids of these files."""
+        found: dict[str, list[np.ndarray[Any, Any]]] = {_ARRIVED: [], _STORED: [], _OF_INGESTED: []}
+        for file in files:
+            for ids in file.ids():
+                hashes = as_numpy(ids["hash"])
+                found[_ARRIVED if file.hour_number is None else _STORED].append(hashes)
+                if file.are_duplicates:
+                    first = as_numpy(ids["first_hour"])
+                    is_of_ingested = (first >= self.ingested.start) & (first < self.ingested.stop)
+                    found[_OF_INGESTED].append(hashes[is_of_ingested])
+        return [self._keep(what, np.sort(np.concatenate(parts))) for what, parts in found.items() if parts]
+
+    def compared(self, hashes: _Hashes) -> list[tuple[_Range, _Hashes]]:
+        """The shares of ``compare``: as many as there are hashes of arrivals for."""
+        arrived = sum(len(_load(path)) for path in hashes[_ARRIVED])
+        return [(part, hashes) for part in _Range.all_in(1 + arrived // _RANGE_HASHES)]
+
+    def compare(self, share: tuple[_Range, _Hashes]) -> list[dict[str, Any]]:
+        """Keep those hashes of a range that come again."""
+        part, hashes = share
+        arrived = np.sort(np.concatenate([_NONE, *map(part.of_file, hashes[_ARRIVED])]))
+        again = arrived[1:][arrived[1:] == arrived[:-1]]
+        stored = (among[_is_in(among, arrived)] for among in map(part.of_file, hashes[_STORED]))
+        found = np.unique(np.concatenate([again, *stored, *map(part.of_file, hashes[_OF_INGESTED])]))
+        return [self._keep(_FOUND, found)] if len(found) else []
+
+    def select(self, share: tuple[Iterable[IdFile], Iterable[str]]) -> list[dict[str, Any]]:
+        """Keep the rows of these files whose hash is in these files of hashes."""
+        files, hashes = share[0], np.concatenate([_load(path) for path in share[1]])
+        return self._keep_rows(_ROWS, CANDIDATES, (rows for file in files for rows in file.candidates(hashes)))
+
+    def decided(self, rows: Sequence[str]) -> list[tuple[_Range, Sequence[str]]]:
+        """The shares of ``decide``: as many as there are rows for."""
+        count = sum(read_metadata(key_of(file), filesystem=filesystem_of(file)).num_rows for file in map(place, rows))
+        return [(part, rows) for part in _Range.all_in(1 + count // _RANGE_HASHES)]
+
+    def decide(self, share: tuple[_Range, Sequence[str]]) -> list[dict[str, Any]]:
+        """Decide on the rows of a range, of these files of rows."""
+        part, paths = share
+        files = list(map(place, paths))
+        names, filesystem = [key_of(file) for file in files], filesystem_of(self.folder)
+        candidates = dataset(names, CANDIDATES, format="parquet", filesystem=filesystem)
+        decided = decide_duplicates(candidates, self.ingested, self.lateness_hours, part.condition)
+        return self._keep_rows(_DECIDED, DECIDED, [decided]) if len(decided) else []
+
+    def whole(self, files: Sequence[IdFile]) -> list[dict[str, Any]]:
+        """All of this, one after the other."""
+        found = _paths(self.compare((_Range(), _paths(self.hash_ids(files)))))[_FOUND]
+        return self.decide((_Range(), _paths(self.select((files, found)))[_ROWS])) if found else []
+
+    def _keep(self, what: str, hashes: np.ndarray[Any, Any]) -> dict[str, Any]:
+        path = self.folder / f"{uuid4()}.npy"
+        with path.open("wb") as file:
+            write_arrays(file, hashes)
+        return {"what": what, "path": str(path)}
+
+    def _keep_rows(self, what: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> list[dict[str, Any]]:
+        path = self.folder / f"{uuid4()}.parquet"
+        with ParquetWriter(key_of(path), schema, compression="lz4", filesystem=filesystem_of(path)) as writer:
+            for table in tables:
+                writer.write_table(table)
+        return [{"what": what, "path": str(path)}]
+
+
+def _paths(written: Iterable[Any]) -> dict[str, list[str]]:
+    """The files that tasks have written, by what they have."""
+    found: dict[str, list[str]] = {what: [] for what in (_ARRIVED, _STORED, _OF_INGESTED, _FOUND, _ROWS, _DECIDED)}
+    for row in written:
+        found[row["what"]].append(row["path"])
+    return found
+
+
+def _load(path: str) -> np.ndarray[Any, Any]:
+    """The hashes of a file, as they are looked at; all of them from an object store."""
+    file = place(path)
+    if is_on_disk(file):
+        return np.asarray(np.load(file, mmap_mode="r")[0])
+    return np.asarray(np.load(BytesIO(file.read_bytes()))[0])
+
+
+def _is_in(hashes: np.ndarray[Any, Any], others: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Which of the hashes are among the others; both are in order."""
+    if not len(others):
+        return np.zeros(len(hashes), bool)
+    place = np.minimum(np.searchsorted(others, hashes), len(others) - 1)
+    return np.asarray(others[place] == hashes)

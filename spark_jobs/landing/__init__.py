@@ -1,0 +1,1 @@
+"""Logs into the landing zone, split by log hour, each once."""

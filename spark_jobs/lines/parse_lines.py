@@ -1,0 +1,236 @@
+"""Raw lines to clicks: each line becomes either a well-formed click or a reason for quarantine, never nothing.
+
+Pure functions of Arrow tables. Nothing else in Clickmill parses lines: landed files in batch and stream and records of
+a topic all come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from include.countries import country_code
+from include.sources import Source
+from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
+from spark_jobs.lines import access_log_lines, json_lines
+from spark_jobs.lines.addresses import normal_addresses
+from spark_jobs.lines.columns import as_array, as_numpy, is_null, map_distinct, table_of
+from spark_jobs.lines.duckdb_sql import run_sql
+from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
+from spark_jobs.lines.masked_addresses import address_mask, shortened
+from spark_jobs.lines.times import HOUR_MICROS, clicked_at
+from spark_jobs.lines.urls import url_normalizer
+
+_TIMESTAMP = pa.timestamp("us", "UTC")
+_MINUTE = 60_000_000
+_TEXTS = ("event_id", "visitor_id", "client_address", "referrer", "user_agent")
+_REASONS = list(QUARANTINE_REASONS)
+
+#: Parsed lines, as ``parse_lines`` gives them.
+PARSED = pa.schema(
+    [
+        ("row_id", pa.int64()),
+        ("log_date", pa.date32()),
+        ("log_hour", pa.int32()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+        ("bytes", pa.int64()),
+        ("reason", pa.string()),
+        ("raw", pa.string()),
+        ("clicked_at", _TIMESTAMP),
+        ("url", pa.string()),
+        ("event_id", pa.string()),
+        ("country_code", pa.string()),
+        ("visitor_id", pa.string()),
+        ("client_address", pa.string()),
+        ("referrer", pa.string()),
+        ("user_agent", pa.string()),
+        ("status", pa.int32()),
+        ("sampled", pa.string()),
+    ]
+)
+
+#: Of a quarantined line so many bytes have all of its text that is kept, and a line end.
+_RAW_BYTES = 4 * MAX_RAW_CHARACTERS + 2
+
+
+def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str, ...]) -> pa.Table:
+    """One row per line, in the lines' order: ``PARSED``'s columns of ``spark_jobs.lines.read_lines.LINES``.
+
+    ``reason`` is null for a well-formed click and one of ``include.tables.QUARANTINE_REASONS`` else. ``raw`` is the
+    text of quarantined lines only, with addresses masked where the source logs clients', unless it keeps them; the
+    fields from ``clicked_at`` on are those of clicks only. ``country_code`` is the mapped country, 'unknown' when
+    missing or not ISO 3166-1 alpha-2, and null when the source maps none; ``client_address``, in its one form, is for
+    looking up country and visitor, and is not kept in any table. ``sampled`` is the line itself where it is a JSON
+    object and one of the few whose fields are looked at; null else.
+    """
+    lines = lines.combine_chunks()
+    texts, is_utf8 = _texts(lines, source)
+    fields = _fields(texts, source)
+    fields["normal_url"] = map_distinct(fields["url"], _url_reader(source, tracking_parameters), pa.string())
+    reason = _reasons(lines, source, is_utf8, texts, fields)
+    is_click = pc.is_null(reason)
+    hour = as_numpy(lines["hour"])
+    columns = {name: lines[name] for name in ("row_id", "file", "line", "bytes")} | {
+        "log_date": pa.array(hour // 24).cast(pa.date32()),
+        "log_hour": pa.array(hour % 24),
+        "reason": reason,
+        "raw": _raw_texts(as_array(lines["value"]), as_numpy(is_click), source),
+    }
+    if source.fields is not None:  # lines of an access log have no fields that could change
+        columns["sampled"] = _sampled(texts, as_numpy(lines["line"]), as_numpy(fields["is_formed"]))
+    columns |= {name: pc.if_else(is_click, column, None) for name, column in _of_clicks(fields).items()}
+    return table_of(PARSED, columns, len(lines))
+
+
+def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]:
+    """The lines as texts, null for those that are too long or not UTF-8; and which are UTF-8."""
+    texts = as_array(lines["value"]).view(pa.string())
+    is_utf8 = np.ones(len(texts), bool)
+    is_utf8[_not_utf8(texts)] = False
+    return pc.if_else(pa.array(is_utf8 & ~_is_too_long(lines, source)), texts, None), is_utf8
+
+
+def most_line_bytes(source: Source) -> int:
+    """So much of a line's beginning is enough to parse it: a longer one is no click, and kept as much as is shown."""
+    return max(source.max_line_bytes, _RAW_BYTES)
+
+
+def _is_too_long(lines: pa.Table, source: Source) -> np.ndarray:
+    return as_numpy(lines["bytes"]) > source.max_line_bytes
+
+
+def _reasons(
+    lines: pa.Table, source: Source, is_utf8: np.ndarray, texts: pa.StringArray, fields: Mapping[str, pa.Array]
+) -> pa.Array:
+    """Why each line is quarantined: of ``QUARANTINE_REASONS`` the first that fits; null for clicks."""
+    log_hour = as_numpy(lines["hour"]).astype(np.int64) * HOUR_MICROS
+    moment = as_numpy(fields["clicked_at"].fill_null(0))
+    is_formed = as_numpy(fields["is_formed"])
+    checks = {
+        "line_too_long": _is_too_long(lines, source),
+        "not_utf8": ~is_utf8,
+        "blank": _is_blank(texts, is_formed),
+        "not_json" if source.fields else "not_access_log": ~is_formed,
+        "missing_time": is_null(fields["time"]),
+        "bad_time": is_null(fields["clicked_at"]),
+        "time_out_of_range": (moment < log_hour - source.oldest_hours * HOUR_MICROS)
+        | (moment >= log_hour + HOUR_MICROS + source.newest_minutes * _MINUTE),
+        "missing_url": is_null(fields["url"]),
+        "bad_url": is_null(fields["normal_url"]),
+    }
+    if source.has_event_id:
+        checks["missing_event_id"] = is_null(fields["event_id"])
+    number = np.full(len(lines), -1, np.int8)
+    for name in reversed(QUARANTINE_REASONS):
+        if name in checks:
+            number[checks[name]] = _REASONS.index(name)
+    numbers = pa.array(number, pa.int8(), mask=number < 0)
+    return pa.DictionaryArray.from_arrays(numbers, pa.array(_REASONS)).dictionary_decode()
+
+
+def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """The columns that clicks have, those that the source maps."""
+    columns = {name: fields[name] for name in _TEXTS if name in fields}
+    columns |= {"clicked_at": fields["clicked_at"].cast(_TIMESTAMP), "url": fields["normal_url"]}
+    if "client_address" in fields:
+        columns["client_address"] = normal_addresses(fields["client_address"])
+    if "country" in fields:
+        columns["country_code"] = map_distinct(fields["country"], country_code, pa.string()).fill_null(UNKNOWN_COUNTRY)
+    if "status" in fields:
+        columns["status"] = map_distinct(fields["status"], _status, pa.int32())
+    return columns
+
+
+def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
+    """The mapped roles' texts, null where absent or only spaces; ``is_formed``; ``clicked_at`` in microseconds."""
+    if source.fields is not None:
+        table, is_formed, values = json_lines.extraction(source.fields)
+        texts = json_lines.strict_json(texts)
+    else:
+        table, is_formed, values = access_log_lines.extraction(source.format)
+    if "visitor" in values:
+        values["visitor_id"] = values.pop("visitor")
+    parts = ", ".join(f"{value} AS {role}" for role, value in values.items())
+    found = run_sql(
+        f"WITH taken AS MATERIALIZED ({table}),"
+        f" parts AS (SELECT {is_formed} AS is_formed, {parts} FROM taken)"
+        f" SELECT *, {clicked_at('time', source)} AS clicked_at FROM parts",
+        lines=pa.table({"text": texts}),
+    )
+    fields = {name: as_array(found[name]) for name in found.column_names}
+    fields["is_formed"] = fields["is_formed"].fill_null(False)
+    return fields | {role: _or_null(fields[role]) for role in values}
+
+
+def _or_null(texts: pa.StringArray) -> pa.StringArray:
+    """The texts, null for those of nothing but spaces."""
+    may_be_blank = pc.or_(pc.equal(pc.binary_length(texts), 0), pc.starts_with(texts, " "))
+    if not pc.any(may_be_blank).as_py():  # trimming costs more than reading
+        return texts
+    return pc.if_else(pc.equal(pc.ascii_trim(texts, " "), ""), None, texts)
+
+
+def _url_reader(source: Source, tracking_parameters: tuple[str, ...]) -> Callable[[str], str | None]:
+    normal_form = url_normalizer(tracking_parameters)
+    if source.base_url is None:
+        return normal_form
+    base_url = source.base_url
+    return lambda target: normal_form(access_log_lines.url_of_target(target, base_url))
+
+
+def _not_utf8(texts: pa.StringArray) -> list[int]:
+    """The places of texts that are not UTF-8: few, so all are looked at at once, then halves."""
+    found = []
+    parts = [(0, len(texts))]
+    while parts:
+        first, count = parts.pop()
+        try:
+            texts.slice(first, count).validate(full=True)
+        except pa.ArrowInvalid:
+            if count == 1:
+                found.append(first)
+            else:
+                half = count // 2
+                parts += [(first, half), (first + half, count - half)]
+    return found
+
+
+def _is_blank(texts: pa.StringArray, is_formed: np.ndarray) -> np.ndarray:
+    blank = np.zeros(len(texts), bool)
+    for index in np.flatnonzero(~is_formed):
+        text = texts[int(index)].as_py()
+        blank[index] = text is not None and not text.strip(" \t\n\v\f\r")
+    return blank
+
+
+def _raw_texts(values: pa.BinaryArray, is_click: np.ndarray, source: Source) -> pa.Array:
+    """The texts of quarantined lines, without their ends, as much as is kept of them."""
+    mask = None if source.keep_raw else address_mask(source)
+    quarantined = np.flatnonzero(~is_click)
+    raw = [_raw_text(values[int(index)].as_py(), mask) for index in quarantined]
+    place = np.zeros(len(values), np.int32)
+    place[quarantined] = np.arange(len(quarantined), dtype=np.int32)
+    return pa.array(raw, pa.string()).take(pa.array(place, mask=is_click))
+
+
+def _raw_text(value: bytes, mask: Callable[[str], str] | None) -> str:
+    text = value[:_RAW_BYTES].removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
+    return (mask(shortened(text, MAX_RAW_CHARACTERS)) if mask else text)[:MAX_RAW_CHARACTERS]
+
+
+def _sampled(texts: pa.StringArray, line: np.ndarray, is_formed: np.ndarray) -> pa.Array:
+    """The lines whose fields are looked at: by their number in their file, so that a second run takes the same ones."""
+    is_sampled = is_formed & ((line <= FIRST_SAMPLED_LINES) | (line % SAMPLED_EVERY == 0))
+    return pc.if_else(pa.array(is_sampled), texts, None)
+
+
+def _status(text: str) -> int | None:
+    try:
+        status = int(text) if text.isascii() and "_" not in text else None
+    except ValueError:
+        return None
+    return status if status is not None and -(2**31) <= status < 2**31 else None

@@ -1,0 +1,141 @@
+"""Landed files as tables of lines, in memory that does not grow with a file's size or a line's length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from include.landing import printed_name
+from include.log_hours import Hour
+from include.tables import MAX_RAW_CHARACTERS
+from spark_jobs.lines.cut_lines import cut_at_lines
+from spark_jobs.lines.decompress import DamagedFileError, decompressed
+
+#: Lines as ``parse_lines`` takes them. ``value`` has the line's bytes, its end included or not; of a line longer than
+#: a piece only the first. ``bytes`` is its length without the end. ``hour`` is the log hour since 1970.
+LINES = pa.schema(
+    [
+        ("value", pa.binary()),
+        ("bytes", pa.int64()),
+        ("hour", pa.int32()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+        ("row_id", pa.int64()),
+    ]
+)
+
+#: So much of a line that is longer than a piece is kept: all that quarantine shows, at four bytes a character.
+_KEPT_BYTES = 4 * MAX_RAW_CHARACTERS
+_NEW_LINE, _CARRIAGE_RETURN = 10, 13
+
+
+@dataclass(frozen=True)
+class LandedFile:
+    """A file of the landing zone; ``number`` is unique among those that are read together."""
+
+    path: Path
+    hour: Hour
+    number: int = 0
+
+    @property
+    def name(self) -> str:
+        """The file's name as tables have it."""
+        return printed_name(self.path)
+
+
+@dataclass
+class ReadFile:
+    """What was read of a file: its lines, and their bytes without the line ends. ``damage`` says why it breaks off."""
+
+    file: LandedFile
+    lines: int = 0
+    bytes: int = 0
+    damage: str | None = None
+
+
+def read_lines(read: ReadFile) -> Iterator[pa.Table]:
+    """The lines of a file, ``LINES``' columns but for ``row_id``; fills in ``read`` meanwhile.
+
+    Of a damaged file the lines before the damage, the one that breaks off included.
+
+    Raises:
+        OSError: if the file cannot be read.
+    """
+    for value, lengths in _cut(read):
+        count = len(lengths)
+        first = read.lines + 1
+        read.lines += count
+        read.bytes += int(lengths.sum())
+        numbers = np.arange(first, first + count, dtype=np.int64)
+        yield pa.table(
+            [
+                value,
+                pa.array(lengths),
+                pa.array(np.full(count, read.file.hour.number, np.int32)),
+                pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [read.file.name]).dictionary_decode(),
+                pa.array(numbers),
+            ],
+            schema=LINES.remove(LINES.get_field_index("row_id")),
+        )
+
+
+def _cut(read: ReadFile) -> Iterator[tuple[pa.Array, np.ndarray]]:
+    """The lines' bytes, ends included, and their lengths without them; in pieces."""
+    too_long: _TooLong | None = None
+    for piece, is_whole in cut_at_lines(_content(read)):
+        if is_whole:
+            yield _lines_of(piece)
+            continue
+        too_long = too_long or _TooLong(piece[:_KEPT_BYTES])
+        too_long.add(piece.removesuffix(b"\n"))
+        if piece.endswith(b"\n"):
+            yield too_long.as_line()
+            too_long = None
+    if too_long is not None:
+        yield too_long.as_line()
+
+
+def _content(read: ReadFile) -> Iterator[bytes]:
+    with read.file.path.open("rb") as file:
+        try:
+            yield from decompressed(file, read.file.path.name)
+        except DamagedFileError as error:
+            read.damage = str(error)
+
+
+@dataclass
+class _TooLong:
+    """A line that is longer than a piece: its first bytes, and how many there are."""
+
+    first: bytes
+    length: int = 0
+    last: int = 0
+
+    def add(self, more: bytes) -> None:
+        if more:
+            self.length += len(more)
+            self.last = more[-1]
+
+    def as_line(self) -> tuple[pa.Array, np.ndarray]:
+        length = self.length - (self.last == _CARRIAGE_RETURN)
+        return pa.array([self.first], pa.binary()), np.array([length], np.int64)
+
+
+def _lines_of(data: bytes) -> tuple[pa.Array, np.ndarray]:
+    """Cut where lines end; the bytes are not copied."""
+    content = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(content == _NEW_LINE) + 1
+    has_end = np.ones(len(ends), np.int64)
+    if not len(ends) or ends[-1] < len(content):  # the last line of a file may have no end
+        ends, has_end = np.append(ends, len(content)), np.append(has_end, 0)
+    offsets = np.zeros(len(ends) + 1, np.int32)
+    offsets[1:] = ends
+    lengths = np.diff(offsets).astype(np.int64) - has_end
+    last = content[np.maximum(offsets[:-1] + lengths - 1, 0)]
+    lengths -= (lengths > 0) & (last == _CARRIAGE_RETURN)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(lengths), buffers), lengths

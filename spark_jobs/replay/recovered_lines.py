@@ -1,0 +1,124 @@
+"""Which quarantined lines a replay recovers: put on record before they are, and told by log hour and reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from include.log_hours import Hour
+from include.tables import QUARANTINED_CLICKS, REPLAY_OUTCOMES, REPLAYED_LINES
+from include.texts import as_literal
+from spark_jobs.hours.replays import AskedReplay
+from spark_jobs.ingest.decided_clicks import PLACE, DecidedClicks, decided_lines
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.predicates import log_hours_predicate
+
+#: What is kept of a line that is recovered.
+_KEPT = ("reason", "raw", "bytes", "digest")
+CLICK, DUPLICATE, STAYS, BESIDE = "clicks", "duplicates", "stay", "beside"
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """The quarantined lines of log hours, in an order: their place, ``reason``, and what becomes of them, ``outcome``.
+
+    ``BESIDE`` are clicks by today's mapping whose reason was not asked for: the landing zone's lines are parsed as one.
+    """
+
+    asked: AskedReplay
+    hours: Sequence[Hour]
+    lines: pa.Table
+
+    @property
+    def total(self) -> int:
+        """How many the replay recovers."""
+        return len(self._recovered)
+
+    @property
+    def _recovered(self) -> pa.Table:
+        return self.lines.filter(pc.is_in(self.lines["outcome"], pa.array([CLICK, DUPLICATE])))
+
+    def _is_asked(self, reason: str) -> bool:
+        return not self.asked.reasons or reason in self.asked.reasons
+
+    def write(self, lake: Lake) -> None:
+        """Put the lines that are recovered on record."""
+        rows = self._recovered.select([*PLACE, *_KEPT])
+        for name, value in (("source", self.asked.source), ("replay_id", self.asked.replay.id)):
+            rows = rows.append_column(name, pa.array([value] * len(rows), pa.string()))
+        predicate = f"{log_hours_predicate(self.asked.source, self.hours)} AND replay_id = '{self.asked.replay.id}'"
+        lake.replace_rows(REPLAYED_LINES, rows.select(REPLAYED_LINES.column_names), predicate)
+
+    def write_outcomes(self, lake: Lake, *, is_dry_run: bool) -> None:
+        """Keep what was found, for whoever looks at these log hours; in place of what was found there before."""
+        now, replay_id = datetime.now(UTC), None if is_dry_run else self.asked.replay.id
+        rows = [
+            {
+                "source": self.asked.source,
+                "log_date": hour.day,
+                "log_hour": hour.hour,
+                "reason": reason,
+                "clicks": of[CLICK] + of[BESIDE],
+                "duplicates": of[DUPLICATE],
+                "stay": of[STAYS],
+                "replay_id": replay_id,
+                "at": now,
+            }
+            for (hour, reason), of in self.counts().items()
+            if self._is_asked(reason)
+        ]
+        of_reasons = f" AND reason IN ({', '.join(map(as_literal, self.asked.reasons))})" if self.asked.reasons else ""
+        predicate = f"{log_hours_predicate(self.asked.source, self.asked.log_hours)}{of_reasons}"
+        lake.replace_rows(REPLAY_OUTCOMES, rows, predicate)
+
+    def counts(self) -> dict[tuple[Hour, str], Counter[str]]:
+        """How many lines of each outcome, by log hour and reason."""
+        found: dict[tuple[Hour, str], Counter[str]] = {}
+        by = ["log_date", "log_hour", "reason", "outcome"]
+        counts = self.lines.group_by(by).aggregate([("line", "count")])
+        for row in counts.sort_by([(name, "ascending") for name in by]).to_pylist():
+            key = Hour.of(row["log_date"], row["log_hour"]), row["reason"]
+            found.setdefault(key, Counter())[row["outcome"]] = row["line_count"]
+        return found
+
+    def described(self) -> Iterator[str]:
+        """A line for each log hour and reason."""
+        for (hour, reason), of in self.counts().items():
+            if not self._is_asked(reason):
+                yield f"  {hour} {reason}: not asked for, and {of[BESIDE]:,} are clicks by today's mapping all the same"
+            else:
+                yield f"  {hour} {reason}: clicks {of[CLICK]:,}, duplicates {of[DUPLICATE]:,}, stay {of[STAYS]:,}"
+
+
+def recovered_lines(lake: Lake, asked: AskedReplay, clicks: DecidedClicks, hours: Sequence[Hour]) -> Recovered:
+    """What becomes of the quarantined lines of these log hours, and of those that this replay has recovered already."""
+    columns = [*PLACE, "reason", "raw", "bytes"]
+    recorded = lake.read_log_hours(REPLAYED_LINES, asked.source, hours).where(F.col("replay_id") == asked.replay.id)
+    quarantined = lake.read_log_hours(QUARANTINED_CLICKS, asked.source, hours).select(*columns)
+    # Of what it has recovered already, and is in no file any more, only the record has the digest.
+    former = recorded.select(*columns, F.col("digest").alias("recorded_digest"))
+    others = quarantined.join(former.select(*PLACE), PLACE, "left_anti")
+    lines = former.unionByName(others.withColumn("recorded_digest", F.lit(None).cast("bigint")))
+    now = decided_lines(clicks.arrivals.where("reason IS NULL"), clicks.decided)
+    is_its = F.col("replay_id").eqNullSafe(asked.replay.id).alias("is_its")
+    found = now.select(*PLACE, is_its, "first_hour", "line_digest")
+    outcome = (
+        F.when(F.col("is_its").isNull(), STAYS)
+        .when(~F.col("is_its"), BESIDE)
+        .when(F.col("first_hour").isNull(), CLICK)
+        .otherwise(DUPLICATE)
+    )
+    rows = (
+        lines.join(found, PLACE, "left")
+        .withColumn("digest", F.coalesce("line_digest", "recorded_digest"))
+        .select(*PLACE, *_KEPT, outcome.alias("outcome"))
+    )
+    if asked.reasons:
+        rows = rows.where(F.col("reason").isin(list(asked.reasons)) | (F.col("outcome") == BESIDE))
+    return Recovered(asked, hours, rows.toArrow())

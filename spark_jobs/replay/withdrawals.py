@@ -1,0 +1,118 @@
+"""Replays that are withdrawn: their lines are quarantined again, as if nobody had asked for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from include.errors import UsageError
+from include.log_hours import Hour, HourRange
+from include.tables import REPLAY_OUTCOMES, REPLAYED_LINES, REPLAYS
+from spark_jobs.hours.replays import BEGUN, WITHDRAWN, say
+from spark_jobs.hours.touched_hours import removed_log_hours
+from spark_jobs.ingest.decided_clicks import PLACE
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.predicates import log_hours_predicate
+
+_QUARANTINED, _CLICKS, _GONE = "quarantined again", "stay clicks", "gone"
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    """That of one replay; ``events`` are the rows of ``replays`` that it has, by event."""
+
+    replay_id: str
+    events: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, lake: Lake, replay_id: str) -> Withdrawal:
+        """That of the replay of this id.
+
+        Raises:
+            UsageError: if there is none.
+        """
+        rows = lake.read_rows(REPLAYS, REPLAYS.column_names, [])
+        found = {row["event"]: row for row in rows if row["replay_id"] == replay_id}
+        if BEGUN not in found:
+            ids = sorted({row["replay_id"] for row in rows}, reverse=True)[:5]
+            raise UsageError(
+                f"no replay {replay_id!r}: expected an id of table replays, such as {', '.join(ids) or 'none yet'}"
+            )
+        return cls(replay_id, found)
+
+    @property
+    def source(self) -> str:
+        """Whose lines it has recovered."""
+        return str(self.events[BEGUN]["source"])
+
+    @property
+    def described(self) -> str:
+        """The replay, its source and log hours."""
+        return f"replay {self.replay_id} of {self.source} {self._log_hours}"
+
+    @property
+    def _log_hours(self) -> HourRange:
+        of_replay = self.events[BEGUN]
+        return HourRange(Hour.parse(of_replay["first_log_hour"]), Hour.parse(of_replay["end_log_hour"]))
+
+    def is_over(self) -> bool:
+        """Whether it was withdrawn, and all that follows from that was done."""
+        return WITHDRAWN in self.events
+
+    def say(self, lake: Lake, event: str, lines: int, *, by: str, because: str) -> None:
+        """Put the event on record, once."""
+        say(lake, {**self.events[BEGUN], "event": event, "lines": lines}, by=by, because=because)
+
+    def hours(self, lake: Lake) -> list[Hour]:
+        """The log hours of which it has lines, but for those whose clicks have been removed for their age."""
+        days = sorted({hour.day for hour in self._log_hours})
+        where = [("source", "=", self.source), ("log_date", "in", days), ("replay_id", "=", self.replay_id)]
+        rows = lake.read_table(REPLAYED_LINES, ["log_date", "log_hour", "replay_id"], where)
+        by_hour = rows.group_by(["log_date", "log_hour"]).aggregate([]).to_pylist()
+        hours = {Hour.of(row["log_date"], row["log_hour"]) for row in by_hour}
+        return sorted(hours - removed_log_hours(lake).get(self.source, set()))
+
+    def lines(self, lake: Lake, hours: Sequence[Hour]) -> DataFrame:
+        """Its rows of ``replayed_lines``."""
+        return lake.read_log_hours(REPLAYED_LINES, self.source, hours).where(F.col("replay_id") == self.replay_id)
+
+    def forget_outcomes(self, lake: Lake, hours: Sequence[Hour]) -> None:
+        """Let no page say any more what it has recovered."""
+        predicate = f"{log_hours_predicate(self.source, hours)} AND replay_id = '{self.replay_id}'"
+        lake.replace_rows(REPLAY_OUTCOMES, [], predicate)
+
+
+@dataclass(frozen=True)
+class WithdrawnLines:
+    """What becomes of a replay's lines, by log hour, reason, and outcome."""
+
+    counts: Mapping[tuple[Hour, str], Counter[str]]
+
+    @classmethod
+    def of(cls, lines: DataFrame, arrivals: DataFrame) -> WithdrawnLines:
+        """By the arrivals as they would be without the replay."""
+        now = arrivals.select(*PLACE, F.when(F.col("reason").isNull(), _CLICKS).otherwise(_QUARANTINED).alias("now"))
+        outcome = F.coalesce("now", F.lit(_GONE)).alias("outcome")
+        found = lines.join(now, PLACE, "left").groupBy("log_date", "log_hour", lines["reason"], outcome).count()
+        counts: dict[tuple[Hour, str], Counter[str]] = {}
+        for row in sorted(found.collect()):
+            key = Hour.of(row["log_date"], row["log_hour"]), row["reason"]
+            counts.setdefault(key, Counter())[row["outcome"]] = row["count"]
+        return cls(counts)
+
+    @property
+    def total(self) -> int:
+        """How many are quarantined again."""
+        return sum(of[_QUARANTINED] for of in self.counts.values())
+
+    def described(self) -> Iterator[str]:
+        """A line for each log hour and reason."""
+        for (hour, reason), of in self.counts.items():
+            stay = f", stay clicks by today's mapping or another replay {of[_CLICKS]:,}" if of[_CLICKS] else ""
+            gone = f", not there any more {of[_GONE]:,}" if of[_GONE] else ""
+            yield f"  {hour} {reason}: quarantined again {of[_QUARANTINED]:,}{stay}{gone}"

@@ -1,0 +1,515 @@
+"""A held hour from the bad log hour to its lifting, in every way there is, on a real lake."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from dags.tasks import held, launch
+from dags.tasks.held import body
+from include.errors import NotHeldError, QualityError
+from include.holds import findings_text
+from include.job_arguments import JobArguments
+from include.log_hours import Hour, HourRange
+from include.settings import REPOSITORY, Settings
+from include.tables import PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
+from spark_jobs import decide_held
+from spark_jobs.hours.held_hours import state_of_hour
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.shown_hold import numbers_of_hold
+from tests.support.temporary_lake import TemporaryLake, click
+
+pytestmark = pytest.mark.spark
+
+HOUR, NEXT, THIRD = "2026-03-01T05", "2026-03-01T06", "2026-03-01T07"
+NOISE = b"<html>502 Bad Gateway</html>\n"
+
+
+def land(lake: TemporaryLake, hour: str, clicks: int, *, noise: int = 0, late: str | None = None) -> None:
+    """So many clicks in the hour, one more for an earlier hour if told, and so many lines that are none."""
+    lines = [click(f"{hour}-{n}", f"{hour}:{n:02d}:00Z", f"http://shop.test/{n % 2}") for n in range(clicks)]
+    if late:
+        lines.append(click(f"{hour}-late", f"{late}:59:00Z", "http://shop.test/late"))
+    lake.land(hour, {"a.json": b"".join(lines) + NOISE * noise})
+
+
+def count(lake: TemporaryLake, hour: str) -> None:
+    for job in ("ingest", "aggregate"):
+        lake.run(job, hour)
+
+
+def validate_red(lake: TemporaryLake, hour: str) -> str:
+    with pytest.raises(QualityError) as raised:
+        lake.run("validate", hour)
+    return str(raised.value)
+
+
+def decide(lake: TemporaryLake, decision: str, hour: str = HOUR, by: str = "Ada", because: str = "seen") -> list[str]:
+    return decide_held.run(lake.spark, lake.settings, decide_held.Decision(Hour.parse(hour), decision, by, because))
+
+
+def published(lake: TemporaryLake) -> dict[str, int]:
+    """Published clicks by click hour; both tables say the same."""
+    by_table = []
+    for table in (PUBLISHED_CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY):
+        counts: Counter[str] = Counter()
+        for row in lake.rows(table):
+            counts[str(Hour.of(row["click_date"], row["click_hour"]))] += row["click_count"]
+        by_table.append(dict(counts))
+    assert by_table[0] == by_table[1]
+    return by_table[0]
+
+
+def events(lake: TemporaryLake, hour: str = HOUR) -> list[str]:
+    """What became of the hour, oldest first."""
+    return [row["outcome"] for row in event_rows(lake, hour)]
+
+
+def event_rows(lake: TemporaryLake, hour: str = HOUR) -> list[dict[str, Any]]:
+    rows = [row for row in lake.rows(QUALITY_RESULTS, without=()) if row["suite"] == "publication"]
+    return sorted((row for row in rows if row["partition"] == hour), key=lambda row: row["validated_at"])
+
+
+@pytest.mark.path
+def test_a_bad_log_hour_is_held_until_it_is_fixed_and_the_others_go_on(lake: TemporaryLake) -> None:
+    land(lake, HOUR, 4)
+    lake.run_all(HOUR)
+    assert published(lake) == {HOUR: 4}
+    # The log hour comes again, and most of it is noise.
+    land(lake, HOUR, 2, noise=9)
+    count(lake, HOUR)
+    said = validate_red(lake, HOUR)
+    assert f"web {HOUR}: expected at most 50% of the lines are in quarantine; found" in said
+    assert f"{HOUR} is held" in said
+    (held,) = event_rows(lake)[1:]
+    assert (held["outcome"], held["severity"], held["actor"]) == ("held", "info", None)
+    assert held["observed"].startswith(f"web {HOUR}: ")
+    assert any("found quarantined_share" in example for example in held["examples"])
+    said = "\n".join(lake.run("publish", HOUR))
+    assert "0 click hours published, 1 held at their last good version" in said
+    assert f"--hour {HOUR}" in said
+    assert published(lake) == {HOUR: 4}
+
+    # The next hour brings a late click for the held one: it is counted, not published, and fails nothing.
+    land(lake, NEXT, 3, late=HOUR)
+    lake.run_all(NEXT)
+    assert published(lake) == {HOUR: 4, NEXT: 3}
+    # It fails again in the same way: no new hold.
+    validate_red(lake, HOUR)
+    assert events(lake) == ["published", "held"]
+    report = (lake.settings.reports / "report.html").read_text(encoding="utf-8")
+    assert "Held: 1 click hour" in report
+
+    # Fixed and run again, the hold lifts itself, with the late click.
+    land(lake, HOUR, 5)
+    lake.run_all(HOUR)
+    assert published(lake) == {HOUR: 6, NEXT: 3}
+    assert events(lake) == ["published", "held", "published"]
+    assert "Held:" not in (lake.settings.reports / "report.html").read_text(encoding="utf-8")
+    with pytest.raises(NotHeldError, match=f"{HOUR} is not held: published at 20"):
+        decide(lake, "publish")
+
+
+def test_a_person_publishes_anyway_these_counts_and_no_others(lake: TemporaryLake) -> None:
+    with pytest.raises(NotHeldError, match="no log hour has clicks of it"):
+        decide(lake, "drop")
+    land(lake, HOUR, 2, noise=9)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    lake.run("publish", HOUR)
+    assert published(lake) == {}
+    assert f"{HOUR}: published anyway by Ada" in decide(lake, "publish", because=" seen with Bob ")[0]
+    assert published(lake) == {HOUR: 2}
+    assert (lake.settings.reports / "exports").is_dir()
+    decided = event_rows(lake)[-1]
+    assert (decided["outcome"], decided["actor"], decided["observed"]) == ("published_anyway", "Ada", "seen with Bob")
+
+    # Run again without new counts, it stays published, and decided.
+    validate_red(lake, HOUR)
+    assert f"{HOUR} is published anyway by Ada: seen with Bob" in "\n".join(lake.run("publish", HOUR))
+    assert events(lake) == ["held", "published_anyway"]
+    assert f"{HOUR}: published anyway (as Ada had decided)" in decide(lake, "publish", by="Bob")[0]
+    with pytest.raises(NotHeldError, match=r"published anyway at .* by Ada: seen with Bob"):
+        decide(lake, "drop", by="Bob")
+    assert events(lake) == ["held", "published_anyway"]
+
+    # A late click counts it again: the same is found, and the decision stands.
+    land(lake, NEXT, 3, late=HOUR)
+    count(lake, NEXT)
+    assert "as Ada had decided" in decide(lake, "publish")[0]
+    assert published(lake) == {HOUR: 2}, "not before it is validated"
+    lake.run("validate", NEXT)
+    assert f"{HOUR} is published anyway by Ada: seen with Bob" in "\n".join(lake.run("publish", NEXT))
+    assert published(lake) == {HOUR: 3, NEXT: 3}
+    assert events(lake) == ["held", "published_anyway", "published_anyway"]
+    first, carried = event_rows(lake)[1:]
+    assert (carried["actor"], carried["answered_at"]) == ("Ada", first["validated_at"])
+    assert carried["findings"] == first["findings"]
+
+    # Worse than Ada was shown.
+    land(lake, HOUR, 1, noise=99)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    lake.run("publish", HOUR)
+    assert published(lake) == {HOUR: 3, NEXT: 3}
+    assert events(lake)[3:] == ["held"]
+    decide(lake, "drop", because="no")
+    assert published(lake) == {HOUR: 3, NEXT: 3}
+    assert events(lake)[3:] == ["held", "dropped"]
+
+
+def test_what_a_person_has_dropped_stays_whoever_counts_it_until_it_is_released(lake: TemporaryLake) -> None:
+    land(lake, HOUR, 4)
+    lake.run_all(HOUR)
+    land(lake, HOUR, 2, noise=9)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    with pytest.raises(NotHeldError, match=f"{HOUR} has no decision to release: it is held"):
+        decide(lake, "release")
+    decide(lake, "drop", because="half of it is lost")
+
+    # A late click; then the log hour again, and it is fine.
+    land(lake, NEXT, 3, late=HOUR)
+    lake.run_all(NEXT)
+    land(lake, HOUR, 5)
+    for job in ("ingest", "aggregate", "validate"):
+        lake.run(job, HOUR)
+    said = "\n".join(lake.run("publish", HOUR))
+    assert f"{HOUR} is not published: dropped by Ada: half of it is lost" in said
+    assert f"decide_held --hour {HOUR} --decision release" in said
+    assert published(lake) == {HOUR: 4, NEXT: 3}
+    assert events(lake) == ["published", "held", "dropped", "dropped", "dropped"]
+    assert {row["answered_at"] for row in event_rows(lake)[2:]} == {event_rows(lake)[2]["validated_at"]}
+
+    assert f"{HOUR}: released by Bob" in decide(lake, "release", by="Bob", because="it is right now")[0]
+    assert published(lake) == {HOUR: 6, NEXT: 3}
+    assert events(lake)[5:] == ["released", "published"]
+    with pytest.raises(NotHeldError, match="has no decision to release: published at"):
+        decide(lake, "release")
+
+
+def test_what_fails_when_it_is_released_is_held_again(lake: TemporaryLake) -> None:
+    land(lake, HOUR, 2, noise=9)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    decide(lake, "publish")
+    assert "held, because critical checks fail" in decide(lake, "release", because="a mistake")[0]
+    assert events(lake) == ["held", "published_anyway", "released", "held"]
+    land(lake, NEXT, 3, late=HOUR)
+    lake.run_all(NEXT)
+    assert published(lake) == {HOUR: 2, NEXT: 3}
+
+
+def test_a_dropped_hour_is_asked_about_only_for_something_worse(lake: TemporaryLake) -> None:
+    land(lake, HOUR, 2, noise=9)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    decide(lake, "drop")
+    land(lake, HOUR, 1, noise=99)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    assert "is held" in "\n".join(lake.run("publish", HOUR))
+    # Better again, even fine: what was dropped does not come back by itself.
+    land(lake, HOUR, 5)
+    lake.run_all(HOUR)
+    assert published(lake) == {}
+    assert events(lake) == ["held", "dropped", "held", "dropped"]
+
+
+def test_hours_of_one_cause_are_decided_on_together(lake: TemporaryLake) -> None:
+    for hour in (HOUR, NEXT, THIRD):
+        land(lake, hour, 2, noise=9)
+        count(lake, hour)
+        validate_red(lake, hour)
+    hours = HourRange(Hour.parse(HOUR), Hour.parse(THIRD))
+
+    def decide_range(decision: str, reason: str = "") -> list[str]:
+        return decide_held.run_range(lake.spark, lake.settings, hours, decision, "Ada", "one cause", reason)
+
+    with pytest.raises(NotHeldError, match=f"no hour of {HOUR}..{THIRD} waits for that decision with 'other'"):
+        decide_range("publish", "other")
+    with pytest.raises(NotHeldError, match=r"waits for that decision$"):
+        decide_range("release")
+    said = "\n".join(decide_range("publish", "quarantined_share"))
+    assert f"{HOUR}: published anyway by Ada" in said
+    assert published(lake) == {HOUR: 2, NEXT: 2}
+    for hour in (HOUR, NEXT):
+        assert [(row["outcome"], row["actor"]) for row in event_rows(lake, hour)][1:] == [("published_anyway", "Ada")]
+    assert events(lake, THIRD) == ["held"]
+    with pytest.raises(NotHeldError):
+        decide_range("drop")
+
+
+def question(lake: TemporaryLake, hour: str) -> dict[str, Any]:
+    """The run of held_hours that the run of a log hour asks for: publish_clicks as its task runs it."""
+    (asked,) = launch.publish(JobArguments.of("web", None, None, hour), lake.spark)
+    return asked
+
+
+def ended(lake: TemporaryLake, run_id: str, of_run: str) -> str:
+    """Why the question of this run ends by itself, which has shown this; empty if it stays open."""
+    try:
+        held.require_open(Hour.parse(HOUR), of_run, run_id)
+    except AirflowSkipException as error:
+        return str(error)
+    return ""
+
+
+class Answered:
+    """A task instance; ``left`` is what it leaves word of."""
+
+    def __init__(self) -> None:
+        self.left: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.left[key] = value
+
+
+def answer(lake: TemporaryLake, shown: str, chosen: str = "Publish anyway") -> dict[str, Any]:
+    """Answer the question that has shown this; returns the run that asks again, none if the answer was carried out."""
+    given = {"chosen_options": [chosen], "params_input": {"reason": "seen"}, "responded_by_user": {"name": "Ada"}}
+    task = Answered()
+    with suppress(AirflowFailException):
+        launch.decide({"hour": HOUR}, given, lake.spark, task, shown)
+        assert not task.left
+    return task.left.get(launch.AGAIN, {})
+
+
+def shown(lake: TemporaryLake) -> str:
+    """What a question shows that is asked now."""
+    state = state_of_hour(Lake(None, lake.settings), Hour.parse(HOUR))
+    assert state
+    return findings_text(state.failures)
+
+
+@pytest.fixture
+def in_task(lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a task knows of the home."""
+    monkeypatch.setattr(Settings, "from_environment", lambda: lake.settings)
+
+
+@pytest.mark.usefixtures("in_task")
+def test_the_first_answer_has_effect_however_often_the_hour_was_counted_since(lake: TemporaryLake) -> None:
+    land(lake, HOUR, 4, noise=5)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    first, of_first = question(lake, HOUR), shown(lake)
+    assert first["conf"]["hour"] == HOUR
+    for hour in (NEXT, THIRD):
+        land(lake, hour, 3, late=HOUR)
+        count(lake, hour)
+        lake.run("validate", hour)
+        assert question(lake, hour) == first, "counted again, it is the same question"
+    assert answer(lake, of_first) == {}
+    assert published(lake) == {HOUR: 6, NEXT: 3, THIRD: 3}
+    assert events(lake) == ["held", "published_anyway"]
+
+
+@pytest.mark.usefixtures("in_task")
+def test_an_answer_between_counting_and_checking_is_carried_out_by_the_run_that_checks(lake: TemporaryLake) -> None:
+    land(lake, HOUR, 4, noise=5)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    of_first = shown(lake)
+    land(lake, NEXT, 3, late=HOUR)
+    count(lake, NEXT)
+    assert answer(lake, of_first) == {}
+    assert published(lake) == {}
+    lake.run("validate", NEXT)
+    lake.run("publish", NEXT)
+    assert published(lake) == {HOUR: 5, NEXT: 3}
+    # Or not, if that run finds something worse.
+    land(lake, HOUR, 1, noise=99)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    lake.run("publish", HOUR)
+    assert published(lake) == {HOUR: 5, NEXT: 3}
+
+
+@pytest.mark.usefixtures("in_task")
+def test_something_worse_is_another_question_and_an_answer_to_the_first_is_not_carried_out(
+    lake: TemporaryLake,
+) -> None:
+    land(lake, HOUR, 4, noise=5)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    first, of_first = question(lake, HOUR), shown(lake)
+    land(lake, HOUR, 1, noise=99)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    worse, of_worse = question(lake, HOUR), shown(lake)
+    assert worse["trigger_run_id"] != first["trigger_run_id"]
+    assert f"overtaken, another run asks about {HOUR}: web {HOUR}: quar" in ended(
+        lake, first["trigger_run_id"], of_first
+    )
+    assert "overtaken" in ended(lake, "manual__1", of_first)
+    for run_id in (worse["trigger_run_id"], "manual__2"):
+        assert ended(lake, run_id, of_worse) == ""
+    # Somebody answers the first one.
+    again = answer(lake, of_first)
+    assert again["trigger_run_id"] not in ("", first["trigger_run_id"])
+    assert f"web {HOUR}: quarantined_share_critical: 0.99, was 0.55" in again["note"]
+    assert published(lake) == {}
+    assert events(lake) == ["held", "held", "held"]
+    assert event_rows(lake)[-1]["advice"] == "the answer of Ada, publish: seen, was not carried out"
+    assert question(lake, HOUR)["trigger_run_id"] == again["trigger_run_id"]
+    assert ended(lake, worse["trigger_run_id"], of_worse) == f"overtaken, another run asks about {HOUR}"
+    # What was not shown at all is for nothing.
+    assert answer(lake, "[]", "Drop")["trigger_run_id"] != again["trigger_run_id"]
+    assert answer(lake, shown(lake)) == {}
+    assert published(lake) == {HOUR: 1}
+    assert f"{HOUR} is not held: published anyway" in ended(lake, "manual__2", of_worse)
+
+    # Asked again for something else, the former answer is shown.
+    land(lake, HOUR, 1, noise=999)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    lake.run("publish", HOUR)
+    state = state_of_hour(Lake(None, lake.settings), Hour.parse(HOUR))
+    assert state
+    asked = body(state, numbers_of_hold(Lake(None, lake.settings), state), "http://page")
+    assert "    decided before: published anyway at" in asked
+    assert "by Ada: seen" in asked
+    assert f"    new since: web {HOUR}: quarantined_share_critical: 0.999, was 0.99" in asked
+    assert "    counted: 1 clicks in this hour" in asked
+    assert f"    web {HOUR}: 1,000 lines: 1 clicks, 999 in quarantine" in asked
+    assert "    readers see: 1 clicks, published anyway at" in asked
+
+
+def test_of_two_decisions_at_once_one_is_made(lake: TemporaryLake) -> None:
+    land(lake, HOUR, 2, noise=9)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+
+    def outcome(decision: str) -> str:
+        try:
+            return decide(lake, decision)[0]
+        except NotHeldError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(2) as both:
+        said = sorted(both.map(outcome, ("publish", "drop")))
+    assert said[0].startswith(f"{HOUR} is not held: ")
+    assert said[1].startswith(f"{HOUR}: ")
+    was_published = "published anyway" in said[1]
+    assert events(lake) == ["held", "published_anyway" if was_published else "dropped"]
+    assert published(lake) == ({HOUR: 2} if was_published else {})
+
+
+def test_clicks_that_nobody_has_judged_do_not_slip_through_a_run_beside(lake: TemporaryLake) -> None:
+    """The later run counts a log hour's clicks before the earlier run has judged that log hour."""
+    land(lake, HOUR, 4)
+    land(lake, NEXT, 3, late=HOUR)
+    lake.run("ingest", HOUR)
+    for job in ("ingest", "aggregate", "validate"):
+        lake.run(job, NEXT)
+    left = f"{HOUR} is left to the run of web {HOUR}, which has yet to validate it"
+    assert left in "\n".join(lake.run("publish", NEXT))
+    assert published(lake) == {NEXT: 3}
+    # The earlier run judges it fine, and publishes what the later one counted.
+    lake.run("validate", HOUR)
+    lake.run("publish", HOUR)
+    assert published(lake) == {HOUR: 5, NEXT: 3}
+
+    land(lake, HOUR, 2, noise=9)
+    land(lake, THIRD, 3, late=HOUR)
+    lake.run("ingest", HOUR)
+    for job in ("ingest", "aggregate", "validate"):
+        lake.run(job, THIRD)
+    # Judged before, and ingested since: the later run judges it again with its own.
+    assert f"{HOUR} is held" in "\n".join(lake.run("publish", THIRD))
+    assert published(lake) == {HOUR: 5, NEXT: 3, THIRD: 3}
+    # The earlier run judges it bad as well, and has nothing new to say.
+    validate_red(lake, HOUR)
+    lake.run("publish", HOUR)
+    assert published(lake) == {HOUR: 5, NEXT: 3, THIRD: 3}
+    assert events(lake) == ["published", "held"]
+
+
+def test_a_log_hour_that_another_run_ingested_again_is_judged_by_that_run(lake: TemporaryLake) -> None:
+    """An earlier log hour comes later, and has the first arrival of a click that the other one has counted."""
+    same = click("same", f"{NEXT}:00:00Z", "http://shop.test/same")
+    lake.land(NEXT, {"a.json": same + click("other", f"{NEXT}:30:00Z")})
+    lake.run_all(NEXT)
+    assert published(lake) == {NEXT: 2}
+    lake.land(HOUR, {"a.json": same + click("first", f"{HOUR}:30:00Z")})
+    lake.run_all(HOUR)
+    assert lake.accounting()[NEXT]["accepted"] == 1
+    assert published(lake) == {HOUR: 1, NEXT: 2}
+    assert events(lake, NEXT) == ["published", "published"]
+
+
+def test_killed_between_the_word_and_the_deed_a_decision_is_finished_by_running_it_again(
+    lake: TemporaryLake, killed_when_recorded: Callable[..., None]
+) -> None:
+    land(lake, HOUR, 2, noise=9)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    job = "spark_jobs.decide_held"
+    killed_when_recorded(job, "--hour", HOUR, "--decision", "publish", "--by", "Ada", "--because", "seen")
+    assert events(lake) == ["held", "published_anyway"]
+    assert published(lake) == {}
+    assert "as Ada had decided" in decide(lake, "publish")[0]
+    assert published(lake) == {HOUR: 2}
+    assert events(lake) == ["held", "published_anyway"]
+
+
+def test_killed_between_the_word_and_the_deed_a_publishing_is_finished_by_running_it_again(
+    lake: TemporaryLake, killed_when_recorded: Callable[..., None]
+) -> None:
+    land(lake, HOUR, 3)
+    count(lake, HOUR)
+    lake.run("validate", HOUR)
+    killed_when_recorded("spark_jobs.publish_clicks", "--hour", HOUR)
+    assert (events(lake), published(lake)) == (["published"], {})
+    lake.run("publish", HOUR)
+    assert published(lake) == {HOUR: 3}
+
+
+@pytest.fixture
+def killed_when_recorded(lake: TemporaryLake, spark_remote: str) -> Callable[..., None]:
+    """Runs a job in a process of its own that is killed outright as soon as its event is in the table."""
+
+    def run(module: str, *arguments: str) -> None:
+        code = f"""
+import os, signal, sys
+import {module} as job
+from spark_jobs.engine.command import run_from_shell
+
+append = job.append_results
+
+def append_and_die(*given):
+    append(*given)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+job.append_results = append_and_die
+job.main() if hasattr(job, "main") else run_from_shell("{module}", "", job.run)
+"""
+        environment = os.environ | {
+            "CLICKMILL_HOME": str(lake.settings.home),
+            "CLICKMILL_SOURCES": str(lake.settings.sources_file),
+            "CLICKMILL_PIPELINE": str(lake.settings.pipeline_file),
+            "SPARK_REMOTE": spark_remote,
+        }
+        ran = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            cwd=REPOSITORY,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert ran.returncode == -signal.SIGKILL, ran.stderr
+
+    return run

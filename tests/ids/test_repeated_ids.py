@@ -1,0 +1,141 @@
+"""Which arrivals are decided on: what plain Python finds in the same files, however they are shared over tasks."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from spark_jobs.ids import repeated_ids
+from spark_jobs.ids.duplicates import CANDIDATES, DECIDED, decide_duplicates
+from spark_jobs.ids.repeated_ids import IdFile, _paths, _Range, _Search, changed_hours
+from spark_jobs.lines.arrivals import ARRIVALS
+from spark_jobs.lines.columns import table_of
+
+INGESTED = range(100, 103)
+IDS = [*(f"e{number}" for number in range(300)), "", "x'y", "e\u0301", "e", "\U0001f600" * 50]
+
+
+class Arrival(NamedTuple):
+    """A row of ``CANDIDATES``."""
+
+    event_id: str
+    hour_number: int
+    file: str
+    line: int
+    row_id: int | None
+    first_hour: int | None
+
+
+def _day(hour_number: int) -> date:
+    return date(1970, 1, 1) + timedelta(hours=hour_number)
+
+
+def _staged(path: Path, arrivals: Sequence[Arrival]) -> IdFile:
+    """As the workers stage arrivals, with lines in between that are none, or have no id."""
+    kept = [a for arrival in arrivals for a in (arrival, arrival._replace(event_id="e1"), None)]
+    rows = [a or arrivals[0] for a in kept]
+    columns = {
+        "event_id": pa.array([a and a.event_id for a in kept], pa.string()),
+        "reason": pa.array([None if number % 3 != 1 else "bad_url" for number in range(len(kept))], pa.string()),
+        "log_date": pa.array([_day(a.hour_number) for a in rows], pa.date32()),
+        "log_hour": pa.array([a.hour_number % 24 for a in rows], pa.int32()),
+        "file": pa.array([a.file for a in rows]),
+        "line": pa.array([a.line for a in rows]),
+        "row_id": pa.array([a.row_id for a in rows]),
+    }
+    parquet.write_table(table_of(ARRIVALS, columns, len(kept)), path, compression="lz4")
+    return IdFile.staged(path)
+
+
+def _stored(path: Path, arrivals: Sequence[Arrival], hour: int, are_duplicates: bool) -> IdFile:
+    columns: dict[str, Any] = {name: [getattr(a, name) for a in arrivals] for name in ("event_id", "file", "line")}
+    if are_duplicates:
+        first = [a.first_hour or 0 for a in arrivals]
+        columns["first_log_date"] = pa.array(map(_day, first), pa.date32())
+        columns["first_log_hour"] = pa.array([hour % 24 for hour in first], pa.int32())
+    parquet.write_table(pa.table(columns), path)
+    return IdFile(path, path.stat().st_size, hour, are_duplicates)
+
+
+def _drawn(rng: random.Random, folder: Path) -> tuple[list[IdFile], list[Arrival]]:
+    """Files of each kind, and all of their arrivals."""
+    files, everything = [], []
+    for number in range(rng.randrange(5)):
+        arrived = [
+            Arrival(rng.choice(IDS), rng.choice(INGESTED), f"f{number}", line, number << 33 | line, None)
+            for line in range(rng.randrange(1, 40))
+        ]
+        files.append(_staged(folder / f"a {number} [x].parquet", arrived))
+        everything += arrived
+    for number in range(rng.randrange(6)):
+        hour = rng.choice([*range(95, 100), *range(103, 108)])
+        are_duplicates = rng.random() < 0.5
+        first = [rng.randrange(94, hour + 1) if are_duplicates else hour for _ in range(rng.randrange(1, 30))]
+        stored = [Arrival(rng.choice(IDS), hour, f"s{number}", line, None, of) for line, of in enumerate(first)]
+        files.append(_stored(folder / f"s{number}.parquet", stored, hour, are_duplicates))
+        everything += stored
+    return files, everything
+
+
+def _repeated(everything: Sequence[Arrival]) -> Counter[Arrival]:
+    arrived = Counter(a.event_id for a in everything if a.row_id is not None)
+    stored = Counter(a.event_id for a in everything if a.row_id is None)
+    ids = {one for one, times in arrived.items() if times > 1 or one in stored}
+    ids |= {a.event_id for a in everything if a.row_id is None and a.first_hour in INGESTED}
+    return Counter(a for a in everything if a.event_id in ids)
+
+
+def _table(arrivals: Iterable[Arrival]) -> pa.Table:
+    return pa.Table.from_pylist([arrival._asdict() for arrival in arrivals], CANDIDATES)
+
+
+def _rows(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    return Counter(zip(*table.to_pydict().values(), strict=True))
+
+
+def _read(paths: Sequence[str], schema: pa.Schema) -> Counter[tuple[Any, ...]]:
+    tables = [parquet.read_table(path) for path in paths]
+    assert {table.schema for table in tables} <= {schema}
+    return _rows(pa.concat_tables([schema.empty_table(), *tables]))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_ids_that_come_again_are_found_and_decided(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    files, everything = _drawn(rng, tmp_path)
+    search = _Search(tmp_path, INGESTED, 3)
+    repeated = _table(_repeated(everything).elements())
+    decided = decide_duplicates(repeated, INGESTED, 3)
+    if files:
+        assert _read(_paths(search.whole(files))["decided"], DECIDED) == _rows(decided)
+
+    monkeypatch.setattr(repeated_ids, "_RANGE_HASHES", rng.choice([3, 20, 1000]))
+    rng.shuffle(files)
+    shares = [files[:3], files[3:]]
+    hashes = _paths([row for share in shares for row in search.hash_ids(share)])
+    found = _paths([row for share in search.compared(hashes) for row in search.compare(share)])["found"]
+    rows = _paths([row for share in shares if found for row in search.select((share, found))])["rows"]
+    assert _read(rows, CANDIDATES) == _rows(repeated)
+    paths = _paths([row for share in search.decided(rows) for row in search.decide(share)])["decided"]
+    assert _read(paths, DECIDED) == _rows(decided)
+    changed = {hour for hour in decided["hour_number"].to_pylist() if hour is not None}
+    assert changed_hours(list(map(Path, paths))) == sorted(changed)
+
+
+def test_ids_of_one_hash_are_all_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_ids, "_HASH", "hash(length(event_id))")
+    search = _Search(tmp_path, INGESTED, 3)
+    arrived = [Arrival(one, 100, "f", line, line, None) for line, one in enumerate(["a", "b", "long"])]
+    files = [_staged(tmp_path / "a.parquet", arrived)]
+    found = _paths(search.compare((_Range(), _paths(search.hash_ids(files)))))["found"]
+    rows = _read(_paths(search.select((files, found)))["rows"], CANDIDATES)
+    assert {row[0] for row in rows} == {"a", "b"}
+    assert search.whole(files) == []

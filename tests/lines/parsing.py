@@ -1,0 +1,47 @@
+"""Lines in each format, their sources, and what parse_lines makes of them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from include.sources import JsonFields, Source
+from spark_jobs.lines.parse_lines import PARSED, parse_lines
+from tests.lines.lines import TRACKING, lines_table
+
+FIELDS = {"event_id": "event_id", "time": "ts", "url": "url", "country": "geo.country", "visitor": "visitor_id",
+          "referrer": "referrer", "user_agent": "user_agent", "status": "status"}  # fmt: skip
+WEB = Source(name="web", format="json", fields=JsonFields(**FIELDS))
+ACCESS = Source(name="access", format="combined", base_url="http://www.test")
+COMMON = Source(name="access", format="common", base_url="http://www.test")
+NOON = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+ISO = "2026-03-01T12:30:00Z"
+
+
+def parse(raw: list[bytes], source: Source = WEB, first_line: int = 2) -> list[dict[str, Any]]:
+    """What parse_lines makes of lines of the log hour 2026-03-01T12, in their order."""
+    found = parse_lines(lines_table(raw, first_line), source, TRACKING)
+    assert found.schema == PARSED
+    assert found["row_id"].to_pylist() == list(range(len(raw)))
+    return found.to_pylist()
+
+
+def line(**fields: Any) -> bytes:
+    """A JSON line; a field given as None is left out."""
+    record = {"event_id": "e", "ts": ISO, "url": "http://shop.test/"} | fields
+    return json.dumps({name: value for name, value in record.items() if value is not None}).encode()
+
+
+def with_value(value: bytes) -> bytes:
+    """A JSON line with a value in it that nobody maps, as it is."""
+    return line()[:-1] + b', "other": ' + value + b"}"
+
+
+def log_line(
+    request: str = "GET /a HTTP/1.1", time: str = "01/Mar/2026:12:30:00 +0000", status: str = "200", rest: str = ""
+) -> bytes:
+    return f'198.51.100.7 - frank [{time}] "{request}" {status} 2326{rest}'.encode()
+
+
+REST = ' "http://from.test/" "curl/8"'
