@@ -44,13 +44,14 @@ SETTINGS = Settings.from_environment()
 SOURCES = ["all", *load_sources(SETTINGS)]
 
 
-def spark_task(job: str, **options: object) -> PySparkOperator:
-    """A task that runs ``spark_jobs.<job>`` through the connection spark_default."""
+def ingest(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:
+    """The task ingest_clicks."""
+    launch.ingest(chosen(params, dag_run, ti), spark)
 
-    def run(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:  # Airflow fills them in by name
-        launch.run_job(job, chosen(params, dag_run, ti), spark, **options)
 
-    return PySparkOperator(task_id=job, python_callable=run, conn_id="spark_default", **HOUR_ON_LAKE)
+def aggregate(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:
+    """The task aggregate_clicks."""
+    launch.aggregate(chosen(params, dag_run, ti), spark)
 
 
 def validate(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:
@@ -102,8 +103,8 @@ with DAG(
 
     chain(
         wait_for_landing(),  # type: ignore[call-arg]
-        spark_task("ingest_clicks", allow_missing=True),
-        spark_task("aggregate_clicks"),
+        PySparkOperator(task_id="ingest_clicks", python_callable=ingest, conn_id="spark_default", **HOUR_ON_LAKE),
+        PySparkOperator(task_id="aggregate_clicks", python_callable=aggregate, conn_id="spark_default", **HOUR_ON_LAKE),
         validate_clicks,
         publish_clicks,
         ask_about_held,

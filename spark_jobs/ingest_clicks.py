@@ -8,73 +8,9 @@ the reverse. While it writes, unfinished_ingests names the log hours; if it is k
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
-
 from include.command import OneLineParser, exit_with
-from include.job_arguments import JobArguments
-from include.settings import Settings
-from include.sources import Source, choose_sources
 from spark_jobs.engine.command import run_from_shell
-from spark_jobs.hours.account import described_closed
-from spark_jobs.hours.finalise import described, finalise
-from spark_jobs.ingest.source_ingest import Ingested, SourceIngest
-from spark_jobs.lake.lake import Lake
-
-
-def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, allow_missing: bool = False) -> list[str]:
-    """Ingest the log hours of every chosen source; returns a few lines on what was done.
-
-    With ``allow_missing`` a log hour that never landed is accounted for as one without lines.
-
-    Raises:
-        MissingLandingError: if a log hour has no landing partition, and was ingested before or must not be missing.
-        ClickmillError: if files cannot be read.
-    """
-    lake = Lake(spark, settings)
-    report = []
-    for source in choose_sources(settings, arguments.source):
-        # Whether a line is a duplicate depends on the log hours around it, and may change those after it.
-        with lake.locked():
-            if source.stream is not None:
-                hours = list(arguments.log_hours)
-                finalised = finalise(lake, source, hours)
-                report += [*described(source, hours, finalised), *described_closed(finalised.values())]
-                continue
-            ingested = SourceIngest(lake, settings, source, allow_missing).run(list(arguments.log_hours))
-        report += _summary(source, arguments, ingested)
-    return report
-
-
-def _summary(source: Source, arguments: JobArguments, ingested: Ingested) -> list[str]:
-    accounts = ingested.accounts
-
-    def total(name: str) -> int:
-        return sum(getattr(account, name) for account in accounts.values())
-
-    duplicates = sum(account.duplicates_of.total() for account in accounts.values())
-    reasons: dict[str, int] = {}
-    for account in accounts.values():
-        for reason, count in account.quarantined.items():
-            reasons[reason] = reasons.get(reason, 0) + count
-    listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items())) or "none"
-    click_hours = {hour for account in accounts.values() for hour in account.click_hours}
-    return [
-        f"{source.name} {arguments.log_hours}: {total('lines'):,} lines = {total('accepted'):,} accepted "
-        f"+ {duplicates:,} duplicates + {sum(reasons.values()):,} quarantined",
-        f"  quarantined: {listed}; late {total('late'):,}; out of order {total('out_of_order'):,}; "
-        f"click hours touched: {len(click_hours)}",
-        *described_closed(accounts.values()),
-        *(
-            f"  of later log hours, clicks have become duplicates or the reverse: {hour}"
-            for hour in ingested.changed_later
-        ),
-        *(
-            f"  breaks off, the lines before the damage count: {hour} {file}"
-            for hour, account in accounts.items()
-            for file in sorted(account.damaged_files)
-        ),
-        *(f"  warning: {said}" for said in ingested.warnings),
-    ]
+from spark_jobs.ingest.job import ingest
 
 
 def _add_options(parser: OneLineParser) -> None:
@@ -82,4 +18,4 @@ def _add_options(parser: OneLineParser) -> None:
 
 
 if __name__ == "__main__":
-    exit_with(lambda: run_from_shell("spark_jobs.ingest_clicks", __doc__, run, _add_options))
+    exit_with(lambda: run_from_shell("spark_jobs.ingest_clicks", __doc__, ingest, _add_options))

@@ -44,7 +44,7 @@ def replay(params: Mapping[str, Any], dag_run: Any, spark: Any) -> None:
     Raises:
         AirflowFailException: if nobody has triggered the run, or the form is wrong.
     """
-    job, settings = _job("spark_jobs.replay_quarantined", spark)
+    job, settings = _job("spark_jobs.replay.job", spark)
     with final_errors():
         signed = {"by": _signer(dag_run), "because": params["reason"]}
         if withdrawn := (params["withdraw"] or "").strip():
@@ -56,7 +56,7 @@ def replay(params: Mapping[str, Any], dag_run: Any, spark: Any) -> None:
             if params["dry_run"]:
                 lines = job.dry_run(spark, settings, request)
             else:
-                lines = job.run(spark, settings, request, **signed)
+                lines = job.replay(spark, settings, request, **signed)
     log_lines(lines, settings)
 
 

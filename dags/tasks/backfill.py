@@ -145,4 +145,4 @@ def _request(params: Mapping[str, Any]) -> Any:
 
 def _job(spark: Any) -> tuple[Any, Settings]:
     import_module("spark_jobs.engine.session").configure(spark)
-    return import_module("spark_jobs.backfill_clicks"), Settings.from_environment()
+    return import_module("spark_jobs.backfill.job"), Settings.from_environment()

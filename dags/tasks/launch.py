@@ -1,4 +1,4 @@
-"""How a DAG's task runs a job: its module by name, its words into the log."""
+"""How a DAG's task runs a job: in its session, its words into the log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from typing import Any
 
 from dags.tasks.notes import leave_note
@@ -37,17 +36,31 @@ RELEASED_DAYS = 7
 _MOST_CHARACTERS = 250
 
 
-def run_job(job: str, arguments: JobArguments, spark: Any, **options: Any) -> None:
-    """Run ``spark_jobs.<job>`` in this Spark session.
+def ingest(arguments: JobArguments, spark: Any) -> None:
+    """Ingest log hours; one that never landed is accounted for as empty.
 
     Raises:
-        AirflowFailException: for what trying again cannot fix: wrong arguments, or a critical check that failed.
+        AirflowFailException: for what trying again cannot fix, such as wrong arguments.
     """
-    module = import_module(f"spark_jobs.{job}")
-    settings = Settings.from_environment()
-    import_module("spark_jobs.engine.session").configure(spark)
+    from spark_jobs.ingest import job
+
+    settings = configured(spark)
     with final_errors():
-        lines = module.run(spark, settings, arguments, **options)
+        lines = job.ingest(spark, settings, arguments, allow_missing=True)
+    log_lines(lines, settings)
+
+
+def aggregate(arguments: JobArguments, spark: Any) -> None:
+    """Count the click hours that log hours touch.
+
+    Raises:
+        AirflowFailException: for what trying again cannot fix, such as wrong arguments.
+    """
+    from spark_jobs.aggregate import job
+
+    settings = configured(spark)
+    with final_errors():
+        lines = job.aggregate(spark, settings, arguments)
     log_lines(lines, settings)
 
 
@@ -76,24 +89,28 @@ def stream(name: str, spark: Any) -> None:
     """
     from airflow.sdk.exceptions import AirflowSkipException
 
+    from spark_jobs.stream import job
+    from spark_jobs.stream.supervision import supervise
+
     settings = Settings.from_environment()
     try:
         with final_errors():
             (source,) = choose_sources(settings, name)
             if stream_of(source).run == "supervised":
-                log.info(import_module("spark_jobs.stream.supervision").supervise(settings, name))
+                log.info(supervise(settings, name))
             else:
-                import_module("spark_jobs.engine.session").configure(spark)
-                import_module("spark_jobs.stream_clicks").run(spark, settings, [source], available_now=True)
+                job.stream(spark, configured(spark), [source], available_now=True)
     except StreamRunsAlreadyError as error:
         raise AirflowSkipException(str(error)) from error
 
 
 def maintain(*, dry_run: bool) -> None:
     """Remove from the lake's tables what nobody needs, or say what that is."""
+    from spark_jobs.retention import job
+
     settings = Settings.from_environment()
     with final_errors():
-        lines = import_module("spark_jobs.maintain_lake").run(settings, dry_run=dry_run)
+        lines = job.maintain(settings, dry_run=dry_run)
     log_lines(lines, settings)
 
 
@@ -105,14 +122,16 @@ def release(days: int, spark: Any) -> None:
     """
     from airflow.sdk.exceptions import AirflowSkipException
 
+    from spark_jobs.publish import release_counts
+
     settings = Settings.from_environment()
     with final_errors():
         noise = settings.pipeline.publication.noise
         if noise is None:
             raise AirflowSkipException(said(f"{settings.pipeline_file} has no [publication.noise]"))
-        import_module("spark_jobs.engine.session").configure(spark)
+        configured(spark)
         end = datetime.now(UTC).date() - timedelta(days=noise.wait_days)
-        lines = import_module("spark_jobs.release_counts").run(spark, settings, end - timedelta(days=days), end)
+        lines = release_counts.release(spark, settings, end - timedelta(days=days), end)
     log_lines(lines, settings)
 
 
@@ -122,12 +141,12 @@ def validate(arguments: JobArguments, spark: Any) -> None:
     Raises:
         AirflowFailException: if the arguments are wrong.
     """
-    validate_clicks = import_module("spark_jobs.validate_clicks")
-    settings = Settings.from_environment()
-    import_module("spark_jobs.engine.session").configure(spark)
+    from spark_jobs.quality import job
+
+    settings = configured(spark)
     with final_errors():
-        validation = validate_clicks.validate(spark, settings, arguments)
-    for level, line in validate_clicks.described(validation):
+        validation = job.validate(spark, settings, arguments)
+    for level, line in job.described(validation):
         log.log(level, line)
     log.info("report: %s", settings.report.as_uri())
 
@@ -138,11 +157,11 @@ def publish(arguments: JobArguments, spark: Any) -> list[dict[str, Any]]:
     Raises:
         AirflowFailException: if a click hour was never validated.
     """
-    publish_clicks = import_module("spark_jobs.publish_clicks")
-    settings = Settings.from_environment()
-    import_module("spark_jobs.engine.session").configure(spark)
+    from spark_jobs.publish import job
+
+    settings = configured(spark)
     with final_errors():
-        published = publish_clicks.publish(spark, settings, arguments)
+        published = job.publish(spark, settings, arguments)
     log_lines(published.lines, settings)
     # What is being counted or checked again is asked about by the run that does so.
     held = [state for state in published.held if state.waits_for is None and state.staged_by is None]
@@ -178,17 +197,17 @@ def decide(
     """
     from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+    from spark_jobs.publish import decide_held
+
     hour, (chosen,) = params["hour"], answer["chosen_options"]
     if chosen not in ANSWERS:
         raise AirflowSkipException(said(f"{hour} stays held"))
-    decide_held = import_module("spark_jobs.decide_held")
-    settings = Settings.from_environment()
-    import_module("spark_jobs.engine.session").configure(spark)
+    settings = configured(spark)
     by, because = answer["responded_by_user"]["name"], (answer["params_input"] or {}).get("reason") or ""
     try:
         with final_errors():
             decision = decide_held.Decision(Hour.parse(hour), ANSWERS[chosen], by, because, findings_of(shown))
-            lines = decide_held.run(spark, settings, decision)
+            lines = decide_held.decide(spark, settings, decision)
     except NotHeldError as error:
         raise AirflowSkipException(said(f"nothing to decide: {error}")) from error
     except OtherFindingsError as error:
@@ -207,6 +226,14 @@ def asked_again(ti: Any, run: Mapping[str, Any], error: Exception) -> Exception:
     if ti is not None:
         ti.xcom_push(key=AGAIN, value=run)
     return AirflowFailException(said(f"not carried out, and asked again: {error}"))
+
+
+def configured(spark: Any) -> Settings:
+    """The settings, once the session is as jobs need it."""
+    from spark_jobs.engine.session import configure
+
+    configure(spark)
+    return Settings.from_environment()
 
 
 def log_lines(lines: list[str], settings: Settings) -> None:

@@ -14,10 +14,13 @@ from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.tables import INGEST_ACCOUNTING
-from spark_jobs import aggregate_clicks, ingest_clicks, publish_clicks, validate_clicks
+from spark_jobs.aggregate.job import aggregate
 from spark_jobs.backfill.plan import Chunk, Request, chunk_of, make_plan
 from spark_jobs.backfill.record import find_backfill, say, say_publishing
+from spark_jobs.ingest.job import ingest
 from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.job import publish
+from spark_jobs.quality.job import require_valid
 
 
 @dataclass(frozen=True)
@@ -73,18 +76,16 @@ def _run_range(
     arguments = JobArguments(backfill.source, log_hours)
     failures: list[str] = []
     lines = [
-        *ingest_clicks.run(spark, settings, arguments),
-        *aggregate_clicks.run(spark, settings, arguments),
+        *ingest(spark, settings, arguments),
+        *aggregate(spark, settings, arguments),
     ]
     try:
-        lines += validate_clicks.run(spark, settings, arguments)
+        lines += require_valid(spark, settings, arguments)
     except QualityError as error:
         failures.append(str(error))
     if backfill.is_staged:
         return ChunkRun(lines, failures, [])
-    published = publish_clicks.publish(
-        spark, settings, arguments, lambda lake, hours: say_publishing(lake, backfill, hours), backfill
-    )
+    published = publish(spark, settings, arguments, lambda lake, hours: say_publishing(lake, backfill, hours), backfill)
     return ChunkRun([*lines, *published.lines], failures, published.held)
 
 

@@ -23,7 +23,7 @@ from include.settings import Settings
 from include.sources import JsonFields, Source, load_sources
 from include.storage import Entry, entry_of, is_on_disk, names, remove_folder
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, PUBLISHED
-from spark_jobs import aggregate_clicks, ingest_clicks, publish_clicks, validate_clicks
+from spark_jobs.aggregate.job import aggregate
 from spark_jobs.erasure.accounts import recount_accounts, recount_batches, say_rewritten
 from spark_jobs.erasure.certificate import COMPLETED, Certificate, erasure_key
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
@@ -37,6 +37,7 @@ from spark_jobs.erasure.tables import FoundRows, find_joined, find_rows, has_wha
 from spark_jobs.hours.held_hours import dropped_hours
 from spark_jobs.hours.stream_batches import in_order_of_time
 from spark_jobs.hours.touched_hours import closed_click_hours, removed_log_hours
+from spark_jobs.ingest.job import ingest
 from spark_jobs.lake.audit import audited
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
@@ -44,6 +45,8 @@ from spark_jobs.lake.unneeded_files import stored_tables
 from spark_jobs.landing.landed_logs import landed_logs
 from spark_jobs.lines.arrivals import LineParser
 from spark_jobs.lines.read_lines import LandedFile
+from spark_jobs.publish.job import publish
+from spark_jobs.quality.job import require_valid
 
 #: What an erasure cannot reach, and who can.
 OUTSIDE = (
@@ -252,7 +255,7 @@ class Erasure:
             if self.sources[source].stream is None:
                 there -= self._not_to_ingest(source, certificate)
             for log_hours in near_each_other(there):
-                ingest_clicks.run(self.spark, self.settings, JobArguments(source, log_hours))
+                ingest(self.spark, self.settings, JobArguments(source, log_hours))
         certificate.end_removal()
         certificate.write(self.settings)
 
@@ -334,11 +337,11 @@ class Erasure:
         # Who only ingests has nothing counted.
         is_counted = any(self.lake.data_files(table, may_have_click_hours(table, hours)) for table in AGGREGATES)
         for arguments in ranges if is_counted else []:
-            aggregate_clicks.run(self.spark, self.settings, arguments)
+            aggregate(self.spark, self.settings, arguments)
             # What fails is held; that it is, is looked at in the end.
             with suppress(QualityError):
-                validate_clicks.run(self.spark, self.settings, arguments)
-            done = publish_clicks.publish(self.spark, self.settings, arguments, certificate.add_published)
+                require_valid(self.spark, self.settings, arguments)
+            done = publish(self.spark, self.settings, arguments, certificate.add_published)
             certificate.not_published_hours |= done.left
         certificate.counted_at = datetime.now(UTC).isoformat()
         certificate.write(self.settings)

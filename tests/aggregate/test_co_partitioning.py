@@ -66,7 +66,7 @@ def _assert_buckets(stored: DeltaTable, key: str, buckets: int) -> None:
 
 
 def _repartition(lake: TemporaryLake, buckets: int) -> list[str]:
-    from spark_jobs.repartition_tables import run
+    from spark_jobs.aggregate.repartition import repartition as run
 
     return run(lake.spark, lake.settings, buckets)
 

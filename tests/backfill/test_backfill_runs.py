@@ -25,10 +25,11 @@ from include.tables import (
 )
 from include.tables import PUBLISHED as PUBLISHED_DAYS
 from include.unpublished import unpublished_hours
-from spark_jobs import backfill_clicks, decide_held
+from spark_jobs.backfill import job as backfill_job
 from spark_jobs.backfill.decide import BackfillDecision, ComparedAgainError, decide
 from spark_jobs.backfill.plan import Plan, Request
 from spark_jobs.backfill.undo import undo
+from spark_jobs.publish import decide_held
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.temporary_lake import TemporaryLake, click
 
@@ -68,7 +69,7 @@ def newest(lake: TemporaryLake) -> Backfill:
 
 
 def plan(lake: TemporaryLake, request: Request) -> Plan:
-    return backfill_clicks.plan(lake.spark, lake.settings, request)
+    return backfill_job.plan(lake.spark, lake.settings, request)
 
 
 def decision(lake: TemporaryLake, backfill: Backfill, chosen: str) -> list[str]:
@@ -253,7 +254,7 @@ def test_dropped_what_was_published_stays_until_the_right_files_come(based: Temp
     assert staged.state == "waiting"
     held = decide_held.Decision(Hour.parse(hour(2)), "publish", "Bob", "seen")
     with pytest.raises(ClickmillError, match=f"is of the staged backfill {staged.id}: approve or drop that first"):
-        decide_held.run(lake.spark, lake.settings, held)
+        decide_held.decide(lake.spark, lake.settings, held)
     decision(lake, staged, "drop")
     lake.run("publish", hour(1), hour(3))
     assert published(lake) == before
@@ -268,7 +269,7 @@ def test_dropped_what_was_published_stays_until_the_right_files_come(based: Temp
 
 def test_given_up_in_its_first_chunk_it_leaves_nothing_to_be_published(based: TemporaryLake) -> None:
     lake, before = based, published(based)
-    begun = backfill_clicks.start(lake.spark, lake.settings, plan(lake, STAGED), because="")
+    begun = backfill_job.start(lake.spark, lake.settings, plan(lake, STAGED), because="")
     for job in ("ingest", "aggregate", "validate"):
         lake.run(job, hour(1))
     decision(lake, begun, "drop")
@@ -386,7 +387,7 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(lake: TemporaryLake
 
     land(lake, 0, 2)
     request = asked(0, 4, is_staged=True)
-    begun = backfill_clicks.start(lake.spark, lake.settings, plan(lake, request), because="")
+    begun = backfill_job.start(lake.spark, lake.settings, plan(lake, request), because="")
     for other in (asked(3, 5), asked(0, 4), asked(0, 4, chunk=3, is_staged=True)):
         with pytest.raises(ClickmillError, match=f"{begun.id} .* is running over some of these hours; finish it"):
             run(lake, other)
@@ -403,6 +404,6 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(lake: TemporaryLake
     decision(lake, begun, "drop")
     assert plan(lake, asked(0, 4)).blocks == ()
     land(lake, 1, 2)
-    not_staged = backfill_clicks.start(lake.spark, lake.settings, plan(lake, asked(0, 4)), because="")
+    not_staged = backfill_job.start(lake.spark, lake.settings, plan(lake, asked(0, 4)), because="")
     with pytest.raises(ClickmillError, match="is not staged: what passes the checks is published"):
         decision(lake, not_staged, "approve")

@@ -87,12 +87,12 @@ def fall_behind(lake: StreamedLake, rate: float, seconds: float, mebibytes: Call
     Raises:
         AssertionError: if the stream ends, or is not through in ``MOST_DRAINING`` times as long.
     """
-    from spark_jobs import stream_clicks
+    from spark_jobs.stream import job as stream_job
     from spark_jobs.stream.end_request import EndRequest
 
     end, offsets = EndRequest(), Offsets(lake)
     given = lake.spark, lake.settings, [lake.source]
-    stream = threading.Thread(target=lambda: stream_clicks.run(*given, available_now=False, asked_to_end=end))
+    stream = threading.Thread(target=lambda: stream_job.stream(*given, available_now=False, asked_to_end=end))
     stream.start()
     producer = multiprocessing.get_context("spawn").Process(
         target=produce, args=(lake.broker.bootstrap_servers, lake.topic, rate, seconds)

@@ -61,8 +61,9 @@ def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> 
     """Ingest and aggregate, side by side with DuckDB."""
     from pyspark.sql import SparkSession
 
-    from spark_jobs import aggregate_clicks, ingest_clicks
+    from spark_jobs.aggregate import job as aggregate_job
     from spark_jobs.engine.session import configure
+    from spark_jobs.ingest import job as ingest_job
 
     settings = replace(Settings.from_environment({}), home=home / "bench")
     lines = make_landing(settings.landing, 4, clicks)
@@ -81,8 +82,8 @@ def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> 
 
     for turn in range(rounds + 1):  # the first turn warms both up
         shutil.rmtree(settings.lake, ignore_errors=True)
-        measure("Clickmill: ingest", lambda: ingest_clicks.run(spark, settings, arguments), turn > 0)
-        measure("Clickmill: aggregate", lambda: aggregate_clicks.run(spark, settings, arguments), turn > 0)
+        measure("Clickmill: ingest", lambda: ingest_job.ingest(spark, settings, arguments), turn > 0)
+        measure("Clickmill: aggregate", lambda: aggregate_job.aggregate(spark, settings, arguments), turn > 0)
         for name, same_work in (("DuckDB, the same work", True), ("DuckDB, the least", False)):
             measure(
                 name, partial(duckdb_pipeline.run, settings.landing, home / "duckdb", same_work=same_work), turn > 0
@@ -117,10 +118,12 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
     """Validate 4 log hours: Spark jobs, the time that Spark worked, and all of it."""
     from pyspark.sql import SparkSession
 
-    from spark_jobs import aggregate_clicks, ingest_clicks, validate_clicks
+    from spark_jobs.aggregate import job as aggregate_job
     from spark_jobs.engine.session import configure
     from spark_jobs.engine.spark_status import SparkStatus
     from spark_jobs.engine.steps import step
+    from spark_jobs.ingest import job as ingest_job
+    from spark_jobs.quality import job as quality_job
 
     settings = replace(Settings.from_environment({}), home=home / "quality")
     lines = make_landing(settings.landing, 4, clicks)
@@ -132,10 +135,10 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
     jobs, worked, whole = [], [], []
     for turn in range(rounds + 1):
         # As in every hour, the tables have just been written; the first turn warms up.
-        ingest_clicks.run(spark, settings, arguments)
-        aggregate_clicks.run(spark, settings, arguments)
+        ingest_job.ingest(spark, settings, arguments)
+        aggregate_job.aggregate(spark, settings, arguments)
         with step(spark, f"round {turn}"):
-            took = seconds(lambda: validate_clicks.run(spark, settings, arguments))
+            took = seconds(lambda: quality_job.validate(spark, settings, arguments))
         times = status.job_times(f"round {turn}")
         jobs.append(len(times))
         worked.append((max(end for _, end in times) - min(start for start, _ in times)).total_seconds())
@@ -156,9 +159,10 @@ def measuring(home: Path, services: Services, clicks: int, rounds: int) -> None:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_jobs import aggregate_clicks, ingest_clicks
+    from spark_jobs.aggregate import job as aggregate_job
     from spark_jobs.aggregate.load import GroupingMetrics
     from spark_jobs.engine.session import configure
+    from spark_jobs.ingest import job as ingest_job
 
     class NotMeasured(GroupingMetrics):
         def observe(self, counts: DataFrame, operator: str, key: str, grouping: object) -> DataFrame:
@@ -172,12 +176,12 @@ def measuring(home: Path, services: Services, clicks: int, rounds: int) -> None:
     arguments = JobArguments("web", HourRange(START, START.plus(4)))
     os.environ["CLICKMILL_SPARK_UI_URL"] = services.spark_ui_url
     spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
-    ingest_clicks.run(spark, settings, arguments)
+    ingest_job.ingest(spark, settings, arguments)
     times: dict[type, list[float]] = {GroupingMetrics: [], NotMeasured: []}
     for turn in range(4 * rounds + 2):
         for kind in sorted(times, key=lambda kind: kind.__name__, reverse=turn % 2 == 0):
-            with patch.object(aggregate_clicks, "GroupingMetrics", kind):
-                took = seconds(lambda: aggregate_clicks.run(spark, settings, arguments))
+            with patch.object(aggregate_job, "GroupingMetrics", kind):
+                took = seconds(lambda: aggregate_job.aggregate(spark, settings, arguments))
             if turn > 1:
                 times[kind].append(took)
     with_load, without = times.values()
@@ -196,8 +200,9 @@ def memory(home: Path) -> None:
     """Peak memory of a fresh server over 4 and over 24 log hours of the same size."""
     from pyspark.sql import SparkSession
 
-    from spark_jobs import aggregate_clicks, ingest_clicks
+    from spark_jobs.aggregate import job as aggregate_job
     from spark_jobs.engine.session import configure
+    from spark_jobs.ingest import job as ingest_job
 
     peaks = []
     for hours in (4, 24):
@@ -209,8 +214,8 @@ def memory(home: Path) -> None:
             spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
             arguments = JobArguments("web", HourRange(START, START.plus(hours)))
             watch = SparkWatch(services)
-            took = seconds(lambda: ingest_clicks.run(spark, settings, arguments))  # noqa: B023 - called at once
-            took += seconds(lambda: aggregate_clicks.run(spark, settings, arguments))  # noqa: B023
+            took = seconds(lambda: ingest_job.ingest(spark, settings, arguments))  # noqa: B023 - called at once
+            took += seconds(lambda: aggregate_job.aggregate(spark, settings, arguments))  # noqa: B023
             peaks.append(watch.stop())
             console.print(
                 f"{hours} log hours, {lines:,} lines in one range: peak memory of the server and its workers "

@@ -49,12 +49,13 @@ class Workers:
 
     def run(self, *, is_counted: bool) -> None:
         """Ingest and aggregate once."""
-        from spark_jobs import aggregate_clicks, ingest_clicks
+        from spark_jobs.aggregate.job import aggregate
+        from spark_jobs.ingest.job import ingest
 
         arguments = JobArguments("web", HourRange(START, START.plus(HOURS)))
-        for job in (ingest_clicks, aggregate_clicks):
-            name, before = job.__name__.rpartition(".")[2], self._shuffled()
-            took = seconds(lambda: job.run(self.spark, self.settings, arguments))  # noqa: B023 - called at once
+        for job in (ingest, aggregate):
+            name, before = f"{job.__name__}_clicks", self._shuffled()
+            took = seconds(lambda: job(self.spark, self.settings, arguments))  # noqa: B023 - called at once
             if is_counted:
                 self.took.setdefault(name, []).append(took)
                 self.shuffled[name] = self._shuffled() - before

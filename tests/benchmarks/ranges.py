@@ -20,7 +20,7 @@ from ops.backfill import run_ranges
 from ops.bootstrap import REPOSITORY
 from ops.services.running import Services
 from samples.sample_logs import SampleSpec, make_sample
-from spark_jobs import maintain_lake
+from spark_jobs.retention import job as retention_job
 from tests.benchmarks.figures import record
 from tests.end_to_end.silent_display import Silent
 
@@ -98,5 +98,7 @@ def maintain_year(services: Services, console: Console, now: Hour) -> None:
         settings.pipeline_file.read_text(encoding="utf-8").replace("[retention]\n", f"[retention]\n{days}")
     )
     began = time.perf_counter()
-    said = maintain_lake.run(replace(settings, pipeline_file=pipeline), dry_run=False, kept=timedelta(0), now=now.start)
+    said = retention_job.maintain(
+        replace(settings, pipeline_file=pipeline), dry_run=False, kept=timedelta(0), now=now.start
+    )
     console.print(*said, f"maintain_lake: {time.perf_counter() - began:.1f} s", sep="\n")

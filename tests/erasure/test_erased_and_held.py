@@ -7,8 +7,8 @@ import pytest
 from include.errors import ClickmillError
 from include.log_hours import Hour
 from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
-from spark_jobs import decide_held
 from spark_jobs.erasure.requests import Requests
+from spark_jobs.publish import decide_held
 from tests.erasure.erased_lake import certificate, erase
 from tests.support.landed_faults import START, fine_lines
 from tests.support.temporary_lake import TemporaryLake, click
@@ -38,12 +38,14 @@ def test_a_held_hour_is_decided_on_before_the_erasure_is_complete(lake: Temporar
     assert published(lake) == clicks
 
     decision = decide_held.Decision(Hour.parse(hour), "publish", "Ada", "the nonsense is known")
-    decide_held.run(lake.spark, lake.settings, decision)
+    decide_held.decide(lake.spark, lake.settings, decision)
     erase(lake, Requests.of([VISITOR]))
     assert certificate(lake)["state"] == "completed"
     assert published(lake) == clicks - 1
     # The decision holds: nothing was counted again.
-    assert decide_held.run(lake.spark, lake.settings, decision)[0].startswith(f"{hour}: published anyway (as Ada had")
+    assert decide_held.decide(lake.spark, lake.settings, decision)[0].startswith(
+        f"{hour}: published anyway (as Ada had"
+    )
 
 
 def test_a_dropped_hour_is_released_before_an_erasure_of_its_visitor_is_complete(lake: TemporaryLake) -> None:
@@ -55,7 +57,7 @@ def test_a_dropped_hour_is_released_before_an_erasure_of_its_visitor_is_complete
     clicks = published(lake)
     lake.land(hour, {"a.json": b"".join(lines[10:]) + b"nonsense\n" * 10 * len(lines)})
     lake.run_jobs(hour, end, "ingest", "aggregate", "validate", "publish")
-    decide_held.run(lake.spark, lake.settings, decide_held.Decision(Hour.parse(hour), "drop", "Ada", "lost"))
+    decide_held.decide(lake.spark, lake.settings, decide_held.Decision(Hour.parse(hour), "drop", "Ada", "lost"))
     lake.land(hour, {"a.json": b"".join(lines[10:])})
 
     with pytest.raises(ClickmillError, match=f"not complete: published as they were before: {hour}; decide on them"):
@@ -64,7 +66,7 @@ def test_a_dropped_hour_is_released_before_an_erasure_of_its_visitor_is_complete
     assert any(hour in what for what in certificate(lake)["outside"])
 
     release = decide_held.Decision(Hour.parse(hour), "release", "Ada", "the erasure needs it")
-    decide_held.run(lake.spark, lake.settings, release)
+    decide_held.decide(lake.spark, lake.settings, release)
     erase(lake, Requests.of([VISITOR]))
     assert certificate(lake)["state"] == "completed"
     assert not any(hour in what for what in certificate(lake)["outside"])

@@ -9,8 +9,8 @@ import pytest
 
 from include.log_hours import Hour, HourRange
 from include.tables import CLICKS, REPLAYED_LINES
-from spark_jobs import replay_quarantined
 from spark_jobs.erasure.requests import Requests
+from spark_jobs.replay import job as replay_job
 from tests.erasure.erased_lake import certificate, comparable, erase, files_with
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click
@@ -46,8 +46,8 @@ def ingest(lake: TemporaryLake) -> None:
 
 def replay(lake: TemporaryLake) -> None:
     hours = HourRange(Hour.parse(HOURS[0]), Hour.parse(END))
-    request = replay_quarantined.Request("web", hours, rule="replace(raw, 'day=', '')")
-    replay_quarantined.run(lake.spark, lake.settings, request, by="Ada", because="the proxy is fixed")
+    request = replay_job.Request("web", hours, rule="replace(raw, 'day=', '')")
+    replay_job.replay(lake.spark, lake.settings, request, by="Ada", because="the proxy is fixed")
 
 
 def by_any_replay(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
@@ -65,7 +65,7 @@ def by_any_replay(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
 def test_recovered_lines_stay_recovered_when_others_before_them_are_erased(
     lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay_quarantined, "_count", lambda *_: [])
+    monkeypatch.setattr(replay_job, "_count", lambda *_: [])
     for hour in HOURS:
         lake.land(hour, landed(hour))
     ingest(lake)

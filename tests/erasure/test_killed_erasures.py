@@ -8,9 +8,9 @@ import pytest
 
 from include.log_hours import Hour, HourRange
 from include.tables import QUALITY_RESULTS
-from spark_jobs import replay_quarantined
 from spark_jobs.erasure.requests import Requests
-from spark_jobs.replay_quarantined import Request
+from spark_jobs.replay import job as replay_job
+from spark_jobs.replay.job import Request
 from tests.erasure.erased_lake import but_of_replays, certificate, erase, files_with
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click
@@ -50,7 +50,7 @@ def test_killed_after_any_commit_it_goes_on(lake: TemporaryLake) -> None:
     run_all(lake)
     # The lines that are repaired are known by their numbers, and those before them go.
     rule = Request("web", HourRange(Hour.parse(HOURS[0]), Hour.parse("2026-03-01T14")), rule="ltrim(raw, 'day=')")
-    replay_quarantined.run(lake.spark, lake.settings, rule, by="Ada", because="the proxy puts day= before lines")
+    replay_job.replay(lake.spark, lake.settings, rule, by="Ada", because="the proxy puts day= before lines")
     # Of one hour the files are gone.
     for file in lake.land(HOURS[1], {}).iterdir():
         file.unlink()

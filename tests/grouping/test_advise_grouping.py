@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -37,11 +36,11 @@ def planted(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
 
 @pytest.mark.path
 def test_hot_url_is_named_and_salted(planted: TemporaryLake) -> None:
-    from spark_jobs.advise_grouping import AdviceRequest, run
+    from spark_jobs.grouping.advice_values import as_json
+    from spark_jobs.grouping.job import AdviceRequest, give_advice
 
     request = AdviceRequest("url", (1, 8), ("fields", "salted_fields", "fifo"))
-    lines = run(planted.spark, planted.settings, ARGUMENTS, request=request, is_measured=True)
-    advice = json.loads("\n".join(lines))
+    advice = as_json(give_advice(planted.spark, planted.settings, ARGUMENTS, request, is_measured=True))
     assert (advice["clicks"], advice["keys"]) == (1000, 231)
     assert advice["hot_keys"] == [{"key": HOT, "clicks": 310, "share": 0.31, "fields_limit": 3}]
     loads = {(load["grouping"], load["instances"]): load for load in advice["groupings"]}
@@ -76,17 +75,18 @@ def test_hot_url_is_named_and_salted(planted: TemporaryLake) -> None:
 def test_what_cannot_be_partitioned_is_one_line(
     planted: TemporaryLake, arguments: JobArguments, values: dict[str, str], error: type[Exception], said: str
 ) -> None:
-    from spark_jobs.advise_grouping import AdviceRequest, run
+    from spark_jobs.grouping.job import AdviceRequest, give_advice
 
     request = replace(AdviceRequest("url", (2,)), **values)
     with pytest.raises(error, match=said) as raised:
-        run(planted.spark, planted.settings, arguments, request=request)
+        give_advice(planted.spark, planted.settings, arguments, request, is_measured=False)
     assert type(raised.value) is error
     assert "\n" not in str(raised.value)
 
 
 def test_of_many_clicks_whole_log_hours_are_drawn(lake: TemporaryLake) -> None:
-    from spark_jobs.advise_grouping import AdviceRequest, run
+    from spark_jobs.grouping.advice_values import as_json
+    from spark_jobs.grouping.job import AdviceRequest, give_advice
 
     hours = [f"2026-03-01T{number:02d}" for number in range(6)]
     for number, hour in enumerate(hours):
@@ -97,7 +97,7 @@ def test_of_many_clicks_whole_log_hours_are_drawn(lake: TemporaryLake) -> None:
     clicks_of = {}
     for most in (None, 75, 74, 40, 1):
         request = AdviceRequest("url", (1, 2), ("fields", "shuffle"), most_clicks=most)
-        advice = json.loads("\n".join(run(lake.spark, lake.settings, arguments, request=request)))
+        advice = as_json(give_advice(lake.spark, lake.settings, arguments, request, is_measured=False))
         clicks_of[most] = (advice["drawn_hours"], advice["clicks"])
         assert all(sum(load["rows"]) == advice["clicks"] for load in advice["groupings"])
         assert advice["recommendation"]["reason"]

@@ -23,9 +23,9 @@ from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.settings import REPOSITORY, Settings
 from include.tables import PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
-from spark_jobs import decide_held
 from spark_jobs.hours.held_hours import state_of_hour
 from spark_jobs.lake.lake import Lake
+from spark_jobs.publish import decide_held
 from spark_jobs.publish.shown_hold import numbers_of_hold
 from tests.support.temporary_lake import TemporaryLake, click
 
@@ -55,7 +55,7 @@ def validate_red(lake: TemporaryLake, hour: str) -> str:
 
 
 def decide(lake: TemporaryLake, decision: str, hour: str = HOUR, by: str = "Ada", because: str = "seen") -> list[str]:
-    return decide_held.run(lake.spark, lake.settings, decide_held.Decision(Hour.parse(hour), decision, by, because))
+    return decide_held.decide(lake.spark, lake.settings, decide_held.Decision(Hour.parse(hour), decision, by, because))
 
 
 def published(lake: TemporaryLake) -> dict[str, int]:
@@ -234,7 +234,7 @@ def test_hours_of_one_cause_are_decided_on_together(lake: TemporaryLake) -> None
     hours = HourRange(Hour.parse(HOUR), Hour.parse(THIRD))
 
     def decide_range(decision: str, reason: str = "") -> list[str]:
-        return decide_held.run_range(lake.spark, lake.settings, hours, decision, "Ada", "one cause", reason)
+        return decide_held.decide_range(lake.spark, lake.settings, hours, decision, "Ada", "one cause", reason)
 
     with pytest.raises(NotHeldError, match=f"no hour of {HOUR}..{THIRD} waits for that decision with 'other'"):
         decide_range("publish", "other")

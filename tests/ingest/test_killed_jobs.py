@@ -18,7 +18,7 @@ import pytest
 
 from include.errors import ClickmillError, NotHeldError
 from include.tables import CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
-from spark_jobs import decide_held
+from spark_jobs.publish import decide_held
 from tests.ingest.played_lake import (
     DAY,
     PIECES,
@@ -183,7 +183,7 @@ def test_nothing_of_an_ingest_that_was_killed_is_published(lake: TemporaryLake, 
 def _decide(lake: TemporaryLake) -> None:
     """A person publishes the killed log hour's own click hour as it is, if it is held."""
     with suppress(NotHeldError):
-        decide_held.run(lake.spark, lake.settings, decide_held.Decision(DAY.plus(KILLED), "publish", "Ada", "seen"))
+        decide_held.decide(lake.spark, lake.settings, decide_held.Decision(DAY.plus(KILLED), "publish", "Ada", "seen"))
 
 
 def _do(lake: TemporaryLake, job: str) -> None:

@@ -183,11 +183,12 @@ def test_all_jobs_give_what_the_sample_says_and_both_workers_work(
 def test_topology_says_which_executor_ran_which_task(
     lake: TemporaryLake, server: SparkServer, truth: Truth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spark_jobs.explain_topology import explain
+    from spark_jobs.aggregate.job import aggregate
+    from spark_jobs.topology.job import explain
 
     monkeypatch.setenv("CLICKMILL_SPARK_UI_URL", f"http://127.0.0.1:{server.ports.spark_ui}")
     arguments = JobArguments.of("web", str(BEFORE.start), str(BEFORE.end))
-    (job,) = explain(lake.spark, lake.settings, arguments, ["aggregate_clicks"])
+    (job,) = explain(lake.spark, lake.settings, arguments, {"aggregate_clicks": aggregate})
     placed: set[str] = set()
     for query in job.queries:
         assert [task for tasks in query.placement.values() for task in tasks] != []

@@ -16,7 +16,7 @@ from include.locks import locks_of
 from include.tables import CLICKS_BY_URL_LIVE, PUBLISHED_CLICKS_BY_URL_HOURLY, QUARANTINED_CLICKS
 from include.visitor_keys import VisitorKeys
 from spark_jobs.lake.lake import Lake
-from spark_jobs.maintain_lake import run
+from spark_jobs.retention.job import maintain as run
 
 if TYPE_CHECKING:
     from include.settings import Settings

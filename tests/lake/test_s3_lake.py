@@ -34,9 +34,11 @@ from plugins.data_quality.app import inside
 from plugins.data_quality.quarantine import read_quarantine
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
-from spark_jobs import maintain_lake, replay_quarantined, stream_clicks
 from spark_jobs.backfill.plan import Request
 from spark_jobs.erasure.requests import Requests
+from spark_jobs.replay import job as replay_job
+from spark_jobs.retention import job as retention_job
+from spark_jobs.stream import job as stream_job
 from tests.erasure.erased_lake import but_of_replays, erase, files_with
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.postgres_server import postgres_server
@@ -251,11 +253,11 @@ def test_replayed_erased_and_grown_old_it_is_as_on_a_disk(s3: S3Server, in_s3: T
     # A rule of the bucket has removed what landed in one hour.
     remove_folder(hour_folder(lake.settings.landing, "web", SECOND))
 
-    request = replay_quarantined.Request("web", HourRange(FIRST, THIRD), rule=RULE)
+    request = replay_job.Request("web", HourRange(FIRST, THIRD), rule=RULE)
     signed = {"by": "Ada", "because": "the mapping is fixed"}
     with pytest.raises(Killed), killed_after(4):
-        replay_quarantined.run(lake.spark, lake.settings, request, **signed)
-    replay_quarantined.run(lake.spark, lake.settings, request, **signed)
+        replay_job.replay(lake.spark, lake.settings, request, **signed)
+    replay_job.replay(lake.spark, lake.settings, request, **signed)
     recovered = [row["event_id"] for row in lake.rows(CLICKS) if row["replay_id"] is not None]
     assert sorted(recovered) == sorted(
         f"{app}-{visitor}-{hour}" for app in "nr" for visitor in (VISITOR, OTHER) for hour in (FIRST, SECOND)
@@ -281,14 +283,14 @@ def test_replayed_erased_and_grown_old_it_is_as_on_a_disk(s3: S3Server, in_s3: T
     for one in (lake, fresh):
         say(one.settings.pipeline_file, "[retention]\nclicks_days = 9\nquarantined_days = 5\n")
         one.settings.__dict__.pop("pipeline", None)
-        maintain_lake.run(one.settings, dry_run=False, now=FIRST.start + timedelta(days=20), kept=timedelta(0))
+        retention_job.maintain(one.settings, dry_run=False, now=FIRST.start + timedelta(days=20), kept=timedelta(0))
         assert [row["clicks_removed_at"] is not None for row in one.rows(INGEST_ACCOUNTING)] == [True, True]
     assert list((bucket / "lake" / CLICKS.name).glob("source=*/**/*.parquet")) == []
     assert [lake.rows(table) for table in PUBLISHED] == counts
     say(lake.settings.pipeline_file, "landing_days = 9\n")
     lake.settings.__dict__.pop("pipeline", None)
     with pytest.raises(UsageError, match="let a lifecycle rule of the bucket remove its objects"):
-        maintain_lake.run(lake.settings, dry_run=False)
+        retention_job.maintain(lake.settings, dry_run=False)
 
 
 def test_a_stream_of_another_machine_is_refused_though_its_checkpoint_is_not_seen(
@@ -297,7 +299,7 @@ def test_a_stream_of_another_machine_is_refused_though_its_checkpoint_is_not_see
     elsewhere = replace(in_s3.settings, home=tmp_path)
     sources = [load_sources(elsewhere)["web"]]
     with locks_of(home).held("stream-web"), pytest.raises(StreamRunsAlreadyError, match="of web runs already"):
-        stream_clicks.run(in_s3.spark, elsewhere, sources, available_now=True)
+        stream_job.stream(in_s3.spark, elsewhere, sources, available_now=True)
 
 
 def test_a_second_server_of_the_lake_is_refused(

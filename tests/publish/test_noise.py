@@ -10,8 +10,8 @@ import pytest
 from include.errors import UsageError
 from include.settings import Settings
 from spark_jobs.publish.noise import Noise
+from spark_jobs.publish.release_counts import require_noise
 from spark_jobs.publish.releases import has_budget, noise_of
-from spark_jobs.release_counts import require_noise
 
 #: So seldom may a test fail though all is right.
 ALPHA = 1e-9

@@ -12,9 +12,9 @@ from include.days import days_of
 from include.errors import QualityError
 from include.log_hours import Hour, HourRange
 from include.tables import PUBLISHED, PUBLISHED_CLICKS_BY_COUNTRY_DAILY, PUBLISHED_CLICKS_BY_URL_DAILY
-from spark_jobs import decide_held
 from spark_jobs.aggregate import days
 from spark_jobs.lake.lake import Lake
+from spark_jobs.publish import decide_held
 from tests.support.killed_runs import Killed, after_each_commit
 from tests.support.temporary_lake import TemporaryLake, click
 
@@ -52,7 +52,7 @@ def run_held(lake: TemporaryLake, hour: str) -> None:
 
 
 def decide(lake: TemporaryLake, decision: str) -> None:
-    decide_held.run(lake.spark, lake.settings, decide_held.Decision(Hour.parse(HELD), decision, "Ada", "seen"))
+    decide_held.decide(lake.spark, lake.settings, decide_held.Decision(Hour.parse(HELD), decision, "Ada", "seen"))
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ from include.tables import (
     RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
     RELEASED_CLICKS_BY_COUNTRY_DAILY,
 )
-from spark_jobs import decide_held, release_counts
 from spark_jobs.aggregate.bounded_counts import bounded_counts
+from spark_jobs.publish import decide_held, release_counts
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.temporary_lake import TemporaryLake, click
 
@@ -50,7 +50,7 @@ def with_noise(lake: TemporaryLake, **settings: Any) -> TemporaryLake:
 
 
 def release(lake: TemporaryLake, **options: Any) -> str:
-    _, said = release_counts.run(lake.spark, lake.settings, DAY, NEXT, **options)
+    _, said = release_counts.release(lake.spark, lake.settings, DAY, NEXT, **options)
     return said
 
 
@@ -161,7 +161,7 @@ def test_a_day_that_may_not_be_released_is_not(lake: TemporaryLake) -> None:
     lake.run("ingest", HOUR)
     assert "23 of its 24 hours are there and published" in release(lake)
     with pytest.raises(UsageError, match="expected --to after --from"):
-        release_counts.run(lake.spark, lake.settings, NEXT, DAY)
+        release_counts.release(lake.spark, lake.settings, NEXT, DAY)
     assert lake.rows(COUNT_RELEASES) == []
 
 
@@ -173,7 +173,7 @@ def test_an_hour_whose_counts_were_dropped_is_not_released(lake: TemporaryLake) 
         lake.run("validate", HOUR)
     lake.run("publish", HOUR)
     decision = decide_held.Decision(Hour.parse(HOUR), "drop", "Ada", "half of it is noise")
-    decide_held.run(lake.spark, lake.settings, decision)
+    decide_held.decide(lake.spark, lake.settings, decision)
     assert "in its hours 5 other clicks are published than there are" in release(lake)
 
 
@@ -190,7 +190,7 @@ def test_a_day_without_clicks_is_released_empty(lake: TemporaryLake) -> None:
     for number in range(24):
         lake.land(f"2026-03-02T{number:02d}", {})
     lake.run_all("2026-03-02T00", "2026-03-03T00")
-    _, said = release_counts.run(lake.spark, lake.settings, NEXT, NEXT + timedelta(days=1))
+    _, said = release_counts.release(lake.spark, lake.settings, NEXT, NEXT + timedelta(days=1))
     assert "released: 0 URLs of countries, 0 countries" in said
     assert len(lake.rows(COUNT_RELEASES)) == 1, "that there was nothing to show is on record too"
 

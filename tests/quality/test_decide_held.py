@@ -15,7 +15,8 @@ from include.command import exit_with
 from include.errors import NotHeldError
 from include.holds import Failure, findings_text
 from include.log_hours import Hour
-from spark_jobs import decide_held
+from spark_jobs import decide_held as command
+from spark_jobs.publish import decide_held
 
 ASKED = {"hour": "2026-03-01T05"}
 SHOWN = (Failure("web 2026-03-01T05", "share", "too many", "clicks", "share = 0.7", 0.7, None, 0.5),)
@@ -42,9 +43,9 @@ def test_wrong_arguments_are_one_line_and_exit_code_2(
 ) -> None:
     given = [f"{name}={value}" for name, value in (RIGHT | wrong).items() if value is not None]
     monkeypatch.setattr(sys, "argv", ["decide_held", *given])
-    monkeypatch.setattr(decide_held, "spark_session", lambda settings: pytest.fail("asked for a session"))
+    monkeypatch.setattr(command, "spark_session", lambda settings: pytest.fail("asked for a session"))
     with pytest.raises(SystemExit) as ended:
-        exit_with(decide_held.main)
+        exit_with(command.main)
     assert ended.value.code == 2
     said = capsys.readouterr().err
     assert message in said
@@ -60,7 +61,7 @@ def decisions(monkeypatch: pytest.MonkeyPatch) -> list[decide_held.Decision]:
         made.append(decision)
         return ["done"]
 
-    monkeypatch.setattr(decide_held, "run", run)
+    monkeypatch.setattr(decide_held, "decide", run)
     monkeypatch.setitem(sys.modules, "spark_jobs.engine.session", SimpleNamespace(configure=lambda spark: spark))  # type: ignore[arg-type]
     return made
 
@@ -104,6 +105,6 @@ def test_an_hour_that_was_lifted_meanwhile_ends_the_question(
     def run(*_: Any) -> list[str]:
         raise NotHeldError("2026-03-01T05 is not held: published at noon")
 
-    monkeypatch.setattr(decide_held, "run", run)
+    monkeypatch.setattr(decide_held, "decide", run)
     with pytest.raises(AirflowSkipException, match=r"nothing to decide: .*published at noon"):
         launch.decide(ASKED, answer("Drop"), None)

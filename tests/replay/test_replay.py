@@ -25,7 +25,8 @@ from include.tables import (
 )
 from spark_jobs import replay_quarantined
 from spark_jobs.lake.lake import Lake
-from spark_jobs.replay_quarantined import Request
+from spark_jobs.replay import job as replay_job
+from spark_jobs.replay.job import Request
 from tests.ingest.played_lake import Homes, with_short_reach
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click
@@ -102,7 +103,7 @@ def copy(tmp_path: Path, broken: TemporaryLake) -> TemporaryLake:
 
 
 def _replay(lake: TemporaryLake, *reasons: str, rule: str | None = None) -> list[str]:
-    return replay_quarantined.run(lake.spark, lake.settings, _request(*reasons, rule=rule), **SIGNED)
+    return replay_job.replay(lake.spark, lake.settings, _request(*reasons, rule=rule), **SIGNED)
 
 
 def _request(*reasons: str, rule: str | None = None) -> Request:
@@ -165,7 +166,7 @@ RULE = "if(starts_with(raw, 'day='), substr(raw, 5), NULL)"
 def test_a_second_replay_leaves_the_first_ones_lines_to_it(
     copy: TemporaryLake, monkeypatch: pytest.MonkeyPatch, are_gone: bool
 ) -> None:
-    monkeypatch.setattr(replay_quarantined, "_count", lambda *_: [])
+    monkeypatch.setattr(replay_job, "_count", lambda *_: [])
     _replay(copy, "missing_url")
     (first,) = {row["replay_id"] for row in copy.rows(REPLAYS)}
     if are_gone:
@@ -195,7 +196,7 @@ def _repaired(content: bytes) -> bytes:
 
 def test_dry_run_says_what_a_replay_does_and_changes_nothing_else(copy: TemporaryLake) -> None:
     before = copy.tables()
-    said = replay_quarantined.dry_run(copy.spark, copy.settings, _request())
+    said = replay_job.dry_run(copy.spark, copy.settings, _request())
     assert_same_tables(copy.tables() | {REPLAY_OUTCOMES.name: []}, before)
     assert said[0] == "web 2026-03-01T05..2026-03-01T11: 39 quarantined lines would be recovered"
     # In an even hour "every" stands in a line of the new app: a duplicate, if it is one two hours before.
@@ -237,7 +238,7 @@ def test_killed_after_any_commit_and_run_again(
             _replay(lake)
         with monkeypatch.context() as patch:
             if commits != COMMITS[-1]:
-                patch.setattr(replay_quarantined, "_count", lambda *_: [])
+                patch.setattr(replay_job, "_count", lambda *_: [])
             _replay(lake)
         found = _tables(lake)
         if commits == COMMITS[-1]:
@@ -292,7 +293,7 @@ def test_rule_that_throws_changes_nothing_and_shows_no_text(copy: TemporaryLake)
 def _withdraw(lake: TemporaryLake, *, is_dry_run: bool = False) -> list[str]:
     (replay_id,) = {row["replay_id"] for row in lake.rows(REPLAYS)}
     signed = {"by": "Eve", "because": "the wrong rule"}
-    return replay_quarantined.withdraw(lake.spark, lake.settings, replay_id, **signed, is_dry_run=is_dry_run)
+    return replay_job.withdraw(lake.spark, lake.settings, replay_id, **signed, is_dry_run=is_dry_run)
 
 
 @pytest.mark.parametrize("are_gone", [False, True], ids=["landed", "gone"])
@@ -339,7 +340,7 @@ def test_withdrawn_replay_leaves_the_tables_as_they_were(copy: TemporaryLake, ar
 def test_withdrawal_that_is_killed_goes_on(
     copy: TemporaryLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, are_gone: bool
 ) -> None:
-    monkeypatch.setattr(replay_quarantined, "_count", lambda *_: [])
+    monkeypatch.setattr(replay_job, "_count", lambda *_: [])
     if are_gone:
         shutil.rmtree(copy.settings.landing / "web")
     _map_url(copy, "link")
@@ -415,9 +416,9 @@ def test_bad_requests_are_one_clear_line(copy: TemporaryLake) -> None:
     with pytest.raises(UsageError, match="no quarantine reason 'bad': expected one of line_too_long"):
         _request("bad")
     with pytest.raises(UsageError, match=r"no source 'wep' in .*: expected one of access, web"):
-        replay_quarantined.dry_run(copy.spark, copy.settings, Request("wep", _request().log_hours))
+        replay_job.dry_run(copy.spark, copy.settings, Request("wep", _request().log_hours))
     with pytest.raises(UsageError, match=r"no replay 'x': expected an id of table replays, such as none yet"):
-        replay_quarantined.withdraw(copy.spark, copy.settings, "x", **SIGNED)
+        replay_job.withdraw(copy.spark, copy.settings, "x", **SIGNED)
     signed = ["--by", "A", "--because", "b"]
     for given, said in (
         (["--withdraw", "x", "--source", "web"], "--withdraw takes a replay as it was: expected no --source beside it"),

@@ -12,8 +12,8 @@ import pytest
 
 from include.log_hours import Hour, HourRange
 from include.tables import CLICKS, INGEST_ACCOUNTING, PUBLISHED_CLICKS_BY_URL_HOURLY, QUARANTINED_CLICKS, STREAM_BATCHES
-from spark_jobs import replay_quarantined
-from spark_jobs.replay_quarantined import Request
+from spark_jobs.replay import job as replay_job
+from spark_jobs.replay.job import Request
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_home import StreamedHome
 from tests.support.temporary_lake import click
@@ -101,7 +101,7 @@ def test_quarantined_records_are_recovered_while_the_stream_runs(streamed: Strea
         producer.start()
         wait_until(lambda: 10 in {row["log_hour"] for row in lake.rows(CLICKS)}, "the stream reads what comes", 120)
         request = Request("web", HourRange(FIRST, THIRD))
-        said = replay_quarantined.run(lake.spark, lake.settings, request, by="Ada", because="the mapping is fixed")
+        said = replay_job.replay(lake.spark, lake.settings, request, by="Ada", because="the mapping is fixed")
         is_over.set()
         producer.join()
         everything = len(records()) + len(produced)

@@ -20,12 +20,13 @@ from include.tables import (
     REPLAYED_LINES,
     STREAM_BATCHES,
 )
-from spark_jobs import decide_held, replay_quarantined
-from spark_jobs.decide_held import Decision
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.hours.stream_batches import write_as_few
 from spark_jobs.lake.lake import Lake
-from spark_jobs.replay_quarantined import Request
+from spark_jobs.publish import decide_held
+from spark_jobs.publish.decide_held import Decision
+from spark_jobs.replay import job as replay_job
+from spark_jobs.replay.job import Request
 from spark_jobs.retention.old_clicks import old_texts
 from tests.erasure.erased_lake import erase
 from tests.ingest.played_lake import Homes
@@ -96,7 +97,7 @@ def copy(tmp_path: Path, broken: FilesLake) -> Any:
 
 def _replay(lake: FilesLake) -> list[str]:
     request = Request("web", HOURS)
-    return replay_quarantined.run(lake.spark, lake.settings, request, by="Ada", because="the mapping is fixed")
+    return replay_job.replay(lake.spark, lake.settings, request, by="Ada", because="the mapping is fixed")
 
 
 def _accounts(lake: FilesLake) -> dict[Hour, tuple[int, ...]]:
@@ -116,7 +117,7 @@ EXPECTED = Counter([(event_id, True) for event_id in RECOVERED] + [(name, False)
 
 def test_lines_of_a_stream_are_recovered_and_the_stream_goes_on(copy: FilesLake) -> None:
     assert _accounts(copy) == BEFORE
-    said = replay_quarantined.dry_run(copy.spark, copy.settings, Request("web", HOURS))
+    said = replay_job.dry_run(copy.spark, copy.settings, Request("web", HOURS))
     assert said == [
         "web 2026-03-01T08..2026-03-01T10: 6 quarantined lines would be recovered",
         "  2026-03-01T08 missing_url: clicks 3, duplicates 1, stay 0",
@@ -205,7 +206,7 @@ def _published(lake: FilesLake) -> set[tuple[int, str]]:
 
 def _withdraw(lake: FilesLake) -> list[str]:
     (replay_id,) = {row["replay_id"] for row in lake.rows(REPLAYED_LINES)}
-    return replay_quarantined.withdraw(lake.spark, lake.settings, replay_id, by="Eve", because="the wrong mapping")
+    return replay_job.withdraw(lake.spark, lake.settings, replay_id, by="Eve", because="the wrong mapping")
 
 
 def test_withdrawn_replay_of_a_stream_leaves_its_lines_quarantined(copy: FilesLake, tmp_path: Path) -> None:
@@ -228,7 +229,7 @@ def test_withdrawn_replay_of_a_stream_leaves_its_lines_quarantined(copy: FilesLa
     # Of the first hour five of six lines are in quarantine, for which it had been held before the replay.
     assert f"  {FIRST} is held; to decide: python -m spark_jobs.decide_held --hour {FIRST} --help" in said
     assert _published(copy) == {(8, name) for name in RECOVERED | {"o1"}} | {(9, "both"), (9, "o2")}
-    decide_held.run(copy.spark, copy.settings, Decision(FIRST, "publish", "Eve", "the app is broken"))
+    decide_held.decide(copy.spark, copy.settings, Decision(FIRST, "publish", "Eve", "the app is broken"))
     assert _published(copy) == {(8, "o1"), (9, "both"), (9, "o2")}
     # It goes on: what the stream does comes to what is there, and another replay finds the lines.
     copy.land(str(FIRST), LINES[FIRST] | {"c.json": _new("late", FIRST, 30)})
@@ -246,7 +247,7 @@ def test_withdrawal_of_a_stream_whose_clicks_were_erased(copy: FilesLake, monkey
     web = 'event_id = "event_id"\n'
     assert web in file.read_text(encoding="utf-8")
     file.write_text(file.read_text(encoding="utf-8").replace(web, "", 1), encoding="utf-8")
-    monkeypatch.setattr(replay_quarantined, "_count", lambda *_: [])
+    monkeypatch.setattr(replay_job, "_count", lambda *_: [])
     _replay(copy)
     lake = Lake(copy.spark, copy.settings)
     with lake.locked():
@@ -298,7 +299,7 @@ def test_an_hour_that_is_open_is_refused(copy: FilesLake) -> None:
     shutil.rmtree(copy.checkpoint)
     copy.read_all()
     with pytest.raises(ClickmillError, match=r"web 2026-03-01T10 is open: .* run: .*ingest_clicks"):
-        replay_quarantined.run(
+        replay_job.replay(
             copy.spark, copy.settings, Request("web", HourRange(FIRST, late.plus(1))), by="Ada", because="test"
         )
     assert _accounts(copy) == BEFORE

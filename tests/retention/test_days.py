@@ -7,7 +7,7 @@ import pytest
 from include.errors import UsageError
 from include.log_hours import Hour, hours_in_words
 from include.settings import Settings
-from spark_jobs import maintain_lake
+from spark_jobs.retention import job as retention_job
 from spark_jobs.retention.days import retention_of
 
 
@@ -43,7 +43,7 @@ def test_a_source_has_days_of_its_own_and_else_those_of_all(settings: Settings) 
 def test_days_that_do_not_fit_are_refused(settings: Settings, retention: str, of_web: str, said: str) -> None:
     configure(settings, retention, of_web)
     with pytest.raises(UsageError, match=said):
-        maintain_lake.run(settings, dry_run=False)
+        retention_job.maintain(settings, dry_run=False)
 
 
 def test_nine_days_are_enough(settings: Settings) -> None:

@@ -28,9 +28,10 @@ from include.tables import (
     QUARANTINED_CLICKS,
 )
 from include.unpublished import files_landed_since, unpublished_hours
-from spark_jobs import maintain_lake, replay_quarantined
 from spark_jobs.ingest.source_ingest import SourceIngest
 from spark_jobs.lake.lake import Lake
+from spark_jobs.replay import job as replay_job
+from spark_jobs.retention import job as retention_job
 from spark_jobs.retention import old_clicks, old_landing
 from tests.support.temporary_lake import TemporaryLake, assert_same_tables, click
 
@@ -82,7 +83,7 @@ def lake(whole: TemporaryLake, tmp_path: Path) -> TemporaryLake:
 
 
 def maintain(lake: TemporaryLake, now: datetime = NOW, *, dry_run: bool = False, **options: Any) -> list[str]:
-    return maintain_lake.run(lake.settings, dry_run=dry_run, now=now, **options)
+    return retention_job.maintain(lake.settings, dry_run=dry_run, now=now, **options)
 
 
 def log_hours(lake: TemporaryLake, table: Any) -> set[str]:
@@ -237,10 +238,10 @@ def test_a_replay_beside_what_was_removed_is_refused_as_an_ingest_is(lake: Tempo
 
 def replay(lake: TemporaryLake, start: str, end: str) -> list[str]:
     """By a rule that finds the URL where the mapping does not."""
-    request = replay_quarantined.Request(
+    request = replay_job.Request(
         "web", HourRange(Hour.parse(start), Hour.parse(end)), rule="replace(raw, 'link', 'url')"
     )
-    return replay_quarantined.run(lake.spark, lake.settings, request, by="Ada", because="the app is fixed")
+    return replay_job.replay(lake.spark, lake.settings, request, by="Ada", because="the app is fixed")
 
 
 def click_hours(lake: TemporaryLake, table: Any) -> set[str]:

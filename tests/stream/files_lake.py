@@ -34,9 +34,9 @@ class FilesLake(TemporaryLake):
 
     def read_all(self, *, live: bool = False) -> None:
         """Stream what is in the landing zone now."""
-        from spark_jobs import stream_clicks
+        from spark_jobs.stream import job as stream_job
 
-        stream_clicks.run(self.spark, self.settings, [self.source], available_now=True, live=live)
+        stream_job.stream(self.spark, self.settings, [self.source], available_now=True, live=live)
 
     def read_places(self) -> list[tuple[str, int, int]]:
         """File, and first and last line, of every row of ``stream_batches``."""

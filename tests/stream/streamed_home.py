@@ -131,9 +131,9 @@ class StreamedHome:
 
     def read_all_in(self, spark: SparkSession) -> None:
         """The same in this process, with its session."""
-        from spark_jobs import stream_clicks
+        from spark_jobs.stream import job as stream_job
 
-        stream_clicks.run(spark, self.settings, [self.source], available_now=True, live=False)
+        stream_job.stream(spark, self.settings, [self.source], available_now=True, live=False)
 
     def rows(self, table: Table) -> list[dict[str, Any]]:
         """A table, read by a reader that is not Spark; no rows if it has not been made."""

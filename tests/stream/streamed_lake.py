@@ -30,6 +30,6 @@ class StreamedLake(TemporaryLake):
 
     def read_all(self, *, live: bool = False) -> None:
         """Stream what is in the topic now."""
-        from spark_jobs import stream_clicks
+        from spark_jobs.stream import job as stream_job
 
-        stream_clicks.run(self.spark, self.settings, [self.source], available_now=True, live=live)
+        stream_job.stream(self.spark, self.settings, [self.source], available_now=True, live=live)

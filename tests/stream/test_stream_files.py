@@ -373,12 +373,12 @@ def more_sources(lake: FilesLake) -> dict[str, Source]:
 
 
 def test_several_sources_are_streamed_into_the_same_tables(landed: FilesLake) -> None:
-    from spark_jobs import stream_clicks
+    from spark_jobs.stream import job as stream_job
 
     sources = more_sources(landed)
     landed.land(str(HOUR), {"one.json": lines_of("a", "b")})
     landed.land(str(HOUR), {"one.json": lines_of("a", "c")}, source="shop")
-    stream_clicks.run(landed.spark, landed.settings, [sources["web"], sources["shop"]], available_now=True, live=False)
+    stream_job.stream(landed.spark, landed.settings, [sources["web"], sources["shop"]], available_now=True, live=False)
     found = sorted((row["source"], row["event_id"]) for row in landed.rows(CLICKS))
     assert found == [("shop", "a"), ("shop", "c"), ("web", "a"), ("web", "b")]
     assert {row["source"] for row in landed.rows(STREAM_PROGRESS)} == {"shop", "web"}
@@ -387,7 +387,7 @@ def test_several_sources_are_streamed_into_the_same_tables(landed: FilesLake) ->
 def test_a_source_that_fails_does_not_end_another_nor_lose_its_place(
     landed: FilesLake, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from spark_jobs import stream_clicks
+    from spark_jobs.stream import job as stream_job
 
     sources = more_sources(landed)
     landed.land(str(HOUR), {"one.json": lines_of("a")})
@@ -399,7 +399,7 @@ def test_a_source_that_fails_does_not_end_another_nor_lose_its_place(
     landed.land("2026-03-01T09", {"one.json": click("c", "2026-03-01T09:00:00Z")})
     landed.land(str(HOUR), {"one.json": lines_of("b")}, source="shop")
     with pytest.raises(ClickmillError) as told:
-        stream_clicks.run(
+        stream_job.stream(
             landed.spark,
             landed.settings,
             [sources["queue"], sources["web"], sources["shop"]],

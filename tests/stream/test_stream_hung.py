@@ -27,7 +27,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_jobs.stream_clicks import SourceStream
+    from spark_jobs.stream.job import SourceStream
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -48,7 +48,7 @@ def landed(tmp_path: Path, spark: SparkSession) -> FilesLake:
 def stream(landed: FilesLake) -> Iterator[SourceStream]:
     """The stream, started as soon as a test does that."""
     from spark_jobs.lake.lake import Lake
-    from spark_jobs.stream_clicks import SourceStream
+    from spark_jobs.stream.job import SourceStream
 
     landed.configure(trigger_seconds=0, hung_minutes=0.25)
     stream = SourceStream(Lake(landed.spark, landed.settings), landed.source, available_now=False, live=False)

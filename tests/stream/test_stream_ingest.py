@@ -143,7 +143,7 @@ def test_partitions_that_are_added_while_it_runs_are_read_too(streamed: Streamed
 
 def test_a_query_that_is_cut_off_reads_the_rest(streamed: StreamedLake, capsys: pytest.CaptureFixture[str]) -> None:
     from spark_jobs.lake.lake import Lake
-    from spark_jobs.stream_clicks import SourceStream
+    from spark_jobs.stream.job import SourceStream
 
     events = [f"e{number}" for number in range(9)]
     records = (Record(0, MILLISECONDS, click(event, "2026-03-01T08:00:00Z")) for event in events)

@@ -71,7 +71,7 @@ def test_a_stream_takes_its_checkpoint_back_from_a_query_that_has_begun_its_next
     home: StreamedHome, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from spark_jobs.lake.lake import Lake
-    from spark_jobs.stream_clicks import SourceStream
+    from spark_jobs.stream.job import SourceStream
 
     stream = SourceStream(Lake(spark, home.settings), home.source, available_now=False, live=False)
     produce(home, "a")
@@ -110,7 +110,7 @@ def test_a_query_that_is_being_ended_is_waited_for_before_it_is_started_again(
     home: StreamedHome, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from spark_jobs.lake.lake import Lake
-    from spark_jobs.stream_clicks import SourceStream
+    from spark_jobs.stream.job import SourceStream
 
     stream = SourceStream(Lake(spark, home.settings), home.source, available_now=False, live=False)
     stream.start_clicks()
@@ -127,15 +127,15 @@ def test_a_query_that_is_being_ended_is_waited_for_before_it_is_started_again(
 
 
 def test_a_stream_that_is_asked_to_end_while_it_starts_begins_nothing(home: StreamedHome, spark: SparkSession) -> None:
-    from spark_jobs import stream_clicks
+    from spark_jobs.stream import job as stream_job
     from spark_jobs.stream.end_request import EndRequest
 
     produce(home, "a")
     asked_to_end = EndRequest()
     asked_to_end.made = True
     with pytest.raises(ClickmillError, match="the stream of web was asked to end before it had read all"):
-        stream_clicks.run(spark, home.settings, [home.source], available_now=True, asked_to_end=asked_to_end)
-    stream_clicks.run(spark, home.settings, [home.source], available_now=False, asked_to_end=asked_to_end)
+        stream_job.stream(spark, home.settings, [home.source], available_now=True, asked_to_end=asked_to_end)
+    stream_job.stream(spark, home.settings, [home.source], available_now=False, asked_to_end=asked_to_end)
     assert home.begun_batches() == 0
     home.read_all_in(spark)
     assert home.event_ids() == ["a"]

@@ -17,7 +17,7 @@ _COMMITTING = ("replace_files", "exchange_files", "append", "append_rows", "repl
 #: Who does several commits at the same time.
 _IN_PARALLEL = (
     "spark_jobs.ingest.source_ingest",
-    "spark_jobs.aggregate_clicks",
+    "spark_jobs.aggregate.job",
     "spark_jobs.aggregate.days",
     "spark_jobs.publish.publish_hours",
     "spark_jobs.publish.publish_days",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import StringIO
@@ -103,13 +103,21 @@ class TemporaryLake:
         return folder
 
     def run(self, job: str, start: str, end: str | None = None, *, source: str = "web", **options: Any) -> list[str]:
-        """Run ``spark_jobs.<job>_clicks`` for one log hour, or for a half-open range."""
-        from importlib import import_module
+        """Run the job of that name for one log hour, or for a half-open range."""
+        from spark_jobs.aggregate.job import aggregate
+        from spark_jobs.ingest.job import ingest
+        from spark_jobs.publish.job import publish
+        from spark_jobs.quality.job import require_valid
 
+        jobs: dict[str, Callable[..., list[str]]] = {
+            "ingest": ingest,
+            "aggregate": aggregate,
+            "validate": require_valid,
+            "publish": lambda *session_settings_arguments: publish(*session_settings_arguments).lines,
+        }
         first = Hour.parse(start)
         arguments = JobArguments.of(source, start, end or str(first.plus(1)))
-        said: list[str] = import_module(f"spark_jobs.{job}_clicks").run(self.spark, self.settings, arguments, **options)
-        return said
+        return jobs[job](self.spark, self.settings, arguments, **options)
 
     def run_all(self, start: str, end: str | None = None, *, source: str = "web") -> None:
         """Ingest, aggregate, validate and publish."""
@@ -125,11 +133,11 @@ class TemporaryLake:
                 assert job == "validate"
 
     def backfill(self, request: Request) -> None:
-        """Run ``spark_jobs.backfill_clicks`` to its end."""
-        from spark_jobs import backfill_clicks
+        """Run a backfill to its end."""
+        from spark_jobs.backfill import job
 
         said = Console(file=StringIO(), width=200)
-        backfill_clicks.run(self.spark, self.settings, request, "faulty files", said)
+        job.run(self.spark, self.settings, request, "faulty files", said)
 
     def say_published(self, hour: Hour) -> None:
         """Append the event that a click hour was published now."""

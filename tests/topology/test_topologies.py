@@ -66,7 +66,8 @@ SHUFFLES = {
 
 @pytest.mark.slow
 def test_every_job_shuffles_what_it_has_to_and_no_more(lake: TemporaryLake) -> None:
-    from spark_jobs.explain_topology import JOBS, explain
+    from spark_jobs.explain_topology import JOBS
+    from spark_jobs.topology.job import explain
 
     land(lake)
     lake.run("ingest", EARLIER, str(Hour.parse(HOUR).plus(1)))
@@ -80,14 +81,17 @@ def test_every_job_shuffles_what_it_has_to_and_no_more(lake: TemporaryLake) -> N
 
 @pytest.mark.path
 def test_figures_are_those_of_the_rows_and_needless_shuffles_are_named(lake: TemporaryLake) -> None:
+    from spark_jobs.aggregate.job import aggregate as count_again
     from spark_jobs.engine.spark_status import SparkStatus
     from spark_jobs.engine.steps import step
-    from spark_jobs.explain_topology import explain, topologies_under
+    from spark_jobs.topology.job import explain, topologies_under
 
     land(lake)
     for job in ("ingest", "aggregate"):
         lake.run(job, EARLIER, HOUR)
-    (aggregate,) = explain(lake.spark, lake.settings, JobArguments.of("web", EARLIER, HOUR), ["aggregate_clicks"])
+    (aggregate,) = explain(
+        lake.spark, lake.settings, JobArguments.of("web", EARLIER, HOUR), {"aggregate_clicks": count_again}
+    )
     written = {query.name: query for query in aggregate.queries}[f"write {CLICKS_BY_URL_HOURLY.name}"]
     assert written.shuffles
     assert written.sub_topologies[-1].sinks == (f"table {CLICKS_BY_URL_HOURLY.name}",)

@@ -1,0 +1,121 @@
+"""The validated click hours that log hours touch: published, or held at their last good version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from include.backfills import Backfill
+from include.errors import QualityError
+from include.holds import ClickHourState
+from include.job_arguments import JobArguments
+from include.log_hours import Hour
+from include.settings import Settings
+from include.sources import choose_sources
+from spark_jobs.engine.run_ids import new_run_id
+from spark_jobs.hours.held_hours import click_hour_states, hold_failing, judged_rows, lift
+from spark_jobs.hours.quality_results import append_results
+from spark_jobs.hours.touched_hours import touched_click_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.follow_hours import follow_hours
+from spark_jobs.publish.publish_hours import publish_hours
+
+_RELEASE = "python -m spark_jobs.decide_held --hour {hour} --decision release --help"
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was done: a few lines on it, the click hours that are held, and why others stay as they were."""
+
+    lines: list[str]
+    held: list[ClickHourState]
+    left: dict[str, str]
+
+
+def publish(
+    spark: SparkSession,
+    settings: Settings,
+    arguments: JobArguments,
+    before: Callable[[Lake, list[Hour]], None] = lambda lake, hours: None,
+    by: Backfill | None = None,
+) -> Published:
+    """As ``run``, and says which of the touched click hours are held.
+
+    ``before`` is called with the click hours that are about to be published, if there are some. ``by`` is the backfill
+    that does so, if one does.
+
+    Raises:
+        QualityError: if one of them was never validated; then none is published.
+    """
+    lake = Lake(spark, settings)
+    # Between the look at the results and the writing, no hour may be counted again.
+    with lake.locked():
+        touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
+        states = click_hour_states(lake, touched.log_hours_of, by)
+        _require_validated([states[hour] for hour in touched.own])
+        run_id = new_run_id(datetime.now(UTC))
+        states |= lift(lake, run_id, states.values())
+        # Said again if validate_clicks was killed before it could say so.
+        states |= hold_failing(lake, run_id, states.values())
+        hours = [hour for hour, state in states.items() if state.can_be_published]
+        # First what is said, then what is done: killed in between, nothing is published that is not on record, and
+        # the same job run again does it.
+        append_results(
+            lake,
+            judged_rows(
+                run_id, [state for state in states.values() if not state.staged_by], "no critical check failed"
+            ),
+        )
+        if hours:
+            before(lake, hours)
+            publish_hours(lake, hours)
+        # Of a log hour without clicks too: its day may have all hours now.
+        followed = follow_hours(lake, {*states, *arguments.log_hours})
+    held = [state for state in states.values() if state.is_held]
+    return Published(
+        [
+            f"log hours {arguments.log_hours}: {len(hours)} click hours published"
+            + (f", {len(held)} held at their last good version" if held else ""),
+            *(line for state in states.values() for line in _said(state)),
+            *followed,
+        ],
+        held,
+        {str(hour): _why(state) for hour, state in states.items() if not state.can_be_published},
+    )
+
+
+def _why(state: ClickHourState) -> str:
+    """Why a click hour stays as it was published, without what people have written."""
+    if state.staged_by:
+        return f"staged by backfill {state.staged_by}"
+    return "held" if state.is_held else "dropped" if state.is_dropped else state.waits_for or "not to be published"
+
+
+def _require_validated(states: list[ClickHourState]) -> None:
+    missing = [str(state.hour) for state in states if not state.was_validated]
+    if missing:
+        raise QualityError(
+            f"nothing is published: {', '.join(missing)}: not validated; run validate_clicks for these hours, and "
+            "ingest_clicks and aggregate_clicks before it where they have not been run"
+        )
+
+
+def _said(state: ClickHourState) -> list[str]:
+    """Why a click hour is not published, or though a check failed; nothing for one that is as it should be."""
+    if state.staged_by:
+        return [f"  {state.hour} is not published: it waits for a decision on the staged backfill {state.staged_by}"]
+    if state.is_held:
+        return [
+            f"  {state.hour} is held; to decide: python -m spark_jobs.decide_held --hour {state.hour} --help",
+            *(f"    {failure.said}" for failure in state.failures),
+        ]
+    if state.answer:
+        what = "not published: dropped" if state.is_dropped else "published anyway"
+        return [
+            f"  {state.hour} is {what} by {state.answer.actor}: {state.answer.because}",
+            *([f"    to publish it: {_RELEASE.format(hour=state.hour)}, or backfill it"] if state.is_dropped else []),
+        ]
+    return [f"  {state.waits_for}"] if state.waits_for else []

@@ -1,0 +1,165 @@
+"""Checks of log hours and of the click hours that they touch: measured, judged, stored."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from expectations.frames import Facts, click_hour_frame, grouping_frame, log_hour_frame
+from expectations.history import judge_history
+from expectations.judge import Outcome, judge
+from expectations.live import judge_live
+from expectations.suites import click_hour_checks, grouping_checks, log_hour_checks
+from include.buckets import Layout
+from include.counting import counted_tables
+from include.errors import QualityError
+from include.job_arguments import JobArguments
+from include.settings import Settings
+from include.sources import Source, choose_sources
+from include.tables import Table
+from spark_jobs.engine.run_ids import new_run_id
+from spark_jobs.hours.held_hours import arguments_for, click_hour_states, hold_failing
+from spark_jobs.hours.quality_results import append_results, remove_old_results
+from spark_jobs.hours.touched_hours import TouchedHours, touched_click_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.quality.examples import find_examples
+from spark_jobs.quality.facts import measure
+from spark_jobs.quality.validation import Validation
+
+#: A task's log, and an error, name so many failures; all are in ``quality_results``.
+MOST_FAILURES = 200
+
+
+def require_valid(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
+    """Check the log hours and the click hours they touch; returns a few lines on what was found.
+
+    Raises:
+        QualityError: if a critical expectation does not hold; the results are written all the same.
+    """
+    validation = validate(spark, settings, arguments)
+    lines = [line for _, line in described(validation)]
+    if validation.critical_failures:
+        raise QualityError("; ".join(lines))
+    return lines
+
+
+def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -> Validation:
+    """Check the log hours and the click hours they touch, and append what was found to ``quality_results``.
+
+    Raises:
+        ClickmillError: if none of the log hours has been ingested.
+    """
+    lake = Lake(spark, settings)
+    sources = choose_sources(settings, arguments.source)
+    # Beside another job some tables would be measured before it and some after.
+    with lake.locked():
+        now, began = datetime.now(UTC), perf_counter()
+        run_id = new_run_id(now)
+        touched = touched_click_hours(lake, sources, arguments.log_hours, allow_absent=True)
+        layouts = {key: (table, lake.layout(table)) for key, table in counted_tables(settings.pipeline.counts).items()}
+        facts = measure(lake, sources, arguments, touched, layouts)
+    data_docs = settings.reports / "data_docs" / run_id
+    outcomes = _judge(settings, sources, arguments, touched, facts, layouts, data_docs)
+    examples = find_examples(lake, sources, outcomes, layouts)
+    seconds = perf_counter() - began
+    validation = Validation(run_id, now, arguments, touched, outcomes, examples, seconds, data_docs)
+    append_results(lake, [_as_row(validation, outcome) for outcome in outcomes])
+    with lake.locked():
+        states = click_hour_states(lake, touched.log_hours_of)
+        held = hold_failing(lake, run_id, states.values())
+    # Ingesting a log hour may have changed which arrivals of later ones are duplicates: their clicks are counted too.
+    again = {log_hour for hour in touched.own for log_hour in states[hour].ingested_again}
+    # Of a stream it may have taken along earlier ones that nobody had run.
+    along = {f"{row['source']} {hour}" for row in touched.accounts for hour in row["reopened_log_hours"]}
+    again |= along & {log_hour for hour in touched.own for log_hour in states[hour].never_validated}
+    asked = {f"{source.name} {hour}" for source in sources for hour in arguments.log_hours}
+    for others in arguments_for(again - asked):
+        validate(spark, settings, others)
+    remove_old_results(lake, settings, now)
+    return replace(validation, newly_held=held)
+
+
+def _judge(
+    settings: Settings,
+    sources: Sequence[Source],
+    arguments: JobArguments,
+    touched: TouchedHours,
+    facts: Facts,
+    layouts: Mapping[str, tuple[Table, Layout]],
+    data_docs: Path,
+) -> list[Outcome]:
+    pipeline = settings.pipeline
+    outcomes: list[Outcome] = []
+    for source in sources:
+        checks = log_hour_checks(pipeline, source)
+        frame = log_hour_frame(source, arguments.log_hours, facts, checks)
+        outcomes += judge(f"log_hours_{source.name}", frame, checks, data_docs)
+    checks = click_hour_checks(pipeline)
+    frame = click_hour_frame(touched.own, facts, layouts, checks)
+    outcomes += judge("click_hours", frame, checks, data_docs)
+    outcomes += judge("groupings", grouping_frame(facts), grouping_checks(pipeline), data_docs)
+    outcomes += judge_live(touched.own, facts, pipeline.counts, data_docs)
+    return outcomes + judge_history(sources, arguments.log_hours, touched.own, facts, pipeline, data_docs)
+
+
+def _as_row(validation: Validation, outcome: Outcome) -> dict[str, Any]:
+    """A row of ``quality_results``."""
+    check = outcome.check
+    return {
+        "run_id": validation.run_id,
+        "validated_at": validation.validated_at,
+        "suite": check.suite,
+        "partition": outcome.partition,
+        "source": outcome.source,
+        "hour": outcome.hour,
+        "checked_table": check.table,
+        "check_id": check.name,
+        "expectation": check.holds,
+        "severity": check.severity,
+        "outcome": outcome.outcome,
+        "observed": outcome.observed,
+        "observed_value": outcome.observed_value,
+        "lowest": outcome.lowest,
+        "highest": outcome.highest,
+        "advice": check.reason,
+        "examples": validation.examples_of(outcome),
+        "duration_seconds": validation.seconds,
+        "link": f"data_docs/{validation.run_id}/{outcome.page}",
+    }
+
+
+def described(validation: Validation) -> list[tuple[int, str]]:
+    """What was found, in lines, each with its level of logging: a critical failure is an error."""
+    critical, warnings = validation.critical_failures, validation.warnings
+    failures = [(logging.ERROR, one) for one in critical] + [(logging.WARNING, one) for one in warnings]
+    partitions = len({outcome.partition for outcome in validation.outcomes})
+    verdict = "FAILED" if critical else "passed"
+    others = [
+        *([f"  and {len(failures) - MOST_FAILURES} more"] if len(failures) > MOST_FAILURES else []),
+        *(f"  {hour} is held: {state.reasons}" for hour, state in validation.newly_held.items()),
+        *validation.touched.described_left(),
+        f"  Data Docs: {validation.data_docs}",
+    ]
+    return [
+        (
+            logging.INFO,
+            f"log hours {validation.arguments.log_hours}: {verdict}; {len(validation.outcomes)} checks of {partitions} "
+            f"partitions, {len(critical)} critical failures, {len(warnings)} warnings",
+        ),
+        *(
+            (
+                level,
+                f"  {check.severity}: {one.partition}: expected {check.holds}; found {one.observed}. {check.reason}",
+            )
+            for level, one in failures[:MOST_FAILURES]
+            for check in [one.check]
+        ),
+        *((logging.INFO, line) for line in others),
+    ]
