@@ -15,7 +15,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from include.errors import FinalError
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, LogHour
 from include.stored_rows import read_rows
 from include.tables import AGGREGATES, BACKFILLS
 
@@ -128,10 +128,9 @@ class Backfill:
         """The log hours in chunks of ``chunk_hours``, the last one perhaps shorter."""
         return self.log_hours.chunks(self.chunk_hours)
 
-    def has_log_hour(self, log_hour: str) -> bool:
-        """Whether a log hour such as ``web 2026-03-01T05`` is one of its."""
-        source, hour = log_hour.split()
-        return source == self.source and Hour.parse(hour) in self.log_hours
+    def has_log_hour(self, log_hour: LogHour) -> bool:
+        """Whether a log hour is one of its."""
+        return log_hour.source == self.source and log_hour.hour in self.log_hours
 
     def meets(self, source: str, log_hours: HourRange) -> bool:
         """Whether it has log hours of this source in common with the range."""
@@ -172,7 +171,7 @@ def _log_retention(table: Path) -> timedelta:
     return timedelta(**{f"{found[2]}s": int(found[1])}) if found else LOG_RETENTION
 
 
-def staging_of(backfills: Iterable[Backfill], log_hours: Iterable[str]) -> Backfill | None:
+def staging_of(backfills: Iterable[Backfill], log_hours: Iterable[LogHour]) -> Backfill | None:
     """The staged backfill that keeps a click hour, touched by these log hours, from being published; None for none."""
     touching = list(log_hours)
     staging = (one for one in backfills if one.is_staging)

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.log_hours import Hour, LogHour
 from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
 
 SUITE = "publication"
@@ -266,18 +266,17 @@ class ClickHourState:
 
     ``failures`` are the critical ones of the click hour and of the log hours that touch it. ``waits_for`` says what
     is yet to be done before anything can be said of these counts; None if nothing. ``ingested_again`` are the log hours
-    that touch it and were ingested since they were validated, such as ``web 2026-03-01T06``; ``never_validated`` those
-    that were not validated at all. ``changed_at`` is when it was counted, or one of its log hours ingested, last.
-    ``history`` are its events, oldest first. ``staged_by`` is the
-    backfill that waits for a person before these counts are published, None if there is none. ``lifted_by`` is the
-    backfill by which what was dropped is judged again.
+    that touch it and were ingested since they were validated; ``never_validated`` those that were not validated at all.
+    ``changed_at`` is when it was counted, or one of its log hours ingested, last. ``history`` are its events, oldest
+    first. ``staged_by`` is the backfill that waits for a person before these counts are published, None if there is
+    none. ``lifted_by`` is the backfill by which what was dropped is judged again.
     """
 
     hour: Hour
     was_validated: bool
     waits_for: str | None
-    ingested_again: frozenset[str]
-    never_validated: frozenset[str]
+    ingested_again: frozenset[LogHour]
+    never_validated: frozenset[LogHour]
     failures: tuple[Failure, ...]
     changed_at: datetime
     history: tuple[Event, ...]
@@ -395,17 +394,18 @@ class OtherFindingsError(ClickmillError):
 
 def click_hour_state(
     hour: Hour,
-    log_hours: Mapping[str, datetime],
+    log_hours: Mapping[LogHour, datetime],
     counted_at: datetime | None,
     findings: Findings,
     staged_by: str | None = None,
 ) -> ClickHourState:
     """The state of a click hour.
 
-    ``log_hours`` are those that touch it, such as ``web 2026-03-01T05``, with the moment each was ingested;
-    ``counted_at`` is None when it has no clicks. ``staged_by`` is as in ``ClickHourState``.
+    ``log_hours`` are those that touch it, with the moment each was ingested; ``counted_at`` is None when it has no
+    clicks. ``staged_by`` is as in ``ClickHourState``.
     """
-    partitions = (str(hour), *sorted(log_hours))
+    partitions = (str(hour), *map(str, sorted(log_hours)))
+    validated_at = {log_hour: findings.validated_at.get(str(log_hour)) for log_hour in log_hours}
     changed_at = max([*log_hours.values(), *([counted_at] if counted_at else [])])
     return ClickHourState(
         hour=hour,
@@ -414,9 +414,9 @@ def click_hour_state(
         ingested_again=frozenset(
             log_hour
             for log_hour, ingested_at in log_hours.items()
-            if log_hour in findings.validated_at and findings.validated_at[log_hour] <= ingested_at
+            if (validated := validated_at[log_hour]) and validated <= ingested_at
         ),
-        never_validated=frozenset(log_hours.keys() - findings.validated_at.keys()),
+        never_validated=frozenset(log_hour for log_hour, validated in validated_at.items() if not validated),
         failures=tuple(failure for partition in partitions for failure in findings.failures.get(partition, ())),
         changed_at=changed_at,
         history=findings.histories.get(str(hour), ()),
@@ -425,7 +425,10 @@ def click_hour_state(
 
 
 def _waits_for(
-    hour: Hour, log_hours: Mapping[str, datetime], counted_at: datetime | None, validated_at: Mapping[str, datetime]
+    hour: Hour,
+    log_hours: Mapping[LogHour, datetime],
+    counted_at: datetime | None,
+    validated_at: Mapping[str, datetime],
 ) -> str | None:
     for log_hour, ingested_at in sorted(log_hours.items()):
         if counted_at and ingested_at > counted_at:
@@ -435,7 +438,8 @@ def _waits_for(
     if counted_at and counted_at >= validated_at[str(hour)]:
         return f"{hour} was counted again since it was validated: the run that did so publishes it"
     for log_hour, ingested_at in sorted(log_hours.items()):
-        if log_hour not in validated_at or validated_at[log_hour] <= ingested_at:
+        validated = validated_at.get(str(log_hour))
+        if validated is None or validated <= ingested_at:
             return f"{hour} is left to the run of {log_hour}, which has yet to validate it"
     return None
 

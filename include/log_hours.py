@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
+from typing import Any
 
 from include.errors import UsageError
 
@@ -94,6 +95,32 @@ class Hour:
 
     def __str__(self) -> str:
         return self.start.strftime(HOUR_FORMAT)
+
+
+@dataclass(frozen=True, order=True)
+class LogHour:
+    """One log hour of one source; as text, such as in ``quality_results``, it is ``web 2026-03-01T06``."""
+
+    source: str
+    hour: Hour
+
+    @classmethod
+    def parse(cls, text: str) -> LogHour:
+        """From its text.
+
+        Raises:
+            ValueError: if the text is not a source's name and an hour.
+        """
+        source, hour = text.split()
+        return cls(source, Hour.parse(hour))
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> LogHour:
+        """That of a row with ``source``, ``log_date`` and ``log_hour``."""
+        return cls(row["source"], Hour.of(row["log_date"], row["log_hour"]))
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.hour}"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow.parquet import filters_to_expression
 
+from include.log_hours import Hour
 from include.storage import table_files
 from include.tables import Table
 
@@ -50,6 +51,11 @@ def arrow_schema(table: Table, columns: Sequence[str]) -> pa.Schema:
 
 #: Of column, operator and value: all must hold.
 Filters = Sequence[tuple[str, str, Any]]
+
+
+def log_days(source: str, log_hours: Iterable[Hour]) -> list[tuple[str, str, Any]]:
+    """The rows of one source's days of log hours: whole partitions, so rows of other hours too."""
+    return [("source", "=", source), ("log_date", "in", sorted({hour.day for hour in log_hours}))]
 
 
 def read_table(lake: Path, table: Table, columns: Sequence[str], where: Filters) -> pa.Table:

@@ -13,6 +13,7 @@ from include.holds import ClickHourState
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
+from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.aggregate.job import aggregate
 from spark_jobs.backfill.plan import Chunk, Request, chunk_of, make_plan
@@ -90,11 +91,10 @@ def _run_range(
 
 
 def _lines_of(lake: Lake, backfill: Backfill, chunk: Chunk) -> int:
-    days = sorted({hour.day for hour in chunk.landed})
     rows = lake.read_rows(
         INGEST_ACCOUNTING,
         ["log_date", "log_hour", "lines"],
-        [("source", "=", backfill.source), ("log_date", "in", days)],
+        log_days(backfill.source, chunk.landed),
     )
     return sum(row["lines"] for row in rows if Hour.of(row["log_date"], row["log_hour"]) in chunk.landed)
 

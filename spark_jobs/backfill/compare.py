@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from include.backfills import COMPARED, Backfill
 from include.holds import ClickHourState, described_failure, of_newest_runs
-from include.log_hours import Hour
+from include.log_hours import Hour, LogHour
 from include.sources import choose_sources
 from include.tables import AGGREGATES, VISIBILITY, Table
 from spark_jobs.aggregate.small_keys import publishable
@@ -121,8 +121,8 @@ def compare(lake: Lake, backfill: Backfill) -> tuple[Backfill, Comparison]:
             lake.spark, *(partial(_changes, lake, *tables, hours=hours) for tables in AGGREGATES.items())
         )
         backfill = say(lake, backfill, COMPARED, counts=name_of_counts(states))
-    partitions = {str(hour) for hour in states}.union(f"{backfill.source} {hour}" for hour in backfill.log_hours)
-    newest = of_newest_runs(results_of(lake, partitions))
+    log_hours = {LogHour(backfill.source, hour) for hour in backfill.log_hours}
+    newest = of_newest_runs(results_of(lake, set(states), log_hours))
     failed = [row for row in newest if row["outcome"] == "fail"]
     critical = [row for row in failed if row["severity"] == "critical"]
     warnings = [row for row in failed if row["severity"] == "warning"]

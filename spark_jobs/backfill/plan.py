@@ -12,6 +12,7 @@ from include.landing import SUCCESS, LandedHour, landed_since, look_at
 from include.log_hours import Hour, HourRange, contiguous
 from include.settings import Settings
 from include.sources import Source, choose_sources
+from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, STREAM_BATCHES
 from spark_jobs.backfill.estimate import estimated_seconds
 from spark_jobs.backfill.record import blocked_by
@@ -149,8 +150,7 @@ def _is_same(backfill: Backfill, request: Request) -> bool:
 
 
 def _accounts(lake: Lake, request: Request) -> dict[Hour, Mapping[str, Any]]:
-    days = sorted({hour.day for hour in request.log_hours})
-    rows = lake.read_rows(INGEST_ACCOUNTING, _ACCOUNT, [("source", "=", request.source), ("log_date", "in", days)])
+    rows = lake.read_rows(INGEST_ACCOUNTING, _ACCOUNT, log_days(request.source, request.log_hours))
     by_hour = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
     return {hour: by_hour[hour] for hour in request.log_hours if hour in by_hour}
 
@@ -160,10 +160,7 @@ def _landed(lake: Lake, source: Source, log_hours: HourRange) -> dict[Hour, Land
     looked = {hour: look_at(lake.settings.landing, source.name, hour) for hour in log_hours}
     if source.stream is None:
         return {hour: of for hour, of in looked.items() if of.folder.is_dir()}
-    days = sorted({hour.day for hour in log_hours})
-    rows = lake.read_rows(
-        STREAM_BATCHES, ["log_date", "log_hour"], [("source", "=", source.name), ("log_date", "in", days)]
-    )
+    rows = lake.read_rows(STREAM_BATCHES, ["log_date", "log_hour"], log_days(source.name, log_hours))
     read = {Hour.of(row["log_date"], row["log_hour"]) for row in rows}
     return {hour: of for hour, of in looked.items() if hour in read}
 
@@ -209,15 +206,15 @@ def _blocks(
             "back, or, to empty an hour, an empty folder; or leave these hours out"
         )
     for log_hour in sorted(UnfinishedIngests.of(lake).rows):
-        name, hour = log_hour.split()
-        if name == source.name and Hour.parse(hour) not in request.log_hours and _is_near(hour, request.log_hours):
+        source_name, hour = log_hour.source, log_hour.hour
+        if source_name == source.name and hour not in request.log_hours and _is_near(hour, request.log_hours):
             blocks.append(
                 f"the ingest of {log_hour} has not ended; run: "
-                f"python -m spark_jobs.ingest_clicks --source {name} --hour {hour}"
+                f"python -m spark_jobs.ingest_clicks --source {source_name} --hour {hour}"
             )
     return blocks
 
 
-def _is_near(hour: str, log_hours: HourRange) -> bool:
+def _is_near(hour: Hour, log_hours: HourRange) -> bool:
     """Whether an ingest of this log hour may touch click hours of the range: it is in the days around it."""
-    return log_hours.start.plus(-24) <= Hour.parse(hour) < log_hours.end.plus(24)
+    return log_hours.start.plus(-24) <= hour < log_hours.end.plus(24)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from include.log_hours import Hour
 from include.storage import Entry
-from include.stored_rows import Filters
+from include.stored_rows import log_days
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.hours.account import HourAccount, replayed, with_rewritten
 from spark_jobs.hours.stream_batches import log_hour_of
@@ -117,7 +117,7 @@ def _of_hour(lake: Lake, table: Table, source: str, hour: Hour, *columns: str) -
 
 
 def _rows(lake: Lake, table: Table, source: str, hours: Collection[Hour]) -> list[dict[str, Any]]:
-    of_days: Filters = [("source", "=", source), ("log_date", "in", sorted({hour.day for hour in hours}))]
+    of_days = log_days(source, hours)
     rows = lake.read_rows(table, table.column_names, of_days) if hours else []
     wanted = set(hours)
     return [row for row in rows if log_hour_of(row) in wanted]

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 
 from include.log_hours import MOST_HOURS_A_RUN, Hour, hours_in_words
 from include.sources import Source, load_sources
+from include.stored_rows import log_days
 from include.streams.position import position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.hours.account import HourAccount, listed_first, with_reopened
@@ -154,7 +155,7 @@ def _known(lake: Lake, source: str, hours: Sequence[Hour]) -> dict[Hour, dict[st
 
 def _rows(lake: Lake, table: Table, source: str, hours: Sequence[Hour]) -> list[dict[str, Any]]:
     wanted = set(hours)
-    where = [("source", "=", source), ("log_date", "in", sorted({hour.day for hour in wanted}))]
+    where = log_days(source, wanted)
     return [row for row in lake.read_rows(table, table.column_names, where) if log_hour_of(row) in wanted]
 
 

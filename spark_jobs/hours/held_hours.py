@@ -25,7 +25,7 @@ from include.holds import (
     event_row,
 )
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, HourRange, contiguous
+from include.log_hours import Hour, HourRange, LogHour, contiguous
 from include.stored_rows import Filters
 from include.tables import AGGREGATES, QUALITY_RESULTS, Table
 from spark_jobs.hours.quality_results import append_results
@@ -34,7 +34,7 @@ from spark_jobs.lake.lake import Lake
 
 
 def click_hour_states(
-    lake: Lake, touching: Mapping[Hour, Mapping[str, datetime]], by: Backfill | None = None
+    lake: Lake, touching: Mapping[Hour, Mapping[LogHour, datetime]], by: Backfill | None = None
 ) -> dict[Hour, ClickHourState]:
     """The states of click hours, each given with the log hours that touch it and when those were ingested.
 
@@ -43,12 +43,12 @@ def click_hour_states(
     """
     if not touching:
         return {}
-    findings = Findings.of(results_of(lake, {str(hour) for hour in touching}.union(*touching.values())))
+    findings = Findings.of(results_of(lake, set(touching), set().union(*touching.values())))
     counted_at = _counted_at(lake, touching)
     backfills = read_backfills(lake.settings.lake)
     staging = [backfill for backfill in backfills.values() if backfill.is_staging]
 
-    def state(hour: Hour, log_hours: Mapping[str, datetime]) -> ClickHourState:
+    def state(hour: Hour, log_hours: Mapping[LogHour, datetime]) -> ClickHourState:
         staged = staging_of(staging, log_hours)
         found = click_hour_state(hour, log_hours, counted_at.get(hour), findings, staged.id if staged else None)
         is_lifted = by and found.is_dropped and _is_of(by, found, log_hours, backfills)
@@ -57,12 +57,14 @@ def click_hour_states(
     return {hour: state(hour, log_hours) for hour, log_hours in sorted(touching.items())}
 
 
-def _is_of(by: Backfill, state: ClickHourState, log_hours: Iterable[str], backfills: Mapping[str, Backfill]) -> bool:
+def _is_of(
+    by: Backfill, state: ClickHourState, log_hours: Iterable[LogHour], backfills: Mapping[str, Backfill]
+) -> bool:
     """Whether a backfill has again what was dropped before: the hour itself, or what another one had brought to it."""
     dropped = state.first_answer
     if dropped is None or dropped.at >= by.begun_at:
         return False
-    of_source = [log_hour for log_hour in log_hours if log_hour.split()[0] == by.source]
+    of_source = [log_hour for log_hour in log_hours if log_hour.source == by.source]
     former = backfills.get(dropped.run_id)
     if former and former.source != by.source:
         return False
@@ -86,19 +88,20 @@ def states_between(lake: Lake, hours: HourRange) -> list[ClickHourState]:
     return list(click_hour_states(lake, {hour: touching[hour] for hour in known & touching.keys()}).values())
 
 
-def results_of(lake: Lake, partitions: Collection[str]) -> list[dict[str, Any]]:
-    """The rows of ``quality_results``, with ``COLUMNS``, of click hours and log hours (``web 2026-03-01T06``)."""
+def results_of(lake: Lake, click_hours: Collection[Hour], log_hours: Collection[LogHour]) -> list[dict[str, Any]]:
+    """The rows of ``quality_results``, with ``COLUMNS``, of click hours and log hours."""
     # By hour too: of it Delta knows what is in which file, so that old files are not opened.
-    hours = {partition.split()[-1] for partition in partitions}
-    of_these = [("hour", "in", sorted(hours)), ("partition", "in", sorted(partitions))]
+    hours = {*click_hours, *(log_hour.hour for log_hour in log_hours)}
+    partitions = sorted(map(str, (*click_hours, *log_hours)))
+    of_these = [("hour", "in", sorted(map(str, hours))), ("partition", "in", partitions)]
     return lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)
 
 
-def arguments_for(log_hours: Iterable[str]) -> list[JobArguments]:
-    """These log hours, such as ``web 2026-03-01T06``, as ranges without gaps, each of one source."""
+def arguments_for(log_hours: Iterable[LogHour]) -> list[JobArguments]:
+    """These log hours as ranges without gaps, each of one source."""
     hours: dict[str, set[Hour]] = {}
-    for source, hour in sorted(text.split() for text in log_hours):
-        hours.setdefault(source, set()).add(Hour.parse(hour))
+    for log_hour in sorted(log_hours):
+        hours.setdefault(log_hour.source, set()).add(log_hour.hour)
     return [
         JobArguments(source, log_range) for source, of_source in hours.items() for log_range in contiguous(of_source)
     ]

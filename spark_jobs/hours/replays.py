@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from include.log_hours import Hour, HourRange
+from include.stored_rows import log_days
 from include.tables import QUARANTINED_CLICKS, REPLAYED_LINES, REPLAYS
 from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.hours.touched_hours import removed_log_hours
@@ -56,8 +57,7 @@ class AskedReplay:
 
     def hours(self, lake: Lake) -> list[Hour]:
         """The log hours that have such lines, or had them until it was killed; without those that are ``removed``."""
-        days = sorted({hour.day for hour in self.log_hours})
-        of_days = [("source", "=", self.source), ("log_date", "in", days)]
+        of_days = log_days(self.source, self.log_hours)
         of_reasons = [("reason", "in", self.reasons)] if self.reasons else []
         of_replay = [("replay_id", "=", self.replay.id)]
         columns = ["log_date", "log_hour"]

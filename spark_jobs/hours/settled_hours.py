@@ -7,7 +7,7 @@ from typing import Any
 
 from include.backfills import read_backfills
 from include.holds import HELD, ClickHourState
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, LogHour
 from spark_jobs.hours.held_hours import click_hour_states
 from spark_jobs.hours.touched_hours import UnfinishedIngests, log_hours_around
 from spark_jobs.lake.lake import Lake
@@ -26,7 +26,7 @@ def needed_still(lake: Lake, source: str, accounts: Mapping[Hour, Mapping[str, A
     unsettled = {hour: why for hour, state in states.items() if (why := _unsettled(state))}
 
     def why_needed(hour: Hour, account: Mapping[str, Any]) -> str | None:
-        if f"{source} {hour}" in unfinished:
+        if LogHour(source, hour) in unfinished:
             return "its ingest has not ended"
         for backfill in backfills:
             if backfill.meets(source, HourRange.single(hour)):

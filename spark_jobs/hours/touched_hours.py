@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from include.errors import ClickmillError
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, LogHour
 from include.settings import Settings
 from include.sources import Source, load_sources
 from include.tables import INGEST_ACCOUNTING, UNFINISHED_INGESTS
@@ -45,23 +45,23 @@ _COLUMNS = (
 class TouchedHours:
     """The click hours that log hours touch, or touched in earlier runs.
 
-    ``own`` are those that belong to these log hours, in order. ``left`` are the others, with the log hour, such as
-    ``web 2026-03-01T06``, that each belongs to. ``log_hours_of`` has, of both, all log hours that touch them, with
-    the moment each was ingested. ``absent`` are those, such as ``web 2026-03-01T07``, that have not been ingested, or
-    not to the end; ``accounts`` has the accounting of the others. ``unfinished`` are all log hours around them of
-    which an ingest has not ended. ``closed`` are the click hours that stay as they were counted, each with a log hour
-    whose clicks of it have been removed for their age. ``given_up`` are log hours that touch ``own``, and whose ingest
-    has not ended and will not: their sources are not declared any more.
+    ``own`` are those that belong to these log hours, in order. ``left`` are the others, with the log hour that each
+    belongs to. ``log_hours_of`` has, of both, all log hours that touch them, with the moment each was ingested.
+    ``absent`` are the log hours asked for that have not been ingested, or not to the end; ``accounts`` has the
+    accounting of the others. ``unfinished`` are all log hours around them of which an ingest has not ended. ``closed``
+    are the click hours that stay as they were counted, each with a log hour whose clicks of it have been removed for
+    their age. ``given_up`` are log hours that touch ``own``, and whose ingest has not ended and will not: their sources
+    are not declared any more.
     """
 
     own: list[Hour]
-    left: dict[Hour, str]
-    log_hours_of: dict[Hour, dict[str, datetime]]
-    absent: frozenset[str]
+    left: dict[Hour, LogHour]
+    log_hours_of: dict[Hour, dict[LogHour, datetime]]
+    absent: frozenset[LogHour]
     accounts: list[dict[str, Any]]
-    unfinished: frozenset[str]
-    closed: dict[Hour, str]
-    given_up: frozenset[str] = frozenset()
+    unfinished: frozenset[LogHour]
+    closed: dict[Hour, LogHour]
+    given_up: frozenset[LogHour] = frozenset()
 
     def described_left(self) -> list[str]:
         """A line for each click hour that is left to another run, or stays as it was; and for what is given up."""
@@ -92,7 +92,7 @@ def touched_click_hours(
         ClickmillError: if one of the log hours has not been ingested; with ``allow_absent`` if none has been. If the
             clicks of one have been removed for their age.
     """
-    asked = {f"{source.name} {hour}" for source in sources for hour in log_hours}
+    asked = {LogHour(source.name, hour) for source in sources for hour in log_hours}
     rows, unfinished = _accounting_around(lake, log_hours), UnfinishedIngests.of(lake)
     furthest = max((Hour.parse(hour) for of in asked & rows.keys() for hour in rows[of]["click_hours"]), default=None)
     # An ingest touches what the later log hours touch of which it changes the duplicates, however far they are.
@@ -100,11 +100,11 @@ def touched_click_hours(
         rows = _accounting_around(lake, HourRange(log_hours.start, furthest))
     missing = sorted(asked - (rows.keys() - unfinished.to_ingest.keys()))
     if missing and not (allow_absent and len(missing) < len(asked)):
-        name, hour = unfinished.to_ingest.get(missing[0], missing[0]).split()
+        again = unfinished.to_ingest.get(missing[0], missing[0])
         raise ClickmillError(
             f"{missing[0]} has not been ingested{', not to the end' if missing[0] in unfinished.to_ingest else ''} "
             f"({len(missing)} of {len(asked)} log hours); "
-            f"run: python -m spark_jobs.ingest_clicks --source {name} --hour {hour}"
+            f"run: python -m spark_jobs.ingest_clicks --source {again.source} --hour {again.hour}"
         )
     ingested = asked - set(missing)
     if removed := sorted(log_hour for log_hour in ingested if rows[log_hour]["clicks_removed_at"]):
@@ -113,9 +113,13 @@ def touched_click_hours(
             f"were removed at {rows[removed[0]]['clicks_removed_at']:%Y-%m-%d %H:%M} UTC, being older than clicks_days "
             "of [retention]; what was published stays; leave these log hours out, or ingest them again"
         )
-    reopened = {f"{rows[one]['source']} {hour}" for one in ingested for hour in rows[one]["reopened_log_hours"]}
+    reopened = {
+        LogHour(log_hour.source, Hour.parse(hour))
+        for log_hour in ingested
+        for hour in rows[log_hour]["reopened_log_hours"]
+    }
     if reopened:
-        rows |= _accounting_around(lake, {Hour.parse(log_hour.split()[1]) for log_hour in reopened})
+        rows |= _accounting_around(lake, {log_hour.hour for log_hour in reopened})
     # Late records of a finalised log hour of a stream are counted by the run that has found them.
     ours = ingested | (reopened & rows.keys())
     touching = _touching(lake.settings, rows, unfinished)
@@ -144,10 +148,10 @@ def touched_click_hours(
     )
 
 
-def closed_click_hours(lake: Lake, click_hours: Iterable[Hour], but_of: Collection[str]) -> dict[Hour, str]:
+def closed_click_hours(lake: Lake, click_hours: Iterable[Hour], but_of: Collection[LogHour]) -> dict[Hour, LogHour]:
     """Those of these click hours that are not counted again, each with a log hour whose clicks of it were removed.
 
-    ``but_of`` are log hours, such as ``web 2026-03-01T06``, that are being ingested again.
+    ``but_of`` are log hours that are being ingested again.
     """
     wanted = list(click_hours)
     if not wanted or not any(removed_log_hours(lake).values()):
@@ -174,7 +178,7 @@ def removed_within_lateness(lake: Lake, source: Source, hours: Sequence[Hour]) -
     return sorted(removed_log_hours(lake).get(source.name, set()) & around)
 
 
-def _closed(accounts: Mapping[str, Mapping[str, Any]]) -> dict[Hour, str]:
+def _closed(accounts: Mapping[LogHour, Mapping[str, Any]]) -> dict[Hour, LogHour]:
     """By click hour the first of the log hours whose clicks of it have been removed."""
     return {
         Hour.parse(hour): log_hour
@@ -184,28 +188,28 @@ def _closed(accounts: Mapping[str, Mapping[str, Any]]) -> dict[Hour, str]:
     }
 
 
-def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[str, datetime]:
-    """The log hours that touch a click hour, such as ``web 2026-03-01T06``, each with the moment it was ingested."""
+def log_hours_touching(lake: Lake, click_hour: Hour) -> dict[LogHour, datetime]:
+    """The log hours that touch a click hour, each with the moment it was ingested."""
     return log_hours_around(lake, [click_hour]).touching.get(click_hour, {})
 
 
 @dataclass(frozen=True)
-class LogHours:
+class LogHoursAround:
     """The log hours around click hours, of all sources.
 
-    ``there`` are those, such as ``web 2026-03-01T06``, that have landed and have been ingested to the end; ``touching``
-    has, of each click hour, those that touch it, with the moment each was ingested.
+    ``there`` are those that have landed and have been ingested to the end; ``touching`` has, of each click hour, those
+    that touch it, with the moment each was ingested.
     """
 
-    there: frozenset[str]
-    touching: dict[Hour, dict[str, datetime]]
+    there: frozenset[LogHour]
+    touching: dict[Hour, dict[LogHour, datetime]]
 
 
-def log_hours_around(lake: Lake, click_hours: Iterable[Hour]) -> LogHours:
+def log_hours_around(lake: Lake, click_hours: Iterable[Hour]) -> LogHoursAround:
     """The log hours around these click hours; ``touching`` is complete for these."""
     rows, unfinished = _accounting_around(lake, click_hours), UnfinishedIngests.of(lake)
     landed = {log_hour for log_hour, row in rows.items() if row["is_closed"] or row["files"]}
-    return LogHours(frozenset(landed - unfinished.to_ingest.keys()), _touching(lake.settings, rows, unfinished))
+    return LogHoursAround(frozenset(landed - unfinished.to_ingest.keys()), _touching(lake.settings, rows, unfinished))
 
 
 @dataclass(frozen=True)
@@ -217,31 +221,35 @@ class UnfinishedIngests:
     can ingest them, and the clicks of an ingest are written at once, so that others can be counted with them.
     """
 
-    rows: dict[str, dict[str, Any]]
-    to_ingest: dict[str, str]
-    given_up: dict[str, dict[str, Any]]
+    rows: dict[LogHour, dict[str, Any]]
+    to_ingest: dict[LogHour, LogHour]
+    given_up: dict[LogHour, dict[str, Any]]
 
     @classmethod
     def of(cls, lake: Lake) -> UnfinishedIngests:
         """Those of the lake, of all sources, however far away."""
         stored = lake.read_rows(UNFINISHED_INGESTS, UNFINISHED_INGESTS.column_names, [])
         declared = load_sources(lake.settings)
-        by_log_hour = {name_of_log_hour(row): row for row in stored}
-        rows = {of: row for of, row in by_log_hour.items() if row["source"] in declared}
-        given_up = {of: row for of, row in by_log_hour.items() if of not in rows}
-        changed = {f"{row['source']} {hour}": of for of, row in rows.items() for hour in row["changed_later"]}
+        by_log_hour = {LogHour.of(row): row for row in stored}
+        rows = {log_hour: row for log_hour, row in by_log_hour.items() if log_hour.source in declared}
+        given_up = {log_hour: row for log_hour, row in by_log_hour.items() if log_hour not in rows}
+        changed = {
+            LogHour(log_hour.source, Hour.parse(hour)): log_hour
+            for log_hour, row in rows.items()
+            for hour in row["changed_later"]
+        }
         return cls(rows, changed | {log_hour: log_hour for log_hour in rows}, given_up)
 
 
 def _touching(
-    settings: Settings, accounts: Mapping[str, Mapping[str, Any]], unfinished: UnfinishedIngests
-) -> dict[Hour, dict[str, datetime]]:
+    settings: Settings, accounts: Mapping[LogHour, Mapping[str, Any]], unfinished: UnfinishedIngests
+) -> dict[Hour, dict[LogHour, datetime]]:
     """By click hour; without sources that are not declared any more, as nothing is to wait for runs of theirs."""
-    touching: dict[Hour, dict[str, datetime]] = {}
+    touching: dict[Hour, dict[LogHour, datetime]] = {}
     declared = load_sources(settings)
     for rows, moment in ((accounts, "ingested_at"), (unfinished.rows, "began_at")):
         for log_hour, row in rows.items():
-            for click_hour in row["click_hours"] if row["source"] in declared else ():
+            for click_hour in row["click_hours"] if log_hour.source in declared else ():
                 touching.setdefault(Hour.parse(click_hour), {})[log_hour] = row[moment].astimezone(UTC)
     return touching
 
@@ -251,14 +259,9 @@ def reach_of_log_hours(settings: Settings) -> timedelta:
     return timedelta(hours=1 + max(source.oldest_hours for source in load_sources(settings).values()))
 
 
-def _accounting_around(lake: Lake, log_hours: Iterable[Hour]) -> dict[str, dict[str, Any]]:
+def _accounting_around(lake: Lake, log_hours: Iterable[Hour]) -> dict[LogHour, dict[str, Any]]:
     """All sources' accounting, by log hour, as far as it can touch a click hour that these log hours touch."""
     reach = timedelta(days=1) + reach_of_log_hours(lake.settings)
     days = {hour.day + timedelta(days=shift) for hour in log_hours for shift in range(-reach.days, reach.days + 1)}
     rows = lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, [("log_date", "in", sorted(days))])
-    return {name_of_log_hour(row): row for row in rows}
-
-
-def name_of_log_hour(row: Mapping[str, Any]) -> str:
-    """The log hour of a row, such as ``web 2026-03-01T06``."""
-    return f"{row['source']} {Hour.of(row['log_date'], row['log_hour'])}"
+    return {LogHour.of(row): row for row in rows}

@@ -19,9 +19,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.errors import ClickmillError, MissingLandingError
 from include.landing import LandedHour, look_at, printed_name
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, LogHour
 from include.settings import Settings
 from include.sources import Source
+from include.stored_rows import log_days
 from include.tables import (
     CLICKS,
     DUPLICATE_CLICKS,
@@ -232,9 +233,10 @@ class SourceIngest:
 
     def _accounts(self, hours: Sequence[Hour]) -> dict[Hour, Account]:
         """The accounting of those of these log hours that have one."""
-        days = sorted({hour.day for hour in hours})
-        of_these = [("source", "=", self.source.name), ("log_date", "in", days)]
-        rows = self.lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, of_these) if days else []
+        if not hours:
+            return {}
+        of_these = log_days(self.source.name, hours)
+        rows = self.lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, of_these)
         return _of_hours(rows, hours)
 
     def _unfinished(self, hours: Sequence[Hour]) -> dict[Hour, Account]:
@@ -258,7 +260,7 @@ class SourceIngest:
     def _leave_out_closed(self, accounts: Mapping[Hour, HourAccount]) -> None:
         """Nobody is to count click hours of which clicks have been removed."""
         touched = {hour for account in accounts.values() for hour in account.click_hours}
-        again = {f"{self.source.name} {hour}" for hour in accounts}
+        again = {LogHour(self.source.name, hour) for hour in accounts}
         closed = set(map(str, closed_click_hours(self.lake, map(Hour.parse, touched), again)))
         for account in accounts.values():
             account.leave_out(closed)

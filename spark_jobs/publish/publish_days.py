@@ -58,8 +58,7 @@ def presence_of(lake: Lake, days: Collection[Day]) -> dict[Day, dict[str, Any]]:
     missing = {hour for hour, state in states.items() if not _is_published(state, hour in published)}
     sources: dict[Hour, set[str]] = {}
     for log_hour in around.there:
-        source, hour = log_hour.split()
-        sources.setdefault(Hour.parse(hour), set()).add(source)
+        sources.setdefault(log_hour.hour, set()).add(log_hour.source)
     return {day: _presence(day, sources, missing) for day in days}
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from include.holds import described_failure, failure_of, not_shown, of_newest_runs
-from include.log_hours import Hour
+from include.log_hours import Hour, LogHour
 from include.settings import Settings
 from include.tables import (
     GROUPING_METRICS,
@@ -134,8 +134,8 @@ def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
 
 def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingRow]) -> Verdict:
     """The newest outcomes of the shown click hours and log hours, and the Data Docs of the newest run."""
-    shown = [*map(str, hours), *(f"{row.source} {row.log_hour}" for row in accounting)]
-    latest = of_newest_runs(results_of(lake, shown))
+    log_hours = {LogHour(row.source, Hour.parse(row.log_hour)) for row in accounting}
+    latest = of_newest_runs(results_of(lake, set(hours), log_hours))
     newest = max(((row["validated_at"], row["run_id"]) for row in latest), default=(None, None))[1]
     failed = sorted(
         (row for row in latest if row["outcome"] == "fail"), key=lambda row: (row["partition"], row["expectation"])

@@ -6,24 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from include.holds import PUBLISHED, PUBLISHED_ANYWAY, ClickHourState
-from include.log_hours import Hour
+from include.log_hours import Hour, LogHour
 from include.tables import (
     CLICKS_BY_COUNTRY_HOURLY,
     INGEST_ACCOUNTING,
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
     Table,
 )
-from spark_jobs.hours.touched_hours import name_of_log_hour
 from spark_jobs.lake.lake import Lake
 
 
 def numbers_of_hold(lake: Lake, state: ClickHourState) -> list[str]:
     """A few lines: the clicks that would be published, the lines of the log hours that fail, and what readers see."""
-    log_hours = {failure.partition for failure in state.failures if " " in failure.partition}
-    days = {Hour.parse(log_hour.split()[1]).day for log_hour in log_hours}
+    log_hours = {LogHour.parse(failure.partition) for failure in state.failures if " " in failure.partition}
+    days = {log_hour.hour.day for log_hour in log_hours}
     columns = ["source", "log_date", "log_hour", "lines", "accepted", "quarantined", "quarantined_by_reason"]
     rows = [row for day in sorted(days) for row in lake.read_rows(INGEST_ACCOUNTING, columns, [("log_date", "=", day)])]
-    accounts = {name_of_log_hour(row): row for row in rows}
+    accounts = {LogHour.of(row): row for row in rows}
     counted = _clicks(lake, CLICKS_BY_COUNTRY_HOURLY, state.hour)
     return [
         f"counted: {counted:,} clicks in this hour, so many would be published",

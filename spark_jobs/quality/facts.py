@@ -79,7 +79,7 @@ def measure(
     facts["clicks"] = [fact for fact in facts["clicks"] if not _is_open(fact, is_open)]
     # After the tables: what has been read of them by then is said here.
     facts["live_positions"] = live_positions(lake, click_hours)
-    facts["unfinished"] = [{"log_hour": log_hour} for log_hour in sorted(touched.unfinished)]
+    facts["unfinished"] = [{"log_hour": str(log_hour)} for log_hour in sorted(touched.unfinished)]
     facts["accounting"] = [account | {"log_date": account["log_date"].isoformat()} for account in touched.accounts]
     facts["accounting_history"] = accounting_history(lake, arguments.log_hours, click_hours)
     facts["groupings"] = grouping_facts(_newest_metrics(lake, arguments))

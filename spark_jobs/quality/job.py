@@ -21,6 +21,7 @@ from include.buckets import Layout
 from include.counting import counted_tables
 from include.errors import QualityError
 from include.job_arguments import JobArguments
+from include.log_hours import Hour, LogHour
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.tables import Table
@@ -77,9 +78,9 @@ def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -
     # Ingesting a log hour may have changed which arrivals of later ones are duplicates: their clicks are counted too.
     again = {log_hour for hour in touched.own for log_hour in states[hour].ingested_again}
     # Of a stream it may have taken along earlier ones that nobody had run.
-    along = {f"{row['source']} {hour}" for row in touched.accounts for hour in row["reopened_log_hours"]}
+    along = {LogHour(row["source"], Hour.parse(hour)) for row in touched.accounts for hour in row["reopened_log_hours"]}
     again |= along & {log_hour for hour in touched.own for log_hour in states[hour].never_validated}
-    asked = {f"{source.name} {hour}" for source in sources for hour in arguments.log_hours}
+    asked = {LogHour(source.name, hour) for source in sources for hour in arguments.log_hours}
     for others in arguments_for(again - asked):
         validate(spark, settings, others)
     remove_old_results(lake, settings, now)

@@ -27,6 +27,7 @@ from include.errors import ClickmillError, FinalError
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import Source
+from include.stored_rows import log_days
 from include.tables import (
     CLICKS,
     DUPLICATE_CLICKS,
@@ -115,7 +116,7 @@ class StreamedReplay:
 
     def _require_over(self, hours: Sequence[Hour]) -> None:
         """What is recovered is not among the ids that the stream knows: it may be no first arrival of one to come."""
-        where = [("source", "=", self.source.name), ("log_date", "in", sorted({hour.day for hour in hours}))]
+        where = log_days(self.source.name, hours)
         final = {log_hour_of(row) for row in self.lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour"], where)}
         lateness = timedelta(hours=self.source.lateness_hours)
         if removed := removed_within_lateness(self.lake, self.source, hours):
@@ -230,8 +231,7 @@ class StreamedWithdrawal:
 def _clicks_of(lake: Lake, source: Source, replay_id: str, hours: Sequence[Hour]) -> list[dict[str, Any]]:
     """The clicks that a replay has recovered."""
     columns = [*PLACE, "click_date", "click_hour", "clicked_at", "is_out_of_order"]
-    days = sorted({hour.day for hour in hours})
-    where = [("source", "=", source.name), ("log_date", "in", days), ("replay_id", "=", replay_id)]
+    where = [*log_days(source.name, hours), ("replay_id", "=", replay_id)]
     return lake.read_rows(CLICKS, columns, where)
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from include.errors import UsageError
 from include.log_hours import Hour, HourRange
+from include.stored_rows import log_days
 from include.tables import REPLAY_OUTCOMES, REPLAYED_LINES, REPLAYS
 from spark_jobs.hours.replays import BEGUN, WITHDRAWN, say
 from spark_jobs.hours.touched_hours import removed_log_hours
@@ -70,8 +71,7 @@ class Withdrawal:
 
     def hours(self, lake: Lake) -> list[Hour]:
         """The log hours of which it has lines, but for those whose clicks have been removed for their age."""
-        days = sorted({hour.day for hour in self._log_hours})
-        where = [("source", "=", self.source), ("log_date", "in", days), ("replay_id", "=", self.replay_id)]
+        where = [*log_days(self.source, self._log_hours), ("replay_id", "=", self.replay_id)]
         rows = lake.read_table(REPLAYED_LINES, ["log_date", "log_hour", "replay_id"], where)
         by_hour = rows.group_by(["log_date", "log_hour"]).aggregate([]).to_pylist()
         hours = {Hour.of(row["log_date"], row["log_hour"]) for row in by_hour}

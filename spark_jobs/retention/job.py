@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from include.log_hours import Hour
+from include.log_hours import Hour, LogHour
 from include.settings import Settings
 from include.tables import AGGREGATES
 from include.visitor_keys import destroy_old_keys
@@ -33,7 +33,7 @@ def maintain(settings: Settings, *, dry_run: bool, kept: timedelta = KEPT, now: 
         UsageError: if the days of ``[retention]`` do not fit together; then nothing has been removed.
     """
     lake, now = Lake(None, settings), now or datetime.now(UTC)
-    report, gone = [], set[str]()
+    report, gone = [], set[LogHour]()
     for find in _past_their_days(lake, now, gone):
         # What is found is what goes: no job changes it meanwhile.
         with lake.locked():
@@ -46,7 +46,7 @@ def maintain(settings: Settings, *, dry_run: bool, kept: timedelta = KEPT, now: 
     return [*report, *_tidy_folders(lake, kept, dry_run=dry_run)]
 
 
-def _past_their_days(lake: Lake, now: datetime, gone: Collection[str]) -> Iterator[Callable[[], Iterable[Removal]]]:
+def _past_their_days(lake: Lake, now: datetime, gone: Collection[LogHour]) -> Iterator[Callable[[], Iterable[Removal]]]:
     """What to look for, in an order in which what is needed by the next one goes after it.
 
     ``gone`` are the log hours whose clicks are found before the others are looked for.

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.parquet import read_table
 
-from include.log_hours import Hour, by_day, hours_in_words
+from include.log_hours import Hour, LogHour, by_day, hours_in_words
 from include.storage import filesystem_of, key_of
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, REPLAYED_LINES, Table
 from spark_jobs.hours.settled_hours import needed_still
@@ -54,7 +54,7 @@ def old_clicks(lake: Lake, source: str, before: Hour) -> list[Removal]:
     files += replayed
     reasons = (f"{hour}, as {why}" for hour, why in sorted(kept.items()))
     removal = removal_of_files(f"clicks of {source}, {hours_in_words(removed)}", files, remove, reasons)
-    return [replace(removal, log_hours=frozenset(f"{source} {hour}" for hour in going))]
+    return [replace(removal, log_hours=frozenset(LogHour(source, hour) for hour in going))]
 
 
 def old_texts(lake: Lake, source: str, before: Hour) -> list[Removal]:

@@ -10,10 +10,9 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from include.counting import counted_tables
-from include.log_hours import Hour
+from include.log_hours import Hour, LogHour
 from include.storage import find
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, STREAM_PROGRESS, VISIBILITY, Table
-from spark_jobs.hours.touched_hours import name_of_log_hour
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.database import remove_from_database
 from spark_jobs.quality.live_position import live_tables
@@ -23,11 +22,11 @@ from spark_jobs.retention.removal import Removal, removal_of_files
 _OF_ITS_DAYS = timedelta(days=2)
 
 
-def old_counts(lake: Lake, before: date, gone: Collection[str]) -> Iterator[Removal]:
+def old_counts(lake: Lake, before: date, gone: Collection[LogHour]) -> Iterator[Removal]:
     """Those of click dates before that, a removal for each table. Hold the lake's lock until they have gone.
 
-    They stay as long as an hour of their days may be counted again: as there are clicks, but of log hours, such as
-    ``web 2026-03-01T07``, that are ``gone``, or would be.
+    They stay as long as an hour of their days may be counted again: as there are clicks, but of log hours that
+    are ``gone``, or would be.
     """
     open_hours = _open_click_hours(lake, gone)
     earliest = min(open_hours, default=None)
@@ -85,9 +84,9 @@ def _date_of(export: Path) -> date:
     return date.fromisoformat(export.parent.parent.name.removeprefix("click_date="))
 
 
-def _open_click_hours(lake: Lake, gone: Collection[str]) -> set[Hour]:
+def _open_click_hours(lake: Lake, gone: Collection[LogHour]) -> set[Hour]:
     """The click hours of which there are clicks."""
     columns = ["source", "log_date", "log_hour", "click_hours", "clicks_removed_at"]
     rows = (row for row in lake.read_rows(INGEST_ACCOUNTING, columns, []) if not row["clicks_removed_at"])
-    left = (row for row in rows if name_of_log_hour(row) not in gone)
+    left = (row for row in rows if LogHour.of(row) not in gone)
     return {Hour.parse(hour) for row in left for hour in row["click_hours"]}

@@ -16,6 +16,7 @@ from include.errors import UsageError
 from include.landing import SUCCESS, LandedHour, closed_hours, hour_of_folder, landed_since, look_at
 from include.log_hours import Hour, hours_in_words
 from include.storage import entries, is_on_disk
+from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.hours.settled_hours import needed_still
 from spark_jobs.lake.lake import Lake
@@ -47,10 +48,9 @@ def old_landing(lake: Lake, source: str, before: Hour, archive: Path | None) -> 
     # What a killed run has left.
     found = (folder.with_name(folder.name.removeprefix(_GOING)) for folder in (landing / source).glob(_ALL_GOING))
     left = {hour: folder for folder in found if (hour := hour_of_folder(folder))}
-    days = sorted({hour.day for hour in (*closed, *left)})
-    where = [("source", "=", source), ("log_date", "in", days)]
-    rows = lake.read_rows(INGEST_ACCOUNTING, _ACCOUNT, where) if days else []
-    accounts = {hour: row for row in rows if (hour := Hour.of(row["log_date"], row["log_hour"])) in {*closed, *left}}
+    hours = {*closed, *left}
+    rows = lake.read_rows(INGEST_ACCOUNTING, _ACCOUNT, log_days(source, hours)) if hours else []
+    accounts = {hour: row for row in rows if (hour := Hour.of(row["log_date"], row["log_hour"])) in hours}
     needed = needed_still(lake, source, {hour: row for hour, row in accounts.items() if hour in closed})
     kept = {hour: why for hour, of in closed.items() if (why := _not_read(of, accounts.get(hour)) or needed.get(hour))}
     going = {hour: closed[hour].folder for hour in sorted(closed.keys() - kept.keys())}

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from include.log_hours import Hour
+from include.log_hours import Hour, LogHour
+from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.lake.data_files import DataFile
 from spark_jobs.lake.lake import Lake
@@ -17,8 +18,8 @@ from spark_jobs.lake.predicates import log_hours_predicate
 class Removal:
     """What is to go, with its size; ``remove`` does it, and may be done again if it was killed.
 
-    ``kept`` has a line for all that is as old and stays, with the reason; ``log_hours`` are those, such as ``web
-    2026-03-01T07``, of which no clicks are left.
+    ``kept`` has a line for all that is as old and stays, with the reason; ``log_hours`` are those of
+    which no clicks are left.
     """
 
     what: str
@@ -27,7 +28,7 @@ class Removal:
     size_bytes: int
     remove: Callable[[], None]
     kept: tuple[str, ...] = ()
-    log_hours: frozenset[str] = frozenset()
+    log_hours: frozenset[LogHour] = frozenset()
 
     @property
     def described(self) -> list[str]:
@@ -47,8 +48,7 @@ def removal_of_files(
 
 def say_removed(lake: Lake, source: str, hours: Sequence[Hour], column: str) -> None:
     """First what is said, in this column of the account, then what is done: nobody is to count half of a log hour."""
-    days = sorted({hour.day for hour in hours})
-    where = [("source", "=", source), ("log_date", "in", days)]
+    where = log_days(source, hours)
     rows = lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, where)
     now, of_these = datetime.now(UTC), set(hours)
     said = [row | {column: now} for row in rows if Hour.of(row["log_date"], row["log_hour"]) in of_these]

@@ -10,7 +10,7 @@ import pytest
 
 from include.backfills import Backfill, Measured, backfills_of, staging_of
 from include.errors import UsageError
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, LogHour
 from include.tables import BACKFILLS
 from spark_jobs.backfill.estimate import estimated_seconds
 from spark_jobs.backfill.plan import Request
@@ -93,9 +93,10 @@ def test_a_click_hour_published_twice_goes_back_to_before_the_first_time() -> No
 
 def test_only_log_hours_of_its_source_and_range_are_staged() -> None:
     staging = [backfill("begun")]
-    assert staging_of(staging, ["access 2026-03-01T05", "web 2026-02-28T23", "web 2026-03-01T12"]) is None
-    assert staging_of(staging, ["web 2026-03-01T12", "web 2026-03-01T11"]) is staging[0]
-    assert staging_of([backfill("begun", "dropped")], ["web 2026-03-01T05"]) is None
+    others = map(LogHour.parse, ("access 2026-03-01T05", "web 2026-02-28T23", "web 2026-03-01T12"))
+    assert staging_of(staging, others) is None
+    assert staging_of(staging, map(LogHour.parse, ("web 2026-03-01T12", "web 2026-03-01T11"))) is staging[0]
+    assert staging_of([backfill("begun", "dropped")], [LogHour.parse("web 2026-03-01T05")]) is None
 
 
 def test_chunks_are_the_range_and_the_last_may_be_short() -> None:

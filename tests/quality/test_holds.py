@@ -21,7 +21,7 @@ from include.holds import (
     click_hour_state,
     event_row,
 )
-from include.log_hours import Hour
+from include.log_hours import Hour, LogHour
 from include.tables import QUALITY_RESULTS
 from spark_jobs.hours.held_hours import arguments_for
 
@@ -51,7 +51,8 @@ def event(
 
 def state(*rows: dict[str, Any], counted: float | None = 1, **log_hours: float) -> ClickHourState:
     """The hour after ingestion at 0 (or as told, by log hour) and counting at 1."""
-    ingested = {name.replace("_", " "): at(minute) for name, minute in log_hours.items()} or {LOG_HOUR: at(0)}
+    names = {name.replace("_", " "): at(minute) for name, minute in log_hours.items()} or {LOG_HOUR: at(0)}
+    ingested = {LogHour.parse(name): moment for name, moment in names.items()}
     counted_at = at(counted) if counted is not None else None
     return click_hour_state(HOUR, ingested, counted_at, Findings.of(rows))
 
@@ -276,10 +277,10 @@ def test_a_log_hour_that_nobody_has_judged_yet_keeps_its_click_hours_back() -> N
 def test_a_log_hour_that_was_validated_and_ingested_again_is_to_be_validated_again() -> None:
     rows = (*FINE, checked(LATER, 2))
     assert state(*rows, **{LOG_HOUR: 0, LATER: 0.5}).ingested_again == set()
-    assert state(*rows, **{LOG_HOUR: 0, LATER: 3}).ingested_again == {LATER}
+    assert state(*rows, **{LOG_HOUR: 0, LATER: 3}).ingested_again == {LogHour.parse(LATER)}
     # One that was never validated is another run's.
     assert state(*FINE, **{LOG_HOUR: 0, LATER: 3}).ingested_again == set()
-    ranges = arguments_for({LATER, LOG_HOUR, f"access {HOUR}", f"web {HOUR.plus(3)}"})
+    ranges = arguments_for(map(LogHour.parse, (LATER, LOG_HOUR, f"access {HOUR}", f"web {HOUR.plus(3)}")))
     assert [f"{of.source} {of.log_hours}" for of in ranges] == [
         f"access {HOUR}",
         f"web {HOUR}..{HOUR.plus(2)}",
