@@ -63,13 +63,13 @@ test-faults: setup ## kill streams and jobs at many random moments (CLICKMILL_FA
 	@CLICKMILL_FAULT_ROUNDS=$${CLICKMILL_FAULT_ROUNDS:-24} $(VENV) -m pytest -s -m faults tests
 
 bench: setup ## measure the pipeline on this machine
-	@$(VENV) -m tests.benchmarks.bench
+	@$(VENV) -m benchmarks.bench
 
 bench-stream: setup ## measure the stream: clicks a second from Kafka, seconds until a click is readable
-	@$(VENV) -m tests.benchmarks.bench_stream
+	@$(VENV) -m benchmarks.bench_stream
 
 bench-cluster: setup ## measure one and two Spark workers on the same work, data in S3
-	@$(VENV) -m tests.benchmarks.bench_cluster
+	@$(VENV) -m benchmarks.bench_cluster
 
 lock: setup ## compile locks/*.txt from locks/*.in
 	@$(VENV) -m ops.lock

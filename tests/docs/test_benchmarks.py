@@ -7,15 +7,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.benchmarks import figures
-from tests.benchmarks.backpressure import told
-from tests.benchmarks.backpressure_picture import Moment, draw
+from benchmarks import figures
+from benchmarks.backpressure import told
+from benchmarks.backpressure_picture import Moment, draw
 
 
 def test_the_page_holds_the_newest_figures():
-    assert figures.PAGE.read_text(encoding="utf-8") == figures.page(), (
-        "run: .venv/bin/python -m tests.benchmarks.figures"
-    )
+    assert figures.PAGE.read_text(encoding="utf-8") == figures.page(), "run: .venv/bin/python -m benchmarks.figures"
 
 
 def test_a_recorded_figure_replaces_its_row_alone(tmp_path, monkeypatch):

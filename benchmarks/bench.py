@@ -21,6 +21,12 @@ from pathlib import Path
 import psutil
 from rich.table import Table
 
+from benchmarks import duckdb_pipeline
+from benchmarks.figures import record
+from benchmarks.quality_pages import pages, pages_in_s3, pages_of_a_year
+from benchmarks.ranges import advice, empty_hours, maintain_year, one_range, own_log
+from benchmarks.spark_watch import SparkWatch
+from benchmarks.timing import console, seconds
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
@@ -34,12 +40,6 @@ from ops.services.stop import stop
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from spark_jobs.publish.database import copy_to_database
-from tests.benchmarks import duckdb_pipeline
-from tests.benchmarks.figures import record
-from tests.benchmarks.quality_pages import pages, pages_in_s3, pages_of_a_year
-from tests.benchmarks.ranges import advice, empty_hours, maintain_year, one_range, own_log
-from tests.benchmarks.spark_watch import SparkWatch
-from tests.benchmarks.timing import console, seconds
 from tests.end_to_end.silent_display import Silent
 
 START = Hour.parse("2026-03-01T10")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.figures import record
 from include.landing import SUCCESS, hour_folder
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
@@ -21,7 +22,6 @@ from ops.bootstrap import REPOSITORY
 from ops.services.running import Services
 from samples.sample_logs import SampleSpec, make_sample
 from spark_jobs.retention import job as retention_job
-from tests.benchmarks.figures import record
 from tests.end_to_end.silent_display import Silent
 
 

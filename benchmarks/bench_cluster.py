@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from benchmarks.bench import START, make_landing
+from benchmarks.timing import console, seconds
 from include.job_arguments import JobArguments
 from include.log_hours import HourRange
 from include.settings import Settings
 from include.storage import place
 from ops.home import Home, load_secrets
-from tests.benchmarks.bench import START, make_landing
-from tests.benchmarks.timing import console, seconds
 from tests.support.postgres_server import PostgresServer, postgres_server
 from tests.support.s3_server import S3Server, s3_server
 from tests.support.spark_cluster import spark_cluster

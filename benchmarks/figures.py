@@ -1,7 +1,7 @@
 """The newest figure of each work that is measured, and the table of them in ``docs/benchmarks.md``.
 
 The benchmarks record their figures in ``docs/benchmarks.json``. What is timed by hand is recorded by
-``python -m tests.benchmarks.figures NAME VALUE [VALUE ...]``; without arguments, only the table is written again.
+``python -m benchmarks.figures NAME VALUE [VALUE ...]``; without arguments, only the table is written again.
 Who measures other sizes than ``WORKS`` says, by ``BENCH_CLICKS`` or ``BENCH_SECONDS``, records nothing.
 """
 
@@ -129,7 +129,7 @@ def _git(*arguments: str) -> str:
 
 def main() -> None:
     """Record what is given, or write the table again."""
-    parser = described_parser("tests.benchmarks.figures", __doc__)
+    parser = described_parser("benchmarks.figures", __doc__)
     parser.add_argument("name", nargs="?", choices=WORKS)
     parser.add_argument("values", nargs="*", type=float)
     given = parser.parse_args()

@@ -17,13 +17,13 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from deltalake import DeltaTable
 
+from benchmarks.backpressure_picture import Moment, draw
+from benchmarks.bench_stream import catch_up, make_lake, send, streaming_home
+from benchmarks.timing import console
 from include.command import described_parser, exit_with
 from include.settings import REPOSITORY
 from include.tables import STREAM_PROGRESS
 from samples.live_clicks import LiveClicks
-from tests.benchmarks.backpressure_picture import Moment, draw
-from tests.benchmarks.bench_stream import catch_up, make_lake, send, streaming_home
-from tests.benchmarks.timing import console
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.waiting import wait_until
 
@@ -139,7 +139,7 @@ def told(seen: Sequence[Moment]) -> str:
 
 def main() -> None:
     """Run it once."""
-    parser = described_parser("tests.benchmarks.backpressure", __doc__)
+    parser = described_parser("benchmarks.backpressure", __doc__)
     parser.add_argument("--seconds", type=float, default=300, help="how long is produced (default 300)")
     parser.add_argument("--rate", type=float, default=110_000, help="clicks a second (default 110000)")
     parser.add_argument("--picture", type=Path, default=PICTURE, help="where to draw it (default the guide's)")

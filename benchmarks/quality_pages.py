@@ -11,11 +11,11 @@ from unittest.mock import patch
 
 from rich.table import Table
 
+from benchmarks.figures import record
+from benchmarks.timing import console, seconds
 from include.log_hours import Hour
 from include.settings import Settings
 from ops.services.running import Services
-from tests.benchmarks.figures import record
-from tests.benchmarks.timing import console, seconds
 
 
 def pages(name: str, home: Path, rounds: int, data: Path | None = None) -> None:

@@ -30,14 +30,14 @@ from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import kafka_streams
+from benchmarks.figures import record
+from benchmarks.spark_watch import SparkWatch
 from include.streams.kafka import topic_of
 from include.tables import CLICKS, STREAM_BATCHES, STREAM_PROGRESS
 from ops.services.start import start
 from ops.services.stop import stop
 from samples.live_clicks import LiveClicks
-from tests.benchmarks import kafka_streams
-from tests.benchmarks.figures import record
-from tests.benchmarks.spark_watch import SparkWatch
 from tests.stream.kafka_broker import KafkaBroker
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.temporary_lake import click, make_settings
