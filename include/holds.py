@@ -181,9 +181,14 @@ def _event(row: Mapping[str, Any]) -> Event:
     )
 
 
+def failure_text(partition: str, expectation: str, observed: str) -> str:
+    """A check that failed, for people."""
+    return f"{partition}: expected {expectation}; found {observed}"
+
+
 def described_failure(row: Mapping[str, Any]) -> str:
     """What a row of ``quality_results`` says of a check that failed, for people."""
-    return f"{row['partition']}: expected {row['expectation']}; found {row['observed']}"
+    return failure_text(row["partition"], row["expectation"], row["observed"])
 
 
 def of_newest_runs(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -95,7 +95,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
     class ByFile(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file: str = super()._split_scope(nodeid)
-            return "tests/end_to_end" if file.startswith("tests/end_to_end/") else file
+            return END_TO_END.name if f"/{END_TO_END.name}/" in file else file
 
     config.option.loadscopereorder = False
     return ByFile(config, log)

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import pyarrow as pa
+from pyarrow.parquet import ParquetWriter
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+
+from include.storage import filesystem_of, key_of
 
 Share = TypeVar("Share")
 Item = TypeVar("Item")
 
 #: To open a file counts as so many bytes more.
 _OPEN_BYTES = 1 << 18
+
+
+def write_scratch(folder: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> Path:
+    """Write a Parquet file of a name of its own, as a task leaves rows for others; return where it is."""
+    path = folder / f"{uuid4()}.parquet"
+    with ParquetWriter(key_of(path), schema, compression="lz4", filesystem=filesystem_of(path)) as writer:
+        for table in tables:
+            writer.write_table(table)
+    return path
 
 
 def run_tasks(

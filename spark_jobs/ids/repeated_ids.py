@@ -18,15 +18,15 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 from pyarrow.dataset import dataset
-from pyarrow.parquet import ParquetFile, ParquetWriter, read_metadata, read_table
+from pyarrow.parquet import ParquetFile, read_metadata, read_table
 from pyspark.sql import SparkSession
 
 from include.storage import filesystem_of, is_on_disk, key_of, place
 from include.tables import DUPLICATE_CLICKS, Table
-from spark_jobs.engine.worker_tasks import run_tasks, share_files
+from spark_jobs.engine.worker_tasks import run_tasks, share_files, write_scratch
 from spark_jobs.ids.duplicates import CANDIDATES, DECIDED, decide_duplicates
 from spark_jobs.lake.data_files import DataFile
-from spark_jobs.lines.columns import as_numpy, write_arrays
+from spark_jobs.lines.columns import as_numpy, is_among, write_arrays
 from spark_jobs.lines.duckdb_sql import run_sql
 
 #: What a task says of each file that it has written: ``what`` it has.
@@ -201,7 +201,7 @@ class _Search:
         part, hashes = share
         arrived = np.sort(np.concatenate([_NONE, *map(part.of_file, hashes[_ARRIVED])]))
         again = arrived[1:][arrived[1:] == arrived[:-1]]
-        stored = (among[_is_in(among, arrived)] for among in map(part.of_file, hashes[_STORED]))
+        stored = (among[is_among(among, arrived)] for among in map(part.of_file, hashes[_STORED]))
         found = np.unique(np.concatenate([again, *stored, *map(part.of_file, hashes[_OF_INGESTED])]))
         return [self._keep(_FOUND, found)] if len(found) else []
 
@@ -236,11 +236,7 @@ class _Search:
         return {"what": what, "path": str(path)}
 
     def _keep_rows(self, what: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> list[dict[str, Any]]:
-        path = self.folder / f"{uuid4()}.parquet"
-        with ParquetWriter(key_of(path), schema, compression="lz4", filesystem=filesystem_of(path)) as writer:
-            for table in tables:
-                writer.write_table(table)
-        return [{"what": what, "path": str(path)}]
+        return [{"what": what, "path": str(write_scratch(self.folder, schema, tables))}]
 
 
 def _paths(written: Iterable[Any]) -> dict[str, list[str]]:
@@ -257,11 +253,3 @@ def _load(path: str) -> np.ndarray[Any, Any]:
     if is_on_disk(file):
         return np.asarray(np.load(file, mmap_mode="r")[0])
     return np.asarray(np.load(BytesIO(file.read_bytes()))[0])
-
-
-def _is_in(hashes: np.ndarray[Any, Any], others: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Which of the hashes are among the others; both are in order."""
-    if not len(others):
-        return np.zeros(len(hashes), bool)
-    place = np.minimum(np.searchsorted(others, hashes), len(others) - 1)
-    return np.asarray(others[place] == hashes)

@@ -19,7 +19,7 @@ from include.stored_rows import arrow_schema
 from include.tables import CLICKS
 from spark_jobs.engine.worker_tasks import run_tasks
 from spark_jobs.lake.new_files import WRITTEN, NewFile, files_of
-from spark_jobs.lines.columns import as_numpy, table_of
+from spark_jobs.lines.columns import as_numpy, is_among, table_of
 from spark_jobs.lines.times import HOUR_MICROS
 
 _CLICKS = arrow_schema(CLICKS, CLICKS.column_names)
@@ -50,7 +50,7 @@ def accepted_clicks(staged: Path, decided: Sequence[Path], source: str) -> Itera
         for batch in file.iter_batches(columns=[*_STAGED, "row_id", "reason"]):
             arrivals = pa.Table.from_batches([batch])
             is_click = as_numpy(pc.is_null(arrivals["reason"]))
-            is_accepted = is_click & ~_is_in(as_numpy(arrivals["row_id"]), duplicates)
+            is_accepted = is_click & ~is_among(as_numpy(arrivals["row_id"]), duplicates)
             yield as_clicks(arrivals.filter(pa.array(is_accepted)), source)
 
 
@@ -73,10 +73,3 @@ def _duplicates(decided: Sequence[Path], bounds: Mapping[str, int | None]) -> np
             of_these = [("row_id", ">=", bounds["min"]), ("row_id", "<=", bounds["max"])]
             found.append(as_numpy(read_table(stream, columns=["row_id"], filters=of_these)["row_id"]))
     return np.sort(np.concatenate(found))
-
-
-def _is_in(values: np.ndarray[Any, Any], among: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Whether each value is among these sorted ones."""
-    if not len(among):
-        return np.zeros(len(values), bool)
-    return np.asarray(among[np.searchsorted(among, values).clip(max=len(among) - 1)] == values)

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.parquet import ParquetWriter, read_table
+from pyarrow.parquet import read_table
 from pyspark.sql import SparkSession
 
 from include.log_hours import Hour
@@ -30,15 +29,14 @@ from include.tables import (
     REPLAYED_LINES,
     Table,
 )
-from spark_jobs.engine.worker_tasks import run_tasks
-from spark_jobs.lines.arrivals import ARRIVALS, LineParser, out_of_order
+from spark_jobs.engine.worker_tasks import run_tasks, write_scratch
+from spark_jobs.lines.arrivals import ARRIVALS, LINE_BITS, LineParser, out_of_order
 from spark_jobs.lines.columns import table_of
 from spark_jobs.lines.read_lines import LINES
 from spark_jobs.lines.repairs import are_at
 
 #: In this order: of an ingest or a replay that was killed an arrival may be in several, and is what the first one says.
 _TABLES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
-_LINE_BITS = 33
 _STAGED = pa.schema([("staged", pa.string())])
 
 
@@ -67,10 +65,7 @@ def stage_stored(
     """
 
     def stage(hour: StoredHour) -> Iterator[dict[str, Any]]:
-        path = folder / f"{uuid4()}.parquet"
-        with ParquetWriter(key_of(path), ARRIVALS, compression="lz4", filesystem=filesystem_of(path)) as writer:
-            writer.write_table(stored_arrivals(hour, parser, reasons))
-        yield {"staged": str(path)}
+        yield {"staged": str(write_scratch(folder, ARRIVALS, [stored_arrivals(hour, parser, reasons)]))}
 
     return [place(row["staged"]) for row in run_tasks(spark, hours, stage, _STAGED)]
 
@@ -93,7 +88,7 @@ def stored_arrivals(hour: StoredHour, parser: LineParser, reasons: Sequence[str]
         recovered = _recovered(hour, quarantined, parser, reasons)
     arrivals = pa.concat_tables([well_formed, recovered, _elsewhere(quarantined, recovered)])
     arrivals = arrivals.sort_by([("file", "ascending"), ("line", "ascending")])
-    ids = pa.array((hour.number << _LINE_BITS) | np.arange(len(arrivals), dtype=np.int64))
+    ids = pa.array((hour.number << LINE_BITS) | np.arange(len(arrivals), dtype=np.int64))
     arrivals = arrivals.set_column(ARRIVALS.get_field_index("row_id"), "row_id", ids)
     lines = arrivals.append_column("hour", pa.array(np.full(len(arrivals), hour.hour.number)))
     return arrivals.set_column(

@@ -50,7 +50,7 @@ ARRIVALS = pa.schema(
 )
 
 #: A line's id: its number in its file in the lower bits, the file's number above them.
-_LINE_BITS = 33
+LINE_BITS = 33
 _BEFORE_ALL = np.iinfo(np.int64).min
 
 
@@ -143,7 +143,7 @@ RowIds = Callable[[LandedFile, np.ndarray], np.ndarray]
 
 def unique_ids(file: LandedFile, line: np.ndarray) -> np.ndarray:
     """Ids that no other line of the files that are read together has."""
-    return (file.number << _LINE_BITS) | line
+    return (file.number << LINE_BITS) | line
 
 
 def hour_of_arrival(file: LandedFile, line: np.ndarray) -> np.ndarray:

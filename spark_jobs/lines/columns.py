@@ -47,6 +47,13 @@ def write_arrays(file: BinaryIO, *arrays: np.ndarray[Any, Any]) -> None:
         file.write(np.ascontiguousarray(array).view(np.uint8).data)
 
 
+def is_among(values: np.ndarray[Any, Any], others: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Whether each value is one of the others, which are in order."""
+    if not len(others):
+        return np.zeros(len(values), bool)
+    return np.asarray(others[np.searchsorted(others, values).clip(max=len(others) - 1)] == values)
+
+
 def in_pieces(tables: Iterable[pa.Table], piece_bytes: int) -> Iterator[pa.Table]:
     """The rows of the tables in pieces of about so many bytes: many small tables are one."""
     pending: list[pa.Table] = []

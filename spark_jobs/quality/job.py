@@ -20,6 +20,7 @@ from expectations.suites import click_hour_checks, grouping_checks, log_hour_che
 from include.buckets import Layout
 from include.counting import counted_tables
 from include.errors import QualityError
+from include.holds import failure_text
 from include.job_arguments import JobArguments
 from include.log_hours import Hour, LogHour
 from include.settings import Settings
@@ -139,7 +140,7 @@ def _as_row(validation: Validation, outcome: Outcome) -> dict[str, Any]:
 def described(validation: Validation) -> list[tuple[int, str]]:
     """What was found, in lines, each with its level of logging: a critical failure is an error."""
     critical, warnings = validation.critical_failures, validation.warnings
-    failures = [(logging.ERROR, one) for one in critical] + [(logging.WARNING, one) for one in warnings]
+    failures = [(logging.ERROR, failure) for failure in critical] + [(logging.WARNING, failure) for failure in warnings]
     partitions = len({outcome.partition for outcome in validation.outcomes})
     verdict = "FAILED" if critical else "passed"
     others = [
@@ -157,10 +158,10 @@ def described(validation: Validation) -> list[tuple[int, str]]:
         *(
             (
                 level,
-                f"  {check.severity}: {one.partition}: expected {check.holds}; found {one.observed}. {check.reason}",
+                f"  {failure.check.severity}: "
+                f"{failure_text(failure.partition, failure.check.holds, failure.observed)}. {failure.check.reason}",
             )
-            for level, one in failures[:MOST_FAILURES]
-            for check in [one.check]
+            for level, failure in failures[:MOST_FAILURES]
         ),
         *((logging.INFO, line) for line in others),
     ]
