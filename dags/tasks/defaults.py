@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from typing import Any
 
 from include import lake_pool
@@ -33,7 +32,8 @@ def wait_for_spark(context: Any) -> None:
 
         connection = SparkConnectHook.get_connection("spark_default")
         if connection.conn_type == SparkConnectHook.conn_type:
-            require_answer = import_module("spark_jobs.engine.lost_server").require_answer
+            from spark_jobs.engine.lost_server import require_answer
+
             require_answer(SparkConnectHook("spark_default").get_connection_url())
 
 

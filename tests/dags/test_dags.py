@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pendulum
 import pytest
@@ -20,6 +22,7 @@ from pyspark.errors.exceptions.connect import SparkConnectException
 
 from dags.tasks.defaults import Retries
 from dags.tasks.held import SOONEST_LOOK
+from dags.tasks.lineage import TaskLineage
 from include import lake_pool
 from include.errors import ClickmillError, UsageError
 from include.job_arguments import arguments_of_run
@@ -41,6 +44,13 @@ def load(file: Path) -> ModuleType:
 
 def dags_of(file: Path) -> list[DAG]:
     return [value for value in vars(load(file)).values() if isinstance(value, DAG)]
+
+
+def task_function(dag_id: str, task_id: str) -> Callable[..., Any]:
+    """What a task of Spark's calls, with the session as ``spark``."""
+    (dag,) = dags_of(REPOSITORY / "dags" / f"{dag_id}.py")
+    function: Callable[..., Any] = dag.get_task(task_id).python_callable
+    return function
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +86,7 @@ def test_what_takes_the_lakes_lock_waits_in_its_pool_and_the_hour_goes_before_a_
     weights = {"clicks_hourly": 10}
     for dag in dags_of(file):
         for task in dag.tasks:
-            is_of_spark = getattr(task, "task_type", "") == "PySparkOperator" and dag.dag_id != "clicks_stream"
+            is_of_spark = task.task_type in TaskLineage.get_operator_classnames() and dag.dag_id != "clicks_stream"
             if not is_of_spark and task.task_id != "maintain_lake":
                 assert task.pool == "default_pool", f"{task.task_id} takes no lock of the lake"
                 continue
