@@ -33,6 +33,7 @@ from dags.tasks.defaults import (
     CHUNK_ON_LAKE,
     ON_LAKE,
     TASK_DEFAULTS,
+    WAITS_FOR_A_PERSON,
     log_hours_form,
     optional,
     switch,
@@ -173,6 +174,7 @@ published before until you decide.
         options=list(ANSWERS),
         # Not reason: Airflow would fill in that of the run.
         params={WHY: Param("", type="string", title="Reason", description="Why; kept on record. Needed.")},
+        **WAITS_FOR_A_PERSON,
     )
 
     @task.pyspark(conn_id="spark_default", map_index_template=NAME_BY_ANNOUNCEMENT, **ON_LAKE)

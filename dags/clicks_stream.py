@@ -20,7 +20,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
-from dags.tasks.defaults import TASK_DEFAULTS
+from dags.tasks.defaults import LONGEST_JOB, TASK_DEFAULTS
 from dags.tasks.launch import final_errors, job_settings, log
 from include import sources
 from include.errors import StreamRunsAlreadyError
@@ -61,6 +61,7 @@ with DAG(
 
     @task.pyspark(
         conn_id="spark_default",
+        execution_timeout=LONGEST_JOB,
         map_index_template="{{ task.op_kwargs['source'] }}",
     )
     def stream_clicks(source: str, spark: Any = None) -> None:

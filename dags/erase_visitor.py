@@ -25,7 +25,7 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, task
 
-from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, optional, reason
+from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, WAITS_FOR_A_PERSON, optional, reason
 from dags.tasks.launch import job_settings, log_lines, signer
 from dags.tasks.notes import leave_note, skipped
 from include.errors import UsageError
@@ -104,6 +104,7 @@ with DAG(
 Asked for by {{ dag_run.triggering_user_name }}. Nothing is erased before you answer.
 """,
         options=[ERASE, CANCEL],
+        **WAITS_FOR_A_PERSON,
     )
 
     @task.pyspark(conn_id="spark_default", **ON_LAKE)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from dags.tasks.defaults import WAITS_FOR_A_PERSON
 from dags.tasks.launch import announce, final_errors, page_address
 from dags.tasks.notes import leave_note
 from include.holds import ClickHourState, approval_run_id, compared, findings_of, findings_text, not_shown
@@ -80,6 +81,7 @@ def ask_about_held(**options: Any) -> Any:
         task_id="ask",
         subject="Click hour {{ params.hour }} is held",
         response_timeout=SOONEST_LOOK,
+        **WAITS_FOR_A_PERSON,
         **options,
     )
 

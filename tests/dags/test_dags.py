@@ -15,13 +15,14 @@ import pendulum
 import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, RetryAction, TriggerRule
-from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
+from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTimeout, ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import DagRunInfo
 from pyspark.errors.exceptions.connect import SparkConnectException
 
-from dags.tasks.defaults import Retries
+from dags.tasks.defaults import LONGEST_JOB, LONGEST_LOOK, Retries
 from dags.tasks.held import SOONEST_LOOK
+from dags.tasks.launch import final_errors
 from dags.tasks.lineage import TaskLineage
 from include import lake_pool
 from include.errors import ClickmillError, UsageError
@@ -102,16 +103,34 @@ def test_what_takes_the_lakes_lock_waits_in_its_pool_and_the_hour_goes_before_a_
     [
         (SparkConnectException(errorClass="NO_ACTIVE_SESSION", messageParameters={}), RetryAction.RETRY, 1),
         (ClickmillError("the lake cannot be reached"), RetryAction.DEFAULT, None),
+        (AirflowTaskTimeout("Timeout, PID: 7"), RetryAction.DEFAULT, None),
     ],
 )
 def test_a_task_that_lost_its_spark_server_is_tried_again_immediately(
-    error: Exception, action: RetryAction, seconds: int | None
+    error: BaseException, action: RetryAction, seconds: int | None
 ) -> None:
     decision = Retries().evaluate(error, 1, 3)
     delay = None if seconds is None else timedelta(seconds=seconds)
     assert (decision.action, decision.retry_delay) == (action, delay)
     for dag in (dag for file in DAG_FILES for dag in dags_of(file)):
         assert all(isinstance(task.retry_policy, Retries) for task in dag.tasks)
+
+
+@pytest.mark.parametrize("file", DAG_FILES, ids=lambda file: file.stem)
+def test_a_task_that_hangs_is_ended_and_a_question_waits_as_long_as_it_takes(file: Path) -> None:
+    for dag in dags_of(file):
+        for task in dag.tasks:
+            if isinstance(task, HITLOperator):
+                assert task.execution_timeout is None, f"{task.task_id}: give it **WAITS_FOR_A_PERSON"
+                continue
+            is_job = hasattr(task, "conn_id") or task.task_id in ("maintain_lake", "stream_clicks", "run_chunk")
+            assert task.execution_timeout == (LONGEST_JOB if is_job else LONGEST_LOOK), task.task_id
+
+
+def test_a_task_that_ran_out_of_time_keeps_its_error() -> None:
+    """Nothing in between takes it for an error of the job."""
+    with pytest.raises(AirflowTaskTimeout), final_errors():
+        raise AirflowTaskTimeout("Timeout, PID: 7")
 
 
 @pytest.mark.slow
