@@ -23,16 +23,16 @@ published before: `python -m spark_jobs.undo_backfill`.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param, TriggerRule, task
+from airflow.sdk.exceptions import AirflowFailException
 
 from dags.tasks.defaults import (
     CHUNK_ON_LAKE,
+    DAG_DEFAULTS,
     ON_LAKE,
-    TASK_DEFAULTS,
     WAITS_FOR_A_PERSON,
     log_hours_form,
     optional,
@@ -64,13 +64,7 @@ with DAG(
     doc_md=__doc__,
     description="A range of log hours again: planned, in chunks, compared and approved",
     schedule=None,
-    start_date=datetime(2015, 1, 1, tzinfo=UTC),
-    catchup=False,
     is_paused_upon_creation=False,
-    # A staged one waits for a person; others over other hours go on.
-    max_active_runs=8,
-    tags=["clickmill"],
-    default_args=TASK_DEFAULTS,
     params={
         "source": Param(SOURCES[0], enum=SOURCES, description="One source."),
         **log_hours_form("First log hour, on the full hour.", "The log hour after the last one."),
@@ -79,6 +73,8 @@ with DAG(
         "reason": optional("string", "Why; kept on record."),
         "plan_only": switch("Say the plan, and do nothing.", title="plan only"),
     },
+    # A staged one waits for a person; others over other hours go on.
+    **DAG_DEFAULTS | {"max_active_runs": 8},
 ) as dag:
 
     @task.pyspark(conn_id="spark_default", **ON_LAKE)
@@ -89,8 +85,6 @@ with DAG(
             AirflowSkipException: if only the plan was asked for.
             AirflowFailException: if the form is wrong, or something blocks the backfill; then nothing is changed.
         """
-        from airflow.sdk.exceptions import AirflowFailException
-
         from spark_jobs.backfill import job
         from spark_jobs.backfill.plan import Request
         from spark_jobs.backfill.shown_plan import plan_lines
@@ -186,8 +180,6 @@ published before until you decide.
         Raises:
             AirflowFailException: if no reason is given, it was decided already, or the answer is not carried out.
         """
-        from airflow.sdk.exceptions import AirflowFailException
-
         from spark_jobs.backfill.decide import BackfillDecision, ComparedAgainError, decide
 
         (choice,), by = answer["chosen_options"], answer["responded_by_user"]["name"]

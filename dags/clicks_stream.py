@@ -15,12 +15,13 @@ scheduled ones.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
+from airflow.sdk.exceptions import AirflowSkipException
 
-from dags.tasks.defaults import LONGEST_JOB, TASK_DEFAULTS
+from dags.tasks.defaults import DAG_DEFAULTS, LONGEST_JOB, TASK_DEFAULTS
 from dags.tasks.launch import final_errors, job_settings, log
 from include import sources
 from include.errors import StreamRunsAlreadyError
@@ -35,16 +36,11 @@ with DAG(
     doc_md=__doc__,
     description="Clicks of topics and landing files into the lake, every five minutes or all the time",
     schedule="*/5 * * * *",
-    start_date=datetime(2015, 1, 1, tzinfo=UTC),
-    catchup=False,
-    # Two streams on one checkpoint would be refused.
-    max_active_runs=1,
-    tags=["clickmill"],
-    # A run comes every five minutes anyway.
-    default_args=TASK_DEFAULTS | {"max_retry_delay": timedelta(minutes=5)},
     params={
         "source": Param("all", enum=["all", *STREAMED], description="A streamed source, or all that are scheduled.")
     },
+    # One run at a time: two streams on one checkpoint would be refused. A run comes every five minutes anyway.
+    **DAG_DEFAULTS | {"default_args": TASK_DEFAULTS | {"max_retry_delay": timedelta(minutes=5)}},
 ) as dag:
 
     @task
@@ -60,9 +56,7 @@ with DAG(
             return [source.name]
 
     @task.pyspark(
-        conn_id="spark_default",
-        execution_timeout=LONGEST_JOB,
-        map_index_template="{{ task.op_kwargs['source'] }}",
+        conn_id="spark_default", execution_timeout=LONGEST_JOB, map_index_template="{{ task.op_kwargs['source'] }}"
     )
     def stream_clicks(source: str, spark: Any = None) -> None:
         """Stream what the source has now into the lake, or see to it that its stream runs by itself.
@@ -70,8 +64,6 @@ with DAG(
         Raises:
             AirflowSkipException: if it is to catch up, and its stream runs by itself.
         """
-        from airflow.sdk.exceptions import AirflowSkipException
-
         from spark_jobs.stream import job
         from spark_jobs.stream.supervision import supervise
 

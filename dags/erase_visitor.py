@@ -23,7 +23,7 @@ from dataclasses import asdict
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, Variable, task
 
 from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, WAITS_FOR_A_PERSON, optional, reason
 from dags.tasks.launch import job_settings, log_lines, signer
@@ -36,27 +36,21 @@ ERASE, CANCEL = "Erase", "Cancel"
 
 
 def variable_of(params: Mapping[str, Any]) -> str:
-    """The name of the variable with the requests.
+    """The name of the variable with the requests."""
+    return str(params["variable"] or REQUESTS).strip()
+
+
+def requests_of(params: Mapping[str, Any]) -> Any:
+    """What is asked to be erased, by the variable that the form names.
 
     Raises:
-        UsageError: if Airflow would show what it holds.
+        UsageError: if Airflow would show what the variable holds, there is none, or a line of it is wrong.
     """
-    name = str(params["variable"] or REQUESTS).strip()
-    if "secret" not in name.lower():
-        raise UsageError(f"the variable {name}: its name must have secret in it, so that Airflow hides what it holds")
-    return name
-
-
-def requests_of(name: str) -> Any:
-    """What is asked to be erased, by the variable of this name.
-
-    Raises:
-        UsageError: if there is none, or a line of it is wrong.
-    """
-    from airflow.sdk import Variable
-
     from spark_jobs.erasure.requests import Requests
 
+    name = variable_of(params)
+    if "secret" not in name.lower():
+        raise UsageError(f"the variable {name}: its name must have secret in it, so that Airflow hides what it holds")
     text = Variable.get(name, default=None)
     if text is None:
         raise UsageError(f"there is no variable {name}: expected one with the requests, one a line")
@@ -88,7 +82,7 @@ with DAG(
         from spark_jobs.erasure.erase import plan
 
         with job_settings(spark) as settings:
-            planned = plan(spark, settings, requests_of(variable_of(params)), signer(dag_run), params["reason"])
+            planned = plan(spark, settings, requests_of(params), signer(dag_run), params["reason"])
             log_lines(planned.lines)
         return asdict(planned)
 
@@ -115,21 +109,19 @@ Asked for by {{ dag_run.triggering_user_name }}. Nothing is erased before you an
             AirflowSkipException: if it was cancelled.
             AirflowFailException: if the variable is gone, or asks for something else by now.
         """
-        from airflow.sdk import Variable
-
         from spark_jobs.erasure.erase import Plan, erase
 
         answered = str(answer["responded_by_user"]["name"])
         if answer["chosen_options"] != [ERASE]:
             raise skipped(f"nothing is erased: cancelled by {answered}")
         with job_settings(spark) as settings:
-            variable, asked = variable_of(params), signer(dag_run)
+            asked = signer(dag_run)
             by = answered if answered == asked else f"{answered}, asked by {asked}"
             shown = Plan(**ti.xcom_pull(task_ids="plan_erasure"))
-            lines = erase(spark, settings, requests_of(variable), by, params["reason"], shown=shown)
+            lines = erase(spark, settings, requests_of(params), by, params["reason"], shown=shown)
             log_lines(lines, settings)
         leave_note(" ".join(map(str.strip, lines)))
-        Variable.delete(variable)
+        Variable.delete(variable_of(params))
 
     plan_erasure() >> ask
     erase_visitor(ask.output)

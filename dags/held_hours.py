@@ -22,12 +22,12 @@ the checks pass it is published, and this question ends by itself, within some m
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from dags.tasks.defaults import ON_LAKE, TASK_DEFAULTS
+from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE
 from dags.tasks.held import ANSWERS, KEEP, SHOWN, ask_about_held, question
 from dags.tasks.launch import NAME_BY_ANNOUNCEMENT, announce, job_settings, log_lines
 from dags.tasks.notifications import held_notifiers
@@ -45,19 +45,13 @@ with DAG(
     doc_md=__doc__,
     description="A person decides what becomes of a click hour that failed a critical check",
     schedule=None,
-    start_date=datetime(2015, 1, 1, tzinfo=UTC),
-    catchup=False,
     is_paused_upon_creation=False,
-    max_active_runs=MOST_OPEN_QUESTIONS,
-    tags=["clickmill"],
-    default_args=TASK_DEFAULTS,
     params={
         "hour": Param(
-            type="string",
-            title="click hour, UTC",
-            description="The held click hour, such as 2026-03-01T05.",
+            type="string", title="click hour, UTC", description="The held click hour, such as 2026-03-01T05."
         ),
     },
+    **DAG_DEFAULTS | {"max_active_runs": MOST_OPEN_QUESTIONS},
 ) as dag:
     ask = ask_about_held(
         map_index_template=NAME_BY_ANNOUNCEMENT,
@@ -81,8 +75,6 @@ with DAG(
             AirflowSkipException: if the hour is to stay held, or is not held any more.
             AirflowFailException: if no reason is given, or the answer is not carried out.
         """
-        from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-
         from spark_jobs.publish.decide_held import Decision, decide
 
         (choice,), by = answer["chosen_options"], answer["responded_by_user"]["name"]

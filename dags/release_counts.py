@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import DAG, task
+from airflow.sdk.exceptions import AirflowSkipException
 
 from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, optional
 from dags.tasks.launch import announce, job_settings, log_lines
@@ -40,8 +41,6 @@ with DAG(
         Raises:
             AirflowSkipException: if no noise is configured.
         """
-        from airflow.sdk.exceptions import AirflowSkipException
-
         from spark_jobs.publish.release_counts import release
 
         with job_settings(spark) as settings:

@@ -139,7 +139,8 @@ def _with_something(
     """
     there = {hour for source in sources for hour in _arrived(settings, source)}
     asked = list(arguments.log_hours)
-    to_run = [hour for hour in asked if hour in there or not all(_is_over(source, hour, now) for source in sources)]
+    grace = timedelta(minutes=max(source.grace_minutes for source in sources))
+    to_run = [hour for hour in asked if hour in there or now < hour.end + grace]
     if is_backfill and there and min(there) <= asked[0] and asked[-1] <= max(there):
         to_run = asked
     if to_run:
@@ -169,10 +170,6 @@ def _arrived(settings: Settings, source: Source) -> set[Hour]:
 def _newest(settings: Settings, sources: Sequence[Source]) -> str:
     there = [hour for source in sources for hour in _arrived(settings, source)]
     return f"; newest landed: {max(there)}" if there else "; nothing has landed at all"
-
-
-def _is_over(source: Source, hour: Hour, now: datetime) -> bool:
-    return now >= hour.end + timedelta(minutes=source.grace_minutes)
 
 
 def late_runs(params: Mapping[str, Any], dag_run: Any) -> list[dict[str, Any]]:

@@ -64,7 +64,7 @@ def test_nobody_is_shown_a_regular_expression(name: str, param: Param[Any]) -> N
 
 def test_requests_are_not_taken_from_a_variable_that_airflow_shows() -> None:
     with pytest.raises(UsageError, match="its name must have secret in it"):
-        load(REPOSITORY / "dags" / "erase_visitor.py").variable_of({"variable": "visitors"})
+        load(REPOSITORY / "dags" / "erase_visitor.py").requests_of({"variable": "visitors"})
 
 
 def test_an_erasure_is_planned_then_asked_about_by_nobody_s_default() -> None:
