@@ -23,128 +23,198 @@ published before: `python -m spark_jobs.undo_backfill`.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param, TriggerRule, task
+from airflow.sdk.exceptions import AirflowFailException
 
-from dags.tasks import backfill
-from dags.tasks.defaults import CHUNK_ON_LAKE, ON_LAKE, TASK_DEFAULTS, log_hours_form, optional, switch
-from dags.tasks.launch import NAME_BY_WHAT_WAS_SAID
-from dags.tasks.trigger import ask_about_hours, ask_again
+from dags.tasks.defaults import (
+    CHUNK_ON_LAKE,
+    DAG_DEFAULTS,
+    ON_LAKE,
+    WAITS_FOR_A_PERSON,
+    log_hours_form,
+    optional,
+    switch,
+)
+from dags.tasks.held import question
+from dags.tasks.launch import NAME_BY_ANNOUNCEMENT, announce, job_settings, log, log_lines, page_address
+from dags.tasks.notes import leave_note, skipped
+from dags.tasks.trigger import ask_about_hours, ask_again, asked_again
+from include.errors import UsageError
+from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import load_sources
 
 SOURCES = list(load_sources(Settings.from_environment()))
 
 
-def plan(params: dict[str, Any], ti: Any, spark: Any = None) -> list[dict[str, str]]:
-    """The task plan_backfill; its result are the chunks."""
-    return backfill.plan(params, spark, ti)
-
-
-def run_chunk(backfill_id: str, start: str, end: str, spark: Any = None) -> None:
-    """The task run_chunk, of one chunk."""
-    backfill.run_chunk(backfill_id, start, end, spark)
-
-
-def end(ti: Any, spark: Any = None) -> list[str]:
-    """The task end_backfill; its result is shown to whoever is asked."""
-    return backfill.end(spark, ti)
-
-
-def decide(params: dict[str, Any], ti: Any, spark: Any = None) -> None:
-    """The task decide_backfill."""
-    backfill.decide(params, ti, spark)
-
-
-def held(ti: Any, spark: Any = None) -> list[dict[str, Any]]:
-    """The task find_held; its result are the runs of held_hours to trigger."""
-    return backfill.held(spark, ti)
-
+#: The key under which plan_backfill leaves the backfill's id: its result is what Airflow maps over, and may be empty.
+BACKFILL = "backfill_id"
+#: Log hours of a chunk, unless the form says.
+CHUNK_HOURS = 168
+#: The reason in an answer.
+WHY = "why"
+#: What can be answered, and the decision that it is.
+ANSWERS = {"Approve": "approve", "Drop": "drop"}
 
 with DAG(
     dag_id="backfill_clicks",
     doc_md=__doc__,
     description="A range of log hours again: planned, in chunks, compared and approved",
     schedule=None,
-    start_date=datetime(2015, 1, 1, tzinfo=UTC),
-    catchup=False,
     is_paused_upon_creation=False,
-    # A staged one waits for a person; others over other hours go on.
-    max_active_runs=8,
-    tags=["clickmill"],
-    default_args=TASK_DEFAULTS,
     params={
         "source": Param(SOURCES[0], enum=SOURCES, description="One source."),
         **log_hours_form("First log hour, on the full hour.", "The log hour after the last one."),
-        "chunk": optional("integer", "Log hours of a chunk: each is a task.", default=backfill.CHUNK_HOURS, minimum=1),
+        "chunk": optional("integer", "Log hours of a chunk: each is a task.", default=CHUNK_HOURS, minimum=1),
         "staged": switch("Publish nothing before a person has approved it.", is_on=True),
         "reason": optional("string", "Why; kept on record."),
         "plan_only": switch("Say the plan, and do nothing.", title="plan only"),
     },
+    # A staged one waits for a person; others over other hours go on.
+    **DAG_DEFAULTS | {"max_active_runs": 8},
 ) as dag:
-    plan_backfill = PySparkOperator(task_id="plan_backfill", python_callable=plan, conn_id="spark_default", **ON_LAKE)
-    chunks = PySparkOperator.partial(
-        task_id="run_chunk",
-        python_callable=run_chunk,
+
+    @task.pyspark(conn_id="spark_default", **ON_LAKE)
+    def plan_backfill(params: Any = None, ti: Any = None, spark: Any = None) -> list[dict[str, str]]:
+        """Say the plan, and begin the backfill or go on with it; the result are the chunks to run.
+
+        Raises:
+            AirflowSkipException: if only the plan was asked for.
+            AirflowFailException: if the form is wrong, or something blocks the backfill; then nothing is changed.
+        """
+        from spark_jobs.backfill import job
+        from spark_jobs.backfill.plan import Request
+        from spark_jobs.backfill.shown_plan import plan_lines
+
+        with job_settings(spark) as settings:
+            if not (params["from"] and params["to"]):
+                raise UsageError("no hours given: fill in from and to, such as 2026-03-01T05:00:00Z")
+            log_hours = HourRange(Hour.parse(params["from"]), Hour.parse(params["to"]))
+            request = Request(params["source"], log_hours, params["chunk"] or CHUNK_HOURS, params["staged"])
+            plan = job.plan(spark, settings, request)
+        log_lines(plan_lines(plan))
+        if params["plan_only"]:
+            raise skipped("only the plan was asked for: it is in the log of plan_backfill, and nothing was done")
+        if plan.blocks:
+            raise AirflowFailException(announce("; ".join(plan.blocks)))
+        backfill = job.start(spark, settings, plan, because=params["reason"] or "")
+        ti.xcom_push(key=BACKFILL, value=backfill.id)
+        log.info("%s: %d chunks to run", backfill.described, len(plan.chunks))
+        hours = [chunk.log_hours for chunk in plan.chunks]
+        return [{"backfill_id": backfill.id, "start": str(of.start), "end": str(of.end)} for of in hours]
+
+    @task.pyspark(
         conn_id="spark_default",
         **CHUNK_ON_LAKE,
         # One at a time: published chunk by chunk, the oldest hours are first.
         map_index_template="{{ task.op_kwargs['start'] }} to {{ task.op_kwargs['end'] }}",
-    ).expand(op_kwargs=plan_backfill.output)
-    end_backfill = PySparkOperator(
-        task_id="end_backfill",
-        python_callable=end,
-        conn_id="spark_default",
-        **ON_LAKE,
-        # There may be no chunk left to run.
-        trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     )
+    def run_chunk(backfill_id: str, start: str, end: str, spark: Any = None) -> None:
+        """Run one chunk. That critical checks fail holds what they touch, and is said in the run's note."""
+        from spark_jobs.backfill.chunks import run_chunk
+
+        with job_settings(spark) as settings:
+            chunk = run_chunk(spark, settings, backfill_id, HourRange(Hour.parse(start), Hour.parse(end)))
+        log_lines(chunk.lines)
+        for failure in chunk.failures:
+            log.error(failure)
+        if chunk.failures:
+            leave_note(f"log hours {start} to {end}: critical checks failed, and hold what they touch")
+
+    # There may be no chunk left to run.
+    @task.pyspark(conn_id="spark_default", trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **ON_LAKE)
+    def end_backfill(backfill_id: str, spark: Any = None) -> dict[str, Any]:
+        """Compare a staged backfill, or say that another has ended.
+
+        The result: for whoever is asked a few ``lines`` on it, and the ``page`` of the comparison; which ``counts``
+        were compared, null if nobody is to be asked.
+
+        Raises:
+            ClickmillError: if chunks are not done.
+        """
+        from spark_jobs.backfill import job
+
+        with job_settings(spark) as settings:
+            ended = job.end(spark, settings, backfill_id)
+        log_lines(ended.lines)
+        backfill = ended.backfill
+        return {
+            "backfill_id": backfill.id,
+            "lines": list(ended.lines),
+            "page": page_address(f"backfills/{backfill.id}"),
+            "counts": backfill.counts if backfill.state == "waiting" else None,
+        }
 
     @task.short_circuit(ignore_downstream_trigger_rules=False)
-    def waits_for_decision(ti: Any) -> bool:
+    def waits_for_decision(ended: Any) -> bool:
         """Only a staged backfill is asked about."""
-        return backfill.waits_for_decision(ti)
+        return ended["counts"] is not None
 
     ask = HITLOperator(
         task_id="ask",
         subject="Backfill of {{ params.source }}, {{ params['from'] }} to {{ params['to'] }}, waits for approval",
         # No text of a log is in it.
         body="""\
-{% for text in ti.xcom_pull(task_ids='end_backfill') %}
+{% for text in ti.xcom_pull(task_ids='end_backfill')['lines'] %}
 - {{ text }}
 {% endfor %}
 
-[Old against new, hour by hour]({{ ti.xcom_pull(task_ids='end_backfill', key='page') }}). Readers see what was
+[Old against new, hour by hour]({{ ti.xcom_pull(task_ids='end_backfill')['page'] }}). Readers see what was
 published before until you decide.
 """,
-        options=list(backfill.ANSWERS),
+        options=list(ANSWERS),
         # Not reason: Airflow would fill in that of the run.
-        params={backfill.WHY: Param("", type="string", title="Reason", description="Why; kept on record. Needed.")},
+        params={WHY: Param("", type="string", title="Reason", description="Why; kept on record. Needed.")},
+        **WAITS_FOR_A_PERSON,
     )
-    decide_backfill = PySparkOperator(
-        task_id="decide_backfill",
-        python_callable=decide,
-        conn_id="spark_default",
-        map_index_template=NAME_BY_WHAT_WAS_SAID,
-        **ON_LAKE,
-    )
-    find_held = PySparkOperator(
-        task_id="find_held",
-        python_callable=held,
-        conn_id="spark_default",
-        **ON_LAKE,
-        # Nobody is asked to approve one that is not staged.
-        trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
-    )
-    ask_about_held = ask_about_hours("ask_about_held", find_held.output)
 
-    plan_backfill >> chunks >> end_backfill
-    plan_backfill >> end_backfill
-    end_backfill >> waits_for_decision() >> ask >> decide_backfill  # type: ignore[call-arg]
-    decide_backfill >> ask_again("backfill_clicks", after="decide_backfill")
-    end_backfill >> find_held
-    decide_backfill >> find_held >> ask_about_held
+    @task.pyspark(conn_id="spark_default", map_index_template=NAME_BY_ANNOUNCEMENT, **ON_LAKE)
+    def decide_backfill(answer: Any, params: Any = None, ti: Any = None, spark: Any = None) -> None:
+        """Do what a person answered about the counts that were compared; who it was goes on record.
+
+        If the counts are others by now, nothing is done but to leave word of the run that compares them and asks again.
+
+        Raises:
+            AirflowFailException: if no reason is given, it was decided already, or the answer is not carried out.
+        """
+        from spark_jobs.backfill.decide import BackfillDecision, ComparedAgainError, decide
+
+        (choice,), by = answer["chosen_options"], answer["responded_by_user"]["name"]
+        because = (answer["params_input"] or {}).get(WHY) or ""
+        # Pulled: an argument would be one more arrow in the graph.
+        ended = ti.xcom_pull(task_ids="end_backfill")
+        try:
+            with job_settings(spark) as settings:
+                decision = BackfillDecision(ended["backfill_id"], ANSWERS[choice], by, because, ended["counts"])
+                lines = decide(spark, settings, decision)
+        except ComparedAgainError as error:
+            run_id = f"{error.backfill.id}_{error.backfill.counts}"
+            again = {"trigger_run_id": run_id, "conf": dict(params), "note": f"{by}: {choice}: {error}"}
+            raise asked_again(ti, again, error) from error
+        except AirflowFailException as error:
+            announce(f"not carried out: {error}")
+            raise
+        announce(lines[0])
+        log_lines(lines, settings)
+
+    # Nobody is asked to approve one that is not staged.
+    @task.pyspark(conn_id="spark_default", trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **ON_LAKE)
+    def find_held(ended: Any, spark: Any = None) -> list[dict[str, Any]]:
+        """For each click hour of the backfill that is held, the run of held_hours that asks about it."""
+        from spark_jobs.backfill import job
+
+        with job_settings(spark) as settings:
+            return [question(state) for state in job.held(spark, settings, ended["backfill_id"])]
+
+    planned: Any = plan_backfill()
+    chunks = run_chunk.expand_kwargs(planned)
+    ended = end_backfill(planned[BACKFILL])
+    decided = decide_backfill(ask.output)
+    held = find_held(ended)
+    chunks >> ended
+    waits_for_decision(ended) >> ask
+    decided >> ask_again("backfill_clicks", after="decide_backfill")
+    decided >> held >> ask_about_hours("ask_about_held", held)

@@ -30,11 +30,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.sdk import DAG, CronPartitionTimetable, Param, PokeReturnValue, TriggerRule, chain, task
 
-from dags.tasks import launch
 from dags.tasks.defaults import HOUR_ON_LAKE, TASK_DEFAULTS, log_hours_form
+from dags.tasks.held import questions
+from dags.tasks.launch import job_settings, log, log_lines
 from dags.tasks.log_hours import CHOOSING_TASK, chosen, landed, late_runs
 from dags.tasks.trigger import ask_about_hours, trigger_each
 from include.settings import Settings
@@ -42,26 +42,6 @@ from include.sources import load_sources
 
 SETTINGS = Settings.from_environment()
 SOURCES = ["all", *load_sources(SETTINGS)]
-
-
-def ingest(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:
-    """The task ingest_clicks."""
-    launch.ingest(chosen(params, dag_run, ti), spark)
-
-
-def aggregate(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:
-    """The task aggregate_clicks."""
-    launch.aggregate(chosen(params, dag_run, ti), spark)
-
-
-def validate(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:
-    """The task validate_clicks."""
-    launch.validate(chosen(params, dag_run, ti), spark)
-
-
-def publish(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> list[dict[str, Any]]:
-    """The task publish_clicks; its result are the runs of held_hours to trigger."""
-    return launch.publish(chosen(params, dag_run, ti), spark)
 
 
 with DAG(
@@ -88,34 +68,64 @@ with DAG(
 ) as dag:
 
     @task.sensor(task_id=CHOOSING_TASK, mode="reschedule", poke_interval=60, timeout=timedelta(days=2).total_seconds())
-    def wait_for_landing(params: dict[str, Any], dag_run: Any) -> PokeReturnValue:
+    def wait_for_landing(params: Any = None, dag_run: Any = None) -> PokeReturnValue:
         """Choose the log hours, and wait until they are closed, without holding a worker slot."""
         log_hours = landed(params, dag_run)
         return PokeReturnValue(is_done=log_hours is not None, xcom_value=log_hours)
 
-    validate_clicks = PySparkOperator(
-        task_id="validate_clicks", python_callable=validate, conn_id="spark_default", **HOUR_ON_LAKE
-    )
-    publish_clicks = PySparkOperator(
-        task_id="publish_clicks", python_callable=publish, conn_id="spark_default", **HOUR_ON_LAKE
-    )
-    ask_about_held = ask_about_hours("ask_about_held", publish_clicks.output)
+    @task.pyspark(conn_id="spark_default", **HOUR_ON_LAKE)
+    def ingest_clicks(params: Any = None, dag_run: Any = None, ti: Any = None, spark: Any = None) -> None:
+        """Ingest the log hours; one that never landed is accounted for as empty."""
+        from spark_jobs.ingest import job
 
+        with job_settings(spark) as settings:
+            log_lines(job.ingest(spark, settings, chosen(params, dag_run, ti), allow_missing=True), settings)
+
+    @task.pyspark(conn_id="spark_default", **HOUR_ON_LAKE)
+    def aggregate_clicks(params: Any = None, dag_run: Any = None, ti: Any = None, spark: Any = None) -> None:
+        """Count the click hours that the log hours touch."""
+        from spark_jobs.aggregate import job
+
+        with job_settings(spark) as settings:
+            log_lines(job.aggregate(spark, settings, chosen(params, dag_run, ti)), settings)
+
+    @task.pyspark(conn_id="spark_default", **HOUR_ON_LAKE)
+    def validate_clicks(params: Any = None, dag_run: Any = None, ti: Any = None, spark: Any = None) -> None:
+        """Check them. A critical check that fails is a finding, by which hours are held, and no failure of the task."""
+        from spark_jobs.quality import job
+
+        with job_settings(spark) as settings:
+            validation = job.validate(spark, settings, chosen(params, dag_run, ti))
+            for level, line in job.described(validation):
+                log.log(level, line)
+            log_lines((), settings)
+
+    @task.pyspark(conn_id="spark_default", **HOUR_ON_LAKE)
+    def publish_clicks(params: Any = None, dag_run: Any = None, ti: Any = None, spark: Any = None) -> list[Any]:
+        """Publish what is not held; the result are the runs of held_hours to trigger."""
+        from spark_jobs.publish import job
+
+        with job_settings(spark) as settings:
+            published = job.publish(spark, settings, chosen(params, dag_run, ti))
+            log_lines(published.lines, settings)
+            return questions(published.held)
+
+    published = publish_clicks()
     chain(
-        wait_for_landing(),  # type: ignore[call-arg]
-        PySparkOperator(task_id="ingest_clicks", python_callable=ingest, conn_id="spark_default", **HOUR_ON_LAKE),
-        PySparkOperator(task_id="aggregate_clicks", python_callable=aggregate, conn_id="spark_default", **HOUR_ON_LAKE),
-        validate_clicks,
-        publish_clicks,
-        ask_about_held,
+        wait_for_landing(),
+        ingest_clicks(),
+        aggregate_clicks(),
+        validate_clicks(),
+        published,
+        ask_about_hours("ask_about_held", published),
     )
     if SETTINGS.pipeline.late_files.run_again:
 
         @task(trigger_rule=TriggerRule.ALL_DONE)
-        def find_late_files(params: dict[str, Any], dag_run: Any) -> list[dict[str, Any]]:
+        def find_late_files(params: Any = None, dag_run: Any = None) -> list[dict[str, Any]]:
             """The runs for log hours that were ingested and in which files have landed since."""
             return late_runs(params, dag_run)
 
-        found_late = find_late_files()  # type: ignore[call-arg]
-        publish_clicks >> found_late
-        trigger_each("run_late_files", "clicks_hourly", found_late)
+        late = find_late_files()
+        published >> late
+        trigger_each("run_late_files", "clicks_hourly", late)

@@ -15,24 +15,20 @@ scheduled ones.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.sdk import DAG, Param, task
+from airflow.sdk.exceptions import AirflowSkipException
 
-from dags.tasks import launch
-from dags.tasks.defaults import TASK_DEFAULTS
+from dags.tasks.defaults import DAG_DEFAULTS, LONGEST_JOB, TASK_DEFAULTS
+from dags.tasks.launch import final_errors, job_settings, log
+from include import sources
+from include.errors import StreamRunsAlreadyError
 from include.settings import Settings
-from include.sources import load_sources
 
 SETTINGS = Settings.from_environment()
-STREAMED = [name for name, source in load_sources(SETTINGS).items() if source.stream is not None]
-
-
-def stream(source: str, spark: Any = None) -> None:
-    """The task stream_clicks, of one source."""
-    launch.stream(source, spark)
+STREAMED = [name for name, source in sources.load_sources(SETTINGS).items() if source.stream is not None]
 
 
 with DAG(
@@ -40,26 +36,45 @@ with DAG(
     doc_md=__doc__,
     description="Clicks of topics and landing files into the lake, every five minutes or all the time",
     schedule="*/5 * * * *",
-    start_date=datetime(2015, 1, 1, tzinfo=UTC),
-    catchup=False,
-    # Two streams on one checkpoint would be refused.
-    max_active_runs=1,
-    tags=["clickmill"],
-    # A run comes every five minutes anyway.
-    default_args=TASK_DEFAULTS | {"max_retry_delay": timedelta(minutes=5)},
     params={
         "source": Param("all", enum=["all", *STREAMED], description="A streamed source, or all that are scheduled.")
     },
+    # One run at a time: two streams on one checkpoint would be refused. A run comes every five minutes anyway.
+    **DAG_DEFAULTS | {"default_args": TASK_DEFAULTS | {"max_retry_delay": timedelta(minutes=5)}},
 ) as dag:
 
     @task
-    def choose_sources(params: dict[str, Any]) -> list[dict[str, str]]:
-        """Which sources to read."""
-        return [{"source": name} for name in launch.streamed_sources(params["source"])]
+    def choose_sources(params: Any = None) -> list[str]:
+        """The named streamed source, or with ``all`` every scheduled one."""
+        with final_errors():
+            settings = Settings.from_environment()
+            if params["source"] == "all":
+                declared = sources.load_sources(settings).values()
+                return [source.name for source in declared if source.stream is not None and source.scheduled]
+            (source,) = sources.choose_sources(settings, params["source"])
+            sources.stream_of(source)
+            return [source.name]
 
-    PySparkOperator.partial(
-        task_id="stream_clicks",
-        python_callable=stream,
-        conn_id="spark_default",
-        map_index_template="{{ task.op_kwargs['source'] }}",
-    ).expand(op_kwargs=choose_sources())  # type: ignore[call-arg]
+    @task.pyspark(
+        conn_id="spark_default", execution_timeout=LONGEST_JOB, map_index_template="{{ task.op_kwargs['source'] }}"
+    )
+    def stream_clicks(source: str, spark: Any = None) -> None:
+        """Stream what the source has now into the lake, or see to it that its stream runs by itself.
+
+        Raises:
+            AirflowSkipException: if it is to catch up, and its stream runs by itself.
+        """
+        from spark_jobs.stream import job
+        from spark_jobs.stream.supervision import supervise
+
+        try:
+            with job_settings(spark) as settings:
+                (streamed,) = sources.choose_sources(settings, source)
+                if sources.stream_of(streamed).run == "supervised":
+                    log.info(supervise(settings, source))
+                else:
+                    job.stream(spark, settings, [streamed], available_now=True)
+        except StreamRunsAlreadyError as error:
+            raise AirflowSkipException(str(error)) from error
+
+    stream_clicks.expand(source=choose_sources())

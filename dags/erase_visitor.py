@@ -18,24 +18,43 @@ If more is found by then than was shown, the run's note says so. Who answered, w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Variable, task
 
-from dags.tasks import acts
-from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, optional, reason
+from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, WAITS_FOR_A_PERSON, optional, reason
+from dags.tasks.launch import job_settings, log_lines, signer
+from dags.tasks.notes import leave_note, skipped
+from include.errors import UsageError
+
+#: Airflow's variable with the requests, unless the form names another.
+REQUESTS = "erasure_secret"
+ERASE, CANCEL = "Erase", "Cancel"
 
 
-def plan(params: dict[str, Any], dag_run: Any, spark: Any = None) -> dict[str, Any]:
-    """The task plan_erasure; its result is shown to whoever is asked."""
-    return acts.plan_erasure(params, dag_run, spark)
+def variable_of(params: Mapping[str, Any]) -> str:
+    """The name of the variable with the requests."""
+    return str(params["variable"] or REQUESTS).strip()
 
 
-def erase(params: dict[str, Any], dag_run: Any, ti: Any, spark: Any = None) -> None:
-    """The task erase_visitor."""
-    acts.erase(params, dag_run, ti, spark)
+def requests_of(params: Mapping[str, Any]) -> Any:
+    """What is asked to be erased, by the variable that the form names.
+
+    Raises:
+        UsageError: if Airflow would show what the variable holds, there is none, or a line of it is wrong.
+    """
+    from spark_jobs.erasure.requests import Requests
+
+    name = variable_of(params)
+    if "secret" not in name.lower():
+        raise UsageError(f"the variable {name}: its name must have secret in it, so that Airflow hides what it holds")
+    text = Variable.get(name, default=None)
+    if text is None:
+        raise UsageError(f"there is no variable {name}: expected one with the requests, one a line")
+    return Requests.of_lines(text.splitlines(), f"the variable {name}")
 
 
 with DAG(
@@ -49,14 +68,24 @@ with DAG(
         "variable": optional(
             "string",
             "The variable with the requests, one a line; its name has secret in it.",
-            default=acts.REQUESTS,
+            default=REQUESTS,
         ),
         "reason": reason(),
     },
     # An open question keeps no other erasure waiting.
     **DAG_DEFAULTS | {"max_active_runs": 8},
 ) as dag:
-    plan_erasure = PySparkOperator(task_id="plan_erasure", python_callable=plan, conn_id="spark_default", **ON_LAKE)
+
+    @task.pyspark(conn_id="spark_default", **ON_LAKE)
+    def plan_erasure(params: Any = None, dag_run: Any = None, spark: Any = None) -> dict[str, Any]:
+        """What an erasure of what the variable asks for would do; it names nobody, and is shown to whoever is asked."""
+        from spark_jobs.erasure.erase import plan
+
+        with job_settings(spark) as settings:
+            planned = plan(spark, settings, requests_of(params), signer(dag_run), params["reason"])
+            log_lines(planned.lines)
+        return asdict(planned)
+
     ask = HITLOperator(
         task_id="ask",
         subject="An erasure waits for your answer: it cannot be undone",
@@ -68,7 +97,31 @@ with DAG(
 
 Asked for by {{ dag_run.triggering_user_name }}. Nothing is erased before you answer.
 """,
-        options=[acts.ERASE, acts.CANCEL],
+        options=[ERASE, CANCEL],
+        **WAITS_FOR_A_PERSON,
     )
-    erase_visitor = PySparkOperator(task_id="erase_visitor", python_callable=erase, conn_id="spark_default", **ON_LAKE)
-    plan_erasure >> ask >> erase_visitor
+
+    @task.pyspark(conn_id="spark_default", **ON_LAKE)
+    def erase_visitor(answer: Any, params: Any = None, dag_run: Any = None, ti: Any = None, spark: Any = None) -> None:
+        """Erase what was planned, if a person has said so; then the variable is removed.
+
+        Raises:
+            AirflowSkipException: if it was cancelled.
+            AirflowFailException: if the variable is gone, or asks for something else by now.
+        """
+        from spark_jobs.erasure.erase import Plan, erase
+
+        answered = str(answer["responded_by_user"]["name"])
+        if answer["chosen_options"] != [ERASE]:
+            raise skipped(f"nothing is erased: cancelled by {answered}")
+        with job_settings(spark) as settings:
+            asked = signer(dag_run)
+            by = answered if answered == asked else f"{answered}, asked by {asked}"
+            shown = Plan(**ti.xcom_pull(task_ids="plan_erasure"))
+            lines = erase(spark, settings, requests_of(params), by, params["reason"], shown=shown)
+            log_lines(lines, settings)
+        leave_note(" ".join(map(str.strip, lines)))
+        Variable.delete(variable_of(params))
+
+    plan_erasure() >> ask
+    erase_visitor(ask.output)

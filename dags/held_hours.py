@@ -22,25 +22,22 @@ the checks pass it is published, and this question ends by itself, within some m
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG, Param, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from dags.tasks import launch
-from dags.tasks.defaults import ON_LAKE, TASK_DEFAULTS
-from dags.tasks.held import SHOWN, ask_about_held
+from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE
+from dags.tasks.held import ANSWERS, KEEP, SHOWN, ask_about_held, question
+from dags.tasks.launch import NAME_BY_ANNOUNCEMENT, announce, job_settings, log_lines
 from dags.tasks.notifications import held_notifiers
-from dags.tasks.trigger import ask_again
+from dags.tasks.trigger import ask_again, asked_again
+from include.errors import NotHeldError
+from include.holds import OtherFindingsError, findings_of
+from include.log_hours import Hour
 
 #: More open questions would be more than a person answers, and the scheduler looks at each every time.
 MOST_OPEN_QUESTIONS = 128
-
-
-def decide(params: dict[str, Any], ti: Any, spark: Any = None) -> None:
-    """The task decide_held."""
-    launch.decide(params, ti.xcom_pull(task_ids="ask"), spark, ti, ti.xcom_pull(task_ids="ask", key=SHOWN))
 
 
 with DAG(
@@ -48,23 +45,17 @@ with DAG(
     doc_md=__doc__,
     description="A person decides what becomes of a click hour that failed a critical check",
     schedule=None,
-    start_date=datetime(2015, 1, 1, tzinfo=UTC),
-    catchup=False,
     is_paused_upon_creation=False,
-    max_active_runs=MOST_OPEN_QUESTIONS,
-    tags=["clickmill"],
-    default_args=TASK_DEFAULTS,
     params={
         "hour": Param(
-            type="string",
-            title="click hour, UTC",
-            description="The held click hour, such as 2026-03-01T05.",
+            type="string", title="click hour, UTC", description="The held click hour, such as 2026-03-01T05."
         ),
     },
+    **DAG_DEFAULTS | {"max_active_runs": MOST_OPEN_QUESTIONS},
 ) as dag:
     ask = ask_about_held(
-        map_index_template=launch.NAME_BY_WHAT_WAS_SAID,
-        options=[*launch.ANSWERS, launch.KEEP],
+        map_index_template=NAME_BY_ANNOUNCEMENT,
+        options=[*ANSWERS, KEEP],
         params={
             "reason": Param(
                 "", type="string", title="Reason", description="Why; kept on record. Needed, also to keep it held."
@@ -72,11 +63,36 @@ with DAG(
         },
         notifiers=held_notifiers(),
     )
-    decide_held = PySparkOperator(
-        task_id="decide_held",
-        python_callable=decide,
-        conn_id="spark_default",
-        **ON_LAKE,
-        map_index_template=launch.NAME_BY_WHAT_WAS_SAID,
-    )
-    ask >> decide_held >> ask_again("held_hours", after="decide_held")
+
+    @task.pyspark(conn_id="spark_default", map_index_template=NAME_BY_ANNOUNCEMENT, **ON_LAKE)
+    def decide_held(answer: Any, shown: str, params: Any = None, ti: Any = None, spark: Any = None) -> None:
+        """Do what a person answered about what was found in the click hour; who it was goes on record.
+
+        ``shown`` are the findings that the person was shown. If something worse is found by now, nothing is done; that
+        is said in the task's name, and word is left of the run that asks again.
+
+        Raises:
+            AirflowSkipException: if the hour is to stay held, or is not held any more.
+            AirflowFailException: if no reason is given, or the answer is not carried out.
+        """
+        from spark_jobs.publish.decide_held import Decision, decide
+
+        (choice,), by = answer["chosen_options"], answer["responded_by_user"]["name"]
+        if choice not in ANSWERS:
+            raise AirflowSkipException(announce(f"{params['hour']} stays held"))
+        because = (answer["params_input"] or {}).get("reason") or ""
+        try:
+            with job_settings(spark) as settings:
+                decision = Decision(Hour.parse(params["hour"]), ANSWERS[choice], by, because, findings_of(shown))
+                lines = decide(spark, settings, decision)
+        except NotHeldError as error:
+            raise AirflowSkipException(announce(f"nothing to decide: {error}")) from error
+        except OtherFindingsError as error:
+            raise asked_again(ti, question(error.state, f"{by}: {choice}: {error}"), error) from error
+        except AirflowFailException as error:
+            announce(f"not carried out: {error}")
+            raise
+        announce(lines[0])
+        log_lines(lines, settings)
+
+    decide_held(ask.output, ask.output[SHOWN]) >> ask_again("held_hours", after="decide_held")

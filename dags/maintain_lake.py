@@ -16,8 +16,9 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from dags.tasks import launch
 from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, switch
+from dags.tasks.launch import final_errors, log_lines
+from include.settings import Settings
 
 with DAG(
     dag_id="maintain_lake",
@@ -29,8 +30,12 @@ with DAG(
 ) as dag:
 
     @task(**ON_LAKE)  # type: ignore[untyped-decorator]
-    def maintain_lake(params: dict[str, Any]) -> None:
-        """See the DAG."""
-        launch.maintain(dry_run=params["dry_run"])
+    def maintain_lake(params: Any = None) -> None:
+        """Remove from the lake's tables what nobody needs, or say what that is."""
+        from spark_jobs.retention import job
+
+        with final_errors():
+            settings = Settings.from_environment()
+            log_lines(job.maintain(settings, dry_run=params["dry_run"]), settings)
 
     maintain_lake()

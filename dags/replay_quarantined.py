@@ -18,21 +18,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG, Param, task
 
-from dags.tasks import acts
 from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, log_hours_form, optional, reason, switch
+from dags.tasks.launch import job_settings, log_lines, signer
+from include.job_arguments import JobArguments
 from include.settings import Settings
 from include.sources import load_sources
 from include.tables import QUARANTINE_REASONS
 
 SOURCES = list(load_sources(Settings.from_environment()))
-
-
-def replay(params: dict[str, Any], dag_run: Any, spark: Any = None) -> None:
-    """The task replay_quarantined."""
-    acts.replay(params, dag_run, spark)
 
 
 with DAG(
@@ -57,4 +52,24 @@ with DAG(
     },
     **DAG_DEFAULTS,
 ) as dag:
-    PySparkOperator(task_id="replay_quarantined", python_callable=replay, conn_id="spark_default", **ON_LAKE)
+
+    @task.pyspark(conn_id="spark_default", **ON_LAKE)
+    def replay_quarantined(params: Any = None, dag_run: Any = None, spark: Any = None) -> None:
+        """Parse quarantined lines again, or withdraw a replay; or say what that would change."""
+        from spark_jobs.replay import job
+
+        with job_settings(spark) as settings:
+            by, because, is_dry_run = signer(dag_run), params["reason"], params["dry_run"]
+            if withdrawn := (params["withdraw"] or "").strip():
+                lines = job.withdraw(spark, settings, withdrawn, by=by, because=because, is_dry_run=is_dry_run)
+            else:
+                log_hours = JobArguments.of(params["source"], params["from"], params["to"]).log_hours
+                reasons = tuple(sorted(set(params["reasons"] or ())))
+                request = job.Request(params["source"], log_hours, reasons, (params["rule"] or "").strip() or None)
+                if is_dry_run:
+                    lines = job.dry_run(spark, settings, request)
+                else:
+                    lines = job.replay(spark, settings, request, by=by, because=because)
+            log_lines(lines, settings)
+
+    replay_quarantined()

@@ -15,17 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_pyspark import PySparkOperator
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG, Param, task
 
-from dags.tasks import acts
 from dags.tasks.defaults import DAG_DEFAULTS, ON_LAKE, reason, switch
-
-
-def undo(params: dict[str, Any], dag_run: Any, spark: Any = None) -> None:
-    """The task undo_backfill."""
-    acts.undo(params, dag_run, spark)
-
+from dags.tasks.launch import job_settings, log_lines, signer
 
 with DAG(
     dag_id="undo_backfill",
@@ -43,4 +36,15 @@ with DAG(
     },
     **DAG_DEFAULTS,
 ) as dag:
-    PySparkOperator(task_id="undo_backfill", python_callable=undo, conn_id="spark_default", **ON_LAKE)
+
+    @task.pyspark(conn_id="spark_default", **ON_LAKE)
+    def undo_backfill(params: Any = None, dag_run: Any = None, spark: Any = None) -> None:
+        """Restore what was published before the backfill."""
+        from spark_jobs.backfill.undo import undo
+
+        with job_settings(spark) as settings:
+            by, because = signer(dag_run), params["reason"]
+            lines = undo(spark, settings, params["backfill"].strip(), by, because, force=params["force"])
+            log_lines(lines, settings)
+
+    undo_backfill()

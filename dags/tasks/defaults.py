@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from typing import Any
 
 from include import lake_pool
 from include.errors import SparkGoneError, in_one_line
 
+#: A try has ended by then, or hangs: it is ended, gives up what it has locked, and Airflow tries again as after any
+#: error. Waiting for a place in a pool does not count, waiting for a lock does. Of a task that looks, chooses or
+#: triggers, which takes seconds:
+LONGEST_LOOK = timedelta(hours=1)
+#: Of a job, after what it may take: a chunk of a week, a month after an outage, the whole lake. A day is some thousand
+#: million clicks (docs/performance.md).
+LONGEST_JOB = timedelta(days=1)
 #: A try that lost its Spark server has waited for the next one already.
 _AFTER_SPARK = timedelta(seconds=1)
 
@@ -33,7 +39,8 @@ def wait_for_spark(context: Any) -> None:
 
         connection = SparkConnectHook.get_connection("spark_default")
         if connection.conn_type == SparkConnectHook.conn_type:
-            require_answer = import_module("spark_jobs.engine.lost_server").require_answer
+            from spark_jobs.engine.lost_server import require_answer
+
             require_answer(SparkConnectHook("spark_default").get_connection_url())
 
 
@@ -47,11 +54,15 @@ TASK_DEFAULTS = {
     # By its own weight only: see ON_LAKE.
     "weight_rule": "absolute",
     "pre_execute": wait_for_spark,
+    "execution_timeout": LONGEST_LOOK,
 }
+
+#: Of a question, which takes as long as it takes; Airflow would end it unanswered after the time of TASK_DEFAULTS.
+WAITS_FOR_A_PERSON: dict[str, Any] = {"execution_timeout": None}
 
 #: Of a task that takes the lake's lock: it waits in the pool, not in a worker. What a person has asked for goes before
 #: a backfill, and the present hour before both. One chunk works at a time, of whatever backfill.
-ON_LAKE: dict[str, Any] = {"pool": lake_pool.NAME, "priority_weight": 5}
+ON_LAKE: dict[str, Any] = {"pool": lake_pool.NAME, "priority_weight": 5, "execution_timeout": LONGEST_JOB}
 HOUR_ON_LAKE = ON_LAKE | {"priority_weight": 10}
 CHUNK_ON_LAKE = ON_LAKE | {"priority_weight": 1, "max_active_tis_per_dag": 1}
 

@@ -6,19 +6,48 @@ itself. Airflow (3.3) keeps a question's text, so what is worse is asked by that
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from typing import Any
 
-from dags.tasks.launch import final_errors, said
+from dags.tasks.defaults import WAITS_FOR_A_PERSON
+from dags.tasks.launch import announce, final_errors, page_address
+from dags.tasks.notes import leave_note
 from include.holds import ClickHourState, approval_run_id, compared, findings_of, findings_text, not_shown
 from include.log_hours import Hour
 from include.settings import Settings
 
-#: The key under which ``ask`` leaves word of what it has shown.
+#: What can be answered, and the decision that it is; none for the last.
+ANSWERS = {"Publish anyway": "publish", "Drop": "drop"}
+KEEP = "Keep held"
+#: The key under which ``ask`` leaves word of what it has shown: its result is the answer.
 SHOWN = "shown"
 #: An open question looks again so often: the older it is, the more seldom.
 SOONEST_LOOK, LATEST_LOOK = timedelta(minutes=10), timedelta(hours=6)
+
+
+def questions(states: Iterable[ClickHourState]) -> list[dict[str, Any]]:
+    """For each click hour that is held, the run of held_hours that asks about it; the run's note says why.
+
+    What is being counted or checked again is asked about by the run that does so.
+    """
+    held = [state for state in states if state.waits_for is None and state.staged_by is None]
+    if held:
+        leave_note("; ".join(f"{state.hour} is held: {state.reasons}" for state in held))
+    return [question(state) for state in held]
+
+
+def question(state: ClickHourState, note: str = "") -> dict[str, Any]:
+    """The run of held_hours that asks about a hold, however often it is counted; another, if something worse is found.
+
+    Airflow keeps the text of a question until it is answered, so the same run cannot show what is worse.
+    """
+    return {
+        "trigger_run_id": approval_run_id(state.hour, state.asked),
+        # The reasons for whoever has started the run that asks: the question itself looks at what is found then.
+        "conf": {"hour": str(state.hour), "reasons": [failure.said for failure in state.failures]},
+        **({"note": note} if note else {}),
+    }
 
 
 def ask_about_held(**options: Any) -> Any:
@@ -49,7 +78,11 @@ def ask_about_held(**options: Any) -> Any:
             )
 
     return AskAboutHeld(
-        task_id="ask", subject="Click hour {{ params.hour }} is held", response_timeout=SOONEST_LOOK, **options
+        task_id="ask",
+        subject="Click hour {{ params.hour }} is held",
+        response_timeout=SOONEST_LOOK,
+        **WAITS_FOR_A_PERSON,
+        **options,
     )
 
 
@@ -67,7 +100,7 @@ def require_open(hour: Hour, shown: str, run_id: str) -> None:
     # A person may have triggered this run, about the same.
     if asking != run_id and (worse or run_id.startswith(f"{hour}_")):
         new = f": {'; '.join(compared(worse, shown_then))}" if worse else ""
-        raise AirflowSkipException(said(f"overtaken, another run asks about {hour}{new}"))
+        raise AirflowSkipException(announce(f"overtaken, another run asks about {hour}{new}"))
 
 
 def _held_state(lake: Any, hour: Hour) -> ClickHourState:
@@ -78,15 +111,19 @@ def _held_state(lake: Any, hour: Hour) -> ClickHourState:
     """
     from airflow.sdk.exceptions import AirflowSkipException
 
-    state: ClickHourState | None = import_module("spark_jobs.hours.held_hours").state_of_hour(lake, hour)
+    from spark_jobs.hours.held_hours import state_of_hour
+
+    state = state_of_hour(lake, hour)
     if state is None or not state.is_held:
         became = f": {state.event.described}" if state and state.event else ""
-        raise AirflowSkipException(said(f"{hour} is not held{became}"))
+        raise AirflowSkipException(announce(f"{hour} is not held{became}"))
     return state
 
 
 def _lake() -> Any:
-    return import_module("spark_jobs.lake.lake").Lake(None, Settings.from_environment())
+    from spark_jobs.lake.lake import Lake
+
+    return Lake(None, Settings.from_environment())
 
 
 def _question(hour: Hour) -> tuple[str, str, str]:
@@ -95,13 +132,15 @@ def _question(hour: Hour) -> tuple[str, str, str]:
     Raises:
         AirflowSkipException: if there is nothing to decide.
     """
+    from spark_jobs.publish.shown_hold import numbers_of_hold
+
     lake = _lake()
     state = _held_state(lake, hour)
-    numbers = import_module("spark_jobs.publish.shown_hold").numbers_of_hold(lake, state)
+    numbers = numbers_of_hold(lake, state)
     first = state.not_answered[0]
     number = "" if first.value is None else f" = {first.value:.6g}"
     subject = f"Click hour {hour} is held: {first.reason}{number}"
-    return subject, body(state, numbers, _page_of(hour)), findings_text(state.failures)
+    return subject, body(state, numbers, page_address(f"hours/{hour}")), findings_text(state.failures)
 
 
 def body(state: ClickHourState, numbers: list[str], page: str) -> str:
@@ -120,10 +159,3 @@ def body(state: ClickHourState, numbers: list[str], page: str) -> str:
         f"{code}\n\n[The hour, with all checks]({page}). Your answer is for these findings: it stands for counts that "
         "come later, while nothing worse is found. Until then the hour stays as it is published."
     )
-
-
-def _page_of(hour: Hour) -> str:
-    from airflow.providers.common.compat.sdk import conf
-
-    airflow = conf.get("api", "base_url", fallback="/").rstrip("/")
-    return f"{airflow}/plugin/data-quality/data-quality/hours/{hour}"

@@ -77,7 +77,7 @@ class TaskLineage(BaseExtractor):
     @classmethod
     def get_operator_classnames(cls) -> list[str]:
         """The operator of all tasks that work on the lake."""
-        return ["PySparkOperator"]
+        return ["_PySparkDecoratedOperator"]
 
     def _execute_extraction(self) -> OperatorLineage[Dataset, RunFacet]:
         settings = Settings.from_environment()

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from typing import Any
 
 from dags.tasks.launch import final_errors
@@ -25,7 +24,9 @@ from include.storage import find
 log = logging.getLogger("clickmill")
 
 CHOOSING_TASK = "wait_for_landing"
-#: Airflow's variable with the first hour that each of the last scheduled runs works on, by the run's partition.
+#: Airflow's variable with the first hour that each of the last scheduled runs works on, by the run's partition. The
+#: lake does not know which hours had a run: one that failed, or still waits for its logs, has left nothing there, as
+#: one that had none; all runs after it would run it too.
 FIRST_HOURS = "clickmill_first_hours"
 _REMEMBERED = 48
 
@@ -47,10 +48,10 @@ def landed(params: Mapping[str, Any], dag_run: Any) -> dict[str, str] | None:
             arguments = replace(arguments, log_hours=hours)
     log.info("log hours of %s: %s", arguments.source, arguments.log_hours)
     waiting = [
-        f"{source.name} {hour} ({what})"
+        f"{source.name} {hour} ({reason})"
         for source in sources
         for hour in arguments.log_hours
-        if (what := _waits_for(settings, source, hour, now)) is not None
+        if (reason := _waits_for(settings, source, hour, now)) is not None
     ]
     log.info("waiting for _SUCCESS, or the stream, of: %s", ", ".join(waiting) or "nothing")
     return None if waiting else {"from": str(arguments.log_hours.start), "to": str(arguments.log_hours.end)}
@@ -62,9 +63,9 @@ def chosen(params: Mapping[str, Any], dag_run: Any, task_instance: Any) -> JobAr
     Raises:
         AirflowFailException: if none of them says anything.
     """
-    found = task_instance.xcom_pull(task_ids=CHOOSING_TASK)
-    if found:
-        return JobArguments.of(params["source"], found["from"], found["to"])
+    log_hours = task_instance.xcom_pull(task_ids=CHOOSING_TASK)
+    if log_hours:
+        return JobArguments.of(params["source"], log_hours["from"], log_hours["to"])
     with final_errors():
         return arguments_of_run(params, dag_run.partition_key)
 
@@ -105,8 +106,9 @@ def since_the_last_run(hour: Hour, known: Mapping[str, str]) -> HourRange:
 
 
 def _newest_unpublished(settings: Settings, source_name: str, now: datetime) -> HourRange:
-    # It imports more than a landing zone needs.
-    unpublished_hours = import_module("include.unpublished").unpublished_hours
+    # Imported here, as below: it imports more than a landing zone needs.
+    from include.unpublished import unpublished_hours
+
     within = timedelta(hours=MOST_HOURS_A_RUN)
     hours = {
         hour
@@ -137,31 +139,32 @@ def _with_something(
     """
     there = {hour for source in sources for hour in _arrived(settings, source)}
     asked = list(arguments.log_hours)
-    to_run = [hour for hour in asked if hour in there or not all(_is_over(source, hour, now) for source in sources)]
+    grace = timedelta(minutes=max(source.grace_minutes for source in sources))
+    to_run = [hour for hour in asked if hour in there or now < hour.end + grace]
     if is_backfill and there and min(there) <= asked[0] and asked[-1] <= max(there):
         to_run = asked
     if to_run:
         return HourRange(to_run[0], to_run[-1].plus(1))
     of = arguments.source if arguments.source != "all" else ", ".join(source.name for source in sources)
     hours = str(asked[0]) if len(asked) == 1 else f"{asked[0]} to {asked[-1]}"
-    said = f"nothing has landed for {of} {hours}{_newest(settings, sources)}; nothing was run"
+    reason = f"nothing has landed for {of} {hours}{_newest(settings, sources)}; nothing was run"
     if is_backfill:
-        raise skipped(said)
-    raise UsageError(said)
+        raise skipped(reason)
+    raise UsageError(reason)
 
 
 def _arrived(settings: Settings, source: Source) -> set[Hour]:
     """The log hours of which there is something: a landing partition, closed or not; lines in the lake."""
-    # It imports more than a landing zone needs.
-    unpublished = import_module("include.unpublished")
-    hours = set(unpublished.known_hours(settings, source))
+    from include.unpublished import ingested_hours, known_hours
+
+    hours = set(known_hours(settings, source))
     if source.stream is None:
         hours |= {
             hour
             for path in find(settings.landing / source.name, "log_date=*/log_hour=*/*")
             if (hour := hour_of_folder(path.path.parent))
         }
-    return hours | set(unpublished.ingested_hours(settings, source))
+    return hours | ingested_hours(settings, source)
 
 
 def _newest(settings: Settings, sources: Sequence[Source]) -> str:
@@ -169,24 +172,21 @@ def _newest(settings: Settings, sources: Sequence[Source]) -> str:
     return f"; newest landed: {max(there)}" if there else "; nothing has landed at all"
 
 
-def _is_over(source: Source, hour: Hour, now: datetime) -> bool:
-    return now >= hour.end + timedelta(minutes=source.grace_minutes)
-
-
 def late_runs(params: Mapping[str, Any], dag_run: Any) -> list[dict[str, Any]]:
     """The runs to trigger for log hours that were ingested and in which files have landed since.
 
     Only by a scheduled run, once each: what cannot be run is tried again in an hour.
     """
+    from include.unpublished import files_landed_since, unpublished_hours
+
     if dag_run.run_type != "scheduled":
         return []
     settings, now = Settings.from_environment(), datetime.now(UTC)
-    unpublished = import_module("include.unpublished")
     runs = []
     for source in choose_sources(settings, params["source"]):
-        since = unpublished.files_landed_since(settings, source)
+        since = files_landed_since(settings, source)
         within = timedelta(hours=settings.pipeline.late_files.watched_hours)
-        waiting = unpublished.unpublished_hours(settings, source, within, now, since=since) if since else []
+        waiting = unpublished_hours(settings, source, within, now, since=since) if since else []
         for hours in contiguous(since.keys() & set(waiting)):
             log.info("%s %s is run again: files have landed since it was ingested", source.name, hours)
             conf = {"source": source.name, "from": _as_asked(hours.start), "to": _as_asked(hours.end)}
@@ -202,5 +202,6 @@ def _as_asked(hour: Hour) -> str:
 def _waits_for(settings: Settings, source: Source, hour: Hour, now: datetime) -> str | None:
     if source.stream is None:
         return None if is_ready(settings.landing, source, hour, now) else "not closed, and its grace time is not over"
-    found: str | None = import_module("include.streams.position").waits_for(settings, source, hour, now)
-    return found
+    from include.streams.position import waits_for
+
+    return waits_for(settings, source, hour, now)

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from dags.tasks.launch import AGAIN
+from dags.tasks.launch import announce
+
+#: The key under which a task that did not carry out an answer leaves word of the run that asks again: it fails, and
+#: a task that fails has no result.
+AGAIN = "again"
+
+
+def asked_again(task_instance: Any, run: Mapping[str, Any], error: Exception) -> Exception:
+    """The failure of a task whose answer is not carried out; it leaves word of the run that asks again."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    task_instance.xcom_push(key=AGAIN, value=run)
+    return AirflowFailException(announce(f"not carried out, and asked again: {error}"))
 
 
 def ask_again(dag_id: str, after: str) -> Any:

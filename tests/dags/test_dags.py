@@ -5,21 +5,25 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pendulum
 import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, RetryAction, TriggerRule
-from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
+from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTimeout, ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import DagRunInfo
 from pyspark.errors.exceptions.connect import SparkConnectException
 
-from dags.tasks.defaults import Retries
+from dags.tasks.defaults import LONGEST_JOB, LONGEST_LOOK, Retries
 from dags.tasks.held import SOONEST_LOOK
+from dags.tasks.launch import final_errors
+from dags.tasks.lineage import TaskLineage
 from include import lake_pool
 from include.errors import ClickmillError, UsageError
 from include.job_arguments import arguments_of_run
@@ -41,6 +45,13 @@ def load(file: Path) -> ModuleType:
 
 def dags_of(file: Path) -> list[DAG]:
     return [value for value in vars(load(file)).values() if isinstance(value, DAG)]
+
+
+def task_function(dag_id: str, task_id: str) -> Callable[..., Any]:
+    """What a task of Spark's calls, with the session as ``spark``."""
+    (dag,) = dags_of(REPOSITORY / "dags" / f"{dag_id}.py")
+    function: Callable[..., Any] = dag.get_task(task_id).python_callable
+    return function
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +87,7 @@ def test_what_takes_the_lakes_lock_waits_in_its_pool_and_the_hour_goes_before_a_
     weights = {"clicks_hourly": 10}
     for dag in dags_of(file):
         for task in dag.tasks:
-            is_of_spark = getattr(task, "task_type", "") == "PySparkOperator" and dag.dag_id != "clicks_stream"
+            is_of_spark = task.task_type in TaskLineage.get_operator_classnames() and dag.dag_id != "clicks_stream"
             if not is_of_spark and task.task_id != "maintain_lake":
                 assert task.pool == "default_pool", f"{task.task_id} takes no lock of the lake"
                 continue
@@ -92,16 +103,34 @@ def test_what_takes_the_lakes_lock_waits_in_its_pool_and_the_hour_goes_before_a_
     [
         (SparkConnectException(errorClass="NO_ACTIVE_SESSION", messageParameters={}), RetryAction.RETRY, 1),
         (ClickmillError("the lake cannot be reached"), RetryAction.DEFAULT, None),
+        (AirflowTaskTimeout("Timeout, PID: 7"), RetryAction.DEFAULT, None),
     ],
 )
 def test_a_task_that_lost_its_spark_server_is_tried_again_immediately(
-    error: Exception, action: RetryAction, seconds: int | None
+    error: BaseException, action: RetryAction, seconds: int | None
 ) -> None:
     decision = Retries().evaluate(error, 1, 3)
     delay = None if seconds is None else timedelta(seconds=seconds)
     assert (decision.action, decision.retry_delay) == (action, delay)
     for dag in (dag for file in DAG_FILES for dag in dags_of(file)):
         assert all(isinstance(task.retry_policy, Retries) for task in dag.tasks)
+
+
+@pytest.mark.parametrize("file", DAG_FILES, ids=lambda file: file.stem)
+def test_a_task_that_hangs_is_ended_and_a_question_waits_as_long_as_it_takes(file: Path) -> None:
+    for dag in dags_of(file):
+        for task in dag.tasks:
+            if isinstance(task, HITLOperator):
+                assert task.execution_timeout is None, f"{task.task_id}: give it **WAITS_FOR_A_PERSON"
+                continue
+            is_job = hasattr(task, "conn_id") or task.task_id in ("maintain_lake", "stream_clicks", "run_chunk")
+            assert task.execution_timeout == (LONGEST_JOB if is_job else LONGEST_LOOK), task.task_id
+
+
+def test_a_task_that_ran_out_of_time_keeps_its_error() -> None:
+    """Nothing in between takes it for an error of the job."""
+    with pytest.raises(AirflowTaskTimeout), final_errors():
+        raise AirflowTaskTimeout("Timeout, PID: 7")
 
 
 @pytest.mark.slow

@@ -8,9 +8,9 @@ import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param
 
-from dags.tasks import acts
 from include.errors import UsageError
-from tests.dags.test_dags import DAG_FILES, dags_of
+from include.settings import REPOSITORY
+from tests.dags.test_dags import DAG_FILES, dags_of, load
 
 DAGS = [dag for file in DAG_FILES for dag in dags_of(file)]
 FIELDS: list[tuple[str, Param[Any]]] = [
@@ -64,7 +64,7 @@ def test_nobody_is_shown_a_regular_expression(name: str, param: Param[Any]) -> N
 
 def test_requests_are_not_taken_from_a_variable_that_airflow_shows() -> None:
     with pytest.raises(UsageError, match="its name must have secret in it"):
-        acts.requests(None, {"variable": "visitors"})
+        load(REPOSITORY / "dags" / "erase_visitor.py").requests_of({"variable": "visitors"})
 
 
 def test_an_erasure_is_planned_then_asked_about_by_nobody_s_default() -> None:

@@ -10,16 +10,17 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from dags.tasks import held, launch
+from dags.tasks import held
 from dags.tasks.held import body
+from dags.tasks.trigger import AGAIN
 from include.errors import NotHeldError, QualityError
 from include.holds import findings_text
-from include.job_arguments import JobArguments
 from include.log_hours import Hour, HourRange
 from include.settings import REPOSITORY, Settings
 from include.tables import PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
@@ -27,6 +28,7 @@ from spark_jobs.hours.held_hours import state_of_hour
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish import decide_held
 from spark_jobs.publish.shown_hold import numbers_of_hold
+from tests.dags.test_dags import task_function
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -252,7 +254,10 @@ def test_hours_of_one_cause_are_decided_on_together(lake: TemporaryLake) -> None
 
 def question(lake: TemporaryLake, hour: str) -> dict[str, Any]:
     """The run of held_hours that the run of a log hour asks for: publish_clicks as its task runs it."""
-    (asked,) = launch.publish(JobArguments.of("web", None, None, hour), lake.spark)
+    log_hours = {"from": hour, "to": str(Hour.parse(hour).plus(1))}
+    chosen = SimpleNamespace(xcom_pull=lambda task_ids: log_hours)
+    publish = task_function("clicks_hourly", "publish_clicks")
+    (asked,) = publish(params={"source": "web"}, dag_run=None, ti=chosen, spark=lake.spark)
     return asked
 
 
@@ -280,9 +285,10 @@ def answer(lake: TemporaryLake, shown: str, chosen: str = "Publish anyway") -> d
     given = {"chosen_options": [chosen], "params_input": {"reason": "seen"}, "responded_by_user": {"name": "Ada"}}
     task = Answered()
     with suppress(AirflowFailException):
-        launch.decide({"hour": HOUR}, given, lake.spark, task, shown)
+        decide = task_function("held_hours", "decide_held")
+        decide(given, shown, params={"hour": HOUR}, ti=task, spark=lake.spark)
         assert not task.left
-    return task.left.get(launch.AGAIN, {})
+    return task.left.get(AGAIN, {})
 
 
 def shown(lake: TemporaryLake) -> str:

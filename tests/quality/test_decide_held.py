@@ -10,15 +10,20 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from dags.tasks import launch
 from include.command import exit_with
 from include.errors import NotHeldError
 from include.holds import Failure, findings_text
 from include.log_hours import Hour
 from spark_jobs import decide_held as command
 from spark_jobs.publish import decide_held
+from tests.dags.test_dags import task_function
 
-ASKED = {"hour": "2026-03-01T05"}
+
+def decide(answered: dict[str, Any], shown: str | None = None) -> None:
+    """As the task decide_held does."""
+    task_function("held_hours", "decide_held")(answered, shown, params={"hour": "2026-03-01T05"}, ti=None)
+
+
 SHOWN = (Failure("web 2026-03-01T05", "share", "too many", "clicks", "share = 0.7", 0.7, None, 0.5),)
 RIGHT = {"--hour": "2026-03-01T05", "--decision": "publish", "--by": "Ada", "--because": "seen"}
 
@@ -76,9 +81,9 @@ def answer(chosen: str, reason: str | None = "seen") -> dict[str, Any]:
 
 
 def test_an_answer_becomes_the_decision_of_who_gave_it(decisions: list[decide_held.Decision]) -> None:
-    launch.decide(ASKED, answer("Publish anyway"), None, shown=findings_text(SHOWN))
+    decide(answer("Publish anyway"), findings_text(SHOWN))
     # Shown nothing, it is for nothing.
-    launch.decide(ASKED, answer("Drop", "no"), None)
+    decide(answer("Drop", "no"))
     hour = Hour.parse("2026-03-01T05")
     assert decisions == [
         decide_held.Decision(hour, "publish", "ada", "seen", SHOWN),
@@ -88,14 +93,14 @@ def test_an_answer_becomes_the_decision_of_who_gave_it(decisions: list[decide_he
 
 def test_keeping_an_hour_held_does_nothing_and_needs_no_reason(decisions: list[decide_held.Decision]) -> None:
     with pytest.raises(AirflowSkipException, match="2026-03-01T05 stays held"):
-        launch.decide(ASKED, answer("Keep held", None), None)
+        decide(answer("Keep held", None))
     assert decisions == []
 
 
 @pytest.mark.parametrize("reason", [None, "", "  "])
 def test_a_decision_without_a_reason_is_not_made(reason: str | None, decisions: list[decide_held.Decision]) -> None:
     with pytest.raises(AirflowFailException, match="no because given"):
-        launch.decide(ASKED, answer("Publish anyway", reason), None)
+        decide(answer("Publish anyway", reason))
     assert decisions == []
 
 
@@ -107,4 +112,4 @@ def test_an_hour_that_was_lifted_meanwhile_ends_the_question(
 
     monkeypatch.setattr(decide_held, "decide", run)
     with pytest.raises(AirflowSkipException, match=r"nothing to decide: .*published at noon"):
-        launch.decide(ASKED, answer("Drop"), None)
+        decide(answer("Drop"))
