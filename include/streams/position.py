@@ -52,11 +52,6 @@ def has_passed(settings: Settings, source: Source, log_hour: Hour, now: datetime
     return log_hour in position_of(settings, source).read_hours([log_hour], now)
 
 
-def can_be_finalised(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> bool:
-    """Whether a log hour of a streamed source can be counted: nothing is waited for."""
-    return waits_for(settings, source, log_hour, now) is None
-
-
 def waits_for(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> str | None:
     """Why a log hour of a streamed source is not to be counted yet; none if all is read, or its grace time is over.
 

@@ -121,6 +121,7 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
     from spark_jobs.engine.session import configure
     from spark_jobs.engine.spark_status import SparkStatus
     from spark_jobs.engine.steps import step
+    from tests.support.job_times import job_times
 
     settings = replace(Settings.from_environment({}), home=home / "quality")
     lines = make_landing(settings.landing, 4, clicks)
@@ -136,7 +137,7 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
         aggregate_clicks.run(spark, settings, arguments)
         with step(spark, f"round {turn}"):
             took = seconds(lambda: validate_clicks.run(spark, settings, arguments))
-        times = status.job_times(f"round {turn}")
+        times = job_times(status, f"round {turn}")
         jobs.append(len(times))
         worked.append((max(end for _, end in times) - min(start for start, _ in times)).total_seconds())
         whole.append(took)
