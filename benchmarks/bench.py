@@ -124,6 +124,7 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
     from spark_jobs.engine.steps import step
     from spark_jobs.ingest import job as ingest_job
     from spark_jobs.quality import job as quality_job
+    from tests.support.job_times import job_times
 
     settings = replace(Settings.from_environment({}), home=home / "quality")
     lines = make_landing(settings.landing, 4, clicks)
@@ -139,7 +140,7 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
         aggregate_job.aggregate(spark, settings, arguments)
         with step(spark, f"round {turn}"):
             took = seconds(lambda: quality_job.validate(spark, settings, arguments))
-        times = status.job_times(f"round {turn}")
+        times = job_times(status, f"round {turn}")
         jobs.append(len(times))
         worked.append((max(end for _, end in times) - min(start for start, _ in times)).total_seconds())
         whole.append(took)

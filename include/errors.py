@@ -61,10 +61,6 @@ class LockLostError(ClickmillError):
     """The lock's connection broke, and with it the lock: another job may have it."""
 
 
-class InputError(ClickmillError):
-    """What a person asked for cannot be done as it was asked; trying again changes nothing."""
-
-
 class SparkGoneError(ClickmillError):
     """The Spark server was ended or started again while a job used it, and with it the job's session."""
 

@@ -30,7 +30,7 @@ _UNFINISHED = timedelta(days=1)
 
 @dataclass(frozen=True)
 class VisitorKey:
-    """A key, as ``visitor_id`` takes it, and when it was made."""
+    """A key, from which visitors are derived, and when it was made."""
 
     text: bytes = field(repr=False)
     made_at: datetime

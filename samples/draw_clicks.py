@@ -48,7 +48,6 @@ FRAGMENT_SHARE = 0.06
 
 # Where a page's tracking parameters stand: nowhere, after the other parameters, before them, on both sides.
 _LAYOUTS = 4
-_NO_LAYOUT = 0
 _AFTER_ON_BOTH_SIDES = "&utm_term=Sale"
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -1,9 +1,10 @@
 """Split log files into the landing zone by hour, as if they had arrived hour by hour.
 
-Every line goes to the log hour in which its click happened; one without a plausible time goes with the line before it
-(the first ones with the first that has one), so that it is quarantined there and not lost. Files are gzip. A log is
-landed all or nothing, and once: landed again, it replaces what was landed of it before, also when it has grown or was
-renamed by rotation, for it is known by what it begins with. Other logs stand beside it.
+Every line goes to the log hour in which its click happened, by the time that it has as a click there; one without a
+plausible time goes with the line before it (the first ones with the first that has one), so that it is quarantined
+there and not lost. Files are gzip. A log is landed all or nothing, and once: landed again, it replaces what was landed
+of it before, also when it has grown or was renamed by rotation, for it is known by what it begins with. Other logs
+stand beside it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, cast
 
+import numpy as np
+import pyarrow as pa
+
 from include.command import OneLineParser, exit_with
 from include.errors import ClickmillError, UsageError
 from include.locks import locks_of
@@ -25,11 +29,19 @@ from include.settings import Settings
 from include.sources import Source, load_sources
 from spark_jobs.landing.landed_logs import DIGESTS, Landed, landed_logs
 from spark_jobs.landing.log_digests import DigestWriter
-from spark_jobs.lines.click_time import FIRST_HOUR, HourOfLine, hour_reader
+from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.cut_lines import cut_at_lines
 from spark_jobs.lines.decompress import SUFFIXES, DamagedFileError, decompressed
+from spark_jobs.lines.parse_lines import click_times
+from spark_jobs.lines.read_lines import lines_of
+from spark_jobs.lines.times import HOUR_MICROS
+
+#: No click is older than the web. Clocks that were never set say 1601, 1900, 1970, 1980 or the year 1.
+FIRST_HOUR = Hour.parse("1990-01-01T00")
 
 _OPEN_FILES = 64
+#: So many lines at a time are read: short ones need a multiple of their bytes.
+_LINES_AT_ONCE = 1 << 16
 
 
 def land(
@@ -44,9 +56,9 @@ def land(
     """
     if not logs.is_file():
         raise UsageError(f"no file {logs}; expected a log file, plain, {', '.join(SUFFIXES)}")
-    read_hour = hour_reader(source, now)
+    last = Hour.containing(now)
     try:
-        first = _first_hour(logs, read_hour)
+        first = next((hour for _, hour in _lines(logs, source, last) if hour is not None), None)
         if first is None and not any(_pieces(logs)):
             return None
         if first is None:
@@ -55,7 +67,7 @@ def land(
                 f"({source.format}); name the source that fits with --source, or declare it in config/sources.toml"
             )
         with landed_logs(landing, source.name, require_lock) as landed, landed.splitting() as folder:
-            lines = _split(logs, read_hour, first, folder)
+            lines = _split(_lines(logs, source, last), first, folder)
             return landed.land(lines, _plain_name(logs), is_streamed=source.files is not None)
     except DamagedFileError as error:
         raise ClickmillError(
@@ -66,25 +78,42 @@ def land(
         raise ClickmillError(f"{logs} cannot be landed: {error}; land it again when that is fixed") from None
 
 
-def _first_hour(logs: Path, read_hour: HourOfLine) -> Hour | None:
-    lines = (line for piece, is_whole in _pieces(logs) if is_whole for line in BytesIO(piece))
-    return next(filter(None, map(read_hour, lines)), None)
-
-
-def _split(logs: Path, read_hour: HourOfLine, first: Hour, folder: Path) -> dict[Hour, int]:
+def _split(lines: Iterable[tuple[bytes, Hour | None]], first: Hour, folder: Path) -> dict[Hour, int]:
     """Write the lines into a file an hour, and their digests; return how many there are by hour."""
     hour = first
     with _HourFiles(folder) as files, (folder / DIGESTS).open("wb") as digests:
         writer = DigestWriter(digests)
-        for piece, is_whole in _pieces(logs):
-            for line in BytesIO(piece):
-                hour = (read_hour(line) if is_whole else None) or hour
-                files.write(hour, line)
-                writer.add(line)
+        for line, click_hour in lines:
+            hour = click_hour or hour
+            files.write(hour, line)
+            writer.add(line)
         if writer.is_in_line:
             files.write(hour, b"\n")
         writer.finish()
     return dict(sorted(files.lines.items()))
+
+
+def _lines(logs: Path, source: Source, last: Hour) -> Iterator[tuple[bytes, Hour | None]]:
+    """The log's lines, each with its click hour, or parts of a line that is too long to be a click.
+
+    None for a line without a time, or with one before ``FIRST_HOUR`` or after ``last``.
+    """
+    for piece, is_whole in _pieces(logs):
+        if is_whole:
+            yield from zip(BytesIO(piece), _click_hours(piece, source, last), strict=True)
+        else:
+            yield piece, None
+
+
+def _click_hours(piece: bytes, source: Source, last: Hour) -> Iterator[Hour | None]:
+    values, lengths = lines_of(piece)
+    lines = pa.table({"value": values, "bytes": lengths})
+    for start in range(0, len(lines), _LINES_AT_ONCE):
+        times = click_times(lines.slice(start, _LINES_AT_ONCE), source)
+        numbers = as_numpy(times.fill_null(0)) // HOUR_MICROS
+        is_plausible = (numbers >= FIRST_HOUR.number) & (numbers <= last.number)
+        hours = {number: Hour.of_number(number) for number in np.unique(numbers[is_plausible]).tolist()}
+        yield from map(hours.get, numbers.tolist())
 
 
 def _pieces(logs: Path) -> Iterator[tuple[bytes, bool]]:

@@ -1,4 +1,4 @@
-"""How far a stream has read the files of a landing zone; see ``include.streams.position.StreamPosition``."""
+"""How far a stream has read the files of a landing zone; methods as of ``topic_position.TopicPosition``."""
 
 from __future__ import annotations
 

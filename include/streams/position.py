@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
-from include.landing import LandedHour
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
+from include.streams.files_position import FilesPosition
+
+if TYPE_CHECKING:
+    from include.streams.topic_position import TopicPosition
 
 #: So many files are named.
 _MOST_NAMES = 5
 
 
-class StreamPosition(Protocol):
-    """What the place that a stream reads knows of the source's log hours.
-
-    ``batches`` are rows of ``stream_batches``.
-    """
-
-    def read_hours(self, log_hours: Sequence[Hour], now: datetime) -> set[Hour]:
-        """Those of these hours of which no more lines are to come, and those that are there are in the lake."""
-
-    def unread_files(self, log_hour: Hour) -> list[str]:
-        """The names of the hour's files that are in the landing zone, and not in the lake; none of a topic."""
-
-    def landed(self, log_hour: Hour, batches: Sequence[Mapping[str, Any]]) -> LandedHour:
-        """What was read of the hour; ``is_closed`` is left to ``read_hours``."""
-
-
-def position_of(settings: Settings, source: Source) -> StreamPosition:
+def position_of(settings: Settings, source: Source) -> FilesPosition | TopicPosition:
     """The position of a streamed source."""
+    if source.kafka is None:
+        return FilesPosition(settings, source)
     # Kafka's client is imported where a topic is streamed only.
-    if source.kafka is not None:
-        from include.streams.topic_position import TopicPosition
+    from include.streams.topic_position import TopicPosition
 
-        return TopicPosition(settings, source)
-    from include.streams.files_position import FilesPosition
-
-    return FilesPosition(settings, source)
+    return TopicPosition(settings, source)
 
 
 def has_passed(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> bool:
@@ -50,11 +34,6 @@ def has_passed(settings: Settings, source: Source, log_hour: Hour, now: datetime
         ClickmillError: if the source's broker does not answer.
     """
     return log_hour in position_of(settings, source).read_hours([log_hour], now)
-
-
-def can_be_finalised(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> bool:
-    """Whether a log hour of a streamed source can be counted: nothing is waited for."""
-    return waits_for(settings, source, log_hour, now) is None
 
 
 def waits_for(settings: Settings, source: Source, log_hour: Hour, now: datetime) -> str | None:

@@ -1,4 +1,4 @@
-"""How far a stream has read its topic; see ``include.streams.position.StreamPosition``."""
+"""How far a stream has read its topic; methods as of ``files_position.FilesPosition``."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ class TopicPosition:
         return []
 
     def landed(self, log_hour: Hour, batches: Sequence[Mapping[str, Any]]) -> LandedHour:
-        """The hour as if it were a landing partition with a file for each partition of the topic."""
+        """The hour as if it were a landing partition with a file for each partition of the topic.
+
+        ``batches`` are its rows of ``stream_batches``; ``is_closed`` is left to ``read_hours``.
+        """
         # A source may have been streamed from another topic before, or from files.
         partitions = sorted({(row["topic"], row["partition"]) for row in batches if row["topic"] is not None})
         return LandedHour(

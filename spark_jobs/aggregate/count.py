@@ -43,11 +43,6 @@ def merge_counts(parts: DataFrame, key: str) -> DataFrame:
     return parts.groupBy(*_CLICK_HOUR, key).agg(*summed_counts())
 
 
-def count_clicks_by(clicks: DataFrame, key: str, grouping: Grouping) -> DataFrame:
-    """One row per (click_date, click_hour, key), counted by the grouping's instances and merged where it must be."""
-    return complete_counts(count_per_instance(clicks, key, grouping), key, grouping)
-
-
 def complete_counts(parts: DataFrame, key: str, grouping: Grouping) -> DataFrame:
     """What the grouping's instances counted, merged where it splits keys; ``visitor_count`` is from the sketch."""
     counts = parts if grouping.keeps_whole([*_CLICK_HOUR, key]) else merge_counts(parts, key)

@@ -22,9 +22,6 @@ from include.errors import UsageError
 
 INSTANCE = "instance_id"
 
-#: The lower 33 bits of monotonically_increasing_id count the rows of a partition.
-ROW_IN_PARTITION = (1 << 33) - 1
-
 
 @dataclass(frozen=True)
 class Grouping(ABC):

@@ -15,7 +15,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -224,15 +223,6 @@ class SparkStatus:
                     if attempt["status"] == "COMPLETE":
                         yield _Ran(attempt, int(job["jobId"]), steps)
 
-    def job_times(self, name: str) -> list[tuple[datetime, datetime]]:
-        """Beginning and end of each Spark job that ran under this step, Delta's own included."""
-        self.catch_up()
-        return [
-            (_moment(job["submissionTime"]), _moment(job["completionTime"]))
-            for job in self._jobs(name)
-            if "completionTime" in job
-        ]
-
     def queries(self, name: str) -> list[Query]:
         """The SQL executions that ran Spark jobs under this step, oldest first, with their final plans."""
         self.catch_up()
@@ -329,10 +319,6 @@ def _address_of(spark: SparkSession) -> str | None:
         return None
     host = spark.conf.get("spark.driver.host", "") or "127.0.0.1"
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def _moment(text: str) -> datetime:
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fGMT").replace(tzinfo=UTC)
 
 
 def _job_ids(execution: dict[str, Any]) -> set[int]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.sources import JsonFields
 from spark_jobs.lines.duckdb_sql import quoted
 
 # DuckDB's parser (yyjson) is strict but for two things: a comma before a closing bracket, and NaN and Infinity. Lines
@@ -36,14 +36,14 @@ def strict_json(texts: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pa.array(is_strict), texts, None)
 
 
-def extraction(fields: JsonFields) -> tuple[str, str, dict[str, str]]:
+def extraction(paths: Mapping[str, tuple[str, ...]]) -> tuple[str, str, dict[str, str]]:
     """SQL that makes a table of ``lines``; of its columns, whether that is a JSON object, and each role's text.
 
     A value of another type than text is its JSON; of a name that comes twice in an object the first is taken.
     """
     trees: list[dict[str, Any]] = []
     values = {}
-    for role, path in fields.paths().items():
+    for role, path in paths.items():
         number = _add(trees, path)
         values[role] = f"object['tree{number}']" + "".join(f"[{quoted(part)}]" for part in path)
     is_object = "json_valid(text) AND ltrim(text, ' \t\r\n') LIKE '{%'"

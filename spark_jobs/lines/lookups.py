@@ -87,7 +87,12 @@ def _visitors(parsed: pa.Table, keys: VisitorKeys) -> pa.Array:
 
 
 def visitors_of(clients: pa.Array, agents: pa.Array, dates: pa.Array, keys: VisitorKeys) -> pa.Array:
-    """The visitors of addresses with user agents (may be null) on dates; null without an address, or the day's key."""
+    """The visitors of addresses with user agents (may be null) on dates; null without an address, or the day's key.
+
+    The keyed BLAKE2b (RFC 7693) of address, user agent and day, such as 2026-03-01, with a null character between them,
+    in 16 bytes, as 32 hexadecimal digits; the key has at most 64 bytes. The same under the same key, so that reruns
+    agree; no address can be found from it without the key; and a visitor cannot be followed from one day to the next.
+    """
     days = pc.if_else(pc.is_valid(clients), dates.cast(pa.string()), None)
     texts = pc.binary_join_element_wise(clients, agents.fill_null(""), days, "\x00")
     # Looked up for each table of lines, and not kept longer: a key that is destroyed is in no worker's memory either.
@@ -99,16 +104,6 @@ def visitors_of(clients: pa.Array, agents: pa.Array, dates: pa.Array, keys: Visi
         return _hashed(keyed, client) if keyed else None
 
     return map_distinct(texts, visitor, pa.string())
-
-
-def visitor_id(key: bytes, client: str) -> str:
-    """The keyed BLAKE2b (RFC 7693) of a client in 16 bytes, as 32 hexadecimal digits; the key has at most 64 bytes.
-
-    ``client`` is address, user agent and day, such as 2026-03-01, with a null character between them. The same under
-    the same key, so that reruns agree; no address can be found from it without the key; and a visitor cannot be
-    followed from one day to the next.
-    """
-    return _hashed(_keyed(key), client)
 
 
 def _keyed(key: bytes) -> hashlib.blake2b:

@@ -1,7 +1,7 @@
 """Raw lines to clicks: each line becomes either a well-formed click or a reason for quarantine, never nothing.
 
-Pure functions of Arrow tables. Nothing else in Clickmill parses lines: landed files in batch and stream and records of
-a topic all come here.
+Pure functions of Arrow tables. Nothing else in Clickmill parses lines: landed files in batch and stream, records of a
+topic and logs on their way into the landing zone all come here.
 """
 
 from __future__ import annotations
@@ -86,6 +86,26 @@ def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str,
     return table_of(PARSED, columns, len(lines))
 
 
+def click_times(lines: pa.Table, source: Source) -> pa.Int64Array:
+    """When the click of each line happened, in the lines' order: microseconds since 1970, as ``parse_lines`` reads it.
+
+    Null for a line without a time that can be read, and for one that is too long or not UTF-8; a line that is
+    quarantined for anything else has its time. Of ``lines`` only ``value`` and ``bytes`` are needed.
+    """
+    texts, _ = _texts(lines.combine_chunks(), source)
+    if source.fields is not None:
+        table, _, values = json_lines.extraction({"time": source.fields.paths()["time"]})
+        texts = json_lines.strict_json(texts)
+    else:
+        table, _, values = access_log_lines.extraction(source.format)
+    times = run_sql(
+        f"WITH times AS MATERIALIZED (SELECT {values['time']} AS time FROM ({table}))"
+        f" SELECT {clicked_at('time', source)} AS clicked_at FROM times",
+        lines=pa.table({"text": texts}),
+    )
+    return as_array(times["clicked_at"])
+
+
 def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]:
     """The lines as texts, null for those that are too long or not UTF-8; and which are UTF-8."""
     texts = as_array(lines["value"]).view(pa.string())
@@ -148,7 +168,7 @@ def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
 def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
     """The mapped roles' texts, null where absent or only spaces; ``is_formed``; ``clicked_at`` in microseconds."""
     if source.fields is not None:
-        table, is_formed, values = json_lines.extraction(source.fields)
+        table, is_formed, values = json_lines.extraction(source.fields.paths())
         texts = json_lines.strict_json(texts)
     else:
         table, is_formed, values = access_log_lines.extraction(source.format)

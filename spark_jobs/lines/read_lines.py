@@ -88,7 +88,7 @@ def _cut(read: ReadFile) -> Iterator[tuple[pa.Array, np.ndarray]]:
     too_long: _TooLong | None = None
     for piece, is_whole in cut_at_lines(_content(read)):
         if is_whole:
-            yield _lines_of(piece)
+            yield lines_of(piece)
             continue
         too_long = too_long or _TooLong(piece[:_KEPT_BYTES])
         too_long.add(piece.removesuffix(b"\n"))
@@ -125,8 +125,8 @@ class _TooLong:
         return pa.array([self.first], pa.binary()), np.array([length], np.int64)
 
 
-def _lines_of(data: bytes) -> tuple[pa.Array, np.ndarray]:
-    """Cut where lines end; the bytes are not copied."""
+def lines_of(data: bytes) -> tuple[pa.Array, np.ndarray]:
+    """Whole lines' bytes, ends included, and their lengths without them; the bytes are not copied."""
     content = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(content == _NEW_LINE) + 1
     has_end = np.ones(len(ends), np.int64)

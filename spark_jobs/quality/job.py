@@ -12,11 +12,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from expectations.findings import judge_findings
 from expectations.frames import Facts, click_hour_frame, grouping_frame, log_hour_frame
-from expectations.history import judge_history
 from expectations.judge import Outcome, judge
-from expectations.live import judge_live
-from expectations.suites import click_hour_checks, grouping_checks, log_hour_checks
+from expectations.suites import click_hour_checks, grouping_checks, live, log_hour_checks, schema_drift, volume
 from include.buckets import Layout
 from include.counting import counted_tables
 from include.errors import QualityError
@@ -107,8 +106,20 @@ def _judge(
     frame = click_hour_frame(touched.own, facts, layouts, checks)
     outcomes += judge("click_hours", frame, checks, data_docs)
     outcomes += judge("groupings", grouping_frame(facts), grouping_checks(pipeline), data_docs)
-    outcomes += judge_live(touched.own, facts, pipeline.counts, data_docs)
-    return outcomes + judge_history(sources, arguments.log_hours, touched.own, facts, pipeline, data_docs)
+    of_live = live.live_findings(touched.own, facts, pipeline.counts)
+    outcomes += judge_findings("live", of_live, live.click_hour_checks(pipeline.counts), data_docs)
+    # By the earlier hours that they are compared with: spark_jobs/quality/earlier_hours.py.
+    names, log_hours = [source.name for source in sources], arguments.log_hours
+    of_history = {
+        **volume.volume_findings(touched.own, log_hours, names, facts, pipeline.volume),
+        **schema_drift.schema_drift_findings(log_hours, sources, facts, pipeline.schema_drift),
+    }
+    checks = [
+        *volume.click_hour_checks(pipeline.volume),
+        *volume.log_hour_checks(pipeline.volume),
+        *schema_drift.log_hour_checks(pipeline.schema_drift),
+    ]
+    return outcomes + judge_findings("history", of_history, checks, data_docs)
 
 
 def _as_row(validation: Validation, outcome: Outcome) -> dict[str, Any]:

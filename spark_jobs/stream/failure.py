@@ -34,7 +34,7 @@ def is_of_other_state(message: str) -> bool:
 
 
 def failure_of(message: str, explained: Callable[[str], str | None]) -> str:
-    """The reason in a failed query's exception; ``explained`` is its input's, see ``StreamInput``.
+    """The reason in a failed query's exception; ``explained`` is its input's, ``FilesInput`` or ``TopicInput``.
 
     An error of the batch's Python comes inside another one, and has the JVM's causes at its own end.
     """

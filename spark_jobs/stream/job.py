@@ -27,7 +27,6 @@ from spark_jobs.stream.compatibility import Dependence, dependences, require_fit
 from spark_jobs.stream.end_request import EndRequest
 from spark_jobs.stream.failure import failure_of, is_of_another_start, is_of_other_state
 from spark_jobs.stream.id_folder import IdFolder
-from spark_jobs.stream.input import input_of
 from spark_jobs.stream.progress import ProgressLog, QueryName, keep
 
 #: How often the queries are asked what they have done, and more often if they are to end by themselves.
@@ -121,7 +120,7 @@ class SourceStream:
 
     def _fail_of(self, log: ProgressLog, message: str) -> None:
         """End its queries, because of what Spark says of this one."""
-        said = failure_of(message, input_of(self.lake.spark, self.lake.settings, self.source).explained)
+        said = failure_of(message, stream_query.input_of(self.lake.spark, self.lake.settings, self.source).explained)
         if is_of_other_state(message):
             self.fail(UsageError(self.made_for[log.query].keep_refusal(said)))
         else:

@@ -12,8 +12,8 @@ from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.parse_lines import most_line_bytes
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.fence import FencedWork
+from spark_jobs.stream.files import FilesInput
 from spark_jobs.stream.id_folder import IdFolder
-from spark_jobs.stream.input import input_of
 from spark_jobs.stream.micro_batch import StreamIngest
 from spark_jobs.stream.resume import StreamStart
 from spark_jobs.stream.topic import TopicInput
@@ -21,6 +21,11 @@ from spark_jobs.stream.writer import start_writer
 
 #: So many rows at a time go to Python that they fit into so many bytes, and no more than Spark's default.
 _BATCH_BYTES, _MOST_BATCH_ROWS = 128 << 20, 10_000
+
+
+def input_of(spark: SparkSession, settings: Settings, source: Source) -> FilesInput | TopicInput:
+    """What a streamed source is read from: landed files, or a topic."""
+    return FilesInput(spark, settings, source) if source.files is not None else TopicInput(spark, settings, source)
 
 
 def start(spark: SparkSession, settings: Settings, source: Source, *, available_now: bool = False) -> StreamingQuery:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_clicks_are_counted_per_click_hour_and_key(spark: SparkSession) -> None:
-    from spark_jobs.aggregate.count import count_clicks_by
+    from spark_jobs.aggregate.count import complete_counts, count_per_instance
     from spark_jobs.aggregate.groupings import FieldsGrouping
 
     rng = random.Random(1)
@@ -43,7 +43,7 @@ def test_clicks_are_counted_per_click_hour_and_key(spark: SparkSession) -> None:
             if click[4] is not None and not click[5]:
                 visitors[(*click[:2], click[column])].add(click[4])
         grouping = FieldsGrouping(3, (key,))
-        rows = count_clicks_by(frame, key, grouping).collect()
+        rows = complete_counts(count_per_instance(frame, key, grouping), key, grouping).collect()
         found = {(row["click_date"], row["click_hour"], row[key]): row for row in rows}
         assert len(rows) == len(expected)
         assert {place: row["click_count"] for place, row in found.items()} == expected

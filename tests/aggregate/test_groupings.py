@@ -118,16 +118,21 @@ def test_salted_fields_split_hot_keys_only_over_as_many_instances_as_salts(click
     assert max(map(len, instances.values())) == 1
 
 
+def _counts(clicks: DataFrame, name: str) -> DataFrame:
+    from spark_jobs.aggregate.count import complete_counts, count_per_instance
+
+    grouping = _groupings()[name]
+    return complete_counts(count_per_instance(clicks, "url", grouping), "url", grouping)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_counts_are_the_same_under_every_grouping(clicks: DataFrame, name: str) -> None:
-    from spark_jobs.aggregate.count import count_clicks_by
-
     visitors = defaultdict(set)
     for click in CLICKS:
         visitors[click[4], click[1]] |= set() if click[6] else {click[5]}
     all_clicks = Counter((click[4], click[1]) for click in CLICKS)
     bots = Counter((click[4], click[1]) for click in CLICKS if click[6])
-    rows = count_clicks_by(clicks, "url", _groupings()[name]).collect()
+    rows = _counts(clicks, name).collect()
     assert {
         (row["click_hour"], row["url"]): (row["click_count"], row["bot_click_count"], row["visitor_count"])
         for row in rows
@@ -151,10 +156,8 @@ def test_fields_grouping_counts_whole_keys_and_shuffle_parts_that_add_up(clicks:
 
 
 def test_whole_keys_are_counted_with_one_exchange_and_parts_with_three(clicks: DataFrame) -> None:
-    from spark_jobs.aggregate.count import count_clicks_by
-
     def exchanges(name: str) -> int:
-        plan = count_clicks_by(clicks, "url", _groupings()[name])._explain_string()
+        plan = _counts(clicks, name)._explain_string()
         return plan.count("Exchange hashpartitioning") + plan.count("Exchange RoundRobin")
 
     inside = clicks._explain_string()

@@ -24,6 +24,7 @@ from spark_jobs.lake.data_files import TableVersion, has_log_hours, may_have_cli
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.lake.transactions import StreamTransaction
+from tests.support.job_times import job_times
 from tests.support.temporary_lake import click
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def test_validation_is_two_spark_jobs_though_the_tables_are_new(lake: TemporaryL
     # Examples of what failed are looked for by jobs of their own.
     stages = status.stages("validate new tables")
     assert len({stage.job_id for stage in stages if "measure quality" in stage.steps}) == 2
-    assert len(status.job_times("validate new tables")) < 10
+    assert len(job_times(status, "validate new tables")) < 10
 
 
 def test_a_lost_file_is_an_error_or_left_out(lake: TemporaryLake) -> None:

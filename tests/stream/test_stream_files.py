@@ -17,7 +17,7 @@ from include.errors import ClickmillError
 from include.landing import hour_folder
 from include.log_hours import Hour
 from include.sources import Source, load_sources
-from include.streams.position import can_be_finalised, has_passed, waits_for
+from include.streams.position import has_passed, waits_for
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, STREAM_PROGRESS
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
@@ -178,12 +178,11 @@ def test_files_are_read_as_they_appear_and_an_hour_is_finalised_when_it_is_close
     (folder / "new.json").write_bytes(lines_of("d"))
     assert not has_passed(settings, source, HOUR, HOUR.end)
     late = HOUR.end + timedelta(minutes=source.grace_minutes)
-    assert not can_be_finalised(settings, source, HOUR, late), "what is there is read first, however late"
-    assert "new.json" in str(waits_for(settings, source, HOUR, late))
+    assert "new.json" in str(waits_for(settings, source, HOUR, late)), "what is there is read first, however late"
     (folder / "new.json").unlink()
     (folder / "_SUCCESS").unlink()
-    assert not can_be_finalised(settings, source, HOUR, late - timedelta(seconds=1))
-    assert can_be_finalised(settings, source, HOUR, late), "nobody knows of more"
+    assert waits_for(settings, source, HOUR, late - timedelta(seconds=1))
+    assert waits_for(settings, source, HOUR, late) is None, "nobody knows of more"
     rows = [row for row in landed.rows(STREAM_PROGRESS) if row["rows"]]
     assert all(row["lag"] is None and row["partition"] is None for row in rows)
 

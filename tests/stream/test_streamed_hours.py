@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from include.log_hours import Hour
-from include.streams.position import can_be_finalised, has_passed
+from include.streams.position import has_passed, waits_for
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
@@ -117,7 +117,7 @@ def test_an_hour_has_passed_when_every_partition_is_read_up_to_its_end(streamed:
     ]
     streamed.broker.produce(streamed.topic, lines)
     assert not has_passed(settings, source, HOUR, HOUR.end)
-    assert can_be_finalised(settings, source, HOUR, HOUR.end + timedelta(minutes=source.grace_minutes))
+    assert waits_for(settings, source, HOUR, HOUR.end + timedelta(minutes=source.grace_minutes)) is None
     assert has_passed(settings, source, HOUR.plus(-1), HOUR.end), "it has no records"
     streamed.read_all()
     assert has_passed(settings, source, HOUR, HOUR.end)
