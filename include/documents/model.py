@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from markupsafe import Markup
+
 Tone = Literal["plain", "strong", "quiet", "code", "good", "warned", "failed"]
 
 #: A name is never broken, a text is wrapped, a key (a URL, a country) cropped in its middle, a number on the right.
@@ -65,6 +67,15 @@ class Charts:
 
 
 @dataclass(frozen=True)
+class Drawing:
+    """A picture for pages, where ``lines``, the same as text, are folded away."""
+
+    title: str
+    svg: Markup
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Document:
     """All there is to say; what is empty is not shown.
 
@@ -72,7 +83,7 @@ class Document:
     with it. ``footer`` is for pages.
     """
 
-    blocks: tuple[Line | Table | Charts, ...]
+    blocks: tuple[Line | Table | Charts | Drawing, ...]
     title: str = ""
     subtitle: str = ""
     verdict: tuple[Line, ...] = ()

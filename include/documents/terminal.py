@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from include.documents.model import Charts, Document, Line, Table, Tone
+from include.documents.model import Charts, Document, Drawing, Line, Table, Tone
 from include.texts import as_printable, crop_middle
 
 MIN_KEY_WIDTH = 20
@@ -32,7 +32,7 @@ def print_document(console: Console, document: Document) -> None:
     verdict = [*document.verdict[:1], *(Line(f"  {line.text}", line.tone) for line in document.verdict[1:])]
     before: Line | Table | None = None
     for block in (*heading, *document.blocks, *verdict):
-        if isinstance(block, Charts):
+        if isinstance(block, Charts | Drawing):
             continue
         if before and (isinstance(block, Table) or isinstance(before, Table) or block in verdict[:1]):
             console.print()
