@@ -10,6 +10,11 @@ def as_count(number: int | None) -> str:
     return "n/a" if number is None else f"{number:,}"
 
 
+def plural(number: int, noun: str, nouns: str = "") -> str:
+    """``1 hour``, ``2,000 hours``; ``nouns`` where an s is not enough."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
 def as_share(part: int, whole: int) -> str:
     """``12.3%``; a part that is neither nothing nor all is never rounded to either. ``n/a`` of nothing."""
     if not whole:

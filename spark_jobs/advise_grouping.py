@@ -24,20 +24,18 @@ from pathlib import Path
 from rich.console import Console
 
 from include.command import exit_with
+from include.documents.page import render_document
+from include.documents.terminal import print_document, print_line
 from include.errors import UsageError
 from include.job_arguments import JobArguments, job_parser
 from include.pages.render import write_page
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.engine.session import spark_session
-from spark_jobs.grouping.advice import (
-    GROUPINGS,
-    KEYS,
-)
-from spark_jobs.grouping.advice_page import render_advice
+from spark_jobs.grouping.advice import GROUPINGS, KEYS
+from spark_jobs.grouping.advice_document import advice_document
 from spark_jobs.grouping.advice_values import as_json
 from spark_jobs.grouping.job import MOST_CLICKS, AdviceRequest, give_advice
-from spark_jobs.grouping.shown_advice import print_advice
 
 
 def _counts(text: str) -> tuple[int, ...]:
@@ -82,11 +80,13 @@ def main() -> None:
     with spark_session(settings) as spark, Console(stderr=True).status("partitioning the clicks"):
         advice = give_advice(spark, settings, arguments, request, is_measured=given.measure)
     if given.html is not None:
-        write_page(render_advice(advice), given.html)
+        write_page(render_document(advice_document(advice)), given.html)
     if given.json:
         print(json.dumps(as_json(advice), indent=2))
-    else:
-        print_advice(Console(), advice, given.html)
+        return
+    print_document(Console(), advice_document(advice))
+    if given.html is not None:
+        print_line(Console(), f"Page: {given.html}")
 
 
 if __name__ == "__main__":

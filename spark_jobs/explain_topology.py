@@ -12,6 +12,7 @@ from pathlib import Path
 import orjson
 
 from include.command import exit_with
+from include.documents.page import render_document
 from include.job_arguments import JobArguments, job_parser
 from include.pages.render import write_page
 from include.settings import Settings
@@ -24,7 +25,7 @@ from spark_jobs.quality.job import require_valid
 from spark_jobs.topology.job import Job, explain
 from spark_jobs.topology.model import as_json, describe
 from spark_jobs.topology.task_assignment import assign, worker_names
-from spark_jobs.topology.topology_page import render_topology
+from spark_jobs.topology.topology_page import topology_document
 
 JOBS: dict[str, Job] = {
     "ingest_clicks": ingest,
@@ -57,8 +58,8 @@ def main() -> None:
     else:
         print(*(describe(topology, workers=given.workers, cores=given.cores) for topology in topologies), sep="\n")
     if given.html:
-        page = render_topology(topologies, f"log hours {arguments.log_hours}", given.workers, given.cores)
-        write_page(page, given.html)
+        document = topology_document(topologies, f"log hours {arguments.log_hours}", given.workers, given.cores)
+        write_page(render_document(document), given.html)
 
 
 if __name__ == "__main__":

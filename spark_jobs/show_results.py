@@ -11,14 +11,15 @@ from rich.console import Console
 
 from include.command import described_parser, exit_with
 from include.days import GRAINS
+from include.documents.terminal import print_document, print_line
 from include.errors import UsageError
 from include.settings import Settings
 from spark_jobs.engine.session import spark_session
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.periods import read_periods, require_counted
 from spark_jobs.publish.report_data import read_report_data
-from spark_jobs.publish.shown_periods import print_periods
-from spark_jobs.publish.shown_results import print_results
+from spark_jobs.publish.shown_periods import periods_document
+from spark_jobs.publish.shown_results import results_document
 
 
 def main() -> None:
@@ -40,9 +41,10 @@ def main() -> None:
     with spark_session(settings) as spark:
         lake = Lake(spark, settings)
         if given.grain:
-            print_periods(Console(), read_periods(lake, given.grain, time_zone))
+            print_document(Console(), periods_document(read_periods(lake, given.grain, time_zone)))
         else:
-            print_results(Console(), read_report_data(lake, settings), settings.report)
+            print_document(Console(), results_document(read_report_data(lake, settings)))
+            print_line(Console(), f"Report: {settings.report}")
 
 
 if __name__ == "__main__":

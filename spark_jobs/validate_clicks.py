@@ -14,13 +14,14 @@ import orjson
 from rich.console import Console
 
 from include.command import exit_with
+from include.documents.terminal import print_document
 from include.errors import QualityError
 from include.job_arguments import JobArguments, job_parser
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.engine.session import spark_session
 from spark_jobs.quality.job import validate
-from spark_jobs.quality.summary import as_json, print_validation
+from spark_jobs.quality.summary import as_json, validation_document
 
 
 def main() -> None:
@@ -41,7 +42,7 @@ def main() -> None:
     if given.json:
         print(orjson.dumps(as_json(validation), option=orjson.OPT_INDENT_2).decode())
     else:
-        print_validation(Console(), validation)
+        print_document(Console(), validation_document(validation))
     if validation.critical_failures:
         number = len(validation.critical_failures)
         raise QualityError(f"{number} critical check failures, as shown; the hours are not published")

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from include.storage import write_whole
-from include.texts import MAX_TEXT_CHARACTERS, as_count, as_printable, as_share, as_size, crop_middle
+from include.texts import MAX_TEXT_CHARACTERS, as_count, as_printable, as_share, as_size, crop_middle, plural
 
 #: What all pages have; a page's own template is beside its module.
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -93,8 +93,3 @@ def _country_name(code: str) -> str:
     """The country's usual English name; nothing for 'unknown' and what else is no ISO 3166-1 code."""
     country = pycountry.countries.get(alpha_2=code)
     return str(getattr(country, "common_name", country.name)) if country else ""
-
-
-def plural(number: int, noun: str) -> str:
-    """``1 hour``, ``2,000 hours``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from include.log_hours import Hour, HourRange
-from include.pages.render import plural
 from include.quality_index import QualityIndex
+from include.texts import plural
 from plugins.data_quality.history_chart import draw_history
 from plugins.data_quality.links import Links
 from plugins.data_quality.rendering import render_page

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from include.backfills import Backfill, read_backfills
+from include.documents.terminal import print_line
 from include.errors import ClickmillError, QualityError
 from include.holds import ClickHourState
 from include.settings import Settings
@@ -21,7 +22,6 @@ from spark_jobs.backfill.plan import Plan, Request, expected_seconds, make_plan
 from spark_jobs.backfill.record import begin, find_backfill
 from spark_jobs.backfill.shown_plan import as_duration, print_plan
 from spark_jobs.engine.run_ids import new_run_id
-from spark_jobs.engine.terminal import print_line
 from spark_jobs.hours.held_hours import hold_failing
 from spark_jobs.lake.lake import Lake
 

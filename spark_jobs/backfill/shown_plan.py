@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from include.documents.model import Column, Document, Table
+from include.documents.terminal import print_document, print_line
 from include.log_hours import Hour, contiguous
 from include.texts import as_size
 from spark_jobs.backfill.plan import Plan
-from spark_jobs.engine.terminal import plain_table, print_line, spelled
 
 #: Of many ranges, so many are named.
 MOST_RANGES = 4
@@ -42,17 +43,14 @@ def plan_lines(plan: Plan) -> list[str]:
 
 
 def print_plan(plan: Plan, console: Console) -> None:
-    """The plan as a table."""
+    """The plan as a table; as lines where no person looks on."""
     if not console.is_terminal:
         for line in plan_lines(plan):
             print_line(console, line)
         return
-    table = plain_table("Plan", show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    for name, text in plan_rows(plan):
-        table.add_row(name, spelled(text, console.options), style="red" if name == "blocked" else None)
-    console.print(table)
+    print_document(
+        console, Document((Table("Plan", (Column("", "name"), Column("", "text")), tuple(plan_rows(plan))),))
+    )
 
 
 def _staged(plan: Plan) -> str:

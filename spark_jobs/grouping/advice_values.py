@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from include.counting import CountKey
-from spark_jobs.grouping.advice import Advice, Recommendation, Salting, fields_limit
+from spark_jobs.grouping.advice import Advice, GroupingLoad, Recommendation, fields_limit
+
+_FIGURES_OF_LOAD = ("instances", "smallest", "mean", "largest", "skew", "idle", "speed_up")
 
 
 def as_json(advice: Advice) -> dict[str, Any]:
@@ -43,25 +46,10 @@ def as_json(advice: Advice) -> dict[str, Any]:
             for key in advice.hot_keys
         ],
         "groupings": [
-            {
-                "grouping": load.grouping,
-                "described": load.described,
-                "instances": load.instances,
-                **_salting_as_json(load.salting),
-                "rows": list(load.rows),
-                "smallest": load.smallest,
-                "mean": load.mean,
-                "largest": load.largest,
-                "skew": load.skew,
-                "idle": load.idle,
-                "keys_on_several": load.keys_on_several,
-                "out_of_order": load.out_of_order,
-                "speed_up": load.speed_up,
-            }
-            for load in advice.loads
+            _with_salts(load) | {name: getattr(load, name) for name in _FIGURES_OF_LOAD} for load in advice.loads
         ],
-        "recommendation": _recommendation_as_json(advice.recommendation),
-        "here": _recommendation_as_json(advice.here) if advice.here else None,
+        "recommendation": _with_salts(advice.recommendation),
+        "here": _with_salts(advice.here) if advice.here else None,
         "measured": [
             {
                 "described": measured.described,
@@ -77,20 +65,12 @@ def as_json(advice: Advice) -> dict[str, Any]:
     }
 
 
-def _recommendation_as_json(recommendation: Recommendation) -> dict[str, Any]:
-    return {
-        "grouping": recommendation.grouping,
-        "instances": recommendation.instances,
-        **_salting_as_json(recommendation.salting),
-        "speed_up": recommendation.speed_up,
-        "reason": recommendation.reason,
-    }
-
-
-def _salting_as_json(salting: Salting | None) -> dict[str, Any]:
-    return {
+def _with_salts(values: GroupingLoad | Recommendation) -> dict[str, Any]:
+    """Its fields; those of its salting, null unless there is one, in place of the salting itself."""
+    salting = values.salting
+    return {name: value for name, value in asdict(values).items() if name != "salting"} | {
         "salts": salting.salts if salting else None,
-        "salted_keys": list(salting.hot_keys) if salting else None,
+        "salted_keys": salting.hot_keys if salting else None,
     }
 
 

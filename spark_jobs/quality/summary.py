@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from expectations.checks import CRITICAL
 from expectations.judge import Outcome
+from include.documents.model import Column, Document, Line, Table, Tone
 from include.texts import as_count, crop_middle
-from spark_jobs.engine.terminal import plain_table, print_line
 
 if TYPE_CHECKING:
     from spark_jobs.quality.validation import Validation
@@ -27,18 +25,25 @@ def verdict(validation: Validation) -> str:
     return "warnings" if validation.warnings else "passed"
 
 
-def print_validation(console: Console, validation: Validation) -> None:
-    """Print how many checks of each suite held, and what failed: one paragraph for each check, critical ones first."""
-    words = {"failed": "FAILED", "warnings": "PASSED with warnings", "passed": "PASSED"}[verdict(validation)]
-    style = {"failed": "bold red", "warnings": "bold yellow", "passed": "bold green"}[verdict(validation)]
+def validation_document(validation: Validation) -> Document:
+    """How many checks of each suite held, and what failed: some lines for each check, critical ones first."""
+    verdicts: dict[str, tuple[str, Tone]] = {
+        "failed": ("FAILED", "failed"),
+        "warnings": ("PASSED with warnings", "warned"),
+        "passed": ("PASSED", "good"),
+    }
+    words, tone = verdicts[verdict(validation)]
     arguments = validation.arguments
-    console.print(_suites(validation.outcomes), "")
-    for failures in _by_check([*validation.critical_failures, *validation.warnings]):
-        _print_failures(console, failures, validation.examples_of(failures[0]))
-    for line in validation.touched.described_left():
-        print_line(console, line.strip())
-    print_line(console, f"Data Docs: {validation.data_docs}")
-    print_line(console, f"{words}: source {arguments.source}, log hours {arguments.log_hours}", style)
+    failures = [
+        line
+        for of_check in _by_check([*validation.critical_failures, *validation.warnings])
+        for line in _failure_lines(of_check, validation.examples_of(of_check[0]))
+    ]
+    left = [Line(line.strip()) for line in validation.touched.described_left()]
+    return Document(
+        (_suites(validation.outcomes), *failures, *left, Line(f"Data Docs: {validation.data_docs}")),
+        verdict=(Line(f"{words}: source {arguments.source}, log hours {arguments.log_hours}", tone),),
+    )
 
 
 def as_json(validation: Validation) -> dict[str, Any]:
@@ -85,19 +90,17 @@ def _as_json(outcome: Outcome, examples: Sequence[str]) -> Mapping[str, Any]:
     }
 
 
-def _suites(outcomes: Sequence[Outcome]) -> Any:
-    table = plain_table("Checks")
-    table.add_column("Suite")
-    for heading in ("Passed", "Warnings", "Critical", "Not judged"):
-        table.add_column(heading, justify="right", no_wrap=True)
+def _suites(outcomes: Sequence[Outcome]) -> Table:
+    rows = []
     for suite in dict.fromkeys(outcome.check.suite for outcome in outcomes):
         of_suite = [outcome for outcome in outcomes if outcome.check.suite == suite]
         passed = sum(outcome.outcome == "pass" for outcome in of_suite)
         critical = sum(outcome.is_critical_failure for outcome in of_suite)
         failed = sum(outcome.has_failed for outcome in of_suite)
         counts = (passed, failed - critical, critical, len(of_suite) - passed - failed)
-        table.add_row(suite, *map(as_count, counts))
-    return table
+        rows.append((suite, *map(as_count, counts)))
+    headings = ("Passed", "Warnings", "Critical", "Not judged")
+    return Table("Checks", (Column("Suite", "name"), *map(Column, headings)), tuple(rows))
 
 
 def _by_check(failures: Sequence[Outcome]) -> list[list[Outcome]]:
@@ -107,17 +110,17 @@ def _by_check(failures: Sequence[Outcome]) -> list[list[Outcome]]:
     return list(by_check.values())
 
 
-def _print_failures(console: Console, failures: Sequence[Outcome], examples: Sequence[str]) -> None:
+def _failure_lines(failures: Sequence[Outcome], examples: Sequence[str]) -> list[Line]:
     """One check that failed, of the partitions that it failed for; found and rows are the first one's."""
     first, check = failures[0], failures[0].check
     more = len(failures) - MOST_PARTITIONS
     named = ", ".join(outcome.partition for outcome in failures[:MOST_PARTITIONS])
-    style = "red" if check.severity == CRITICAL else "yellow"
-    print_line(console, f"{check.severity}: {check.suite}.{check.name}", style)
-    print_line(console, f"  in       {named}{f' and {more} more' if more > 0 else ''}")
-    print_line(console, f"  expected {check.holds}")
-    print_line(console, f"  found    {first.observed}")
-    for text in examples[:MOST_ROWS]:
-        print_line(console, f"  such as  {crop_middle(text, MAX_ROW_CHARACTERS)}")
-    print_line(console, f"  {check.reason}")
-    print_line(console, "")
+    return [
+        Line(f"{check.severity}: {check.suite}.{check.name}", "failed" if check.severity == CRITICAL else "warned"),
+        Line(f"  in       {named}{f' and {more} more' if more > 0 else ''}"),
+        Line(f"  expected {check.holds}"),
+        Line(f"  found    {first.observed}"),
+        *(Line(f"  such as  {crop_middle(text, MAX_ROW_CHARACTERS)}") for text in examples[:MOST_ROWS]),
+        Line(f"  {check.reason}"),
+        Line(""),
+    ]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from include.texts import as_size
+from include.texts import as_size, plural
 from spark_jobs.topology.task_assignment import Assignment, TaskId, assign, moves, worker_names
 
 SHUFFLE, BROADCAST = "shuffle", "broadcast"
@@ -115,7 +115,7 @@ class JobTopology:
 def describe(topology: JobTopology, *, workers: int = 0, cores: int = 1) -> str:
     """The job's topology as text; with workers, how its tasks fall on these."""
     count, shuffles = len(topology.queries), topology.shuffle_count
-    lines = [f"Topology of {topology.job}: {_plural(count, 'query', 'queries')}, {_plural(shuffles, 'shuffle')}"]
+    lines = [f"Topology of {topology.job}: {plural(count, 'query', 'queries')}, {plural(shuffles, 'shuffle')}"]
     for query in topology.queries:
         lines += ["", *describe_query(query)]
         lines += described_assignment(query, workers, cores) if workers else []
@@ -152,7 +152,7 @@ def described_cut(cut: Cut) -> list[str]:
     said = [f"{cut.cause}: {how}", *(f"read {read}" for read in cut.reads)]
     in_memory = " in memory" if cut.kind == BROADCAST else ""
     if cut.rows is not None:
-        said.append(_plural(cut.rows, "row") + ("" if cut.size is None else f", {as_size(cut.size)}{in_memory}"))
+        said.append(plural(cut.rows, "row") + ("" if cut.size is None else f", {as_size(cut.size)}{in_memory}"))
     return said
 
 
@@ -169,7 +169,7 @@ def described_assignment(query: QueryTopology, workers: int, cores: int) -> list
         ]
     names = worker_names(workers)
     assignment = assign(query.tasks, names, cores)
-    lines = [f"  Simulation: tasks on {_plural(workers, 'worker')} with {_plural(cores, 'core')} each:"]
+    lines = [f"  Simulation: tasks on {plural(workers, 'worker')} with {plural(cores, 'core')} each:"]
     lines += [
         f"    {core}: {' '.join(map(str, assignment.tasks_of(core))) or 'idle'}" for core in sorted(assignment.cores)
     ]
@@ -231,8 +231,4 @@ def _changes(names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 def _span(tasks: Sequence[TaskId]) -> str:
     """``2 tasks, 0_0 to 0_1``."""
     names = f"{tasks[0]} to {tasks[-1]}" if len(tasks) > 1 else f"{tasks[0]}"
-    return f"{_plural(len(tasks), 'task')}, {names}"
-
-
-def _plural(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{plural(len(tasks), 'task')}, {names}"

@@ -1,17 +1,20 @@
 """The topology of jobs as one HTML page that needs nothing else: no script, no other host.
 
 Sub-topologies are boxes, from left to right as rows flow; cuts are arrows with what crosses them. Texts (paths, keys,
-names of tables) are shown, never trusted: Jinja escapes them, and the page forbids itself everything but its style.
+names of tables) are shown, never trusted: they are escaped, and the page forbids itself everything but its style.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass
+from xml.etree.ElementTree import Element, SubElement, tostring
 
-from include.pages.render import render_page
+from markupsafe import Markup
+
+from include.documents.model import Document, Drawing, Line
+from include.texts import as_printable, plural
 from spark_jobs.topology.model import (
     Cut,
     JobTopology,
@@ -21,8 +24,6 @@ from spark_jobs.topology.model import (
     described_assignment,
     described_cut,
 )
-
-_TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 BOX_WIDTH, GAP, MARGIN = 228, 158, 4
 LINE, PADDING, APART = 17, 10, 26
@@ -51,7 +52,7 @@ class Arrow:
 
 
 @dataclass(frozen=True)
-class Line:
+class PlacedText:
     """A line of text at a place; ``kind`` is its look."""
 
     kind: str
@@ -68,50 +69,44 @@ class Picture:
     height: int
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[PlacedText, ...]
 
 
-@dataclass(frozen=True)
-class _QueryView:
-    topology: QueryTopology
-    picture: Picture
-    text: str
-
-
-@dataclass(frozen=True)
-class _JobView:
-    topology: JobTopology
-    queries: list[_QueryView]
-    needless: list[str]
-
-
-def render_topology(topologies: Sequence[JobTopology], of: str, workers: int, cores: int) -> str:
-    """The page; ``of`` says what the jobs ran on. The same topologies give the same page."""
-    jobs = [
-        _JobView(
-            topology,
-            [
-                _QueryView(
-                    query,
-                    draw(query),
-                    "\n".join([*describe_query(query), *described_assignment(query, workers, cores)]),
-                )
-                for query in topology.queries
-            ],
-            [f"{query.name}: {sentence}" for query in topology.queries for sentence in query.needless],
-        )
-        for topology in topologies
-    ]
-    names = ", ".join(topology.job for topology in topologies)
-    return render_page(
-        _TEMPLATES / "topology.html",
-        "topology.css",
-        title=f"Topology of {names}",
-        subtitle=f"What ran on {of}: Spark's final plans, cut at shuffles and broadcasts.",
-        jobs=jobs,
-        workers=workers,
-        cores=cores,
+def topology_document(topologies: Sequence[JobTopology], of: str, workers: int, cores: int) -> Document:
+    """A drawing of each query; ``of`` says what the jobs ran on. The same topologies give the same document."""
+    blocks: list[Line | Drawing] = []
+    for topology in topologies:
+        for query in topology.queries:
+            text = (*describe_query(query), *described_assignment(query, workers, cores))
+            blocks.append(Drawing(f"{topology.job}: {query.name}", _as_svg(draw(query), query.name), text))
+            blocks += [Line(sentence, "warned") for sentence in query.needless]
+    return Document(
+        tuple(blocks),
+        title=f"Topology of {', '.join(topology.job for topology in topologies)}",
+        subtitle=f"What ran on {of}: Spark's final plans, cut at shuffles and broadcasts. The text has a simulation of "
+        f"its tasks on {plural(workers, 'worker')} with {plural(cores, 'core')} each.",
+        footer="A box is a sub-topology: what one task does to its partition without waiting for others. A solid arrow "
+        "is a shuffle, which repartitions rows; a broken one is a broadcast, which gives all rows to every task. Sizes "
+        "are those of the compressed rows that crossed. Made by python -m spark_jobs.explain_topology.",
     )
+
+
+def _as_svg(picture: Picture, name: str) -> Markup:
+    label = as_printable(f"Topology of {name}; the same as text below")
+    size = {"width": str(picture.width), "height": str(picture.height)}
+    svg = Element("svg", size | {"class": "drawing", "role": "img", "aria-label": label})
+    svg.set("viewBox", f"0 0 {picture.width} {picture.height}")
+    for arrow in picture.arrows:
+        SubElement(svg, "path", {"class": arrow.kind, "d": arrow.path})
+        SubElement(svg, "path", {"class": f"{arrow.kind} tip", "d": arrow.tip})
+    for box in picture.boxes:
+        SubElement(
+            svg, "rect", {"class": "box", "rx": "5", **{side: str(place) for side, place in asdict(box).items()}}
+        )
+    for line in picture.lines:
+        text = SubElement(svg, "text", {"class": line.kind, "x": str(line.x), "y": str(line.y)})
+        text.text = as_printable(line.text)
+    return Markup(tostring(svg, encoding="unicode"))
 
 
 def draw(query: QueryTopology) -> Picture:
@@ -135,7 +130,7 @@ def draw(query: QueryTopology) -> Picture:
         boxes[part.number] = Box(x, y, BOX_WIDTH, height)
         bottom[column[part.number]] = y + reach + APART
     lines = [
-        Line(kind, boxes[number].x + PADDING, boxes[number].y + PADDING + (row + 1) * LINE - 5, text)
+        PlacedText(kind, boxes[number].x + PADDING, boxes[number].y + PADDING + (row + 1) * LINE - 5, text)
         for number, of_box in texts.items()
         for row, (kind, text) in enumerate(of_box)
     ]
@@ -147,7 +142,7 @@ def draw(query: QueryTopology) -> Picture:
             arrows.append(_arrow(cut.kind, start.x + start.width, middle, boxes[reader]))
         lines += [
             # One line above the arrow, the others below it.
-            Line("label", start.x + start.width + 8, (middle - 7) if row == 0 else middle + row * LINE, text)
+            PlacedText("label", start.x + start.width + 8, (middle - 7) if row == 0 else middle + row * LINE, text)
             for row, text in enumerate(labels[cut.number])
         ]
     return Picture(

@@ -189,7 +189,8 @@ def test_staged_counts_reach_no_reader_until_a_person_approves_and_are_undone(ba
     # Of 3 clicks 2 are on the first URL, of 7 there are 4, of 5 there are 3; hour 0 has its clicks, and a late one.
     assert by_url == {"http://shop.test/0": (6, 9), "http://shop.test/1": (3, 6), "http://shop.test/late": (0, 1)}
     page = (lake.settings.reports / "backfills" / f"{staged.id}.html").read_text(encoding="utf-8")
-    assert "3 of 3 click hours would change" in page
+    assert "3 of 3 click hours change: " in page
+    assert "clicks in them: 9 published, 16 counted (+7)" in page
 
     (web,) = choose_sources(lake.settings, "web")
     waiting = unpublished_hours(lake.settings, web, timedelta(days=2), datetime.now(UTC))

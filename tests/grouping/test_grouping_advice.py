@@ -13,6 +13,8 @@ from rich.console import Console
 
 from expectations.frames import grouping_frame
 from include.counting import CountSettings
+from include.documents.page import render_document
+from include.documents.terminal import print_document
 from include.uneven_load import recommended_salts, uneven_load_advice
 from spark_jobs.grouping.advice import (
     Advice,
@@ -26,9 +28,8 @@ from spark_jobs.grouping.advice import (
     salted_clicks,
     salting,
 )
-from spark_jobs.grouping.advice_page import render_advice
+from spark_jobs.grouping.advice_document import advice_document
 from spark_jobs.grouping.advice_values import as_json, as_settings
-from spark_jobs.grouping.shown_advice import print_advice
 
 HOSTILE = "http://x/\x1b[2J<script>alert(1)</script>[bold]"
 
@@ -178,7 +179,7 @@ def hostile_advice() -> Advice:
 
 def test_terminal_shows_whole_numbers_and_texts_without_power() -> None:
     console = Console(file=io.StringIO(), width=60, no_color=True)
-    print_advice(console, hostile_advice())
+    print_document(console, advice_document(hostile_advice()))
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     assert ["salted_fields", "by", "4", "69", "131", "1.31", "0", "0", "0", "6.1"] in [
@@ -189,13 +190,14 @@ def test_terminal_shows_whole_numbers_and_texts_without_power() -> None:
 
 
 def test_page_shows_texts_without_power_and_nothing_from_elsewhere() -> None:
-    page = render_advice(hostile_advice())
+    page = render_document(advice_document(hostile_advice()))
     assert "<script" not in page
     assert "\x1b" not in page
     assert "custom(&lt;b&gt;) over 2" in page
     assert "pygal" not in page.lower()
-    assert page.count('class="chart speed-up"') == 1
-    assert page.count('class="chart instances"') == 3
+    assert page.count('class="chart bars"') == 4, "speed-up over 8 instances, and the clicks of each for 3 groupings"
+    assert "shuffle: 8</title>" in page
+    assert "1: 317</title>" in page
 
 
 def test_json_is_plain() -> None:

@@ -7,11 +7,12 @@ import io
 import pytest
 from rich.console import Console
 
+from include.documents.terminal import print_document
 from include.errors import UsageError
 from include.settings import Settings
 from spark_jobs.publish.periods import Period, Periods, require_counted
 from spark_jobs.publish.report import KeyCount
-from spark_jobs.publish.shown_periods import print_periods
+from spark_jobs.publish.shown_periods import periods_document
 
 SHOWN = Periods(
     "month",
@@ -27,7 +28,7 @@ SHOWN = Periods(
 
 def printed(shown: Periods) -> list[str]:
     console = Console(file=io.StringIO(), width=80, no_color=True)
-    print_periods(console, shown)
+    print_document(console, periods_document(shown))
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from include.documents.terminal import print_document
 from spark_jobs.publish.report import AccountingRow, HourOfClicks, KeyCount, ReportData, Verdict
-from spark_jobs.publish.shown_results import print_results
+from spark_jobs.publish.shown_results import results_document
 
-REPORT = Path("/home/clickmill/var/reports/report.html")
 DATA = ReportData(
     title="Clicks",
     generated_at=datetime(2026, 3, 1, tzinfo=UTC),
@@ -31,7 +30,7 @@ DATA = ReportData(
 
 def printed(data: ReportData, width: int = 80) -> list[str]:
     console = Console(file=io.StringIO(), width=width, no_color=True)
-    print_results(console, data, REPORT)
+    print_document(console, results_document(data))
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
@@ -50,7 +49,7 @@ def test_numbers_of_the_run() -> None:
     assert row_of(lines, "Quarantined") == ["400", "2.9%", "of", "lines"]
     assert row_of(lines, "Late") == ["700", "5.2%", "of", "accepted"]
     assert row_of(lines, "Crawler share") == ["1,234", "10.0%", "of", "published", "clicks"]
-    assert lines[-2:] == ["PASSED", f"Report: {REPORT}"]
+    assert lines[-1] == "PASSED"
 
 
 def test_the_ten_busiest_are_shown() -> None:
@@ -90,7 +89,7 @@ def test_the_ten_busiest_are_shown() -> None:
 def test_verdict_is_one_line(verdict: Verdict, expected: list[str]) -> None:
     lines = printed(replace(DATA, verdict=verdict))
     first = next(number for number, line in enumerate(lines) if line.startswith(("PASSED", "FAILED", "HELD")))
-    assert lines[first:] == [*expected, f"Report: {REPORT}"]
+    assert lines[first:] == expected
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
@@ -139,16 +138,17 @@ def test_nothing_published_yet_is_said() -> None:
 def test_a_terminal_that_only_knows_ascii_gets_ascii() -> None:
     raw = io.BytesIO()
     console = Console(file=io.TextIOWrapper(raw, encoding="ascii", write_through=True), width=80, no_color=True)
-    data = replace(DATA, urls=[KeyCount("http://x/" + "日本" * 60, 1, 0, 1)], hours=DATA.hours)
-    print_results(console, data, Path("/tmp/é.html"))
+    verdict = Verdict(True, [], ["é"])
+    data = replace(DATA, urls=[KeyCount("http://x/" + "日本" * 60, 1, 0, 1)], hours=DATA.hours, verdict=verdict)
+    print_document(console, results_document(data))
     text = raw.getvalue().decode("ascii")
     assert r"http://x/\u65e5" in text
     assert "..." in text
-    assert r"Report: /tmp/\xe9.html" in text
+    assert r"warning: \xe9" in text
 
 
 def test_colour_is_left_to_the_verdict() -> None:
     console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="standard")
-    print_results(console, replace(DATA, verdict=Verdict(False, ["x"], [])), REPORT)
+    print_document(console, results_document(replace(DATA, verdict=Verdict(False, ["x"], []))))
     assert isinstance(console.file, io.StringIO)
     assert "\x1b[1;31mFAILED: x\x1b[0m" in console.file.getvalue()

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 
+from include.documents.terminal import print_document
 from include.errors import QualityError, UsageError
 from include.log_hours import Hour
 from include.settings import Settings
@@ -35,7 +36,7 @@ from spark_jobs.aggregate.sums import estimated_visitors
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.periods import read_periods
 from spark_jobs.publish.publish_hours import replace_published
-from spark_jobs.publish.shown_periods import print_periods
+from spark_jobs.publish.shown_periods import periods_document
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -228,7 +229,7 @@ def test_visitors_that_are_not_to_be_known_are_shown_as_such(make_lake: Callable
     publish_both(lake)
     said = StringIO()
     console = Console(file=said, width=120)
-    print_periods(console, read_periods(Lake(lake.spark, lake.settings), "day", "UTC"))
+    print_document(console, periods_document(read_periods(Lake(lake.spark, lake.settings), "day", "UTC")))
     assert re.search(r"2026-03-01 +62 +6 +n/a", said.getvalue()), "of all countries together"
     assert re.search(r"http://shop.test/ +24 +0 +12", said.getvalue()), "of a row of its own"
     report = (lake.settings.reports / "report.html").read_text(encoding="utf-8")

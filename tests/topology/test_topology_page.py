@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from include.documents.page import render_document
 from spark_jobs.topology.model import (
     BROADCAST,
     SHUFFLE,
@@ -15,7 +16,7 @@ from spark_jobs.topology.model import (
     as_json,
     describe,
 )
-from spark_jobs.topology.topology_page import draw, render_topology
+from spark_jobs.topology.topology_page import draw, topology_document
 
 EVIL = "<script>alert('x')</script>"
 QUERY = QueryTopology(
@@ -35,17 +36,18 @@ JOB = JobTopology("aggregate_clicks", (QUERY,))
 
 
 def test_the_page_escapes_and_asks_no_other_host() -> None:
-    page = render_topology([JOB], f"log hours {EVIL}", workers=2, cores=2)
+    page = render_document(topology_document([JOB], f"log hours {EVIL}", workers=2, cores=2))
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert not re.search(r"(src|href)\s*=|https?://|@import|url\(", page)
-    assert page == render_topology([JOB], f"log hours {EVIL}", workers=2, cores=2)
+    assert page == render_document(topology_document([JOB], f"log hours {EVIL}", workers=2, cores=2))
     for shown in (
         "Sub-topology 0 · 8 tasks",
         "shuffle 0",
         "read coalesced to 1",
         "1,234 rows, 5.0 MB",
-        "w1 core 0: 0_0",
+        "\n    w1 core 0: 0_0",
+        "the shuffle by &lt;script&gt;",
     ):
         assert shown in page
 

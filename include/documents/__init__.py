@@ -1,0 +1,1 @@
+"""What commands have to say, made once as a ``Document``, and shown in a terminal or as an HTML page."""
