@@ -23,14 +23,21 @@ def test_hour_is_read_as_utc(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "nonsense", "2026-03-01", "2026-03-01T05:30", "2026-03-01T24", "2026-02-30T05", "0001-01-01T00:00+05:00",
-     "9999-12-31T23", "1969-12-31T23", "2026-03-01T05:00:00.000001"],
+    ["", "nonsense", "2026-03-01", "2026-03-01T24", "2026-02-30T05", "0001-01-01T00:00+05:00", "9999-12-31T23",
+     "1969-12-31T23"],
 )  # fmt: skip
 def test_what_is_no_hour_is_refused_with_the_text_and_an_example(text: str) -> None:
     with pytest.raises(UsageError) as raised:
         Hour.parse(text)
     assert repr(text) in str(raised.value)
     assert "such as 2026-03-01T05" in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["2026-03-01T05:30", "2026-03-01T05:00:00.000001", "2026-03-01T11:29+05:30"])
+def test_of_a_time_off_the_hour_the_hours_around_it_are_named(text: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        Hour.parse(text)
+    assert str(raised.value) == f"not on the full hour: {text!r}; expected 2026-03-01T05 or 2026-03-01T06"
 
 
 def test_hour_has_day_hour_end_and_number() -> None:

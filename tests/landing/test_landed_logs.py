@@ -150,9 +150,12 @@ def test_what_is_landed_elsewhere_now_is_gone_from_where_it_was(tmp_path: Path) 
 
 
 def _hours_of(content: bytes) -> dict[Hour, Counter[bytes]]:
-    """The oracle of the split: lines by the hour of their time, or of the line before; none if no line has a time."""
+    """The oracle of the split: lines by the hour of their time, or of the line before; none if no line has a time.
+
+    A time is what stands in brackets before the request.
+    """
     lines = [line + b"\n" for line in content.removesuffix(b"\n").split(b"\n")]
-    times = [re.search(rb"\[01/Mar/2026:(0[5-7]):\d\d:\d\d \+0000\]", line) for line in lines]
+    times = [re.search(rb'\[01/Mar/2026:(0[5-7]):\d\d:\d\d \+0000\] "', line) for line in lines]
     hours = [time and Hour.parse(f"2026-03-01T{time[1].decode()}") for time in times]
     hour = next(filter(None, hours), None)
     found: dict[Hour, Counter[bytes]] = {}
