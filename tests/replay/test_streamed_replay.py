@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -182,13 +183,19 @@ def test_what_was_recovered_is_erased_like_other_clicks(copy: FilesLake) -> None
     assert _replay(copy)[0].endswith("no quarantined line is a click by now")
 
 
+def _count_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows the lines is killed in tests of its own."""
+    for function in ("aggregate", "require_valid"):
+        monkeypatch.setattr(replay_job, function, lambda *_: [])
+    monkeypatch.setattr(replay_job, "publish", lambda *_: SimpleNamespace(lines=[]))
+
+
 @pytest.mark.faults
 def test_killed_after_any_commit_and_run_again(
     copy: FilesLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     homes = Homes(tmp_path / "killed")
-    for job in ("aggregate", "validate", "publish"):
-        monkeypatch.setattr(f"spark_jobs.{job}_clicks.run", lambda *_: [])
+    _count_nothing(monkeypatch)
     for commits in range(2, 9):
         lake: Any = homes.copy(copy)
         with pytest.raises(Killed), killed_after(commits):
@@ -274,8 +281,7 @@ def test_withdrawal_of_a_stream_that_is_killed_goes_on(
     copy: FilesLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quarantined = copy.rows(QUARANTINED_CLICKS)
-    for job in ("aggregate", "validate", "publish"):
-        monkeypatch.setattr(f"spark_jobs.{job}_clicks.run", lambda *_: [])
+    _count_nothing(monkeypatch)
     _replay(copy)
     homes = Homes(tmp_path / "killed")
     for commits in range(2, 9):
