@@ -20,7 +20,7 @@ from spark_jobs.retention.job import maintain
 def main() -> None:
     """The job from a shell."""
     parser = described_parser("spark_jobs.maintain_lake", __doc__, "exit codes: 0 done, 1 failed, 2 wrong arguments")
-    parser.add_argument("--dry-maintain", action="store_true", help="say what would be removed, and remove nothing")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be removed, and remove nothing")
     given = parser.parse_args()
     print(*maintain(Settings.from_environment(), dry_run=given.dry_run), sep="\n")
 

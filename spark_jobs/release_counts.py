@@ -33,7 +33,7 @@ def main() -> None:
     )
     parser.add_argument("--from", dest="first", required=True, type=_day, metavar="DAY", help="such as 2026-03-01")
     parser.add_argument("--to", dest="end", required=True, type=_day, metavar="DAY", help="the day after the last one")
-    parser.add_argument("--dry-release", action="store_true", help="say what would be released; draw nothing")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be released; draw nothing")
     given = parser.parse_args()
     settings = Settings.from_environment()
     require_noise(settings)

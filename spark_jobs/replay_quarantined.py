@@ -48,7 +48,7 @@ def _parse(argv: Sequence[str] | None = None) -> _Given:
     )
     parser.add_argument("--rule", type=Path, metavar="FILE", help="an SQL expression that repairs a line")
     parser.add_argument("--withdraw", metavar="ID", help="quarantine the lines of this replay again, and nothing else")
-    parser.add_argument("--dry-replay", action="store_true", help="say what would change, and end")
+    parser.add_argument("--dry-run", action="store_true", help="say what would change, and end")
     add_signature(parser)
     given = parser.parse_args(argv)
     require_signed(given.by, given.because)
