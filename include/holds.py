@@ -10,7 +10,7 @@ when its log hours were ingested, and when it was counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -411,17 +411,20 @@ def click_hour_state(
     """
     partitions = (str(hour), *map(str, sorted(log_hours)))
     validated_at = {log_hour: findings.validated_at.get(str(log_hour)) for log_hour in log_hours}
+    never_validated = frozenset(log_hour for log_hour, validated in validated_at.items() if validated is None)
+    ingested_again = frozenset(
+        log_hour
+        for log_hour, validated in validated_at.items()
+        if validated is not None and validated <= log_hours[log_hour]
+    )
+    own_validated_at = findings.validated_at.get(str(hour))
     changed_at = max([*log_hours.values(), *([counted_at] if counted_at else [])])
     return ClickHourState(
         hour=hour,
-        was_validated=str(hour) in findings.validated_at,
-        waits_for=_waits_for(hour, log_hours, counted_at, findings.validated_at),
-        ingested_again=frozenset(
-            log_hour
-            for log_hour, ingested_at in log_hours.items()
-            if (validated := validated_at[log_hour]) and validated <= ingested_at
-        ),
-        never_validated=frozenset(log_hour for log_hour, validated in validated_at.items() if not validated),
+        was_validated=own_validated_at is not None,
+        waits_for=_waits_for(hour, log_hours, counted_at, own_validated_at, never_validated | ingested_again),
+        ingested_again=ingested_again,
+        never_validated=never_validated,
         failures=tuple(failure for partition in partitions for failure in findings.failures.get(partition, ())),
         changed_at=changed_at,
         history=findings.histories.get(str(hour), ()),
@@ -433,19 +436,18 @@ def _waits_for(
     hour: Hour,
     log_hours: Mapping[LogHour, datetime],
     counted_at: datetime | None,
-    validated_at: Mapping[str, datetime],
+    validated_at: datetime | None,
+    to_validate: Set[LogHour],
 ) -> str | None:
     for log_hour, ingested_at in sorted(log_hours.items()):
         if counted_at and ingested_at > counted_at:
             return f"{hour} is left to the run of {log_hour}, which was ingested later"
-    if str(hour) not in validated_at:
+    if validated_at is None:
         return f"{hour} has not been validated"
-    if counted_at and counted_at >= validated_at[str(hour)]:
+    if counted_at and counted_at >= validated_at:
         return f"{hour} was counted again since it was validated: the run that did so publishes it"
-    for log_hour, ingested_at in sorted(log_hours.items()):
-        validated = validated_at.get(str(log_hour))
-        if validated is None or validated <= ingested_at:
-            return f"{hour} is left to the run of {log_hour}, which has yet to validate it"
+    if to_validate:
+        return f"{hour} is left to the run of {min(to_validate)}, which has yet to validate it"
     return None
 
 

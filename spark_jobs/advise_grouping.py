@@ -79,12 +79,13 @@ def main() -> None:
         _require_writable(given.html)
     with spark_session(settings) as spark, Console(stderr=True).status("partitioning the clicks"):
         advice = give_advice(spark, settings, arguments, request, is_measured=given.measure)
+    document = advice_document(advice)
     if given.html is not None:
-        write_page(render_document(advice_document(advice)), given.html)
+        write_page(render_document(document), given.html)
     if given.json:
         print(json.dumps(as_json(advice), indent=2))
         return
-    print_document(Console(), advice_document(advice))
+    print_document(Console(), document)
     if given.html is not None:
         print_line(Console(), f"Page: {given.html}")
 

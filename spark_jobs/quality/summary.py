@@ -62,7 +62,7 @@ def as_json(validation: Validation) -> dict[str, Any]:
         "warnings": len(validation.warnings),
         "seconds": round(validation.seconds, 3),
         "data_docs": str(validation.data_docs),
-        "left_to_other_runs": {str(hour): owner for hour, owner in validation.touched.left.items()},
+        "left_to_other_runs": {str(hour): str(owner) for hour, owner in validation.touched.left.items()},
         "failures": [
             _as_json(outcome, validation.examples_of(outcome))
             for outcome in [*validation.critical_failures, *validation.warnings]
