@@ -37,4 +37,4 @@ USER clickmill
 ENV PATH=/opt/clickmill/.venv/bin:$PATH \
     CLICKMILL_HOME=/var/lib/clickmill \
     AIRFLOW_HOME=/var/lib/clickmill/airflow
-CMD ["python", "-m", "ops.services", "run"]
+CMD ["clickmill", "serve"]

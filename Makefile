@@ -15,23 +15,23 @@ setup: ## install everything into .venv and .jars, tests' tools too; does nothin
 
 run: ## sample logs (HOURS=12 CLICKS=20000 an hour) or your own (LOGS=path FORMAT=json|combined|common, SOURCE=name): from set-up to result
 	@$(PYTHON) -m ops.bootstrap
-	@$(VENV) -m ops.run
+	@$(VENV) -m clickmill run
 
 stream: ## a broker, sample clicks (RATE=200 a second) and the stream of them, shown until Ctrl-C; or a streamed source of yours (SOURCE=name)
 	@$(PYTHON) -m ops.bootstrap --broker
-	@$(VENV) -m ops.stream run
+	@$(VENV) -m clickmill show-stream
 
 stream-stop: ## end a stream that was left behind
-	@$(VENV) -m ops.stream stop
+	@$(VENV) -m clickmill stop-streams
 
 stop: ## end the services; the data stays
-	@if [ -x $(VENV) ]; then $(VENV) -m ops.services stop; else echo "no services ran"; fi
+	@if [ -x $(VENV) ]; then $(VENV) -m clickmill stop; else echo "no services ran"; fi
 
 status: ## show the services and their addresses
-	@$(VENV) -m ops.services status
+	@$(VENV) -m clickmill status
 
 clean: ## end the services and remove the data (CLICKMILL_HOME, by default var/); the set-up stays
-	@if [ -x $(VENV) ]; then $(VENV) -m ops.clean; else echo "nothing to clean: no set-up in .venv"; fi
+	@if [ -x $(VENV) ]; then $(VENV) -m clickmill clean; else echo "nothing to clean: no set-up in .venv"; fi
 
 test: setup lint types ## ruff, mypy, all tests without servers, and one real path through each capability
 	@$(VENV) -m pytest -n $${CLICKMILL_TEST_PROCESSES:-2} -m "path or not servers"

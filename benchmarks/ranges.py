@@ -72,14 +72,16 @@ def own_log(services: Services, console: Console, log: Path) -> None:
     """`make run LOGS=` of an access log, the services being up."""
     environment = {**os.environ, "CLICKMILL_HOME": str(services.home), "LOGS": str(log), "FORMAT": "combined"}
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "ops.run"], cwd=REPOSITORY, env=environment, check=True, stdout=sys.stderr)
+    subprocess.run(
+        [sys.executable, "-m", "clickmill", "run"], cwd=REPOSITORY, env=environment, check=True, stdout=sys.stderr
+    )
     record("own_log", took := time.perf_counter() - began)
     console.print(f"make run LOGS={log.name}, services up: {took:.1f} s")
 
 
 def advice(services: Services, console: Console, start: Hour, hours: int) -> None:
     """Advise on grouping by URL over the range, as a process of its own."""
-    command = [sys.executable, "-m", "spark_jobs.advise_grouping", "--source", "web", "--key", "url"]
+    command = [sys.executable, "-m", "clickmill", "advise", "--source", "web", "--key", "url"]
     command += ["--from", str(start), "--to", str(start.plus(hours))]
     began = time.perf_counter()
     subprocess.run(

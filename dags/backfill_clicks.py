@@ -18,7 +18,7 @@ compares them and asks again.
 **Killed, or cleared:** it goes on with the chunks that are not done. So does another run with the same form.
 
 **Backfill:** this is one; *Trigger → Backfill* of `clicks_hourly` makes a run for each hour. To restore what was
-published before: `python -m spark_jobs.undo_backfill`.
+published before: `clickmill undo`.
 """
 
 from __future__ import annotations

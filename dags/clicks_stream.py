@@ -5,7 +5,7 @@
 
 Each run reads what is there, into the lake, and ends: no process stays. It goes on where the run before left off,
 whatever ended that one; each line is in the lake once. A source whose stream runs by itself (`make stream`,
-`python -m spark_jobs.stream_clicks`) is skipped. With `run = "supervised"` a long-lived process streams the source;
+`clickmill stream`) is skipped. With `run = "supervised"` a long-lived process streams the source;
 each run checks that it is alive and how much it has not read yet, and starts it when it does not run or hangs.
 The hourly counts of a scheduled source are made by `clicks_hourly`.
 

@@ -6,7 +6,7 @@
 Each run looks at the newest days that may be released, by `[publication.noise]` in `config/pipeline.toml`; without that
 section it is skipped. What has been released stays the same, however often it is run.
 
-**Backfill:** `python -m spark_jobs.release_counts --from DAY --to DAY`. **By hand:** *Trigger*, with a number of days.
+**Backfill:** `clickmill release-counts --from DAY --to DAY`. **By hand:** *Trigger*, with a number of days.
 """
 
 from __future__ import annotations

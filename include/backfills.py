@@ -27,14 +27,14 @@ UNDOING, UNDONE = "undoing", "undone"
 NEXT_STEP = {
     "running": "Its chunks are running, or it was interrupted: start it again with the same hours, and it goes on.",
     "waiting": "Look at the comparison, then approve or drop it: in Airflow's required actions, or with "
-    "spark_jobs.decide_backfill {id}.",
+    "clickmill decide-backfill {id}.",
     "swapping": "It is approved, and some tables have it: start it again with the same hours, and the others follow.",
-    "published": "To restore what was published before: spark_jobs.undo_backfill {id}.",
+    "published": "To restore what was published before: clickmill undo {id}.",
     "dropped": "Its hours stay as they were published: land the right files, and backfill them again, or release them "
-    "with spark_jobs.decide_held. clicks has what this backfill ingested.",
+    "with clickmill decide. clicks has what this backfill ingested.",
     "undoing": "Being undone: the same undo_backfill again does the rest.",
     "undone": "Its hours stay as they were published: land the right files, and backfill them again, or release them "
-    "with spark_jobs.decide_held. clicks has what this backfill ingested.",
+    "with clickmill decide. clicks has what this backfill ingested.",
 }
 #: How long Delta keeps a table's log at least, unless the table says otherwise.
 #: Source: https://docs.delta.io/latest/table-properties.html, delta.logRetentionDuration

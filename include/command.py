@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from include.errors import UsageError, in_one_line
+from include.errors import in_one_line
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -48,7 +48,6 @@ def exit_with(main: Callable[[], int | None], name: str = "", *, interrupted: st
         line = in_one_line(error)
         if line is None:
             raise
-        kind = "wrong arguments" if isinstance(line, UsageError) else "failed"
-        print(f"{name or kind}: {line}", file=sys.stderr)
+        print(f"{name or line.kind}: {line}", file=sys.stderr)
         code = line.exit_code
     sys.exit(code)

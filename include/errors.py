@@ -19,12 +19,22 @@ class ClickmillError(Exception):
     """A run failed for a reason that can be said in one line; exit code 1."""
 
     exit_code = 1
+    #: What the line begins with.
+    kind = "failed"
 
 
 class UsageError(ClickmillError):
     """Arguments, configuration or the machine are not as they must be, found before any work; exit code 2."""
 
     exit_code = 2
+    kind = "wrong arguments"
+
+
+class EndedByHandError(ClickmillError):
+    """Somebody has ended it, by Ctrl-C; exit code 130, as a shell gives it."""
+
+    exit_code = 130
+    kind = "interrupted"
 
 
 class FinalError(ClickmillError):

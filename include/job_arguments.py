@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from include.command import OneLineParser, described_parser
 from include.errors import UsageError
 from include.log_hours import Hour, HourRange
-
-LOG_HOURS_EPILOG = """hours are UTC; --from and --to are half-open: --to itself is not included.
-exit codes: 0 done, 1 failed, 2 wrong arguments or configuration, 3 a critical quality check failed"""
 
 
 @dataclass(frozen=True)
@@ -34,22 +29,6 @@ class JobArguments:
         if start and end and not hour:
             return cls(source, HourRange(Hour.parse(start), Hour.parse(end)))
         raise UsageError("no hours given: expected either --hour, or both --from and --to, such as 2026-03-01T05")
-
-
-def job_parser(module: str, description: str | None) -> OneLineParser:
-    """A parser with the arguments that all jobs over log hours share."""
-    parser = described_parser(module, description, LOG_HOURS_EPILOG)
-    parser.add_argument("--source", default="all", help="a source of config/sources.toml; default: all scheduled ones")
-    parser.add_argument("--from", dest="start", metavar="HOUR", help="first log hour, such as 2026-03-01T05")
-    parser.add_argument("--to", dest="end", metavar="HOUR", help="the log hour after the last one")
-    parser.add_argument("--hour", metavar="HOUR", help="one log hour, instead of --from and --to")
-    return parser
-
-
-def add_signature(parser: argparse.ArgumentParser) -> None:
-    """Add who decides, and why, as ``require_signed`` wants them."""
-    parser.add_argument("--by", required=True, metavar="NAME", help="who decides")
-    parser.add_argument("--because", required=True, metavar="TEXT", help="why")
 
 
 def require_signed(by: str, because: str) -> None:

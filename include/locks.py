@@ -451,12 +451,14 @@ def _holder_of(said: str) -> Holder:
 
 
 def _what_runs(environment: Mapping[str, str]) -> str:
-    """The Airflow task, or else the program."""
+    """The Airflow task, or else the program, such as ``clickmill ingest``."""
     task = environment.get("AIRFLOW_CTX_TASK_ID")
     if task:
         return f"{environment.get('AIRFLOW_CTX_DAG_ID')}.{task}"
     program = Path(sys.argv[0])
-    return program.parent.name if program.stem == "__main__" else program.stem
+    if program.stem != "__main__":
+        return program.stem
+    return " ".join([program.parent.name, *(name for name in sys.argv[1:2] if not name.startswith("-"))])
 
 
 def _in_a_line(error: Exception) -> str:

@@ -39,7 +39,7 @@ def uneven_load_advice(grouping: str, instances: int, busiest_key: str | None, s
         return f"{grouping}: {shown} alone {limit_of_fields(share)}; salt it by {recommended_salts(instances, share)}"
     return (
         f"{grouping}: the largest count, of {shown}, has {share:.0%} of the clicks, no more than an even part: busy "
-        "keys happen to share an instance; choose another number of instances, or ask spark_jobs.advise_grouping"
+        "keys happen to share an instance; choose another number of instances, or ask clickmill advise"
     )
 
 

@@ -22,7 +22,7 @@ from include.storage import S3
 from ops.setup.class_data import archive_broker_classes, archive_spark_classes
 from ops.setup.jars import BROKER_JARS_LOCK, S3_JARS_LOCK, install_jars
 from ops.setup.messages import say
-from ops.setup.packages import LOCKS, install_packages, remove_archives
+from ops.setup.packages import LOCKS, install_packages, make_command, remove_archives
 from ops.setup.prerequisites import check_python, find_java
 
 
@@ -43,12 +43,13 @@ def set_up(root: Path = REPOSITORY, groups: Sequence[str] = ("runtime",)) -> boo
     with _one_at_a_time(root):
         packages = install_packages(root, [group for group in groups if group in LOCKS])
         remove_archives(root)
+        command = make_command(root)
         jars = install_jars(root, java)
         broker = "broker" in groups and install_jars(root, java, lock=BROKER_JARS_LOCK)
         # Takes half a minute, which a first look at `make run` would not get back; a stream and tests do.
         classes = "broker" in groups and any([archive_spark_classes(root, java), archive_broker_classes(root, java)])
         s3 = S3 in groups and install_jars(root, java, lock=S3_JARS_LOCK)
-    return packages or jars or broker or classes or s3
+    return packages or command or jars or broker or classes or s3
 
 
 def main() -> None:

@@ -45,16 +45,16 @@ def main() -> None:
         try:
             _work(environment)
         finally:
-            subprocess.run([sys.executable, "-m", "ops.services", "stop"], env=environment, check=False)
+            subprocess.run([sys.executable, "-m", "clickmill", "stop"], env=environment, check=False)
         found = [file.read_text(encoding="utf-8").splitlines() for file in Path(folder).glob("*.lst")]
     for data, name in _KNOWN_BY.items():
         _write(data, [lines for lines in found if name in lines])
 
 
 def _work(environment: Mapping[str, str]) -> None:
-    if subprocess.run([sys.executable, "-m", "ops.run"], env=environment).returncode:
+    if subprocess.run([sys.executable, "-m", "clickmill", "run"], env=environment).returncode:
         raise ClickmillError("the sample was not processed; its lines above say why")
-    stream = subprocess.Popen([sys.executable, "-m", "ops.stream", "run"], env=environment)
+    stream = subprocess.Popen([sys.executable, "-m", "clickmill", "show-stream"], env=environment)
     try:
         stream.wait(STREAM_SECONDS)
     except subprocess.TimeoutExpired:

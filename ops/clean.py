@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from include.command import exit_with
-from include.errors import ClickmillError, UsageError
+from include.errors import UsageError
 from ops.home import SPARK_TOKEN, Home, find_home
 from ops.services.stop import stop
 
@@ -31,7 +30,7 @@ def clean() -> str:
     if any(home.received.rglob("*.log*")):
         raise UsageError(
             f"{home.received} holds lines that were acknowledged and are nowhere else, so nothing was removed: start "
-            "the receiver once more (python -m ops.receive), or remove the folder yourself"
+            "the receiver once more (clickmill receive), or remove the folder yourself"
         )
     stop(home.path)
     # The secrets last: while they are there, a clean that was interrupted can be run again.
@@ -51,15 +50,3 @@ def clean() -> str:
     if not home.path.is_symlink():
         home.path.rmdir()
     return f"removed {home.path}{kept}"
-
-
-def main() -> None:
-    """Run from the command line."""
-    try:
-        print(clean())
-    except OSError as error:
-        raise ClickmillError(f"cannot remove {error.filename}: {error.strerror}") from None
-
-
-if __name__ == "__main__":
-    exit_with(main, "clean")

@@ -1,17 +1,16 @@
-"""Who holds which lock of the data, and who waits for one: `python -m ops.locks`.
+"""Who holds which lock of the data, and who waits for one.
 
-One line a lock that is held: its name, what runs, on which host as which process, and since when; below it one line for
-each that waits for it, in the order of their turns. Where locks are
-files, those of streams and receivers are left out: `make status` and the DAG clicks_stream tell of them.
+Where locks are files, those of streams and receivers are left out: `clickmill status` and the DAG clicks_stream tell of
+them.
 """
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import asdict
+from typing import Any
 
-from include.command import exit_with
 from include.locks import locks_of
-from ops.home import find_home
+from ops.home import Home
 
 #: Why somebody holds a lock, by how its name begins.
 _REASONS = {
@@ -24,21 +23,26 @@ _REASONS = {
 }
 
 
-def main() -> None:
-    """Run from the command line."""
-    argparse.ArgumentParser(prog="ops.locks", description=str(__doc__).partition("\n")[0]).parse_args()
-    home = find_home()
+def lock_lines(home: Home) -> list[str]:
+    """A line a lock that is held, and below it one for each that waits for it."""
     locks = locks_of(home)
     holders, waiters = locks.holders(), locks.waiters()
+    lines = []
     for holder in holders:
-        reason = next((why for start, why in _REASONS.items() if holder.name.startswith(start)), "")
-        print(f"{holder.name}: {reason}: {holder}")
-        for waiter in waiters:
-            if waiter.name == holder.name:
-                print(f"{waiter.name}: waits: {waiter}")
-    if not holders:
-        print(f"nobody holds a lock of {home.data}")
+        lines.append(f"{holder.name}: {_reason(holder.name)}: {holder}")
+        lines += [f"{waiter.name}: waits: {waiter}" for waiter in waiters if waiter.name == holder.name]
+    return lines or [f"nobody holds a lock of {home.data}"]
 
 
-if __name__ == "__main__":
-    exit_with(main, "locks")
+def lock_values(home: Home) -> list[dict[str, Any]]:
+    """The same, for a program."""
+    locks = locks_of(home)
+    return [
+        {"lock": owner.name, "holds": holds, "reason": _reason(owner.name)} | asdict(owner)
+        for holds, owners in ((True, locks.holders()), (False, locks.waiters()))
+        for owner in owners
+    ]
+
+
+def _reason(lock: str) -> str:
+    return next((why for start, why in _REASONS.items() if lock.startswith(start)), "")

@@ -3,14 +3,10 @@
 A client sends lines and reads answers: `stored <n> <id>` says that the first n lines of this connection are on the disk
 for good, and that the last of them has this sequence id of its port. What was not answered is to be sent again. While a
 client's lines are stored nothing is read from it, so one that is faster than the disk is slowed down.
-
-`python -m ops.receive --source NAME` receives until Ctrl-C or SIGTERM; `start` and `stop` do it beside the other
-services of a home, for all sources with [sockets], under supervisord.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import signal
 from collections.abc import Sequence
@@ -18,7 +14,6 @@ from contextlib import ExitStack
 
 from filelock import FileLock, Timeout
 
-from include.command import exit_with
 from include.errors import ClickmillError, UsageError
 from include.locks import locks_of
 from include.settings import Settings
@@ -27,7 +22,7 @@ from include.storage import is_on_disk
 from ops.home import find_home
 from ops.receiver.forward import lock_name
 from ops.receiver.receiver import Receiver
-from ops.services.beside import start_beside, stop_beside
+from ops.services.beside import start_beside
 from ops.services.programs import RECEIVER
 
 START_SECONDS = 30.0
@@ -98,24 +93,12 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
             ) from error
 
 
-def main() -> None:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(prog="ops.receive", description=str(__doc__).partition("\n")[0])
-    parser.add_argument("action", nargs="?", default="run", choices=("run", "start", "stop"))
-    parser.add_argument("--source", default="all", help="a source with [sockets]; default: all of them")
-    given = parser.parse_args()
-    if given.action == "stop":
-        stop_beside(find_home(), RECEIVER)
-        return
-    settings = Settings.from_environment()
-    sources = sources_with_sockets(settings, given.source)
-    if given.action == "start":
-        start_beside(find_home(), RECEIVER, START_SECONDS)
-        names = ", ".join(source.name for source in sources_with_sockets(settings, "all"))
-        print(f"receiving {names}; to end it: python -m ops.receive stop")
-    else:
-        asyncio.run(receive(settings, sources))
+def start_receiver(settings: Settings) -> str:
+    """Start the receiver beside the other services of the home; a line on it.
 
-
-if __name__ == "__main__":
-    exit_with(main, "receive")
+    Raises:
+        ClickmillError: if no services run, or it does not come up.
+    """
+    start_beside(find_home(), RECEIVER, START_SECONDS)
+    names = ", ".join(source.name for source in sources_with_sockets(settings, "all"))
+    return f"receiving {names}; to end it: clickmill receive stop"

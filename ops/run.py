@@ -1,12 +1,11 @@
 """From logs to result in one go: `make run`.
 
 Steps: sample logs (or your own, landed), services, backfill of the log hours through Airflow, result. The
-services stay up. HOURS, CLICKS, LOGS, FORMAT, SOURCE come as environment variables from make, or as options.
+services stay up.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -14,10 +13,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 from rich.console import Console
 
-from include.command import exit_with
 from include.errors import ClickmillError, UsageError
 from include.home import REPOSITORY
 from include.landing import SUCCESS, closed_hours, hour_folder
@@ -97,22 +96,15 @@ def _choose_source(logs_format: str, name: str) -> str:
     )
 
 
-def parse_arguments(arguments: Sequence[str] | None, environment: Mapping[str, str]) -> RunArguments:
-    """Read options, or make's variables in their place; every value is checked before anything starts.
+def checked_arguments(variables: Mapping[str, str]) -> RunArguments:
+    """From HOURS, CLICKS, LOGS, FORMAT and SOURCE; every value is checked before anything starts.
 
     Raises:
         UsageError: naming the value and what was expected.
     """
-    parser = argparse.ArgumentParser(prog="ops.run", description=str(__doc__).partition("\n")[0])
-    for name, text in (
-        ("hours", f"how many hours of sample logs (default {SAMPLE_HOURS})"),
-        ("clicks", f"clicks an hour of sample logs (default {SAMPLE_CLICKS})"),
-        ("logs", "a log file of your own, or a folder of them, in place of sample logs"),
-        ("format", f"their format: {', '.join(FORMATS)}"),
-        ("source", "which source of config/sources.toml they are (default: the first of their format)"),
-    ):
-        parser.add_argument(f"--{name}", default=environment.get(name.upper(), "").strip(), help=text)
-    given = parser.parse_args(arguments)
+    given = SimpleNamespace(
+        **{name.lower(): variables.get(name, "").strip() for name in ("HOURS", "CLICKS", "LOGS", "FORMAT", "SOURCE")}
+    )
     hours = _whole_number("HOURS", given.hours or str(SAMPLE_HOURS), MOST_HOURS)
     clicks = _whole_number("CLICKS", given.clicks or str(SAMPLE_CLICKS), 100_000_000)
     if not given.logs:
@@ -167,8 +159,7 @@ def land_logs(home: Home, arguments: RunArguments, environment: Mapping[str, str
     """Land the user's own logs and return the log hours that this closed."""
     before = closed_hours(home.landing, arguments.source)
     command = [
-        sys.executable, "-m", "spark_jobs.land_logs",
-        "--source", arguments.source, "--logs", str(arguments.logs),
+        sys.executable, "-m", "clickmill", "land", "--source", arguments.source, str(arguments.logs),
     ]  # fmt: skip
     code = subprocess.run(command, cwd=REPOSITORY, env=dict(environment)).returncode
     if code != 0:
@@ -224,7 +215,7 @@ def print_addresses(services: Services, home: Home, console: Console) -> None:
         ("Spark UI", services.spark_ui_url),
         ("report", report.as_uri() if report.exists() else f"not yet: {report}"),
         ("data", str(home.data)),
-        ("a job by hand", 'eval "$(.venv/bin/python -m ops.services env)"  (SPARK_REMOTE holds the token)'),
+        ("a job by hand", ".venv/bin/clickmill --help"),
         ("end the services", "make stop"),
     ]
     console.print()
@@ -241,7 +232,7 @@ def exit_code_of_held(held: Sequence[str], is_sample: bool) -> int:
 
 def _show_results(environment: Mapping[str, str]) -> int:
     return subprocess.run(
-        [sys.executable, "-m", "spark_jobs.show_results"], cwd=REPOSITORY, env=dict(environment)
+        [sys.executable, "-m", "clickmill", "results"], cwd=REPOSITORY, env=dict(environment)
     ).returncode
 
 
@@ -307,11 +298,3 @@ def run(arguments: RunArguments, console: Console) -> int:
         print_held(held, api.open_questions(), services, arguments.is_sample, console)
     print_addresses(services, home, console)
     return 1 if failures else code or exit_code_of_held(held, arguments.is_sample)
-
-
-if __name__ == "__main__":
-    exit_with(
-        lambda: run(parse_arguments(None, os.environ), Console()),
-        "run",
-        interrupted="hours under way go on in Airflow, make stop ends everything",
-    )

@@ -2,15 +2,13 @@
 
 Until Ctrl-C, which ends all that it has started. With SOURCE, any streamed source: a topic of the embedded broker gets
 sample clicks; one of another broker, and files of the landing zone, are streamed as they are; for a source with sockets
-the receiver is started unless it runs, and sample clicks are sent when RATE is given. `make stream-stop` ends what was
-left behind.
+the receiver is started unless it runs, and sample clicks are sent when RATE is given. `clickmill
+stop-streams` ends what was left behind.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -26,11 +24,10 @@ from confluent_kafka.cimpl import NewTopic
 from rich.console import Console
 from rich.live import Live
 
-from include.command import exit_with
 from include.errors import ClickmillError, UsageError
 from include.home import REPOSITORY
 from include.settings import Settings
-from include.sources import ClickSockets, KafkaTopic, Source, choose_sources, stream_of
+from include.sources import ClickSockets, KafkaTopic, Source, stream_of
 from include.streams.kafka import topic_of
 from ops.broker import start_broker, stop_broker
 from ops.home import find_home
@@ -125,7 +122,7 @@ def run(source: Source, rate: float | None, console: Console) -> int:
             commands["live-clicks"] = ["samples.live_clicks", *to, "--rate", str(rate or DEFAULT_RATE)]
         elif source.sockets is not None:
             commands |= _receiving(settings, source.name, source.sockets, rate, console)
-        commands[f"stream-{source.name}"] = ["spark_jobs.stream_clicks", "--source", source.name]
+        commands[f"stream-{source.name}"] = ["clickmill", "stream", "--source", source.name]
         parts = []
         for name, command in commands.items():
             log = home.logs / f"{name}.log"
@@ -143,7 +140,7 @@ def _receiving(
     """The commands, by their log's name, that receive the source's lines, and send sample clicks if a rate is given."""
     commands = {}
     if not is_received(settings, source):
-        commands[f"receiver-{source}"] = ["ops.receive", "--source", source]
+        commands[f"receiver-{source}"] = ["clickmill", "receive", "--source", source]
     ports = ",".join(f"{sockets.host}:{port}" for port in sockets.ports)
     if rate is None:
         console.print(f"send clicks to {ports}, one a line; RATE={DEFAULT_RATE} sends sample clicks")
@@ -169,7 +166,12 @@ def _show(parts: Sequence[Part], settings: Settings, source: Source, console: Co
             time.sleep(REFRESH_SECONDS)
 
 
-def _rate(given: str) -> float | None:
+def rate_of(given: str) -> float | None:
+    """Clicks a second; None where none are given.
+
+    Raises:
+        UsageError: if it is no such number.
+    """
     try:
         rate = float(given) if given else None
     except ValueError:
@@ -179,24 +181,8 @@ def _rate(given: str) -> float | None:
     return rate
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(prog="ops.stream", description=str(__doc__).partition("\n")[0])
-    parser.add_argument("action", choices=("run", "stop"))
-    parser.add_argument("--source", default=os.environ.get("SOURCE", "").strip() or DEFAULT_SOURCE)
-    parser.add_argument("--rate", default=os.environ.get("RATE", "").strip())
-    given = parser.parse_args(arguments)
-    # SIGINT too, which a shell has its background processes ignore; and a terminal that is closed ends it as well.
-    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, signal.default_int_handler)
-    if given.action == "stop":
-        ended = end_marked(find_home(), PATIENCE_SECONDS, MARK)
-        stop_broker()
-        print(f"ended {ended} processes of streams" if ended else "no stream ran")
-        return 0
-    (source,) = choose_sources(Settings.from_environment(), given.source)
-    return run(source, _rate(given.rate), Console())
-
-
-if __name__ == "__main__":
-    exit_with(main, "stream", interrupted="what was started has been ended")
+def stop_marked() -> str:
+    """End what a stream that was shown has left behind; a line on it."""
+    ended = end_marked(find_home(), PATIENCE_SECONDS, MARK)
+    stop_broker()
+    return f"ended {ended} processes of streams" if ended else "no stream ran"

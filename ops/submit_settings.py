@@ -1,7 +1,4 @@
-"""Spark's settings for jobs that spark-submit runs, each with a driver of its own: written, the path is printed.
-
-As in `spark-submit --properties-file "$(python -m ops.submit_settings)" spark_jobs/ingest_clicks.py --source web …`.
-"""
+"""Spark's settings for jobs that spark-submit runs, each with a driver of its own."""
 
 from __future__ import annotations
 
@@ -9,9 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from include.command import exit_with
 from include.home import REPOSITORY
-from ops.home import Home, find_home, load_secrets
+from ops.home import Home, load_secrets
 from ops.services.environment import PYTHONPATH, render_settings, service_environment
 from ops.services.running import Ports
 from ops.services.supervisor import home_lock
@@ -37,12 +33,3 @@ def write_settings(home: Home) -> Path:
     file = home.run / "spark-submit.conf"
     file.write_text("\n".join([*kept, "spark.ui.enabled false", *of_workers]) + "\n", encoding="utf-8")
     return file
-
-
-def main() -> None:
-    """Of the home that CLICKMILL_HOME names."""
-    print(write_settings(find_home()))
-
-
-if __name__ == "__main__":
-    exit_with(main, "submit-settings")

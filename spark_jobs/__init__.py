@@ -1,1 +1,1 @@
-"""The Spark jobs: one module a job, each runnable as ``python -m spark_jobs.<job>`` and from a DAG."""
+"""The work of the jobs, in rooms; a command of ``clickmill`` and a DAG's task each call one."""

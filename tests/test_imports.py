@@ -71,22 +71,8 @@ def test_plugins_that_every_task_reads_import_next_to_nothing() -> None:
     assert {f"{file.parent.name}/" for file in (REPOSITORY / "plugins").glob("*/*.py")} <= set(ignored)
 
 
-def test_nothing_imports_a_command() -> None:
-    """What a command does stands in a room, so that a task and another command can do it too."""
-    commands = {f"spark_jobs.{file.stem}" for file in (REPOSITORY / "spark_jobs").glob("*_*.py")} - {
-        "spark_jobs.__init__"
-    }
-    assert "spark_jobs.ingest_clicks" in commands
-    for package in ("dags", "expectations", "include", "ops", "plugins", "samples", "spark_jobs"):
-        for file in _files(package):
-            tree = ast.parse(file.read_text(encoding="utf-8"))
-            names = {
-                f"spark_jobs.{alias.name}"
-                for node in ast.walk(tree)
-                if isinstance(node, ast.ImportFrom) and node.module == "spark_jobs"
-                for alias in node.names
-            }
-            assert not commands & (names | set(_imports(tree))), file
+def test_help_imports_nothing_slow() -> None:
+    assert not _modules_loaded_by("clickmill.app") & (SLOW | {"pydantic", "rich", "orjson", "httpx", "supervisor"})
 
 
 def test_what_dags_import_is_quick() -> None:

@@ -16,6 +16,6 @@ def grouping_checks(settings: PipelineSettings) -> list[Check]:
         table=GROUPING_METRICS.name,
         column="skew",
         holds=lambda bound: f"the busiest instance has at most {bound:g} times the mean load",
-        reason="The others wait for it, and more cores do not help. See python -m spark_jobs.advise_grouping --help.",
+        reason="The others wait for it, and more cores do not help. See clickmill advise --help.",
         finding="uneven_load",
     )

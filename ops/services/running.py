@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,14 +47,18 @@ class Services:
 
     def environment(self) -> dict[str, str]:
         """The variables a job run by hand needs; SPARK_REMOTE holds the token."""
-        return {
-            "CLICKMILL_HOME": str(self.home),
-            "SPARK_REMOTE": self.spark_remote,
-            "CLICKMILL_SPARK_UI_URL": self.spark_ui_url,
-            "CLICKMILL_AIRFLOW_URL": self.airflow_url,
-            "AIRFLOW_HOME": str(Home(self.home).airflow),
-            "GX_ANALYTICS_ENABLED": "false",
-        }
+        return _job_environment(self.home, self.spark_remote, spark_ui=self.spark_ui_url, airflow=self.airflow_url)
+
+
+def _job_environment(home: Path, remote: str, spark_ui: str, airflow: str) -> dict[str, str]:
+    return {
+        "CLICKMILL_HOME": str(home),
+        "SPARK_REMOTE": remote,
+        "CLICKMILL_SPARK_UI_URL": spark_ui,
+        "CLICKMILL_AIRFLOW_URL": airflow,
+        "AIRFLOW_HOME": str(Home(home).airflow),
+        "GX_ANALYTICS_ENABLED": "false",
+    }
 
 
 @dataclass(frozen=True)
@@ -117,9 +122,7 @@ def running_ports(home: Home) -> Ports:
     """
     ports = read_ports(home)
     if ports is None or not Supervisor(home).is_up():
-        raise ClickmillError(
-            f"no services run for {home.path}; run: make run, or .venv/bin/python -m ops.services start"
-        )
+        raise ClickmillError(f"no services run for {home.path}; run: make run, or clickmill start")
     require_same_data(home)
     return ports
 
@@ -132,3 +135,24 @@ def running_services(home: Path | str | None = None) -> Services:
     """
     place = find_home(home)
     return services_of(place, running_ports(place), load_secrets(place))
+
+
+def complete_environment(environment: MutableMapping[str, str]) -> None:
+    """Add what a job needs to know of the home's services; nothing that is there already is changed.
+
+    Not where SPARK_REMOTE names a server, or spark-submit has started one.
+
+    Raises:
+        UsageError: if the services were started with another CLICKMILL_DATA.
+    """
+    environment.setdefault("GX_ANALYTICS_ENABLED", "false")
+    home = find_home(environment=environment)
+    ports = read_ports(home)
+    if ports is None or "SPARK_REMOTE" in environment or "PYSPARK_GATEWAY_PORT" in environment:
+        return
+    require_same_data(home)
+    with suppress(FileNotFoundError):  # ended meanwhile
+        remote = home.spark_remote_file.read_text(encoding="utf-8").strip()
+        answers = {"spark_ui": f"http://localhost:{ports.spark_ui}", "airflow": f"http://localhost:{ports.airflow}"}
+        for name, value in _job_environment(home.path, remote, **answers).items():
+            environment.setdefault(name, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -122,3 +123,19 @@ def remove_archives(root: Path) -> None:
     """
     for archive in (root / ".venv").glob("lib/python3*/site-packages/pyspark/python/lib/*.zip"):
         archive.unlink()
+
+
+def make_command(root: Path) -> bool:
+    """Make .venv/bin/clickmill, which runs this tree from any folder; return whether anything was done."""
+    program = root / ".venv" / "bin" / "clickmill"
+    # By the shell: a path in a first line may be neither long nor have a blank.
+    text = (
+        f'#!/bin/sh\nexec {shlex.quote(str(root / ".venv/bin/python"))} {shlex.quote(str(root / "clickmill"))} "$@"\n'
+    )
+    if program.exists() and program.read_text(encoding="utf-8") == text and os.access(program, os.X_OK):
+        return False
+    fresh = program.with_name(f".clickmill.{os.getpid()}")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.chmod(0o755)
+    os.replace(fresh, program)
+    return True

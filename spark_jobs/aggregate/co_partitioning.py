@@ -25,7 +25,7 @@ from spark_jobs.engine.steps import step
 from spark_jobs.lake.lake import Lake
 
 _CLICK_HOUR = ("click_date", "click_hour")
-REPARTITION = "python -m spark_jobs.repartition_tables --buckets {buckets}"
+REPARTITION = "clickmill repartition --buckets {buckets}"
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def row_differences(lake: Lake, tables: Sequence[Table], buckets: int) -> list[D
                     "buckets of a key",
                     f"{fact['keys_with_two_buckets']:,} keys with two in a click hour{_hours(fact)}",
                     f"one per {table.bucket_key} and click hour",
-                    f"python -m spark_jobs.aggregate_clicks --from {fact['first_hour']} --to {end}, and later log "
+                    f"clickmill aggregate --from {fact['first_hour']} --to {end}, and later log "
                     "hours that brought late clicks",
                 )
             )

@@ -47,8 +47,7 @@ def comparison_document(backfill: Backfill, comparison: Comparison) -> Document:
             *map(Line, more),
             Line(approval, "quiet"),
         ),
-        footer="Clickmill. To decide: Airflow's required actions, or "
-        f"python -m spark_jobs.decide_backfill {backfill.id} --help.",
+        footer=f"Clickmill. To decide: Airflow's required actions, or clickmill decide-backfill {backfill.id} --help.",
     )
 
 

@@ -109,7 +109,7 @@ def run(spark: SparkSession, settings: Settings, request: Request, because: str,
     for line in [*ended.lines, *([f"old against new: {ended.page}"] if ended.page else [])]:
         print_line(console, line)
     if ended.backfill.state in ("waiting", "swapping"):
-        command = f"python -m spark_jobs.decide_backfill {backfill.id} --decision approve --by NAME --because TEXT"
+        command = f"clickmill decide-backfill {backfill.id} --decision approve --by NAME --because TEXT"
         print_line(console, f"to publish it: {command}    # or --decision drop")
     if failures:
         raise QualityError(f"critical checks failed in {len(failures)} places: what they touch is held, see above")

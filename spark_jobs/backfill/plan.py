@@ -209,8 +209,7 @@ def _blocks(
         source_name, hour = log_hour.source, log_hour.hour
         if source_name == source.name and hour not in request.log_hours and _is_near(hour, request.log_hours):
             blocks.append(
-                f"the ingest of {log_hour} has not ended; run: "
-                f"python -m spark_jobs.ingest_clicks --source {source_name} --hour {hour}"
+                f"the ingest of {log_hour} has not ended; run: clickmill ingest --source {source_name} --hour {hour}"
             )
     return blocks
 

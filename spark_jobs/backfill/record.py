@@ -76,7 +76,7 @@ def blocked_by(other: Backfill) -> str:
     return (
         f"{other.described} (chunks of {other.chunk_hours} hours{staged}) is {other.state} over some of these hours; "
         "finish it with the same arguments, or give it up: "
-        f"python -m spark_jobs.decide_backfill {other.id} --decision drop --help"
+        f"clickmill decide-backfill {other.id} --decision drop --help"
     )
 
 

@@ -75,7 +75,7 @@ def undo(
         *([f"  of these, others had published since: {', '.join(map(str, others))}"] if others else []),
         "  clicks has what the backfill ingested, and they stay as they are published whoever counts them again: land "
         "the right files, and backfill the hours again; or: "
-        f"python -m spark_jobs.decide_held --from {hours[0]} --to {hours[-1].plus(1)} --decision release --help",
+        f"clickmill decide --from {hours[0]} --to {hours[-1].plus(1)} --decision release --help",
         *followed,
     ]
 

@@ -84,7 +84,7 @@ def require_answer(remote: str) -> None:
             if time.monotonic() >= deadline:
                 raise ClickmillError(
                     f"the Spark Connect server at {host}:{port} does not answer ({error}); "
-                    "start it with: .venv/bin/python -m ops.services start"
+                    "start it with: clickmill start"
                 ) from None
         if not is_said:
             log.warning("the Spark server at %s:%d does not answer; asked again for %.0f s", host, port, seconds)

@@ -144,8 +144,7 @@ def open_session(settings: Settings) -> SparkSession:
         return configure(SparkSession.builder.remote(remote).getOrCreate())
     except PySparkException as error:
         raise ClickmillError(
-            f"the Spark Connect server does not answer ({str(error).splitlines()[0]}); "
-            "start it with: .venv/bin/python -m ops.services start"
+            f"the Spark Connect server does not answer ({str(error).splitlines()[0]}); start it with: clickmill start"
         ) from error
 
 
@@ -156,7 +155,7 @@ def _remote_of(settings: Settings) -> str:
     except FileNotFoundError:
         raise UsageError(
             f"no Spark Connect server is known: {file} is absent and SPARK_REMOTE is not set; "
-            "start one with: .venv/bin/python -m ops.services start"
+            "start one with: clickmill start"
         ) from None
 
 

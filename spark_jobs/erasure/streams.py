@@ -41,12 +41,12 @@ def no_stream_runs(lake: Lake, sources: Mapping[str, Source]) -> Iterator[None]:
             if not checkpoint.is_whole():
                 raise ClickmillError(
                     f"nothing is erased: the last micro-batch of {name} has not ended; end it, and erase again: "
-                    f"python -m spark_jobs.stream_clicks --source {name} --available-now"
+                    f"clickmill stream --source {name} --available-now"
                 )
             if withdrawals := open_withdrawals(lake, name):
                 raise ClickmillError(
                     f"nothing is erased: the withdrawal of replay {withdrawals[0]} was killed; end it, erase again: "
-                    f"python -m spark_jobs.replay_quarantined --withdraw {withdrawals[0]} --by … --because …"
+                    f"clickmill replay --withdraw {withdrawals[0]} --by … --because …"
                 )
             if replays := open_replays(lake, name):
                 raise FinalError(

@@ -1,6 +1,6 @@
 """How evenly clicks fall on parallel instances, and which grouping to choose: figures and a recommendation.
 
-The figures come from Spark (``spark_jobs/advise_grouping.py``); what follows from them is here, without it.
+The figures come from Spark (``spark_jobs/grouping/job.py``); what follows from them is here, without it.
 """
 
 from __future__ import annotations

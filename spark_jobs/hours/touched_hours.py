@@ -104,7 +104,7 @@ def touched_click_hours(
         raise ClickmillError(
             f"{missing[0]} has not been ingested{', not to the end' if missing[0] in unfinished.to_ingest else ''} "
             f"({len(missing)} of {len(asked)} log hours); "
-            f"run: python -m spark_jobs.ingest_clicks --source {again.source} --hour {again.hour}"
+            f"run: clickmill ingest --source {again.source} --hour {again.hour}"
         )
     ingested = asked - set(missing)
     if removed := sorted(log_hour for log_hour in ingested if rows[log_hour]["clicks_removed_at"]):

@@ -366,7 +366,7 @@ class Lake:
         if layout.buckets is None:
             raise ClickmillError(
                 f"table {table.name}: number of buckets: {layout}; expected one number in all rows; "
-                "give them one with: python -m spark_jobs.repartition_tables --buckets N"
+                "give them one with: clickmill repartition --buckets N"
             )
         return layout.buckets
 

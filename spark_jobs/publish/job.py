@@ -23,7 +23,7 @@ from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
 
-_RELEASE = "python -m spark_jobs.decide_held --hour {hour} --decision release --help"
+_RELEASE = "clickmill decide --hour {hour} --decision release --help"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _said(state: ClickHourState) -> list[str]:
         return [f"  {state.hour} is not published: it waits for a decision on the staged backfill {state.staged_by}"]
     if state.is_held:
         return [
-            f"  {state.hour} is held; to decide: python -m spark_jobs.decide_held --hour {state.hour} --help",
+            f"  {state.hour} is held; to decide: clickmill decide --hour {state.hour} --help",
             *(f"    {failure.said}" for failure in state.failures),
         ]
     if state.answer:

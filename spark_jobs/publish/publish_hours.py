@@ -105,7 +105,7 @@ def _copy(lake: Lake, published: Table, source: Table, versions: HoursOfVersions
         raise ClickmillError(
             f"nothing of {published.name} has been replaced: its rows cannot be copied from {source.name}: "
             f"{str(error).splitlines()[0]}; if a file is lost or damaged, count its hours again: "
-            f"python -m spark_jobs.aggregate_clicks --from {min(hours)} --to {max(hours).plus(1)}"
+            f"clickmill aggregate --from {min(hours)} --to {max(hours).plus(1)}"
         ) from error
 
 

@@ -128,7 +128,7 @@ class StreamedReplay:
             if hour not in final:
                 raise FinalError(
                     f"{self.source.name} {hour} is open: expected one that is finalised; "
-                    f"run: python -m spark_jobs.ingest_clicks --source {self.source.name} --hour {hour}"
+                    f"run: clickmill ingest --source {self.source.name} --hour {hour}"
                 )
             if hour.end + lateness > datetime.now(UTC):
                 raise FinalError(

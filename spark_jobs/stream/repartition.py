@@ -37,7 +37,7 @@ def repartition(settings: Settings, source: Source, partitions: int) -> list[str
             if not checkpoint.is_whole():
                 raise ClickmillError(
                     f"the last micro-batch of {source.name} ({name}) has not ended; end it first: "
-                    f"python -m spark_jobs.stream_clicks --source {source.name} --available-now"
+                    f"clickmill stream --source {source.name} --available-now"
                 )
         spark = _own_spark()
         try:

@@ -65,7 +65,7 @@ def _start(settings: Settings, source: str) -> int:
     begun = datetime.now(UTC)
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "spark_jobs.stream_clicks", "--source", source],
+            [sys.executable, "-m", "clickmill", "stream", "--source", source],
             cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             env=os.environ | {"CLICKMILL_HOME": str(settings.home), "CLICKMILL_DATA": str(settings.data)},
         )  # fmt: skip
@@ -95,6 +95,6 @@ def _kill(last: SignOfLife, source: str) -> None:
         raise ClickmillError(f"the stream of {source} hangs on another machine: end process {last.pid} on {last.host}")
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(last.pid)
-        if "spark_jobs.stream_clicks" in process.cmdline():
+        if {"clickmill", "stream"} <= {Path(word).name for word in process.cmdline()}:
             process.kill()
             process.wait(PATIENCE)

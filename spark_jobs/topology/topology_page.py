@@ -87,7 +87,7 @@ def topology_document(topologies: Sequence[JobTopology], of: str, workers: int, 
         f"its tasks on {plural(workers, 'worker')} with {plural(cores, 'core')} each.",
         footer="A box is a sub-topology: what one task does to its partition without waiting for others. A solid arrow "
         "is a shuffle, which repartitions rows; a broken one is a broadcast, which gives all rows to every task. Sizes "
-        "are those of the compressed rows that crossed. Made by python -m spark_jobs.explain_topology.",
+        "are those of the compressed rows that crossed. Made by clickmill topology.",
     )
 
 

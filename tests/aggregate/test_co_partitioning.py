@@ -121,8 +121,8 @@ def _assert_as_declared(stored: DeltaTable, table: Table) -> None:
 def test_stopped_between_the_tables_jobs_refuse_and_running_it_again_finishes(
     lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spark_jobs import show_movers
     from spark_jobs.lake.lake import Lake
+    from spark_jobs.publish.shown_movers import shown_movers
 
     before = {table: _rows(_stored(lake, table)) for table in TABLES}
     replace = Lake.replace
@@ -141,12 +141,12 @@ def test_stopped_between_the_tables_jobs_refuse_and_running_it_again_finishes(
     _assert_buckets(_stored(lake, CLICKS_BY_COUNTRY_HOURLY), "country_code", 4)
 
     assert _differences(lake) == [(CLICKS_BY_COUNTRY_HOURLY.name, "number of buckets", "4")]
-    command = "python -m spark_jobs.repartition_tables --buckets 6"
+    command = "clickmill repartition --buckets 6"
     refused = f"{CLICKS_BY_COUNTRY_HOURLY.name}: number of buckets: found 4; expected 6; to fix it: {command}$"
     with pytest.raises(QualityError, match=refused):
         lake.run("aggregate", START, END)
     with pytest.raises(QualityError, match=refused):
-        show_movers.run(lake.spark, lake.settings, date(2026, 3, 1))
+        shown_movers(lake.spark, lake.settings, date(2026, 3, 1))
     with pytest.raises(QualityError, match="same number of buckets"):
         lake.run("validate", START, END)
 

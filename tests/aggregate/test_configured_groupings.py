@@ -175,7 +175,7 @@ def test_an_expression_that_clicks_do_not_have_is_refused_before_any_work(lake: 
 
 def test_keys_out_of_order_are_logged(lake: TemporaryLake) -> None:
     from include.job_arguments import JobArguments
-    from spark_jobs import find_out_of_order
+    from spark_jobs.ingest.out_of_order_keys import log_out_of_order_keys
 
     landed = _land(lake)
     lake.run("ingest", HOUR)
@@ -186,8 +186,8 @@ def test_keys_out_of_order_are_logged(lake: TemporaryLake) -> None:
         latest[row["url"]] = max(row["ts"], latest.get(row["url"], ""))
     arguments = JobArguments.of("web", None, None, HOUR)
     for _ in range(2):
-        find_out_of_order.run(lake.spark, lake.settings, arguments, key="url")
-        find_out_of_order.run(lake.spark, lake.settings, arguments, key="source")
+        log_out_of_order_keys(lake.spark, lake.settings, arguments, key="url")
+        log_out_of_order_keys(lake.spark, lake.settings, arguments, key="source")
         found = {row["key"]: row["out_of_order"] for row in lake.rows(OUT_OF_ORDER_KEYS) if row["key_name"] == "url"}
         assert found == +expected
     # All clicks as one key: what the accounting counts line by line while ingesting.

@@ -48,7 +48,7 @@ def test_page_says_what_changes_and_escapes_all() -> None:
         "critical: &lt;i&gt;",
         "and 1 more: see Data quality in Airflow.",
         f"{72 - MOST_OPEN_HOURS} more rows",
-        "python -m spark_jobs.decide_backfill B1 --help",
+        "clickmill decide-backfill B1 --help",
     ):
         assert shown in page, shown
     assert 'class="verdict good"' in page

@@ -20,14 +20,14 @@ def running() -> Iterator[Project]:
 
 def published(running: Project) -> str:
     """What was published, less the warnings: the current hour's scheduled run may add one at any time."""
-    shown = running.inside("clickmill", "python", "-m", "spark_jobs.show_results")
+    shown = running.inside("clickmill", "python", "-m", "clickmill", "results")
     counts, passed, _ = shown.partition("PASSED")
     assert passed, shown
     return counts
 
 
 def test_hour_goes_through_airflow_and_outlives_the_containers(running: Project) -> None:
-    shown = running.inside("clickmill", "python", "-m", "ops.run", "--hours", "1", "--clicks", "1000")
+    shown = running.inside("clickmill", "clickmill", "run", "--hours", "1", "--clicks", "1000")
 
     assert "1 hours of web done" in shown
     before = published(running)

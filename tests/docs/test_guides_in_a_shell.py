@@ -12,12 +12,13 @@ import pytest
 
 from include.settings import REPOSITORY
 
-JOBS = ["ingest_clicks", "aggregate_clicks", "validate_clicks", "publish_clicks"]
+JOBS = ["ingest", "aggregate", "validate", "publish"]
 #: In place of a command that runs a job: writes down which, and ends as it is told to.
 COMMAND = """#!/bin/sh
-case "$*" in
-*spark_jobs.*) job=${*#*spark_jobs.}; echo "${job%% *}" >> jobs; [ "${job%% *}" != "$ENDS" ] || exit "$WITH" ;;
-esac
+job=${*##*clickmill }
+job=${job%% *}
+echo "$job" >> jobs
+[ "$job" != "$ENDS" ] || exit "$WITH"
 """
 
 
@@ -33,8 +34,7 @@ def loops() -> list[tuple[str, str]]:
 
 def jobs_run(folder: Path, commands: str, ends: str, code: int) -> list[str]:
     """Which jobs the commands run, in a folder of their own, when one of them ends with this exit code."""
-    for command in (folder / "docker", folder / ".venv" / "bin" / "python"):
-        command.parent.mkdir(parents=True, exist_ok=True)
+    for command in (folder / "docker", folder / "clickmill"):
         command.write_text(COMMAND)
         command.chmod(0o755)
     environment = os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "ENDS": ends, "WITH": str(code)}
@@ -50,5 +50,5 @@ def test_the_guides_that_run_jobs_by_hand_are_found() -> None:
 def test_after_a_hold_the_rest_is_published_and_after_a_failure_nothing(tmp_path: Path, commands: str) -> None:
     for name in ("held", "failed"):
         (tmp_path / name).mkdir()
-    assert jobs_run(tmp_path / "held", commands, "validate_clicks", 3) == JOBS
-    assert jobs_run(tmp_path / "failed", commands, "aggregate_clicks", 1) == JOBS[:2]
+    assert jobs_run(tmp_path / "held", commands, "validate", 3) == JOBS
+    assert jobs_run(tmp_path / "failed", commands, "aggregate", 1) == JOBS[:2]

@@ -41,7 +41,7 @@ def rows(services: Services, table: str, source: str = SOURCE) -> list[dict[str,
 
 def shown_stream(services: Services, arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "ops.stream", "run", *arguments],
+        [sys.executable, "-m", "clickmill", "show-stream", *arguments],
         cwd=REPOSITORY,
         env=os.environ | services.environment() | environment,
         stdout=subprocess.PIPE,

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from backports import zstd
 
 from include.tables import AGGREGATES, CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES
-from spark_jobs import erase_visitor
+from spark_jobs.erasure.erase import erase as erase_visitors
+from spark_jobs.erasure.erase import plan
 from spark_jobs.erasure.requests import Requests
 from tests.support.log_files import content_of
 from tests.support.temporary_lake import TemporaryLake
@@ -74,8 +75,9 @@ def comparable(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
     return tables
 
 
-def erase(lake: TemporaryLake, requests: Requests, **options: Any) -> list[str]:
-    return erase_visitor.run(lake.spark, lake.settings, requests, "Ada", "asked for by letter", **options)
+def erase(lake: TemporaryLake, requests: Requests, *, dry_run: bool = False, **options: Any) -> list[str]:
+    asked = (lake.spark, lake.settings, requests, "Ada", "asked for by letter")
+    return plan(*asked).lines if dry_run else erase_visitors(*asked, **options)
 
 
 def certificate(lake: TemporaryLake) -> dict[str, Any]:

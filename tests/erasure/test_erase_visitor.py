@@ -23,7 +23,8 @@ from include.unpublished import files_landed_since
 from include.visitor_keys import VisitorKeys
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
-from spark_jobs import erase_visitor
+from spark_jobs.erasure.erase import erase as erase_visitors
+from spark_jobs.erasure.erase import plan
 from spark_jobs.erasure.requests import Requests
 from tests.erasure.erased_lake import (
     busiest_visitors,
@@ -195,7 +196,7 @@ def test_what_would_find_too_much_or_nothing_changes_nothing(lake: TemporaryLake
     with pytest.raises(ClickmillError, match="nothing found"):
         erase(lake, Requests.of(["nobody-at-all"]))
     with pytest.raises(UsageError, match="may stay on record"):
-        erase_visitor.run(lake.spark, lake.settings, Requests.of(["ada-123"]), "Ada", "letter of ada-123")
+        erase_visitors(lake.spark, lake.settings, Requests.of(["ada-123"]), "Ada", "letter of ada-123")
     assert erase(lake, Requests.of(addresses=[ADDRESS]), dry_run=True) == [
         "would be erased (visitor 0, address 1, url prefix 0):",
         "  clicks: 2 rows",
@@ -217,7 +218,7 @@ def test_what_was_not_shown_is_said_and_other_requests_are_refused(lake: Tempora
     lake.land(START, {"a.log.gz": access_lines(10)}, source="access")
     lake.run("ingest", START, source="access")
     requests = Requests.of(addresses=[ADDRESS])
-    shown = erase_visitor.plan(lake.spark, lake.settings, requests, "Ada", "asked for by letter")
+    shown = plan(lake.spark, lake.settings, requests, "Ada", "asked for by letter")
     with pytest.raises(UsageError, match="nothing is erased: the requests are not those that were shown"):
         erase(lake, Requests.of(addresses=["203.0.113.99"]), shown=shown)
     assert shown.numbers == {"clicks": 2, "landing": 3, "quarantined_clicks": 1}
@@ -241,7 +242,7 @@ def test_from_a_shell_it_names_nobody(sample_lake: TemporaryLake, spark_remote: 
 
     def run(*options: str) -> subprocess.CompletedProcess[str]:
         given = ["--requests", str(requests), "--by", "Ada", "--because", "asked for by letter", *options]
-        command = [sys.executable, "-m", "spark_jobs.erase_visitor", *given]
+        command = [sys.executable, "-m", "clickmill", "erase", *given]
         return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
     copied, log = lake.settings.home / "copied.csv.gz", lake.settings.logs / "task.log"

@@ -14,14 +14,14 @@ from include.settings import REPOSITORY, Settings
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--key", "colour"], "--key colour: expected one of url, country_code"),
+        (["--key", "colour"], "invalid value for '--key': 'colour' is not one of 'url', 'country_code'"),
         (["--key", "url", "--groupings", "fields,magic"], "--groupings magic: expected some of fields, range"),
         (["--key", "url", "--instances", "2,0"], "--instances 0: expected whole numbers from 1 to 128"),
         (["--key", "url", "--instances", "2,many"], "--instances '2,many': expected whole numbers"),
         (["--key", "url", "--instances", "1,4", "--salt", "5"], "--salt 5: expected 1 to 4, the largest number"),
         (["--key", "url", "--groupings", "custom"], "--expression belongs to grouping custom, and it needs one"),
         (["--key", "url", "--html", "/nowhere/x.html"], "--html /nowhere/x.html: expected a file in a folder"),
-        ([], "the following arguments are required: --key; see --help"),
+        ([], "missing option '--key': expected one of url, country_code"),
     ],
 )
 def test_wrong_arguments(settings: Settings, arguments: list[str], said: str) -> None:
@@ -31,7 +31,7 @@ def test_wrong_arguments(settings: Settings, arguments: list[str], said: str) ->
         "CLICKMILL_SOURCES": str(settings.sources_file),
         "CLICKMILL_PIPELINE": str(settings.pipeline_file),
     }
-    command = [sys.executable, "-m", "spark_jobs.advise_grouping", "--hour", "2026-03-01T05", *arguments]
+    command = [sys.executable, "-m", "clickmill", "advise", "--hour", "2026-03-01T05", *arguments]
     refused = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert said in refused.stderr

@@ -461,8 +461,8 @@ def test_killed_between_the_word_and_the_deed_a_decision_is_finished_by_running_
     land(lake, HOUR, 2, noise=9)
     count(lake, HOUR)
     validate_red(lake, HOUR)
-    decision = ("--hour", HOUR, "--decision", "publish", "--by", "Ada", "--because", "seen")
-    killed_when_recorded("spark_jobs.decide_held", "spark_jobs.publish.decide_held", *decision)
+    decision = ["decide", "--hour", HOUR, "--decision", "publish", "--by", "Ada", "--because", "seen"]
+    killed_when_recorded("spark_jobs.publish.decide_held", *decision)
     assert events(lake) == ["held", "published_anyway"]
     assert published(lake) == {}
     assert "as Ada had decided" in decide(lake, "publish")[0]
@@ -476,7 +476,7 @@ def test_killed_between_the_word_and_the_deed_a_publishing_is_finished_by_runnin
     land(lake, HOUR, 3)
     count(lake, HOUR)
     lake.run("validate", HOUR)
-    killed_when_recorded("spark_jobs.publish_clicks", "spark_jobs.publish.job", "--hour", HOUR)
+    killed_when_recorded("spark_jobs.publish.job", "publish", "--hour", HOUR)
     assert (events(lake), published(lake)) == (["published"], {})
     lake.run("publish", HOUR)
     assert published(lake) == {HOUR: 3}
@@ -486,19 +486,20 @@ def test_killed_between_the_word_and_the_deed_a_publishing_is_finished_by_runnin
 def killed_when_recorded(lake: TemporaryLake, spark_remote: str) -> Callable[..., None]:
     """Runs a job in a process of its own that is killed outright as soon as its event is in the table."""
 
-    def run(command: str, room: str, *arguments: str) -> None:
+    def run(room: str, *arguments: str) -> None:
         code = f"""
-import os, runpy, signal
-import {room} as room
+import os, signal, sys
+import {room} as job
+from clickmill.app import main
 
-append = room.append_results
+append = job.append_results
 
 def append_and_die(*given):
     append(*given)
     os.kill(os.getpid(), signal.SIGKILL)
 
-room.append_results = append_and_die
-runpy.run_module("{command}", run_name="__main__", alter_sys=True)
+job.append_results = append_and_die
+main()
 """
         environment = os.environ | {
             "CLICKMILL_HOME": str(lake.settings.home),

@@ -265,7 +265,7 @@ def _start_ingest(lake: TemporaryLake, spark_remote: str) -> subprocess.Popen[by
         "CLICKMILL_SOURCES": str(settings.sources_file),
         "CLICKMILL_PIPELINE": str(settings.pipeline_file),
     }
-    command = [sys.executable, "-m", "spark_jobs.ingest_clicks", "--from", f"{DAY}T05", "--to", f"{DAY}T07"]
+    command = [sys.executable, "-m", "clickmill", "ingest", "--from", f"{DAY}T05", "--to", f"{DAY}T07"]
     return subprocess.Popen(command, env=environment, cwd=REPOSITORY, stderr=subprocess.DEVNULL)
 
 

@@ -150,8 +150,8 @@ def test_jobs_that_spark_submit_runs_give_what_the_sample_says(
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
     backfill = SparkSubmitOperator(
         task_id="backfill", conn_id="spark_cluster", properties_file=str(write_settings(home)), env_vars=variables,
-        application=str(REPOSITORY / "spark_jobs" / "backfill_clicks.py"),
-        application_args=["--source", "web", "--from", str(SPEC.start), "--to", str(KILLED.end), "--because", "new"],
+        application=str(REPOSITORY / "clickmill" / "__main__.py"),
+        application_args=["backfill", "--source=web", f"--from={SPEC.start}", f"--to={KILLED.end}", "--because=new"],
     )  # fmt: skip
     losing = Thread(target=lose_lock, args=(home,))
     losing.start()

@@ -185,7 +185,7 @@ def test_a_log_is_landed_from_a_shell_and_its_visitors_have_keys_in_the_store(
     for content, landed in ((lines[:1], 1), (lines, 2), (lines, 2)):
         log.write_text("".join(content))
         subprocess.run(
-            [sys.executable, "-m", "spark_jobs.land_logs", "--source", "access", "--logs", str(log)],
+            [sys.executable, "-m", "clickmill", "land", "--source", "access", str(log)],
             check=True, cwd=REPOSITORY, env=os.environ | variables,
         )  # fmt: skip
         folders = {str(entry.path.parent) for entry in find(home.landing / "access", "log_date=*/log_hour=*/_SUCCESS")}

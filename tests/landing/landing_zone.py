@@ -11,7 +11,7 @@ from backports import zstd
 
 from include.log_hours import Hour
 from include.sources import Source
-from spark_jobs.land_logs import land
+from spark_jobs.landing.land import land
 from spark_jobs.landing.landed_logs import Landed
 
 FIRST, SECOND, THIRD = (Hour.parse("2026-03-01T05").plus(hours) for hours in range(3))

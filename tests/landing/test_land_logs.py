@@ -18,7 +18,7 @@ import pytest
 from include.errors import ClickmillError, UsageError
 from include.settings import REPOSITORY, Settings
 from include.sources import Source, load_sources
-from spark_jobs.land_logs import files_of, land
+from spark_jobs.landing.land import files_of, land
 from spark_jobs.landing.landed_logs import landed_logs
 from tests.landing.landing_zone import ACCESS, FIRST, NOW, SECOND, THIRD, land_log, landed_lines, log_line, write_log
 
@@ -99,7 +99,7 @@ def test_killed_anywhere_a_log_is_landed_all_or_nothing_when_another_one_is(tmp_
 @pytest.mark.slow
 def test_two_logs_of_a_source_are_landed_one_after_the_other(settings: Settings, tmp_path: Path) -> None:
     logs = write_log(tmp_path / "access.log", log_line("05:00", "a"))
-    command = [sys.executable, "-m", "spark_jobs.land_logs", "--source", "access", "--logs", str(logs)]
+    command = [sys.executable, "-m", "clickmill", "land", "--source", "access", str(logs)]
     with landed_logs(settings.landing, "access"):
         other = subprocess.Popen(command, cwd=REPOSITORY, env=os.environ | {"CLICKMILL_HOME": str(settings.home)})
         with pytest.raises(subprocess.TimeoutExpired):
@@ -118,7 +118,7 @@ def test_logs_for_a_source_that_is_a_topic_are_refused(settings: Settings, tmp_p
     def run(table: str) -> subprocess.CompletedProcess[str]:
         settings.sources_file.write_text(f"{declared}\n[sources.access.{table}\n", encoding="utf-8")
         return subprocess.run(
-            [sys.executable, "-m", "spark_jobs.land_logs", "--source=access", "--logs", str(logs)],
+            [sys.executable, "-m", "clickmill", "land", "--source=access", str(logs)],
             cwd=REPOSITORY, env=os.environ | environment, capture_output=True, text=True,
         )  # fmt: skip
 
@@ -161,7 +161,7 @@ import re, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from include.sources import Source
-from spark_jobs.land_logs import land
+from spark_jobs.landing.land import land
 
 source = Source(name="access", format="combined", base_url="http://shop.test")
 print(land(source, Path(sys.argv[1]), Path(sys.argv[2]), datetime(2026, 3, 1, 9, 30, tzinfo=UTC)).lines.values())
@@ -224,7 +224,7 @@ def test_logs_given_together_land_each_once_and_say_what_is_next(settings: Setti
     write_log(logs / "access.log.1.gz")  # as rotation leaves it on a quiet day
     write_log(logs / "other.log", line, log_line("05:00", "c", day="01/Mar/2025"))
     done = subprocess.run(
-        [sys.executable, "-m", "spark_jobs.land_logs", "--source=access", "--logs", str(logs), str(logs / "copy.log")],
+        [sys.executable, "-m", "clickmill", "land", "--source=access", str(logs), str(logs / "copy.log")],
         cwd=REPOSITORY, env=os.environ | {"CLICKMILL_HOME": str(settings.home)}, capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

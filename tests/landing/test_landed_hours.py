@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from include.log_hours import Hour
 from include.sources import JsonFields, Source
-from spark_jobs.land_logs import FIRST_HOUR, land
+from spark_jobs.landing.land import FIRST_HOUR, land
 from spark_jobs.lines.parse_lines import parse_lines
 from spark_jobs.lines.read_lines import LandedFile, ReadFile, read_lines
 from tests.landing.landing_zone import ACCESS, FIRST, NOW, SECOND, THIRD, log_line

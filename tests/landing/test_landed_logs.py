@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from include.errors import ClickmillError
 from include.log_hours import Hour
 from include.sources import JsonFields, Source
-from spark_jobs.land_logs import land
+from spark_jobs.landing.land import land
 from spark_jobs.landing.landed_logs import Landed
 from spark_jobs.lines.arrivals import LineParser, read_files, unique_ids
 from spark_jobs.lines.lookups import Lookups

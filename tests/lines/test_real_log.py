@@ -46,7 +46,7 @@ def fine() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def published(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
-    from spark_jobs.land_logs import land
+    from spark_jobs.landing.land import land
 
     lake = make_lake("real")
     landed = land(load_sources(lake.settings)["access"], LOG, lake.settings.landing, datetime.now(UTC)).lines

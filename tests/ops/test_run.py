@@ -15,7 +15,7 @@ from include.landing import SUCCESS, closed_hours, hour_folder
 from include.log_hours import HourRange
 from ops import run as run_module
 from ops.home import Home
-from ops.run import SAMPLE_CLICKS, SAMPLE_HOURS, RunArguments, land_logs, missing_sample_hours, parse_arguments
+from ops.run import SAMPLE_CLICKS, SAMPLE_HOURS, RunArguments, checked_arguments, land_logs, missing_sample_hours
 from tests.ops.log_hours import hour
 
 SOURCES = """
@@ -49,20 +49,19 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_arguments_it_is_the_sample() -> None:
-    assert parse_arguments([], {}) == RunArguments(SAMPLE_HOURS, SAMPLE_CLICKS, None, "web")
+    assert checked_arguments({}) == RunArguments(SAMPLE_HOURS, SAMPLE_CLICKS, None, "web")
 
 
-def test_makes_variables_are_read_and_options_win() -> None:
+def test_makes_variables_are_read() -> None:
     environment = {"HOURS": "3", "CLICKS": " 500 ", "LOGS": "", "FORMAT": "", "SOURCE": ""}
 
-    assert parse_arguments([], environment) == RunArguments(3, 500, None, "web")
-    assert parse_arguments(["--hours", "4"], environment).hours == 4
+    assert checked_arguments(environment) == RunArguments(3, 500, None, "web")
 
 
 def test_format_chooses_the_first_source_of_that_format(logs: Path) -> None:
-    assert parse_arguments([], {"LOGS": str(logs), "FORMAT": "combined"}).source == "edge"
-    assert parse_arguments([], {"LOGS": str(logs), "FORMAT": "combined", "SOURCE": "shop"}).source == "shop"
-    assert parse_arguments([], {"LOGS": str(logs), "SOURCE": "shop"}).logs == logs
+    assert checked_arguments({"LOGS": str(logs), "FORMAT": "combined"}).source == "edge"
+    assert checked_arguments({"LOGS": str(logs), "FORMAT": "combined", "SOURCE": "shop"}).source == "shop"
+    assert checked_arguments({"LOGS": str(logs), "SOURCE": "shop"}).logs == logs
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def test_wrong_argument_is_one_line_with_the_value_and_what_was_expected(
     given = {name: value.format(logs=logs) for name, value in environment.items()}
 
     with pytest.raises(ClickmillError) as error:
-        parse_arguments([], given)
+        checked_arguments(given)
 
     assert message in str(error.value)
     assert "\n" not in str(error.value)
@@ -146,7 +145,7 @@ def test_own_logs_with_stray_times_land_each_time_and_name_the_hours_to_run(tmp_
     ahead = datetime.now(UTC) + timedelta(days=1)
     times = ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "2026-03-01T04:00:00Z", ahead.isoformat()]
     logs.write_text("".join(f'{{"ts": "{time}", "url": "http://a/"}}\n' for time in times))
-    arguments = parse_arguments([], {"LOGS": str(logs), "FORMAT": "json"})
+    arguments = checked_arguments({"LOGS": str(logs), "FORMAT": "json"})
 
     assert land_logs(home, arguments, environment) == [hour(4)]
     with logs.open("a") as file:
@@ -161,6 +160,6 @@ def test_sample_hours_are_broken_where_they_are_made(tmp_path: Path, monkeypatch
     monkeypatch.setattr(run_module.subprocess, "Popen", lambda command, cwd: commands.append(command))
     close(home, "web", *range(7))
 
-    run_module._make_samples(home, parse_arguments([], {}), Console(file=io.StringIO()))
+    run_module._make_samples(home, checked_arguments({}), Console(file=io.StringIO()))
     (command,) = commands
     assert [part for part in command if part.startswith("--broken")] == ["--broken=2026-03-01T08=0.7"]

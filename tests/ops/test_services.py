@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from clickmill.app import run
 from include.command import exit_with
 from include.errors import ClickmillError, UsageError
 from ops.home import Home
-from ops.services.__main__ import main
 from ops.services.health import unhealthy
 from ops.services.logs import failure, last_lines
 from ops.services.migration import begin_migration, migration_stamp
@@ -111,14 +111,15 @@ def test_health_names_each_service_that_does_not_do_its_work(
     monkeypatch.setattr("ops.services.health.airflow_health", lambda port: report if scheduler else {})
     monkeypatch.setenv("CLICKMILL_TRIGGERER", "1")
 
-    assert main(["health"]) == bool(missing)
+    assert run(["health"]) == bool(missing)
 
     assert capsys.readouterr().out.splitlines() == [f"{name} {what}" for name, what in missing.items()]
 
 
-def test_health_of_services_that_do_not_run_is_an_error(home: Home) -> None:
+def test_health_of_services_that_do_not_run_is_an_error(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLICKMILL_HOME", str(home.path))
     with pytest.raises(ClickmillError, match="no services run for"):
-        main(["health", "--home", str(home.path)])
+        run(["health"])
 
 
 # --- in the foreground ----------------------------------------------------------------------------
@@ -167,7 +168,7 @@ def test_run_stays_until_it_is_asked_to_end_and_then_ends_the_services(
     supervisor = Told("RUNNING")
     monkeypatch.setattr("ops.services.foreground.Supervisor", supervisor)
 
-    assert main(["run"]) == 0
+    assert not run(["serve"])
 
     assert supervisor.looks >= 2
     assert ended == [home.path]
@@ -185,7 +186,7 @@ def test_run_fails_when_the_services_do_not_stay_up(
     monkeypatch.setattr("ops.services.foreground.Supervisor", FakeSupervisor(state))
 
     with pytest.raises(ClickmillError, match=message):
-        main(["run"])
+        run(["serve"])
 
     assert ended == [home.path]
 
@@ -209,14 +210,15 @@ def test_addresses_follow_the_ports_and_secrets_do_not_show_when_printed(home: H
     assert "pass-word" not in repr(running)
 
 
-def test_asking_for_services_that_do_not_run_is_one_line(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_asking_for_services_that_do_not_run_is_one_line(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CLICKMILL_HOME", str(home.path))
     with pytest.raises(SystemExit) as ended:
-        exit_with(lambda: main(["env", "--home", str(home.path)]), "services")
+        exit_with(lambda: run(["env"]))
 
     assert ended.value.code == 1
-    assert capsys.readouterr().err == (
-        f"services: no services run for {home.path}; run: make run, or .venv/bin/python -m ops.services start\n"
-    )
+    assert capsys.readouterr().err == (f"failed: no services run for {home.path}; run: make run, or clickmill start\n")
 
 
 @pytest.mark.parametrize("character", list("%?#,$\"'\\{}\n"))
@@ -227,8 +229,9 @@ def test_home_that_airflow_or_spark_could_not_take_is_refused_before_anything_st
         raise AssertionError(f"looked for Java in {len(environment)} variables")
 
     monkeypatch.setattr("ops.services.start.find_java", go_no_further)
+    monkeypatch.setenv("CLICKMILL_HOME", str(tmp_path / f"a{character}b"))
 
     with pytest.raises(UsageError, match="set CLICKMILL_HOME to a folder without"):
-        main(["start", "--home", str(tmp_path / f"a{character}b")])
+        run(["start"])
 
     assert list(tmp_path.iterdir()) == []

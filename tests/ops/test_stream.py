@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from clickmill.app import run
 from include.errors import UsageError
-from ops.stream import main
 from tests.support.temporary_lake import SOURCES
 
 STREAMS = f"""{SOURCES}
@@ -42,4 +42,4 @@ def test_what_cannot_be_shown_is_refused(
     monkeypatch.setenv("CLICKMILL_SOURCES", str(tmp_path / "sources.toml"))
     monkeypatch.delenv("CLICKMILL_KAFKA", raising=False)
     with pytest.raises(UsageError, match=told):
-        main(["run", *arguments])
+        run(["show-stream", *arguments])

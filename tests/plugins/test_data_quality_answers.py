@@ -217,7 +217,7 @@ def test_a_dropped_hour_says_how_it_comes_back(client: TestClient, settings: Set
     append(settings.lake, [before, *failed(10, 7), dropped])
     text = client.get(f"hours/{HOUR}").text
     assert "Readers see what was published before. It stays so" in text
-    assert f"python -m spark_jobs.decide_held --hour {HOUR} --decision release" in text
+    assert f"clickmill decide --hour {HOUR} --decision release" in text
 
 
 def test_an_hour_shows_found_and_expected_the_decision_and_where_to_go_on(
@@ -312,7 +312,7 @@ def test_backfills_say_who_decided_what_to_do_next_and_show_the_comparison(
     say("compared", 1, counts="c1")
     page = client.get("backfills").text
     assert "waits for a decision" in page
-    assert "spark_jobs.decide_backfill 20260302T000000-ab12" in page
+    assert "clickmill decide-backfill 20260302T000000-ab12" in page
     assert "<script>alert" not in page
     assert client.get("backfills/20260302T000000-ab12").status_code == 404
     write_page("old against new", settings.reports / "backfills" / "20260302T000000-ab12.html")

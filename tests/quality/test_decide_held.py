@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from include.command import exit_with
+from clickmill import changes
+from clickmill.app import main
 from include.errors import NotHeldError
 from include.holds import Failure, findings_text
 from include.log_hours import Hour
-from spark_jobs import decide_held as command
 from spark_jobs.publish import decide_held
 from tests.dags.test_dags import task_function
 
@@ -32,11 +32,11 @@ RIGHT = {"--hour": "2026-03-01T05", "--decision": "publish", "--by": "Ada", "--b
     ("wrong", "message"),
     [
         ({"--hour": "2026-03-01"}, "not an hour: '2026-03-01'"),
-        ({"--decision": "keep"}, "invalid choice: 'keep'"),
+        ({"--decision": "keep"}, "'keep' is not one of 'publish', 'drop', 'release'"),
         ({"--by": " "}, "no by given"),
         ({"--because": ""}, "no because given"),
-        ({"--because": None}, "required: --because"),
-        ({"--by": None}, "required: --by"),
+        ({"--because": None}, "missing option '--because'"),
+        ({"--by": None}, "missing option '--by'"),
         ({"--hour": None}, "expected --hour HOUR, or --from HOUR and --to HOUR"),
         ({"--from": "2026-03-01T05", "--to": "2026-03-01T07"}, "expected --hour HOUR, or --from HOUR and --to HOUR"),
         ({"--hour": None, "--to": "2026-03-01T07"}, "expected --hour HOUR, or --from HOUR and --to HOUR"),
@@ -47,10 +47,10 @@ def test_wrong_arguments_are_one_line_and_exit_code_2(
     wrong: dict[str, str | None], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = [f"{name}={value}" for name, value in (RIGHT | wrong).items() if value is not None]
-    monkeypatch.setattr(sys, "argv", ["decide_held", *given])
-    monkeypatch.setattr(command, "spark_session", lambda settings: pytest.fail("asked for a session"))
+    monkeypatch.setattr(sys, "argv", ["clickmill", "decide", *given])
+    monkeypatch.setattr(changes, "session", lambda settings: pytest.fail("asked for a session"))
     with pytest.raises(SystemExit) as ended:
-        exit_with(command.main)
+        main()
     assert ended.value.code == 2
     said = capsys.readouterr().err
     assert message in said

@@ -79,7 +79,7 @@ def test_nothing_is_published_until_a_fault_is_fixed(lake: TemporaryLake) -> Non
 
 
 def test_hours_must_be_ingested_validated_and_not_counted_since(lake: TemporaryLake) -> None:
-    with pytest.raises(ClickmillError, match=f"web {HOUR} has not been ingested.*spark_jobs.ingest_clicks"):
+    with pytest.raises(ClickmillError, match=f"web {HOUR} has not been ingested.*clickmill ingest"):
         lake.run("aggregate", HOUR)
     _land(lake)
     lake.run("ingest", HOUR)

@@ -1,4 +1,4 @@
-"""``python -m spark_jobs.validate_clicks`` from a shell: a summary or JSON, and an exit code."""
+"""``clickmill validate`` from a shell: a summary or JSON, and an exit code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _validate(
         "SPARK_REMOTE": remote,
     }
     hours = ["--source", "web", "--from", str(start), "--to", str(end)]
-    command = [sys.executable, "-m", "spark_jobs.validate_clicks", *hours, *options]
+    command = [sys.executable, "-m", "clickmill", "validate", *hours, *options]
     return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
 

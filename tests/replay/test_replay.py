@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from clickmill.app import run as run_command
 from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour, HourRange
 from include.tables import (
@@ -23,7 +24,6 @@ from include.tables import (
     REPLAYS,
     UNFINISHED_INGESTS,
 )
-from spark_jobs import replay_quarantined
 from spark_jobs.lake.lake import Lake
 from spark_jobs.replay import job as replay_job
 from spark_jobs.replay.job import Request
@@ -425,9 +425,9 @@ def test_bad_requests_are_one_clear_line(copy: TemporaryLake) -> None:
         (["--source", "web", "--to", TO], "no --from given: expected all of --source, --from, --to; or --withdraw ID"),
     ):
         with pytest.raises(UsageError, match=said):
-            replay_quarantined._parse([*given, *signed])
+            run_command(["replay", *given, *signed])
     with pytest.raises(UsageError, match="empty range of hours"):
-        replay_quarantined._parse(["--source", "web", "--from", FROM, "--to", FROM, "--by", "A", "--because", "b"])
+        run_command(["replay", "--source", "web", "--from", FROM, "--to", FROM, *signed])
     assert _replay(copy, "bad_time") == [
         "web 2026-03-01T05..2026-03-01T11: no quarantined lines of bad_time; nothing to replay"
     ]

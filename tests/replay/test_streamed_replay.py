@@ -234,7 +234,7 @@ def test_withdrawn_replay_of_a_stream_leaves_its_lines_quarantined(copy: FilesLa
     for table, rows in before.items():
         assert copy.rows(table) == rows, table
     # Of the first hour five of six lines are in quarantine, for which it had been held before the replay.
-    assert f"  {FIRST} is held; to decide: python -m spark_jobs.decide_held --hour {FIRST} --help" in said
+    assert f"  {FIRST} is held; to decide: clickmill decide --hour {FIRST} --help" in said
     assert _published(copy) == {(8, name) for name in RECOVERED | {"o1"}} | {(9, "both"), (9, "o2")}
     decide_held.decide(copy.spark, copy.settings, Decision(FIRST, "publish", "Eve", "the app is broken"))
     assert _published(copy) == {(8, "o1"), (9, "both"), (9, "o2")}

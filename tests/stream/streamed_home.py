@@ -31,7 +31,7 @@ PATIENCE = 240
 
 @dataclass
 class StreamProcess:
-    """``python -m spark_jobs.stream_clicks``, started."""
+    """``clickmill stream``, started."""
 
     process: subprocess.Popen[str]
     output: Path
@@ -113,7 +113,7 @@ class StreamedHome:
         output = self.settings.home / f"stream-{uuid4()}.log"
         with output.open("w") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "spark_jobs.stream_clicks", "--source", "web", "--no-live", *options],
+                [sys.executable, "-m", "clickmill", "stream", "--source", "web", "--no-live", *options],
                 env=self.environment(remote),
                 cwd=REPOSITORY,
                 stdin=subprocess.DEVNULL,

@@ -41,7 +41,7 @@ def repartition(lake: StreamedLake, partitions: int) -> subprocess.CompletedProc
         "CLICKMILL_PIPELINE": str(lake.settings.pipeline_file),
     }
     return subprocess.run(
-        [sys.executable, "-m", "spark_jobs.repartition_stream", "--source", "web", "--partitions", str(partitions)],
+        [sys.executable, "-m", "clickmill", "repartition-stream", "--source", "web", "--partitions", str(partitions)],
         cwd=REPOSITORY,
         env=os.environ | environment,
         capture_output=True,
@@ -75,4 +75,4 @@ def test_a_micro_batch_that_has_not_ended_is_to_be_ended_first(half_read: tuple[
     (commits / f".{last.name}.crc").unlink(missing_ok=True)
     ran = repartition(lake, 3)
     assert ran.returncode == 1
-    assert "the last micro-batch of web (url) has not ended; end it first: python -m spark_jobs.str" in ran.stderr
+    assert "the last micro-batch of web (url) has not ended; end it first: clickmill str" in ran.stderr

@@ -197,7 +197,7 @@ def ingested_at_once(machine: Machine, home: StreamedHome, spec: SampleSpec) -> 
     home.settings.landing.rename(batch.settings.landing)
     hours = ["--from", str(spec.start), "--to", str(spec.start.plus(spec.hours))]
     done = subprocess.run(
-        [sys.executable, "-m", "spark_jobs.ingest_clicks", "--source", "web", *hours],
+        [sys.executable, "-m", "clickmill", "ingest", "--source", "web", *hours],
         env=batch.environment(machine.server.remote), cwd=REPOSITORY, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]

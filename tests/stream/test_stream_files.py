@@ -90,7 +90,7 @@ def test_the_stream_of_files_gives_the_tables_that_the_batch_gives(tmp_path: Pat
 
 def test_a_log_that_has_grown_is_not_landed_again_for_a_stream(landed: FilesLake, tmp_path: Path) -> None:
     """The stream would not read the file again that has its name; its new lines are a log of their own."""
-    from spark_jobs.land_logs import land
+    from spark_jobs.landing.land import land
 
     def land_log(name: str, *of: str) -> None:
         (tmp_path / name).write_bytes(lines_of(*of))
@@ -108,7 +108,7 @@ def test_a_log_that_has_grown_is_not_landed_again_for_a_stream(landed: FilesLake
 
 
 def test_a_log_whose_cut_line_is_whole_now_is_not_landed_in_place_of_what_a_stream_has_read(tmp_path: Path) -> None:
-    from spark_jobs.land_logs import land
+    from spark_jobs.landing.land import land
 
     settings = make_settings(tmp_path / "cut")
     FilesLake(None, settings).configure()  # type: ignore[arg-type]

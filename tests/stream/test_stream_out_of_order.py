@@ -21,7 +21,7 @@ PARTITIONS = 3
 
 @pytest.mark.slow
 def test_the_keys_of_streamed_clicks_out_of_order_are_logged(streamed: StreamedLake) -> None:
-    from spark_jobs import find_out_of_order
+    from spark_jobs.ingest.out_of_order_keys import log_out_of_order_keys
 
     rng = random.Random(8)
     records: list[Record] = []
@@ -47,7 +47,7 @@ def test_the_keys_of_streamed_clicks_out_of_order_are_logged(streamed: StreamedL
     arguments = JobArguments.of("web", None, None, str(HOUR))
 
     def find() -> list[str]:
-        said = find_out_of_order.run(streamed.spark, streamed.settings, arguments, key="url")
+        said = log_out_of_order_keys(streamed.spark, streamed.settings, arguments, key="url")
         found = {row["key"]: row for row in streamed.rows(OUT_OF_ORDER_KEYS)}
         assert {key: row["out_of_order"] for key, row in found.items()} == late
         assert {key: row["largest_delay"] for key, row in found.items()} == delays

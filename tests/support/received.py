@@ -81,7 +81,7 @@ class Home:
 
     @property
     def command(self) -> list[str]:
-        return [sys.executable, "-m", "ops.receive", "--source", "web"]
+        return [sys.executable, "-m", "clickmill", "receive", "--source", "web"]
 
     @property
     def environment(self) -> dict[str, str]:

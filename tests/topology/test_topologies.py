@@ -18,9 +18,9 @@ pytestmark = pytest.mark.spark
 HOUR = "2026-03-01T05"
 EARLIER = str(Hour.parse(HOUR).plus(-1))
 #: By job and query, the keys of each shuffle, in the order of the plan: every one costs time, so one more needs a
-#: reason. ``python -m spark_jobs.explain_topology JOB --hour ...`` shows what is around it.
+#: reason. ``clickmill topology JOB --hour ...`` shows what is around it.
 SHUFFLES = {
-    "ingest_clicks": {
+    "ingest": {
         "count outcomes": ["log_date, log_hour, reason, first_hour, click_hour"],
         "find duplicates": [],
         "stage arrivals": [],
@@ -28,13 +28,13 @@ SHUFFLES = {
         "write duplicate_clicks": [],
         "write quarantined_clicks": [],
     },
-    "aggregate_clicks": {
+    "aggregate": {
         "count clicks_by_country_daily": ["time_zone, day, country_code"],
         "count clicks_by_url_daily": ["time_zone, day, url"],
         "write clicks_by_country_hourly": ["click_date, click_hour, country_code", "country_code into 4"],
         "write clicks_by_url_hourly": ["click_date, click_hour, url", "url into 4"],
     },
-    "validate_clicks": {
+    "validate": {
         "measure quality / clicks": [
             "source, log_date, log_hour, click_date, click_hour",
             "source, log_date, log_hour, reason",
@@ -55,7 +55,7 @@ SHUFFLES = {
             "time_zone, day",
         ],
     },
-    "publish_clicks": {
+    "publish": {
         "count published_clicks_by_country_daily": ["time_zone, day, country_code"],
         "count published_clicks_by_url_daily": ["time_zone, day, url"],
         "read the busiest country_code": ["country_code", "country_code"],
@@ -66,8 +66,8 @@ SHUFFLES = {
 
 @pytest.mark.slow
 def test_every_job_shuffles_what_it_has_to_and_no_more(lake: TemporaryLake) -> None:
-    from spark_jobs.explain_topology import JOBS
     from spark_jobs.topology.job import explain
+    from spark_jobs.topology.pipeline_jobs import JOBS
 
     land(lake)
     lake.run("ingest", EARLIER, str(Hour.parse(HOUR).plus(1)))

@@ -1,4 +1,4 @@
-"""Find the keys whose clicks arrived out of order in the given log hours, and log them to out_of_order_keys.
+"""The keys whose clicks arrived out of order in log hours, logged to out_of_order_keys.
 
 A click is out of order when a click of the same key before it in the same file, or topic partition, and log hour
 happened later. Replaces what the table says of these log hours and this key.
@@ -6,18 +6,13 @@ happened later. Replaces what the table says of these log hours and this key.
 
 from __future__ import annotations
 
-from typing import get_args
-
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from include.command import OneLineParser, exit_with
-from include.counting import CountKey
 from include.job_arguments import JobArguments
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS, OUT_OF_ORDER_KEYS
-from spark_jobs.engine.command import run_from_shell
 from spark_jobs.ingest.out_of_order import find_out_of_order
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
@@ -25,7 +20,7 @@ from spark_jobs.lake.lake import Lake
 _LISTED = 10
 
 
-def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, key: str) -> list[str]:
+def log_out_of_order_keys(spark: SparkSession, settings: Settings, arguments: JobArguments, *, key: str) -> list[str]:
     """Log the keys with clicks out of order; returns a few lines on the worst of them."""
     lake = Lake(spark, settings)
     report = []
@@ -48,11 +43,3 @@ def run(spark: SparkSession, settings: Settings, arguments: JobArguments, *, key
             for row in rows
         ]
     return report
-
-
-def _add_options(parser: OneLineParser) -> None:
-    parser.add_argument("--key", default="url", choices=get_args(CountKey), help="the key; default: url")
-
-
-if __name__ == "__main__":
-    exit_with(lambda: run_from_shell("spark_jobs.find_out_of_order", __doc__, run, _add_options))

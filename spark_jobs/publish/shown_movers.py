@@ -1,28 +1,25 @@
-"""Show the URLs whose published clicks of a day, UTC, changed most against the day before."""
+"""The URLs whose published clicks of a day, UTC, changed most against the day before."""
 
 from __future__ import annotations
 
-import argparse
 from datetime import date, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.command import OneLineParser, exit_with
 from include.settings import Settings
 from include.tables import CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
 from include.texts import as_printable
 from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, require_co_partitioned
 from spark_jobs.aggregate.groupings import FieldsGrouping
 from spark_jobs.aggregate.movers import biggest, clicks_per_url, movers
-from spark_jobs.engine.session import spark_session
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.lake import Lake
 
 ONE_DAY = timedelta(days=1)
 
 
-def run(spark: SparkSession, settings: Settings, day: date, most: int = 20) -> list[str]:
+def shown_movers(spark: SparkSession, settings: Settings, day: date, most: int = 20) -> list[str]:
     """The movers, biggest first, one line each after a heading.
 
     Raises:
@@ -47,31 +44,3 @@ def run(spark: SparkSession, settings: Settings, day: date, most: int = 20) -> l
             for row in rows
         ),
     ]
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}; expected a day, UTC, such as 2026-03-02") from None
-
-
-def _count(text: str) -> int:
-    if text.isascii() and text.isdecimal() and 1 <= int(text) <= 1_000_000:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 1 to 1000000")
-
-
-def main() -> None:
-    """The job from a shell."""
-    parser = OneLineParser(prog="python -m spark_jobs.show_movers", description=__doc__)
-    parser.add_argument("--day", required=True, type=_day, help="a day, UTC, such as 2026-03-02")
-    parser.add_argument("--top", default=20, type=_count, metavar="COUNT", help="how many URLs; default: 20")
-    given = parser.parse_args()
-    settings = Settings.from_environment()
-    with spark_session(settings) as spark:
-        print(*run(spark, settings, given.day, given.top), sep="\n")
-
-
-if __name__ == "__main__":
-    exit_with(main)

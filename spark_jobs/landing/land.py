@@ -21,7 +21,6 @@ from typing import IO, cast
 import numpy as np
 import pyarrow as pa
 
-from include.command import OneLineParser, exit_with
 from include.errors import ClickmillError, UsageError
 from include.locks import locks_of
 from include.log_hours import MOST_HOURS_BETWEEN, Hour, contiguous
@@ -197,27 +196,22 @@ def _visible_files(folder: Path) -> Iterator[Path]:
             yield from _visible_files(entry) if entry.is_dir() else [entry]
 
 
-def main() -> None:
-    """The job from a shell."""
-    parser = OneLineParser(prog="python -m spark_jobs.land_logs", description=__doc__)
-    parser.add_argument("--source", required=True, help="the source in config/sources.toml whose logs these are")
-    parser.add_argument(
-        "--logs", required=True, type=Path, nargs="+", help=f"log files, plain, {', '.join(SUFFIXES)}; or folders"
-    )
-    given = parser.parse_args()
-    settings = Settings.from_environment()
-    source = landed_source(settings, given.source)
+def land_all(settings: Settings, name: str, given: Iterable[Path]) -> Iterator[str]:
+    """Land log files, and those in folders, as the source of this name; lines on each, and on what is to do next.
+
+    Raises:
+        UsageError: if there is no such source, no such file, or nothing in a folder.
+        ClickmillError: if one cannot be landed; those before it are.
+    """
+    source = landed_source(settings, name)
     hours: set[Hour] = set()
-    with locks_of(settings).held(f"land-{source.name}") as lock:
-        for logs in files_of(given.logs):
+    with locks_of(settings).held(f"land-{name}") as lock:
+        for logs in files_of(given):
             landed = land(source, logs, settings.landing, datetime.now(UTC), lock.require)
             hours.update(landed.lines if landed else ())
-            print(*_summary(given.source, logs, landed), sep="\n")
+            yield from _summary(name, logs, landed)
     for log_hours in contiguous(hours, MOST_HOURS_BETWEEN):
-        print(
-            f"next: python -m spark_jobs.ingest_clicks --source {given.source} --from {log_hours.start} "
-            f"--to {log_hours.end} --allow-missing"
-        )
+        yield (f"next: clickmill ingest --source {name} --from {log_hours.start} --to {log_hours.end} --allow-missing")
 
 
 def _summary(source: str, logs: Path, landed: Landed | None) -> list[str]:
@@ -235,7 +229,3 @@ def _summary(source: str, logs: Path, landed: Landed | None) -> list[str]:
             for other, lines in landed.begins_as.items()
         ),
     ]
-
-
-if __name__ == "__main__":
-    exit_with(main)

@@ -1,4 +1,4 @@
-"""Check that the aggregate tables are co-partitioned, on what is stored; say what differs and how to fix it.
+"""Whether the aggregate tables are co-partitioned, on what is stored; what differs, and how to fix it.
 
 They are if their number of buckets and key types agree, every stored bucket is what its key says, and no
 key of a click hour has two.
@@ -10,16 +10,14 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from include.command import OneLineParser, exit_with
 from include.errors import QualityError, UsageError
 from include.settings import Settings
 from include.tables import Table
 from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, differences
-from spark_jobs.engine.session import spark_session
 from spark_jobs.lake.lake import Lake
 
 
-def run(spark: SparkSession, settings: Settings, tables: Sequence[Table]) -> list[str]:
+def check(spark: SparkSession, settings: Settings, tables: Sequence[Table]) -> list[str]:
     """Check the tables; returns a line on each.
 
     Raises:
@@ -48,18 +46,3 @@ def chosen_tables(settings: Settings, names: Sequence[str]) -> list[Table]:
         if name not in tables:
             raise UsageError(f"no co-partitioned table {name!r}; expected one of {', '.join(tables)}")
     return [table for name, table in tables.items() if name in names or not names]
-
-
-def main() -> None:
-    """The job from a shell."""
-    parser = OneLineParser(prog="python -m spark_jobs.check_co_partitioning", description=__doc__)
-    parser.add_argument("tables", metavar="TABLE", nargs="*", help="a table; default: all that are co-partitioned")
-    given = parser.parse_args()
-    settings = Settings.from_environment()
-    tables = chosen_tables(settings, given.tables)
-    with spark_session(settings) as spark:
-        print(*run(spark, settings, tables), sep="\n")
-
-
-if __name__ == "__main__":
-    exit_with(main)

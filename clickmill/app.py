@@ -1,0 +1,97 @@
+"""All commands, in the order of the help, and how they end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from clickmill import changes, pipeline, services, streams, upkeep, views
+from include.command import exit_with
+from include.errors import EndedByHandError, UsageError
+
+NAME = "clickmill"
+_EPILOG = (
+    "Hours are UTC, and --to itself is not included. Exit codes: 0 done; 1 failed, or there is nothing to do; "
+    "2 wrong arguments or configuration; 3 a critical quality check failed; 130 interrupted."
+)
+#: A command is named after its function.
+COMMANDS: dict[str, Sequence[Callable[..., int | None]]] = {
+    "From logs to results": (
+        services.run, pipeline.land, pipeline.ingest, pipeline.aggregate, pipeline.validate, pipeline.publish,
+    ),
+    "Look": (views.results, views.movers, views.out_of_order, views.advise, views.topology, views.check_partitioning),
+    "Run again, decide, undo": (
+        changes.backfill, changes.decide, changes.decide_backfill, changes.undo, changes.replay,
+    ),
+    "Streams": (
+        streams.stream, streams.show_stream, streams.stop_streams, streams.repartition_stream, streams.receive,
+    ),
+    "Services": (
+        services.start, services.stop, services.status, services.health, services.serve, services.env, services.locks,
+    ),
+    "Maintenance": (
+        upkeep.maintain, upkeep.erase, upkeep.release_counts, upkeep.repartition,
+        upkeep.submit_settings, upkeep.clean,
+    ),
+}  # fmt: skip
+
+
+class _Sections(TyperGroup):
+    """The commands under headings."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Each with the first line of what it says of itself."""
+        commands = [self.commands[name] for name in self.list_commands(ctx)]
+        width = formatter.width - 8 - max(len(command.name or "") for command in commands)
+        for heading, of_heading in groupby(commands, lambda command: command.rich_help_panel):  # type: ignore[attr-defined]
+            with formatter.section(heading):
+                formatter.write_dl([(command.name, command.get_short_help_str(width)) for command in of_heading])
+
+
+def make_app() -> typer.Typer:
+    """The application."""
+    app = typer.Typer(
+        cls=_Sections,
+        help="Click logs to counts per URL and per country. COMMAND --help says more of each.",
+        epilog=_EPILOG,
+        context_settings={"max_content_width": 120},
+        # Rich takes a tenth of a second to import.
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    for heading, commands in COMMANDS.items():
+        for command in commands:
+            app.command(epilog=_EPILOG, rich_help_panel=heading)(command)
+    return app
+
+
+def run(arguments: Sequence[str]) -> int | None:
+    """Run one command; its exit code.
+
+    Raises:
+        UsageError: if the arguments are not as it declares them.
+        EndedByHandError: if somebody has ended it by Ctrl-C.
+    """
+    try:
+        code: int | None = make_app()(list(arguments) or ["--help"], prog_name=NAME, standalone_mode=False)
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else " ".join([NAME, *arguments[:1]])
+        message = " ".join(error.format_message().split()).rstrip(".")
+        message = message.replace("Value error, ", "").replace(". Choose from: ", ": expected one of ")
+        raise UsageError(f"{message[:1].lower()}{message[1:]}; see {command} --help") from None
+    except typer.Abort:
+        raise EndedByHandError("nobody answered") from None
+    if code == EndedByHandError.exit_code:
+        raise EndedByHandError("what is half done counts for nothing; run it again")
+    return code
+
+
+def main() -> None:
+    """Run from the command line."""
+    exit_with(lambda: run(sys.argv[1:]))

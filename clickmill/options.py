@@ -1,0 +1,53 @@
+"""What several commands declare: options, and what a shell may complete them with."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from include.home import REPOSITORY
+
+#: As include.counting and include.days have them, which take longer to import than help may.
+Grain = Literal["hour", "day", "week", "month"]
+Key = Literal["url", "country_code", "referrer", "user_agent", "visitor_id", "status", "source"]
+
+
+def source_names(incomplete: str) -> list[str]:
+    """The sources of config/sources.toml that begin so; none where the file cannot be read."""
+    file = Path(os.environ.get("CLICKMILL_SOURCES") or REPOSITORY / "config" / "sources.toml")
+    try:
+        names = ["all", *tomllib.loads(file.read_text(encoding="utf-8")).get("sources", {})]
+    except (OSError, ValueError):
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+Source = Annotated[
+    str,
+    typer.Option("--source", metavar="NAME", help="a source of config/sources.toml", autocompletion=source_names),
+]
+AnySource = Annotated[
+    str | None,
+    typer.Option("--source", metavar="NAME", help="a source of config/sources.toml", autocompletion=source_names),
+]
+ScheduledSource = Annotated[
+    str,
+    typer.Option(
+        "--source", metavar="NAME", autocompletion=source_names,
+        help="a source of config/sources.toml; all: every scheduled one",
+    ),
+]  # fmt: skip
+Start = Annotated[str | None, typer.Option("--from", metavar="HOUR", help="first log hour, such as 2026-03-01T05")]
+End = Annotated[str | None, typer.Option("--to", metavar="HOUR", help="the log hour after the last one")]
+LogHour = Annotated[str | None, typer.Option("--hour", metavar="HOUR", help="one log hour, not --from and --to")]
+FirstHour = Annotated[str, typer.Option("--from", metavar="HOUR", help="first log hour, such as 2026-03-01T05")]
+EndHour = Annotated[str, typer.Option("--to", metavar="HOUR", help="the log hour after the last one")]
+By = Annotated[str, typer.Option("--by", metavar="NAME", help="who decides; kept on record")]
+Because = Annotated[str, typer.Option("--because", metavar="TEXT", help="why; kept on record")]
+BackfillId = Annotated[str, typer.Argument(metavar="BACKFILL", help="its id, as backfill prints it")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON in place of text")]
+Page = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="write a page with pictures too")]

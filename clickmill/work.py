@@ -1,0 +1,101 @@
+"""What a command needs for its work: settings, the services of the home, a Spark session."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import date
+from typing import TYPE_CHECKING
+
+from include.errors import EndedByHandError, UsageError
+from include.job_arguments import JobArguments
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from include.settings import Settings
+
+
+def announce(text: str) -> None:
+    """Say at once what begins: what it takes is imported in seconds. Not where a program reads."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """What a job says of itself, as soon as it says it."""
+    for line in lines:
+        print(line, flush=True)
+
+
+@contextmanager
+def ended_by_hand(then: str) -> Iterator[None]:
+    """Say after Ctrl-C what has become of the work.
+
+    Raises:
+        EndedByHandError: after Ctrl-C.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise EndedByHandError(then) from None
+
+
+def print_json(value: object) -> None:
+    """What a program may read."""
+    import orjson
+
+    print(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode())
+
+
+def day_of(text: str) -> date:
+    """A day of UTC.
+
+    Raises:
+        UsageError: if the text is none.
+    """
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"not a day: {text!r}; expected a day, UTC, such as 2026-03-02") from None
+
+
+def ready_settings() -> Settings:
+    """The settings, of a whole configuration, and in the environment where the home's services answer.
+
+    Raises:
+        UsageError: if the configuration is wrong, or services run on other data.
+    """
+    from include.settings import Settings
+    from ops.services.running import complete_environment
+
+    complete_environment(os.environ)
+    settings = Settings.from_environment()
+    _ = settings.pipeline
+    return settings
+
+
+def ready_job(
+    source: str, start: str | None, end: str | None, hour: str | None = None
+) -> tuple[Settings, JobArguments]:
+    """The settings, and the log hours of a source that there is.
+
+    Raises:
+        UsageError: if one of them is wrong, or the configuration.
+    """
+    arguments = JobArguments.of(source, start, end, hour)
+    settings = ready_settings()
+    from include.sources import choose_sources
+
+    choose_sources(settings, arguments.source)
+    return settings, arguments
+
+
+@contextmanager
+def session(settings: Settings) -> Iterator[SparkSession]:
+    """A session of the home's Spark server, or of the driver that spark-submit gives."""
+    from spark_jobs.engine.session import spark_session
+
+    with spark_session(settings) as spark:
+        yield spark

@@ -1,0 +1,253 @@
+"""What the command line says before any work: help, wrong arguments, completion; and where it finds the services."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from clickmill import changes, options, upkeep
+from clickmill.app import COMMANDS, main, run
+from include.buckets import MAX_BUCKETS
+from include.counting import CountKey
+from include.days import GRAINS
+from include.errors import EndedByHandError, UsageError
+from include.settings import REPOSITORY, Settings
+from ops.services.running import Ports, complete_environment
+from tests.ops.service_ports import PORTS
+
+NAMES = [command.__name__.replace("_", "-") for of_heading in COMMANDS.values() for command in of_heading]
+OVER_HOURS = ["aggregate", "ingest", "publish", "validate"]
+HOUR = "2026-03-01T05"
+
+
+@pytest.fixture(autouse=True)
+def a_home(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home without services, and no variables of others."""
+    for name in os.environ:
+        if name.startswith(("SPARK_", "CLICKMILL_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("CLICKMILL_HOME", str(settings.home))
+    monkeypatch.setenv("CLICKMILL_SOURCES", str(settings.sources_file))
+    monkeypatch.setenv("CLICKMILL_PIPELINE", str(settings.pipeline_file))
+
+
+def command_line(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """As from a shell."""
+    command = [sys.executable, str(REPOSITORY / "clickmill"), *arguments]
+    return subprocess.run(
+        command, cwd="/", env=os.environ | variables, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+
+
+def refusal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str]:
+    """The exit code, and the one line that is said."""
+    monkeypatch.setattr(sys, "argv", ["clickmill", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr()
+    assert printed.err.count("\n") == 1, printed.err
+    assert printed.out == ""
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, printed.err.rstrip("\n")
+
+
+# --- help -----------------------------------------------------------------------------------------
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not run([])
+    without_arguments = capsys.readouterr().out
+    assert not run(["--help"])
+    text = capsys.readouterr().out
+    assert text == without_arguments
+    assert len(NAMES) == len(set(NAMES)) > 30
+    for heading in COMMANDS:
+        assert f"\n{heading}:\n" in text
+    for name in NAMES:
+        assert f"\n  {name} " in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert not run([name, "--help"])
+    text = capsys.readouterr().out
+    assert text.startswith(f"Usage: clickmill {name} ")
+    assert "2 wrong arguments or configuration" in " ".join(text.split())
+
+
+def test_what_is_declared_is_what_the_rooms_know() -> None:
+    assert get_args(options.Key) == get_args(CountKey)
+    assert get_args(options.Grain) == GRAINS
+    assert upkeep.MOST_BUCKETS == MAX_BUCKETS
+
+
+# --- wrong arguments ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope"], "no such command 'nope'; see clickmill --help"),
+        (["--colour"], "no such option: --colour; see clickmill --help"),
+        (["ingest", "--colour", "red"], "no such option: --colour"),
+        (["ingest", "more"], "got unexpected extra argument(s) (more); see clickmill ingest --help"),
+        (["ingest", "--hour"], "option '--hour' requires an argument; see clickmill ingest --help"),
+        (["ingest", "--hour", "--allow-missing"], "not an hour: '--allow-missing'"),
+        (["ingest", "--from", HOUR, "--to", HOUR], "empty range of hours"),
+        (["ingest", "--hour", HOUR, "--source", "nothing"], "no source 'nothing' in"),
+        (["ingest", "--hour", HOUR, "--source", "\u202enöthing\n"], "no source "),
+        (["ingest", "--hour", HOUR], "no Spark Connect server is known"),
+        (["topology", "--hour", HOUR], "missing argument 'JOB"),
+        (["topology", "show", "--hour", HOUR], "'show' is not one of 'ingest', 'aggregate'"),
+        (["repartition", "--buckets", "many"], "invalid value for '--buckets'"),
+        (["repartition", "--buckets", "4097"], "less than or equal to 4096"),
+        (["movers", "--day", "yesterday"], "not a day: 'yesterday'; expected a day, UTC"),
+        (["results", "--time-zone", "UTC"], "--time-zone UTC without --grain"),
+        (["results", "--grain", "year"], "'year' is not one of 'hour', 'day', 'week', 'month'"),
+        (["undo", "b1", "--by", " ", "--because", "-x"], "no by given"),
+        (["erase", "--visitor", "a", "--by", "Ada", "--because", "b"], "nothing is erased: expected --yes"),
+        (["land", "--source", "nothing", "x"], "no source 'nothing'"),
+        (["land", "--source", "web", "/nowhere/x.gz"], "no file /nowhere/x.gz"),
+        (["land", "--source", "web"], "missing argument 'LOGS"),
+    ],
+)
+def test_wrong_arguments_are_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", open(os.devnull))
+    code, line = refusal(capsys, monkeypatch, *arguments)
+    assert code == 2
+    assert line.startswith("wrong arguments: ")
+    assert message in line
+
+
+@pytest.mark.parametrize("name", OVER_HOURS)
+def test_wrong_hour_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    refused = refusal(capsys, monkeypatch, name, "--hour", "nonsense")
+    assert refused == (2, "wrong arguments: not an hour: 'nonsense'; expected UTC such as 2026-03-01T05")
+
+
+def test_a_log_without_times_is_not_landed(
+    settings: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, line = refusal(capsys, monkeypatch, "land", "--source", "web", __file__)
+    assert (code, line.startswith("failed: no line of ")) == (1, True)
+    assert not list(settings.landing.rglob("*.gz*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--withdraw", "x", "--source", "web"], "--withdraw takes a replay as it was: expected no --source beside it"),
+        (["--source", "web", "--to", HOUR], "no --from given: expected all of --source, --from, --to; or --withdraw"),
+        (["--source", "web", "--from", HOUR, "--to", HOUR], "empty range of hours"),
+        (["--source", "web", "--from", HOUR, "--to", "2026-03-01T06", "--rule", "/nowhere"], "the rule cannot be read"),
+    ],
+)
+def test_a_replay_is_of_log_hours_or_withdrawn(arguments: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        run(["replay", *arguments, "--by", "Ada", "--because", "fixed"])
+
+
+def test_texts_may_begin_with_a_dash_and_hold_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    signatures: list[tuple[str, str]] = []
+
+    def sign(by: str, because: str) -> None:
+        signatures.append((by, because))
+        raise UsageError("enough")
+
+    monkeypatch.setattr(changes, "require_signed", sign)
+    for text in ("-x", "--because", "été 日本", "a\nb"):
+        with pytest.raises(UsageError, match="enough"):
+            run(["undo", "b1", "--by", "Ada", "--because", text])
+    assert signatures == [("Ada", text) for text in ("-x", "--because", "été 日本", "a\nb")]
+
+
+def test_ctrl_c_is_one_line_and_exit_code_130(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(changes, "require_signed", interrupted)
+    code, line = refusal(capsys, monkeypatch, "undo", "b1", "--by", "Ada", "--because", "b")
+    assert code == EndedByHandError.exit_code == 130
+    assert line == "interrupted: what is half done counts for nothing; run it again"
+
+
+# --- from a shell ---------------------------------------------------------------------------------
+
+
+def test_from_any_folder_it_runs_this_tree() -> None:
+    shown = command_line("status")
+    assert (shown.returncode, shown.stderr) == (1, "")
+    assert shown.stdout == f"no services run for {os.environ['CLICKMILL_HOME']}\n"
+    assert json.loads(command_line("status", "--json").stdout)["services"] == []
+    assert json.loads(command_line("locks", "--json").stdout) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_shells_complete_commands_options_and_values(shell: str, settings: Settings) -> None:
+    def suggestions(line: str) -> str:
+        asked = {"_TYPER_COMPLETE_ARGS": line, "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+        return command_line(_CLICKMILL_COMPLETE=f"complete_{shell}", **asked).stdout
+
+    assert {"ingest", "decide", "decide-backfill"} <= set(suggestions("clickmill ").replace('"', " ").split())
+    assert {"decide", "decide-backfill"} <= set(suggestions("clickmill dec").replace('"', " ").split())
+    assert "--allow-missing" in suggestions("clickmill ingest --a")
+    assert {"publish", "drop"} <= set(suggestions("clickmill decide --decision ").replace('"', " ").split())
+    sources = set(suggestions("clickmill ingest --source ").replace('"', " ").split())
+    assert {"all", "web", "access"} <= sources
+    script = command_line("--show-completion", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1").returncode
+    assert script in (0, 2)
+
+
+# --- the services of the home ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def served(settings: Settings) -> Settings:
+    """A home whose services run, as far as its files say."""
+    settings.run.mkdir(parents=True)
+    ports: Ports = PORTS
+    details = {"airflow": ports.airflow, "spark": ports.spark, "spark_ui": ports.spark_ui, "data": str(settings.data)}
+    settings.service_file.write_text(json.dumps(details))
+    settings.spark_remote_file.write_text(f"sc://localhost:{ports.spark}/;token=to-ken\n")
+    return settings
+
+
+def test_where_the_services_answer_is_found(served: Settings) -> None:
+    environment = {"CLICKMILL_HOME": str(served.home)}
+    complete_environment(environment)
+    assert environment == {
+        "CLICKMILL_HOME": str(served.home),
+        "SPARK_REMOTE": f"sc://localhost:{PORTS.spark}/;token=to-ken",
+        "CLICKMILL_SPARK_UI_URL": f"http://localhost:{PORTS.spark_ui}",
+        "CLICKMILL_AIRFLOW_URL": f"http://localhost:{PORTS.airflow}",
+        "AIRFLOW_HOME": str(served.airflow),
+        "GX_ANALYTICS_ENABLED": "false",
+    }
+
+
+@pytest.mark.parametrize("variable", ["SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"])
+def test_another_spark_is_left_alone(served: Settings, variable: str) -> None:
+    environment = {"CLICKMILL_HOME": str(served.home), variable: "x"}
+    complete_environment(environment)
+    assert environment == {"CLICKMILL_HOME": str(served.home), variable: "x", "GX_ANALYTICS_ENABLED": "false"}
+
+
+def test_without_services_nothing_is_added(settings: Settings) -> None:
+    environment = {"CLICKMILL_HOME": str(settings.home)}
+    complete_environment(environment)
+    assert "SPARK_REMOTE" not in environment
+
+
+def test_services_on_other_data_are_an_error(served: Settings, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="CLICKMILL_DATA says"):
+        complete_environment({"CLICKMILL_HOME": str(served.home), "CLICKMILL_DATA": str(tmp_path / "other")})
