@@ -32,7 +32,7 @@ NEXT_STEP = {
     "published": "To restore what was published before: clickmill undo {id}.",
     "dropped": "Its hours stay as they were published: land the right files, and backfill them again, or release them "
     "with clickmill decide. clicks has what this backfill ingested.",
-    "undoing": "Being undone: the same undo_backfill again does the rest.",
+    "undoing": "Being undone: the same undo again does the rest.",
     "undone": "Its hours stay as they were published: land the right files, and backfill them again, or release them "
     "with clickmill decide. clicks has what this backfill ingested.",
 }

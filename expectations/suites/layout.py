@@ -9,7 +9,7 @@ from include.settings import PipelineSettings
 from include.tables import CLICKS, CLICKS_BY_URL_HOURLY, QUARANTINED_CLICKS, Table
 
 _SUITE = "layout"
-_REPARTITION = "Run: clickmill repartition --buckets N; check_co_partitioning says which N."
+_REPARTITION = "Run: clickmill repartition --buckets N; clickmill check-partitioning says which N."
 
 
 def log_hour_checks(settings: PipelineSettings) -> list[Check]:
