@@ -44,7 +44,7 @@ WORKS = {
     "small_hour": Work("an hour of 10 clicks, the same", "s", 8),
     "empty_hour": Work("what an empty log hour adds to a range", "s", 0.1),
     "month": Work("a month from landed to published: 720 hours, 7.2 million clicks", "s", 300),
-    "advice": Work("`advise_grouping` over that month", "s", 60),
+    "advice": Work("`clickmill advise` over that month", "s", 60),
     "year": Work("a year from landed to published: 8,760 hours of 100 clicks", "s", 1_200),
     "hour_after_year": Work("an hour of 100 clicks after that year, compared with one before it", "times", 1.2),
     "hour_maintained": Work("the same after `maintain_lake` has removed all but 60 days", "times", 1.2),

@@ -53,8 +53,13 @@ class _Sections(TyperGroup):
                 formatter.write_dl([(command.name, command.get_short_help_str(width)) for command in of_heading])
 
 
-def make_app() -> typer.Typer:
-    """The application."""
+def name_of(command: Callable[..., int | None]) -> str:
+    """As it is typed."""
+    return command.__name__.replace("_", "-")
+
+
+def make_app(chosen: str = "") -> typer.Typer:
+    """The application, with the chosen command alone, if there is one of this name: each takes a while to declare."""
     app = typer.Typer(
         cls=_Sections,
         help="Click logs to counts per URL and per country. COMMAND --help says more of each.",
@@ -64,9 +69,11 @@ def make_app() -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
-    for heading, commands in COMMANDS.items():
-        for command in commands:
-            app.command(epilog=_EPILOG, rich_help_panel=heading)(command)
+    commands = [(heading, command) for heading, of_heading in COMMANDS.items() for command in of_heading]
+    for heading, command in [each for each in commands if name_of(each[1]) == chosen] or commands:
+        app.command(name_of(command), epilog=_EPILOG, rich_help_panel=heading)(command)
+    # Of a single command Typer would make the whole application.
+    app.callback()(lambda: None)
     return app
 
 
@@ -77,8 +84,9 @@ def run(arguments: Sequence[str]) -> int | None:
         UsageError: if the arguments are not as it declares them.
         EndedByHandError: if somebody has ended it by Ctrl-C.
     """
+    app = make_app(arguments[0] if arguments else "")
     try:
-        code: int | None = make_app()(list(arguments) or ["--help"], prog_name=NAME, standalone_mode=False)
+        code: int | None = app(list(arguments) or ["--help"], prog_name=NAME, standalone_mode=False)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else " ".join([NAME, *arguments[:1]])

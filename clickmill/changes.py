@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from clickmill.options import AnySource, BackfillId, Because, By, End, EndHour, FirstHour, Source, Start
+from clickmill.options import AnySource, BackfillId, Because, By, DryRun, End, EndHour, FirstHour, Source, Start
 from clickmill.work import announce, print_lines, ready_job, ready_settings, session
 from include.errors import UsageError
 from include.job_arguments import JobArguments, require_signed
@@ -21,7 +21,7 @@ def backfill(
     chunk: Annotated[int, typer.Option(metavar="HOURS", help="log hours at a time")] = 168,
     staged: Annotated[bool, typer.Option("--staged", help="publish nothing before a person approves it")] = False,
     because: Annotated[str, typer.Option(metavar="TEXT", help="why; kept on record", show_default=False)] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="print the plan and end")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Run a range of log hours again, in chunks: plan, ingest, count, validate and publish.
 
@@ -147,7 +147,7 @@ def replay(
         str | None,
         typer.Option(metavar="ID", help="quarantine the lines of this replay again, and nothing else"),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would change, and end")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Parse quarantined lines of log hours again, after a mapping, a limit or a rule has been changed.
 

@@ -49,5 +49,6 @@ EndHour = Annotated[str, typer.Option("--to", metavar="HOUR", help="the log hour
 By = Annotated[str, typer.Option("--by", metavar="NAME", help="who decides; kept on record")]
 Because = Annotated[str, typer.Option("--because", metavar="TEXT", help="why; kept on record")]
 BackfillId = Annotated[str, typer.Argument(metavar="BACKFILL", help="its id, as backfill prints it")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="say what would be done, and change nothing")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON in place of text")]
 Page = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="write a page with pictures too")]

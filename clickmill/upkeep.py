@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from clickmill.options import Because, By
+from clickmill.options import Because, By, DryRun
 from clickmill.work import announce, day_of, print_lines, ready_settings, session
 from include.errors import ClickmillError, FinalError, UsageError
 
@@ -19,7 +19,7 @@ MOST_BUCKETS = 4096
 
 
 def maintain(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be removed, and remove nothing")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Remove what is past its days, and files that nobody needs any more.
 
@@ -53,9 +53,7 @@ def erase(
     requests: Annotated[
         Path | None, typer.Option(metavar="FILE", help="a request a line, JSON or TOML; not seen by ps")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="say how much would be erased, and change nothing")
-    ] = False,
+    dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", help="erase without asking")] = False,
 ) -> None:
     """Erase visitors from everything that Clickmill keeps, and leave a certificate that names nobody.
@@ -93,7 +91,7 @@ def erase(
 def release_counts(
     first: Annotated[str, typer.Option("--from", metavar="DAY", help="the first day, UTC, such as 2026-03-01")],
     end: Annotated[str, typer.Option("--to", metavar="DAY", help="the day after the last one")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be released; draw nothing")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Release daily clicks per country and URL, and per country, with noise: for readers who get nothing else.
 

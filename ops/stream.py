@@ -41,7 +41,7 @@ from ops.stream_view import render
 
 DEFAULT_SOURCE = "web_stream"
 DEFAULT_RATE = 200
-#: Carried by the processes of a home's stream, so that stream-stop finds them.
+#: Carried by the processes of a home's stream, so that stop-streams finds them.
 MARK = "CLICKMILL_STREAM_OF"
 REFRESH_SECONDS = 1.0
 #: A stream that is asked to end may have a micro-batch to finish.

@@ -78,7 +78,7 @@ def layout_differences(layouts: Mapping[Table, Layout], buckets: int) -> list[Di
         if layout.buckets != buckets:
             found.append(Difference(table.name, "number of buckets", str(layout), str(buckets), repartition))
         if layout.key_type != key_type:
-            again = "move the table's folder away, and run aggregate_clicks for all log hours"
+            again = "move the table's folder away, and run clickmill aggregate for all log hours"
             what = f"type of {table.bucket_key}"
             found.append(Difference(table.name, what, layout.key_type, str(key_type), again))
     return found

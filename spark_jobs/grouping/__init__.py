@@ -1,1 +1,1 @@
-"""Which grouping suits the clicks that there are: measured, advised, shown. Only advise_grouping uses it."""
+"""Which grouping suits the clicks that there are: measured, advised, shown. Only the command advise uses it."""

@@ -111,7 +111,7 @@ def _connected(address: str) -> Iterator[Connection]:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ClickmillError(
             f"the results database (CLICKMILL_RESULTS_DATABASE) has not got all that is published: {reason}; the lake "
-            "has it: run publish_clicks again for the same hours when the database can be written"
+            "has it: publish the same hours again when the database can be written"
         ) from error
 
 

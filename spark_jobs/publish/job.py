@@ -12,7 +12,7 @@ from include.backfills import Backfill
 from include.errors import QualityError
 from include.holds import ClickHourState
 from include.job_arguments import JobArguments
-from include.log_hours import Hour
+from include.log_hours import Hour, as_ranges
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.engine.run_ids import new_run_id
@@ -95,11 +95,11 @@ def _why(state: ClickHourState) -> str:
 
 
 def _require_validated(states: list[ClickHourState]) -> None:
-    missing = [str(state.hour) for state in states if not state.was_validated]
+    missing = sorted(state.hour for state in states if not state.was_validated)
     if missing:
         raise QualityError(
-            f"nothing is published: {', '.join(missing)}: not validated; run validate_clicks for these hours, and "
-            "ingest_clicks and aggregate_clicks before it where they have not been run"
+            f"nothing is published: {as_ranges(missing)}: not validated; run: clickmill validate --from {missing[0]} "
+            f"--to {missing[-1].plus(1)}, and ingest and aggregate before it where they have not been run"
         )
 
 

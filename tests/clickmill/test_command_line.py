@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from clickmill import changes, options, upkeep
-from clickmill.app import COMMANDS, main, run
+from clickmill import changes, options, streams, upkeep
+from clickmill.app import COMMANDS, main, name_of, run
 from include.buckets import MAX_BUCKETS
 from include.counting import CountKey
 from include.days import GRAINS
 from include.errors import EndedByHandError, UsageError
 from include.settings import REPOSITORY, Settings
-from ops.services.running import Ports, complete_environment
+from ops.services.running import complete_environment
+from ops.stream import DEFAULT_SOURCE
 from tests.ops.service_ports import PORTS
 
-NAMES = [command.__name__.replace("_", "-") for of_heading in COMMANDS.values() for command in of_heading]
+NAMES = [name_of(command) for of_heading in COMMANDS.values() for command in of_heading]
 OVER_HOURS = ["aggregate", "ingest", "publish", "validate"]
 HOUR = "2026-03-01T05"
 
@@ -85,6 +88,7 @@ def test_what_is_declared_is_what_the_rooms_know() -> None:
     assert get_args(options.Key) == get_args(CountKey)
     assert get_args(options.Grain) == GRAINS
     assert upkeep.MOST_BUCKETS == MAX_BUCKETS
+    assert signature(streams.show_stream).parameters["source"].default == DEFAULT_SOURCE
 
 
 # --- wrong arguments ------------------------------------------------------------------------------
@@ -192,20 +196,50 @@ def test_from_any_folder_it_runs_this_tree() -> None:
     assert json.loads(command_line("locks", "--json").stdout) == []
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_shells_complete_commands_options_and_values(shell: str, settings: Settings) -> None:
-    def suggestions(line: str) -> str:
-        asked = {"_TYPER_COMPLETE_ARGS": line, "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
-        return command_line(_CLICKMILL_COMPLETE=f"complete_{shell}", **asked).stdout
+#: What a shell is to suggest for the last word of a line, among others.
+SUGGESTED = [
+    ("clickmill dec", {"decide", "decide-backfill"}),
+    ("clickmill ingest --a", {"--allow-missing"}),
+    ("clickmill decide --decision ", {"publish", "drop", "release"}),
+    ("clickmill ingest --source ", {"all", "web", "access"}),
+    ("clickmill topology ", {"ingest", "publish"}),
+]
 
-    assert {"ingest", "decide", "decide-backfill"} <= set(suggestions("clickmill ").replace('"', " ").split())
-    assert {"decide", "decide-backfill"} <= set(suggestions("clickmill dec").replace('"', " ").split())
-    assert "--allow-missing" in suggestions("clickmill ingest --a")
-    assert {"publish", "drop"} <= set(suggestions("clickmill decide --decision ").replace('"', " ").split())
-    sources = set(suggestions("clickmill ingest --source ").replace('"', " ").split())
-    assert {"all", "web", "access"} <= sources
-    script = command_line("--show-completion", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1").returncode
-    assert script in (0, 2)
+
+def completion(shell: str) -> str:
+    """The script that --install-completion leaves for a shell, which says by itself which it is."""
+    script = command_line("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    assert (script.returncode, script.stderr) == (0, "")
+    return script.stdout
+
+
+@pytest.mark.parametrize(("line", "suggested"), SUGGESTED)
+def test_bash_completes_commands_options_and_values(line: str, suggested: set[str], tmp_path: Path) -> None:
+    (tmp_path / "clickmill").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{REPOSITORY / "clickmill"}" "$@"\n')
+    (tmp_path / "clickmill").chmod(0o755)
+    words = " ".join(f"'{word}'" for word in line.split(" "))
+    script = f"""
+        {completion("bash")}
+        COMP_WORDS=({words})
+        COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+        _clickmill_completion clickmill
+        printf '%s\n' "${{COMPREPLY[@]}}"
+    """
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["bash", "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True, cwd="/", check=True
+    )
+    assert ran.stderr == ""
+    assert suggested <= set(ran.stdout.split())
+
+
+@pytest.mark.parametrize(("line", "suggested"), SUGGESTED)
+def test_zsh_completes_commands_options_and_values(line: str, suggested: set[str]) -> None:
+    """As its script asks; zsh is not everywhere."""
+    assert "_CLICKMILL_COMPLETE=complete_zsh clickmill)" in completion("zsh")
+    answer = command_line(_TYPER_COMPLETE_ARGS=line, _CLICKMILL_COMPLETE="complete_zsh")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert suggested <= set(re.findall(r'^(?:_arguments .*\(\()?"([^"]+)"', answer.stdout, re.MULTILINE))
 
 
 # --- the services of the home ---------------------------------------------------------------------
@@ -215,7 +249,7 @@ def test_shells_complete_commands_options_and_values(shell: str, settings: Setti
 def served(settings: Settings) -> Settings:
     """A home whose services run, as far as its files say."""
     settings.run.mkdir(parents=True)
-    ports: Ports = PORTS
+    ports = PORTS
     details = {"airflow": ports.airflow, "spark": ports.spark, "spark_ui": ports.spark_ui, "data": str(settings.data)}
     settings.service_file.write_text(json.dumps(details))
     settings.spark_remote_file.write_text(f"sc://localhost:{ports.spark}/;token=to-ken\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import subprocess
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from include.errors import ClickmillError
 from ops.bootstrap import REPOSITORY
 from ops.setup import prerequisites
 from ops.setup.jars import Jar, check_jar, install_jars, ivy_module, read_jars_lock
-from ops.setup.packages import install_packages, remove_archives
+from ops.setup.packages import install_packages, make_command, remove_archives
 from ops.setup.prerequisites import check_python, find_java, java_major
 from ops.setup.stamps import STAMP, read_stamp, write_stamp
 
@@ -119,7 +120,7 @@ def test_oldest_python_is_accepted() -> None:
 
 def locked_tree(root: Path) -> Path:
     """A tree with lock files, and a virtual environment that looks complete."""
-    (root / "locks").mkdir()
+    (root / "locks").mkdir(parents=True)
     for name in ("locks/runtime.txt", "locks/dev.txt", *ALWAYS):
         (root / name).write_text(f"# {name}\nuv==1.2.3 --hash=sha256:{SUM}\n")
     python = root / ".venv" / "bin" / "python"
@@ -143,6 +144,19 @@ def forbid_installation(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Installed
 
     monkeypatch.setattr("ops.setup.packages.subprocess.run", refuse)
+
+
+def test_the_command_runs_this_tree_from_anywhere(tmp_path: Path) -> None:
+    root = locked_tree(tmp_path / "it's a tree")
+    (root / ".venv" / "bin" / "python").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    assert make_command(root)
+    assert not make_command(root)
+    program = root / ".venv" / "bin" / "clickmill"
+    ran = subprocess.run([program, "undo", "a b", "--because", "-x é"], cwd="/", capture_output=True, text=True)
+    assert ran.stdout.splitlines() == [str(root / "clickmill"), "undo", "a b", "--because", "-x é"]
+    assert [file.name for file in program.parent.iterdir() if file.name.startswith(".")] == []
+    program.chmod(0o644)
+    assert make_command(root)
 
 
 def test_nothing_is_installed_when_the_stamp_has_the_sums_of_the_locks(

@@ -111,7 +111,7 @@ def test_a_database_that_was_away_has_all_when_the_job_is_run_again(
         lake.run(job, str(HOUR))
     postgres.stop()
     try:
-        with pytest.raises(ClickmillError, match="run publish_clicks again for the same hours") as raised:
+        with pytest.raises(ClickmillError, match="publish the same hours again") as raised:
             lake.run("publish", str(HOUR))
     finally:
         postgres.start()
