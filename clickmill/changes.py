@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from clickmill.options import AnySource, BackfillId, Because, By, DryRun, End, EndHour, FirstHour, Source, Start
-from clickmill.work import announce, print_lines, ready_job, ready_settings, session
+from clickmill.options import AnySource, AsJson, BackfillId, Because, By, DryRun, End, EndHour, FirstHour, Source, Start
+from clickmill.work import announce, print_json, print_lines, ready_job, ready_settings, session
 from include.errors import UsageError
 from include.job_arguments import JobArguments, require_signed
 from include.log_hours import Hour, HourRange
@@ -22,6 +22,7 @@ def backfill(
     staged: Annotated[bool, typer.Option("--staged", help="publish nothing before a person approves it")] = False,
     because: Annotated[str, typer.Option(metavar="TEXT", help="why; kept on record", show_default=False)] = "",
     dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a range of log hours again, in chunks: plan, ingest, count, validate and publish.
 
@@ -30,6 +31,8 @@ def backfill(
     are compared with what is published, on a page, and a person decides with decide-backfill. What has been published
     can be undone with undo.
     """
+    if as_json and not dry_run:
+        raise UsageError("--json is of the plan: expected --dry-run beside it")
     announce(f"planning the backfill of {source}, {JobArguments.of(source, start, end).log_hours}")
     settings, arguments = ready_job(source, start, end)
     from rich.console import Console
@@ -41,7 +44,10 @@ def backfill(
     request = Request(source, arguments.log_hours, chunk, staged)
     console = Console(highlight=False)
     with session(settings) as spark:
-        if dry_run:
+        if as_json:
+            planned = plan(spark, settings, request)
+            print_json(vars(planned) | {"resumed": planned.resumed and planned.resumed.id})
+        elif dry_run:
             print_plan(plan(spark, settings, request), console)
         else:
             run(spark, settings, request, because, console)

@@ -82,6 +82,8 @@ def status(as_json: AsJson = False) -> int:
     from ops.services.stop import status as states_of
 
     states = states_of()
+    if not as_json:
+        print_lines(f"{state.name:24} {state.state:10} {state.pid or ''}" for state in states)
     services = running_services() if states else None
     if as_json:
         addresses = {"airflow": services.airflow_url, "spark": services.spark_url} if services else {}
@@ -90,7 +92,6 @@ def status(as_json: AsJson = False) -> int:
     elif services is None:
         print(f"no services run for {find_home().path}")
     else:
-        print_lines(f"{state.name:24} {state.state:10} {state.pid or ''}" for state in states)
         print_lines(_addresses(services))
     return 0 if services else 1
 

@@ -19,6 +19,7 @@ def results(
         str | None,
         typer.Option(metavar="ZONE", help="whose days: one of time_zones in config/pipeline.toml; default: the first"),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show the busiest URLs and countries, where the lines went, and the quality verdict; or clicks by period.
 
@@ -33,7 +34,7 @@ def results(
 
     from include.documents.terminal import print_document, print_line
     from spark_jobs.lake.lake import Lake
-    from spark_jobs.publish.periods import read_periods, require_counted
+    from spark_jobs.publish.periods import Periods, read_periods, require_counted
     from spark_jobs.publish.report_data import read_report_data
     from spark_jobs.publish.shown_periods import periods_document
     from spark_jobs.publish.shown_results import results_document
@@ -41,24 +42,32 @@ def results(
     zone = require_counted(settings, time_zone)
     with session(settings) as spark:
         lake = Lake(spark, settings)
-        if grain:
-            print_document(Console(), periods_document(read_periods(lake, grain, zone)))
-        else:
-            print_document(Console(), results_document(read_report_data(lake, settings)))
-            print_line(Console(), f"Report: {settings.report}")
+        shown = read_periods(lake, grain, zone) if grain else read_report_data(lake, settings)
+    if as_json:
+        print_json(shown)
+    elif isinstance(shown, Periods):
+        print_document(Console(), periods_document(shown))
+    else:
+        print_document(Console(), results_document(shown))
+        print_line(Console(), f"Report: {settings.report}")
 
 
 def movers(
     day: Annotated[str, typer.Option(metavar="DAY", help="a day, UTC, such as 2026-03-02")],
     top: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="how many URLs")] = 20,
+    as_json: AsJson = False,
 ) -> None:
     """Show the URLs whose published clicks of a day, UTC, changed most against the day before."""
     of = day_of(day)
     settings = ready_settings()
-    from spark_jobs.publish.shown_movers import shown_movers
+    from spark_jobs.publish.shown_movers import mover_lines, read_movers
 
     with session(settings) as spark:
-        print_lines(shown_movers(spark, settings, of, top))
+        found = read_movers(spark, settings, of, top)
+    if as_json:
+        print_json(found)
+    else:
+        print_lines(mover_lines(found, of))
 
 
 def out_of_order(

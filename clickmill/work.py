@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from include.errors import EndedByHandError, UsageError
 from include.job_arguments import JobArguments
+from include.log_hours import Hour, HourRange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,10 +45,16 @@ def ended_by_hand(then: str) -> Iterator[None]:
 
 
 def print_json(value: object) -> None:
-    """What a program may read."""
+    """What a program may read: records as objects, hours, ranges and paths as their texts."""
     import orjson
 
-    print(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode())
+    options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
+    print(orjson.dumps(value, default=_as_value, option=options).decode())
+
+
+def _as_value(value: Any) -> object:
+    is_record = is_dataclass(value) and not isinstance(value, (Hour, HourRange))
+    return {part.name: getattr(value, part.name) for part in fields(value)} if is_record else str(value)
 
 
 def day_of(text: str) -> date:

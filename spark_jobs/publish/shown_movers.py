@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,8 +21,18 @@ from spark_jobs.lake.lake import Lake
 ONE_DAY = timedelta(days=1)
 
 
-def shown_movers(spark: SparkSession, settings: Settings, day: date, most: int = 20) -> list[str]:
-    """The movers, biggest first, one line each after a heading.
+@dataclass(frozen=True)
+class Mover:
+    """A URL, its published clicks of a day, and of the day before."""
+
+    url: str
+    change: int
+    clicks: int
+    clicks_before: int
+
+
+def read_movers(spark: SparkSession, settings: Settings, day: date, most: int = 20) -> list[Mover]:
+    """Those whose clicks changed most, biggest first.
 
     Raises:
         QualityError: if the tables are not co-partitioned: both days are repartitioned by their number of buckets.
@@ -35,12 +47,17 @@ def shown_movers(spark: SparkSession, settings: Settings, day: date, most: int =
 
     with step(spark, "find movers"):
         rows = biggest(movers(of(day), of(day - ONE_DAY)), most).collect()
-    if not rows:
+    return [Mover(row["url"], row["change"], row["clicks"], row["clicks_before"]) for row in rows]
+
+
+def mover_lines(found: Sequence[Mover], day: date) -> list[str]:
+    """One line each after a heading."""
+    if not found:
         return [f"no URL has other published clicks on {day} than on {day - ONE_DAY}"]
     return [
         f"{'change':>12} {day.isoformat():>12} {(day - ONE_DAY).isoformat():>12}  url",
         *(
-            f"{row['change']:>+12,} {row['clicks']:>12,} {row['clicks_before']:>12,}  {as_printable(row['url'])}"
-            for row in rows
+            f"{mover.change:>+12,} {mover.clicks:>12,} {mover.clicks_before:>12,}  {as_printable(mover.url)}"
+            for mover in found
         ),
     ]

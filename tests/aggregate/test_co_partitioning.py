@@ -122,7 +122,7 @@ def test_stopped_between_the_tables_jobs_refuse_and_running_it_again_finishes(
     lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from spark_jobs.lake.lake import Lake
-    from spark_jobs.publish.shown_movers import shown_movers
+    from spark_jobs.publish.shown_movers import read_movers
 
     before = {table: _rows(_stored(lake, table)) for table in TABLES}
     replace = Lake.replace
@@ -146,7 +146,7 @@ def test_stopped_between_the_tables_jobs_refuse_and_running_it_again_finishes(
     with pytest.raises(QualityError, match=refused):
         lake.run("aggregate", START, END)
     with pytest.raises(QualityError, match=refused):
-        shown_movers(lake.spark, lake.settings, date(2026, 3, 1))
+        read_movers(lake.spark, lake.settings, date(2026, 3, 1))
     with pytest.raises(QualityError, match="same number of buckets"):
         lake.run("validate", START, END)
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import date
 from inspect import signature
 from pathlib import Path
 from typing import get_args
@@ -15,10 +16,12 @@ import pytest
 
 from clickmill import changes, options, streams, upkeep
 from clickmill.app import COMMANDS, main, name_of, run
+from clickmill.work import print_json
 from include.buckets import MAX_BUCKETS
 from include.counting import CountKey
 from include.days import GRAINS
 from include.errors import EndedByHandError, UsageError
+from include.log_hours import Hour, HourRange
 from include.settings import REPOSITORY, Settings
 from ops.services.running import complete_environment
 from ops.stream import DEFAULT_SOURCE
@@ -113,6 +116,10 @@ def test_what_is_declared_is_what_the_rooms_know() -> None:
         (["repartition", "--buckets", "4097"], "less than or equal to 4096"),
         (["movers", "--day", "yesterday"], "not a day: 'yesterday'; expected a day, UTC"),
         (["results", "--time-zone", "UTC"], "--time-zone UTC without --grain"),
+        (
+            ["backfill", "--source=web", f"--from={HOUR}", "--to=2026-03-02T00", "--json"],
+            "expected --dry-run beside it",
+        ),
         (["results", "--grain", "year"], "'year' is not one of 'hour', 'day', 'week', 'month'"),
         (["undo", "b1", "--by", " ", "--because", "-x"], "no by given"),
         (["erase", "--visitor", "a", "--by", "Ada", "--because", "b"], "nothing is erased: expected --yes"),
@@ -183,6 +190,21 @@ def test_ctrl_c_is_one_line_and_exit_code_130(
     code, line = refusal(capsys, monkeypatch, "undo", "b1", "--by", "Ada", "--because", "b")
     assert code == EndedByHandError.exit_code == 130
     assert line == "interrupted: what is half done counts for nothing; run it again"
+
+
+def test_json_is_of_plain_values(capsys: pytest.CaptureFixture[str]) -> None:
+    from spark_jobs.backfill.plan import Request
+    from spark_jobs.publish.shown_movers import Mover
+
+    hours = HourRange(Hour.parse(HOUR), Hour.parse("2026-03-01T07"))
+    print_json({"request": Request("web", hours), "day": date(2026, 3, 1), "rows": [Mover("http://a/é", -1, 2, 3)]})
+    assert json.loads(capsys.readouterr().out) == {
+        "request": {
+            "source": "web", "log_hours": "2026-03-01T05..2026-03-01T07", "chunk_hours": 168, "is_staged": False,
+        },
+        "day": "2026-03-01",
+        "rows": [{"url": "http://a/é", "change": -1, "clicks": 2, "clicks_before": 3}],
+    }  # fmt: skip
 
 
 # --- from a shell ---------------------------------------------------------------------------------

@@ -43,3 +43,17 @@ def test_what_cannot_be_shown_is_refused(
     monkeypatch.delenv("CLICKMILL_KAFKA", raising=False)
     with pytest.raises(UsageError, match=told):
         run(["show-stream", *arguments])
+
+
+def test_makes_variables_are_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sources.toml").write_text(STREAMS)
+    monkeypatch.setenv("CLICKMILL_SOURCES", str(tmp_path / "sources.toml"))
+    monkeypatch.setenv("SOURCE", " shop ")
+    monkeypatch.setenv("RATE", "10")
+    with pytest.raises(UsageError, match="RATE=10: shop is streamed as it is"):
+        run(["show-stream"])
+    # As make hands over what was not given.
+    monkeypatch.setenv("SOURCE", "")
+    monkeypatch.setenv("RATE", "")
+    with pytest.raises(UsageError, match="no source 'web_stream' in"):
+        run(["show-stream"])
