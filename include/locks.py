@@ -451,14 +451,13 @@ def _holder_of(said: str) -> Holder:
 
 
 def _what_runs(environment: Mapping[str, str]) -> str:
-    """The Airflow task, or else the program, such as ``clickmill ingest``."""
+    """The Airflow task, or else the program, of clickmill its command: few bytes are kept."""
     task = environment.get("AIRFLOW_CTX_TASK_ID")
     if task:
         return f"{environment.get('AIRFLOW_CTX_DAG_ID')}.{task}"
     program = Path(sys.argv[0])
-    if program.stem != "__main__":
-        return program.stem
-    return " ".join([program.parent.name, *(name for name in sys.argv[1:2] if not name.startswith("-"))])
+    name = program.parent.name if program.stem == "__main__" else program.stem
+    return sys.argv[1] if name == "clickmill" and len(sys.argv) > 1 else name
 
 
 def _in_a_line(error: Exception) -> str:

@@ -312,3 +312,11 @@ def test_an_object_store_has_no_locks_of_its_own(tmp_path: Path) -> None:
     assert (str(found.lake), found.locks_database) == ("s3://bucket/data/lake", "dbname=x")
     assert found.streams == tmp_path / "streams"
     assert "dbname=x" not in repr(found)
+
+
+@pytest.mark.parametrize("program", ["/opt/clickmill/clickmill", "/opt/clickmill/clickmill/__main__.py"])
+def test_of_the_command_line_the_command_is_named(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [program, "ingest", "--hour", "2026-03-01T05"])
+    assert Holder.here("lake").runs == "ingest"
+    monkeypatch.setattr(sys, "argv", ["/opt/clickmill/samples/__main__.py", "--from"])
+    assert Holder.here("lake").runs == "samples"
