@@ -22,7 +22,7 @@ HOUR = "2026-03-01T05"
 
 def run(job: str, home: Path, remote: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", f"spark_jobs.{job}", "--hour", HOUR],
+        [sys.executable, "-m", "clickmill", job, "--hour", HOUR],
         env=os.environ | {"SPARK_REMOTE": remote, "CLICKMILL_HOME": str(home), "RUST_BACKTRACE": "1"},
         cwd=REPOSITORY, capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -39,7 +39,7 @@ def test_each_job_says_in_one_line_that_a_disk_is_full_and_does_its_work_later(
             ],
             cwd=REPOSITORY, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
-        for job in ("ingest_clicks", "aggregate_clicks", "validate_clicks", "publish_clicks"):
+        for job in ("ingest", "aggregate", "validate", "publish"):
             with filled(settings.home):
                 ended = run(job, settings.home, spark_remote)
                 assert ended.returncode == 1, job

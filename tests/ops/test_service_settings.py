@@ -222,8 +222,8 @@ import importlib, sys
 for module in {PRELOADED}:
     importlib.import_module(module)
 before = {{name.partition(".")[0] for name in sys.modules}}
-for job in ("ingest_clicks", "aggregate_clicks", "validate_clicks", "publish_clicks"):
-    importlib.import_module("spark_jobs." + job)
+for room in ("ingest", "aggregate", "quality", "publish"):
+    importlib.import_module(f"spark_jobs.{{room}}.job")
 print(*before, "then", *{{name.partition(".")[0] for name in sys.modules}} - before)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
