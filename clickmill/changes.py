@@ -7,7 +7,20 @@ from typing import Annotated, Literal
 
 import typer
 
-from clickmill.options import AnySource, AsJson, BackfillId, Because, By, DryRun, End, EndHour, FirstHour, Source, Start
+from clickmill.options import (
+    AnySource,
+    AsJson,
+    BackfillId,
+    Because,
+    By,
+    DryRun,
+    End,
+    EndHour,
+    FirstHour,
+    Source,
+    Start,
+    option,
+)
 from clickmill.work import announce, print_json, print_lines, ready_job, ready_settings, session
 from include.errors import UsageError
 from include.job_arguments import JobArguments, require_signed
@@ -18,7 +31,7 @@ def backfill(
     source: Source,
     start: FirstHour,
     end: EndHour,
-    chunk: Annotated[int, typer.Option(metavar="HOURS", help="log hours at a time")] = 168,
+    chunk: Annotated[int, option("HOURS", "log hours at a time")] = 168,
     staged: Annotated[bool, typer.Option("--staged", help="publish nothing before a person approves it")] = False,
     because: Annotated[str, typer.Option(metavar="TEXT", help="why; kept on record", show_default=False)] = "",
     dry_run: DryRun = False,
@@ -60,11 +73,9 @@ def decide(
     ],
     by: By,
     because: Because,
-    hour: Annotated[str | None, typer.Option(metavar="HOUR", help="the click hour, such as 2026-03-01T05")] = None,
-    start: Annotated[
-        str | None, typer.Option("--from", metavar="HOUR", help="all that wait for it, from this click hour on")
-    ] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="HOUR", help="the click hour after the last one")] = None,
+    hour: Annotated[str | None, option("HOUR", "the click hour, such as 2026-03-01T05")] = None,
+    start: Annotated[str | None, option("HOUR", "all that wait for it, from this click hour on", "--from")] = None,
+    end: Annotated[str | None, option("HOUR", "the click hour after the last one", "--to")] = None,
     reason: Annotated[
         str,
         typer.Option(
@@ -146,13 +157,10 @@ def replay(
     start: Start = None,
     end: End = None,
     reason: Annotated[
-        list[str] | None, typer.Option(metavar="REASON", help="only lines of this quarantine reason; again for more")
+        list[str] | None, option("REASON", "only lines of this quarantine reason; again for more")
     ] = None,
-    rule: Annotated[Path | None, typer.Option(metavar="FILE", help="an SQL expression that repairs a line")] = None,
-    withdraw: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="quarantine the lines of this replay again, and nothing else"),
-    ] = None,
+    rule: Annotated[Path | None, option("FILE", "an SQL expression that repairs a line")] = None,
+    withdraw: Annotated[str | None, option("ID", "quarantine the lines of this replay again, and nothing else")] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Parse quarantined lines of log hours again, after a mapping, a limit or a rule has been changed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,6 +14,11 @@ from include.home import REPOSITORY
 #: As include.counting and include.days have them, which take longer to import than help may.
 Grain = Literal["hour", "day", "week", "month"]
 Key = Literal["url", "country_code", "referrer", "user_agent", "visitor_id", "status", "source"]
+
+
+def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """An option with a value, named after its parameter unless it has names, and its help."""
+    return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
 def source_names(incomplete: str) -> list[str]:
@@ -41,14 +46,14 @@ ScheduledSource = Annotated[
         help="a source of config/sources.toml; all: every scheduled one",
     ),
 ]  # fmt: skip
-Start = Annotated[str | None, typer.Option("--from", metavar="HOUR", help="first log hour, such as 2026-03-01T05")]
-End = Annotated[str | None, typer.Option("--to", metavar="HOUR", help="the log hour after the last one")]
-LogHour = Annotated[str | None, typer.Option("--hour", metavar="HOUR", help="one log hour, not --from and --to")]
-FirstHour = Annotated[str, typer.Option("--from", metavar="HOUR", help="first log hour, such as 2026-03-01T05")]
-EndHour = Annotated[str, typer.Option("--to", metavar="HOUR", help="the log hour after the last one")]
-By = Annotated[str, typer.Option("--by", metavar="NAME", help="who decides; kept on record")]
-Because = Annotated[str, typer.Option("--because", metavar="TEXT", help="why; kept on record")]
+Start = Annotated[str | None, option("HOUR", "first log hour, such as 2026-03-01T05", "--from")]
+End = Annotated[str | None, option("HOUR", "the log hour after the last one", "--to")]
+LogHour = Annotated[str | None, option("HOUR", "one log hour, not --from and --to", "--hour")]
+FirstHour = Annotated[str, option("HOUR", "first log hour, such as 2026-03-01T05", "--from")]
+EndHour = Annotated[str, option("HOUR", "the log hour after the last one", "--to")]
+By = Annotated[str, option("NAME", "who decides; kept on record", "--by")]
+Because = Annotated[str, option("TEXT", "why; kept on record", "--because")]
 BackfillId = Annotated[str, typer.Argument(metavar="BACKFILL", help="its id, as backfill prints it")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="say what would be done, and change nothing")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON in place of text")]
-Page = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="write a page with pictures too")]
+Page = Annotated[Path | None, option("FILE", "write a page with pictures too", "--html")]

@@ -7,9 +7,7 @@ import shlex
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from clickmill.options import AsJson, source_names
+from clickmill.options import AsJson, option, source_names
 from clickmill.work import ended_by_hand, print_json, print_lines
 
 if TYPE_CHECKING:
@@ -18,27 +16,20 @@ if TYPE_CHECKING:
 _ENDED = "what was started has been ended"
 
 
-def _option(variable: str, metavar: str, text: str, **more: Any) -> Any:
+def _of_make(variable: str, metavar: str, text: str, **more: Any) -> Any:
     """An option of run; make gives it as a variable."""
-    return typer.Option(
-        f"--{variable.lower()}",
-        envvar=variable,
-        show_envvar=False,
-        show_default=False,
-        metavar=metavar,
-        help=text,
-        **more,
-    )
+    more |= {"envvar": variable, "show_envvar": False, "show_default": False}
+    return option(metavar, text, f"--{variable.lower()}", **more)
 
 
 def run(
-    hours: Annotated[str, _option("HOURS", "N", "how many hours of sample logs; default: 12")] = "",
-    clicks: Annotated[str, _option("CLICKS", "N", "clicks an hour of sample logs; default: 20000")] = "",
-    logs: Annotated[str, _option("LOGS", "PATH", "a log file of your own, or a folder of them")] = "",
-    logs_format: Annotated[str, _option("FORMAT", "FORMAT", "their format: json, combined or common")] = "",
+    hours: Annotated[str, _of_make("HOURS", "N", "how many hours of sample logs; default: 12")] = "",
+    clicks: Annotated[str, _of_make("CLICKS", "N", "clicks an hour of sample logs; default: 20000")] = "",
+    logs: Annotated[str, _of_make("LOGS", "PATH", "a log file of your own, or a folder of them")] = "",
+    logs_format: Annotated[str, _of_make("FORMAT", "FORMAT", "their format: json, combined or common")] = "",
     source: Annotated[
         str,
-        _option(
+        _of_make(
             "SOURCE", "NAME", "which source they are; default: the first of their format", autocompletion=source_names
         ),
     ] = "",

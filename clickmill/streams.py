@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from clickmill.options import Source, source_names
+from clickmill.options import Source, option, source_names
 from clickmill.work import ended_by_hand, print_lines, ready_settings, session
 from include.errors import UsageError
 
@@ -98,7 +98,7 @@ def _end_by_any_signal() -> None:
 
 def repartition_stream(
     source: Source,
-    partitions: Annotated[int, typer.Option(metavar="N", help="how many from now on")],
+    partitions: Annotated[int, option("N", "how many from now on")],
 ) -> None:
     """Give the live counts of a stopped stream another number of state partitions: on so many instances they are kept.
 

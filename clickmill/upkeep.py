@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from clickmill.options import Because, By, DryRun
+from clickmill.options import Because, By, DryRun, option
 from clickmill.work import announce, day_of, print_lines, ready_settings, session
 from include.errors import ClickmillError, FinalError, UsageError
 
@@ -42,17 +42,12 @@ def maintain(
 def erase(
     by: By,
     because: Because,
-    visitor: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="visitor_id in the table clicks; again for more")
-    ] = None,
-    address: Annotated[list[str] | None, typer.Option(metavar="IP", help="a client's address; again for more")] = None,
+    visitor: Annotated[list[str] | None, option("ID", "visitor_id in the table clicks; again for more")] = None,
+    address: Annotated[list[str] | None, option("IP", "a client's address; again for more")] = None,
     url_prefix: Annotated[
-        list[str] | None,
-        typer.Option(metavar="URL", help="the beginning of URLs in the table clicks; again for more"),
+        list[str] | None, option("URL", "the beginning of URLs in the table clicks; again for more")
     ] = None,
-    requests: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="a request a line, JSON or TOML; not seen by ps")
-    ] = None,
+    requests: Annotated[Path | None, option("FILE", "a request a line, JSON or TOML; not seen by ps")] = None,
     dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", help="erase without asking")] = False,
 ) -> None:
@@ -89,8 +84,8 @@ def erase(
 
 
 def release_counts(
-    first: Annotated[str, typer.Option("--from", metavar="DAY", help="the first day, UTC, such as 2026-03-01")],
-    end: Annotated[str, typer.Option("--to", metavar="DAY", help="the day after the last one")],
+    first: Annotated[str, option("DAY", "the first day, UTC, such as 2026-03-01", "--from")],
+    end: Annotated[str, option("DAY", "the day after the last one", "--to")],
     dry_run: DryRun = False,
 ) -> None:
     """Release daily clicks per country and URL, and per country, with noise: for readers who get nothing else.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from clickmill.options import AsJson, End, Grain, Key, LogHour, Page, ScheduledSource, Start
+from clickmill.options import AsJson, End, Grain, Key, LogHour, Page, ScheduledSource, Start, option
 from clickmill.work import day_of, print_json, print_lines, ready_job, ready_settings, session
 from include.errors import UsageError
 
@@ -16,8 +16,7 @@ from include.errors import UsageError
 def results(
     grain: Annotated[Grain | None, typer.Option(help="show clicks by such periods")] = None,
     time_zone: Annotated[
-        str | None,
-        typer.Option(metavar="ZONE", help="whose days: one of time_zones in config/pipeline.toml; default: the first"),
+        str | None, option("ZONE", "whose days: one of time_zones in config/pipeline.toml; default: the first")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -53,7 +52,7 @@ def results(
 
 
 def movers(
-    day: Annotated[str, typer.Option(metavar="DAY", help="a day, UTC, such as 2026-03-02")],
+    day: Annotated[str, option("DAY", "a day, UTC, such as 2026-03-02")],
     top: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="how many URLs")] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -95,17 +94,12 @@ def advise(
     start: Start = None,
     end: End = None,
     hour: LogHour = None,
-    instances: Annotated[str, typer.Option(metavar="N,N…", help="how many")] = "1,2,4,8,16",
+    instances: Annotated[str, option("N,N…", "how many")] = "1,2,4,8,16",
     groupings: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME,…",
-            help="some of fields, range, salted_fields, custom, shuffle, fifo, global; default: all",
-        ),
+        option("NAME,…", "some of fields, range, salted_fields, custom, shuffle, fifo, global; default: all"),
     ] = None,
-    expression: Annotated[
-        str | None, typer.Option(metavar="SQL", help="what grouping custom goes by; without it there is none")
-    ] = None,
+    expression: Annotated[str | None, option("SQL", "what grouping custom goes by; without it there is none")] = None,
     salt: Annotated[
         int | None,
         typer.Option(
@@ -196,8 +190,8 @@ def topology(
     start: Start = None,
     end: End = None,
     hour: LogHour = None,
-    workers: Annotated[int, typer.Option(metavar="N", help="workers that the tasks fall on")] = 2,
-    cores: Annotated[int, typer.Option(metavar="N", help="cores of each worker")] = 2,
+    workers: Annotated[int, option("N", "workers that the tasks fall on")] = 2,
+    cores: Annotated[int, option("N", "cores of each worker")] = 2,
     as_json: AsJson = False,
     html: Page = None,
 ) -> None:
