@@ -57,7 +57,7 @@ def erase(
     and pages. Lines and rows go; their hours are counted, validated and published again; former versions of the tables
     go too, so that an earlier backfill cannot be undone any more. It cannot be undone itself: first it says what would
     go, and asks on a terminal; with --yes it does not ask. In the end all files are searched. Killed, it is finished by
-    the same arguments again. The certificate is in reports/erasures/, the act in the table audit.
+    the same arguments again. The certificate is in reports/erasures/, the act in the table journal.
     """
     if not (dry_run or yes or sys.stdin.isatty()):
         raise UsageError("nothing is erased: expected --yes, as it cannot be undone; --dry-run says what would go")

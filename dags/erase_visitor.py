@@ -11,7 +11,7 @@ how much there is and changes nothing; `ask` shows it, and what could not be und
 - **Cancel:** nothing is erased, and the variable stays. As long as nobody answers, nothing is erased either.
 
 If more is found by then than was shown, the run's note says so. Who answered, who triggered it and why is on record in
-`audit`, before and after. **Killed:** clear `erase_visitor`.
+`journal`, before and after. **Killed:** clear `erase_visitor`.
 
 **Backfill:** none.
 """

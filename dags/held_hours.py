@@ -1,7 +1,7 @@
 """# Held click hours
 
 **Arrives:** a click hour that `clicks_hourly` holds because a critical check failed, and why.
-**Leaves:** a person's decision on it, done and on record in `quality_results`.
+**Leaves:** a person's decision on it, done and on record in `journal`.
 
 Each run is one hold. `ask` waits for an answer, as long as it takes and without holding a worker: *Required actions*
 in Airflow's UI. `decide_held` then does it:

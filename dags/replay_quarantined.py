@@ -4,7 +4,7 @@
 **Leaves:** in `clicks` what is a click by now, with the replay's id; its click hours counted, checked and published.
 
 *Trigger* it with `dry_run` on: its log, and the page of the hour under **Data quality**, say what would be recovered.
-Then without. Who triggered it and why is on record in `audit`, before it is done and after.
+Then without. Who triggered it and why is on record in `journal`, before it is done and after.
 
 **rule:** an SQL expression over `raw`, `source` and `reason` that repairs a line, or nothing.
 **withdraw:** the id of a replay, as its log and the table `replays` have it: its lines are quarantined again, and their

@@ -3,7 +3,7 @@
 **Arrives:** a backfill that was published. **Leaves:** for exactly its click hours, what was published before it.
 
 *Trigger* it with the backfill's id (**Data quality**, *Backfills*) and a reason. Who triggered it and why is on record
-in `audit`, before it is done and after. What was ingested stays: land the right files, and backfill the hours again.
+in `journal`, before it is done and after. What was ingested stays: land the right files, and backfill the hours again.
 
 **Others have published since:** with other counts, of some of its hours, it is refused, unless `force` is on.
 **Killed:** clear the task.

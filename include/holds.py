@@ -1,4 +1,6 @@
-"""What becomes of a click hour: held and why, published, or decided by a person. Rules over ``quality_results``' rows.
+"""What becomes of a click hour: held and why, published, or decided by a person.
+
+Rules over results of checks, the rows of ``quality_results``, and over events, those of ``journal``.
 
 A click hour is held while the newest validation of it, or of a log hour with clicks for it, has a critical failure
 that no person has answered for. An answer is for what was found, not for the moment of counting: it stands while
@@ -16,10 +18,9 @@ from datetime import datetime
 from typing import Any
 
 from include.errors import ClickmillError
-from include.log_hours import Hour, LogHour
-from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
+from include.journal import CLICK_HOUR, Act, in_order, journal_row
+from include.log_hours import Hour, HourRange, LogHour
 
-SUITE = "publication"
 HELD, PUBLISHED, PUBLISHED_ANYWAY, DROPPED = "held", "published", "published_anyway", "dropped"
 RELEASED = "released"
 #: What a person can decide on a held click hour, and the event that it makes.
@@ -29,19 +30,10 @@ RELEASE = "release"
 #: A number that is further from what was expected by so much of that distance, at most, counts as the same.
 SAME_WITHIN = 0.01
 
-#: What each event says is true from then on.
-MEANING = {
-    HELD: "published as it was before, until the checks pass or a person decides",
-    PUBLISHED: "published as it was counted; no critical check failed",
-    PUBLISHED_ANYWAY: "published as it was counted though critical checks failed, because a person said so",
-    DROPPED: "published as it was before, because a person dropped the new counts; until it is released or backfilled",
-    RELEASED: "judged again as if nobody had decided, because a person said so",
-}
-
 #: The columns of ``quality_results`` that the rules read.
 COLUMNS = (
     "run_id", "validated_at", "suite", "partition", "check_id", "expectation", "severity", "outcome", "observed",
-    "observed_value", "lowest", "highest", "advice", "examples", "actor", "answered_at", "findings",
+    "observed_value", "lowest", "highest",
 )  # fmt: skip
 MAX_EXAMPLES = 20
 
@@ -144,20 +136,43 @@ def findings_of(text: str | None) -> tuple[Failure, ...]:
 class Event:
     """What became of a click hour; ``because`` are the reasons of a hold, or the person's words.
 
-    ``examples`` are the failed checks with what was found, at most 20, as text; ``findings`` all of them: of a decision
-    what was shown. ``answered_at`` is when ``actor`` decided so: earlier than ``at`` if a run carried it out again.
-    ``note`` says which answer was not carried out, or of an answer, that it is not carried out yet; None for neither.
+    ``findings`` are the failed checks with what was found: of a decision what was shown. ``answered_at`` is when
+    ``actor`` decided so: earlier than ``at`` if a run carried it out again. ``note`` says which answer was not carried
+    out, or of an answer, that it is not carried out yet; None for neither. ``backfill_id`` is the backfill that was
+    dropped or undone by it, None for others.
     """
 
-    run_id: str
+    act_id: str
     at: datetime
     outcome: str
     because: str
     actor: str | None = None
-    examples: tuple[str, ...] = ()
     answered_at: datetime | None = None
     findings: tuple[Failure, ...] = ()
     note: str | None = None
+    backfill_id: str | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Event:
+        """That of a row of ``journal``, as ``include.journal.read_events`` has it."""
+        details = row["details"]
+        answered_at = details.get("answered_at")
+        return cls(
+            row["act_id"],
+            row["at"],
+            row["event"],
+            row["because"] or "",
+            row["actor"],
+            datetime.fromisoformat(answered_at) if answered_at else row["at"] if row["actor"] else None,
+            findings_of(details.get("findings")),
+            details.get("note"),
+            details.get("backfill"),
+        )
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """The failed checks with what was found, as text: at most 20."""
+        return tuple(failure.said for failure in self.findings[:MAX_EXAMPLES])
 
     @property
     def described(self) -> str:
@@ -165,20 +180,6 @@ class Event:
         moment = self.answered_at or self.at
         by = f" by {self.actor}: {self.because}" if self.actor else ""
         return f"{self.outcome.replace('_', ' ')} at {moment:%Y-%m-%d %H:%M} UTC{by}"
-
-
-def _event(row: Mapping[str, Any]) -> Event:
-    return Event(
-        row["run_id"],
-        row["validated_at"],
-        row["outcome"],
-        row["observed"] or "",
-        row["actor"],
-        tuple(row["examples"] or ()),
-        row.get("answered_at"),
-        findings_of(row.get("findings")),
-        row.get("advice"),
-    )
 
 
 def failure_text(partition: str, expectation: str, observed: str) -> str:
@@ -192,12 +193,12 @@ def described_failure(row: Mapping[str, Any]) -> str:
 
 
 def of_newest_runs(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Of rows of ``quality_results``, those of the run that validated each suite's partition last; without events.
+    """Of rows of ``quality_results``, those of the run that validated each suite's partition last.
 
     Whole runs, not single checks: a check that is gone, or worded again, leaves no outcome behind. Rows of an earlier
     version have no outcome, and are left out.
     """
-    judged = [row for row in rows if row["suite"] != SUITE and row["outcome"] is not None]
+    judged = [row for row in rows if row["outcome"] is not None]
     newest: dict[tuple[str, str], tuple[datetime, str]] = {}
     for row in judged:
         partition, run = (row["suite"], row["partition"]), (row["validated_at"], row["run_id"])
@@ -207,42 +208,40 @@ def of_newest_runs(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Findings:
-    """What ``quality_results`` says.
+    """What ``quality_results`` and ``journal`` say.
 
     By partition, when it was last validated and what failed critically then; by click hour, its events, oldest first.
     """
 
     validated_at: Mapping[str, datetime]
     failures: Mapping[str, tuple[Failure, ...]]
-    histories: Mapping[str, tuple[Event, ...]]
-
-    @property
-    def events(self) -> dict[str, Event]:
-        """By click hour, its newest event."""
-        return {hour: history[-1] for hour, history in self.histories.items()}
+    histories: Mapping[Hour, tuple[Event, ...]]
 
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Findings:
-        """From rows of ``quality_results``, whole runs of them, in any order."""
+    def of(cls, results: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, Any]]) -> Findings:
+        """From rows of ``quality_results``, whole runs of them, and rows of ``journal``, in any order."""
+        results = list(results)
         validated_at: dict[str, datetime] = {}
-        events: dict[str, list[Event]] = {}
-        rows = list(rows)
-        for row in rows:
+        for row in results:
             partition, at = row["partition"], row["validated_at"]
-            if row["suite"] == SUITE:
-                events.setdefault(partition, []).append(_event(row))
-                continue
             validated_at[partition] = max(at, validated_at.get(partition, at))
         failures: dict[str, list[Failure]] = {}
-        for row in of_newest_runs(rows):
+        for row in of_newest_runs(results):
             if row["severity"] == "critical" and row["outcome"] == "fail":
                 failures.setdefault(row["partition"], []).append(failure_of(row))
         by_reason = {
             partition: tuple(sorted(failed, key=lambda failure: failure.reason))
             for partition, failed in failures.items()
         }
-        histories = {hour: tuple(sorted(of_hour, key=lambda event: event.at)) for hour, of_hour in events.items()}
-        return cls(validated_at, by_reason, histories)
+        return cls(validated_at, by_reason, histories_of(events))
+
+
+def histories_of(rows: Iterable[Mapping[str, Any]]) -> dict[Hour, tuple[Event, ...]]:
+    """By click hour, in order, its events, oldest first; from rows of ``journal`` on click hours, in any order."""
+    events: dict[str, list[Event]] = {}
+    for row in in_order(rows):
+        events.setdefault(row["subject"], []).append(Event.of(row))
+    return {Hour.parse(hour): tuple(events[hour]) for hour in sorted(events)}
 
 
 def failure_of(row: Mapping[str, Any]) -> Failure:
@@ -358,8 +357,9 @@ class ClickHourState:
     @property
     def is_newly_held(self) -> bool:
         """Whether it is held, and its newest event does not say so, or says other reasons or numbers."""
-        said_then = (self.event.because, self.event.examples) if self.event and self.event.outcome == HELD else None
-        return self.is_held and said_then != (self.reasons, self.said)
+        event = self.event
+        held_for = (event.because, event.examples) if event and event.outcome == HELD else None
+        return self.is_held and held_for != (self.reasons, self.said)
 
     @property
     def asked(self) -> Event:
@@ -427,7 +427,7 @@ def click_hour_state(
         never_validated=never_validated,
         failures=tuple(failure for partition in partitions for failure in findings.failures.get(partition, ())),
         changed_at=changed_at,
-        history=findings.histories.get(str(hour), ()),
+        history=findings.histories.get(hour, ()),
         staged_by=staged_by,
     )
 
@@ -452,49 +452,41 @@ def _waits_for(
 
 
 def event_row(
-    run_id: str,
+    act: Act,
     at: datetime,
     hour: Hour,
     outcome: str,
     because: str,
     *,
-    examples: Iterable[str] = (),
     findings: Sequence[Failure] = (),
     actor: str | None = None,
     answered_at: datetime | None = None,
     note: str | None = None,
+    backfill_id: str | None = None,
 ) -> dict[str, Any]:
-    """A row of ``quality_results`` that says what became of a click hour, as ``Event``."""
-    return {
-        "run_id": run_id,
-        "validated_at": at,
-        "suite": SUITE,
-        "partition": str(hour),
-        "hour": str(hour),
-        "checked_table": PUBLISHED_CLICKS_BY_URL_HOURLY.name,
-        "check_id": outcome,
-        "expectation": MEANING[outcome],
-        "severity": "info",
-        "outcome": outcome,
-        "observed": because,
-        "advice": note,
-        "examples": (list(examples) or [failure.said for failure in findings])[:MAX_EXAMPLES],
-        "actor": actor,
-        "answered_at": answered_at or (at if actor else None),
-        "findings": findings_text(findings),
+    """A row of ``journal`` that says what became of a click hour, as ``Event``."""
+    details = {
+        "findings": findings_text(findings) if findings or actor else None,
+        "answered_at": answered_at.isoformat() if answered_at else None,
+        "note": note,
+        "backfill": backfill_id,
     }
+    return journal_row(
+        act, CLICK_HOUR, str(hour), outcome, at,
+        hours=HourRange.single(hour), actor=actor, because=because, details=details,
+    )  # fmt: skip
 
 
-def carried_out(run_id: str, at: datetime, state: ClickHourState) -> dict[str, Any]:
-    """A row of ``quality_results``: a person's decision, carried out for counts that were made since."""
+def carried_out(act: Act, at: datetime, state: ClickHourState) -> dict[str, Any]:
+    """A row of ``journal``: a person's decision, carried out for counts that were made since."""
     answer = state.answer
     assert answer is not None
     return event_row(
-        run_id, at, state.hour, answer.outcome, answer.because,
+        act, at, state.hour, answer.outcome, answer.because,
         findings=answer.findings, actor=answer.actor, answered_at=answer.answered_at,
     )  # fmt: skip
 
 
 def approval_run_id(hour: Hour, event: Event) -> str:
     """The DAG run of ``held_hours`` that asks about a hold, ``asked`` being its event; however often it is counted."""
-    return f"{hour}_{event.run_id}"
+    return f"{hour}_{event.act_id}"

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from include.backfills import read_backfills
-from include.holds import SUITE
+from include.journal import of_click_hours_since
 from include.landing import SUCCESS, as_landed_files, closed_hours, landed_since, landing_days, listed_hours
 from include.log_hours import ONE_HOUR, Hour
 from include.settings import Settings
 from include.sources import Source
 from include.stored_rows import read_rows
-from include.tables import INGEST_ACCOUNTING, QUALITY_RESULTS, STREAM_BATCHES, UNFINISHED_INGESTS
+from include.tables import INGEST_ACCOUNTING, JOURNAL, STREAM_BATCHES, UNFINISHED_INGESTS
 
 
 def known_hours(settings: Settings, source: Source) -> Collection[Hour]:
@@ -93,12 +93,9 @@ def unpublished_hours(
     accounts = _by_hour(read_rows(settings.lake, INGEST_ACCOUNTING, _ACCOUNT, in_lake))
     unfinished = _by_hour(read_rows(settings.lake, UNFINISHED_INGESTS, ("log_date", "log_hour"), in_lake[:1]))
     reach = first.plus(-source.oldest_hours - 1)
-    events = read_rows(
-        settings.lake, QUALITY_RESULTS, ("hour", "validated_at"), [("hour", ">=", str(reach)), ("suite", "=", SUITE)]
-    )
-    said_at: dict[str, datetime] = {}
-    for row in events:
-        said_at[row["hour"]] = max(row["validated_at"], said_at.get(row["hour"], row["validated_at"]))
+    newest: dict[str, datetime] = {}
+    for event in read_rows(settings.lake, JOURNAL, ("subject", "at"), of_click_hours_since(reach)):
+        newest[event["subject"]] = max(event["at"], newest.get(event["subject"], event["at"]))
 
     def is_done(hour: Hour) -> bool:
         account = accounts.get(hour)
@@ -108,7 +105,7 @@ def unpublished_hours(
             return True
         if hour in since:
             return False
-        return all(hour in said_at and said_at[hour] >= account["ingested_at"] for hour in account["click_hours"])
+        return all(hour in newest and newest[hour] >= account["ingested_at"] for hour in account["click_hours"])
 
     backfills = read_backfills(settings.lake).values()
     staged = {hour for one in backfills if one.is_staging and one.source == source.name for hour in one.log_hours}

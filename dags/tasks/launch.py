@@ -72,7 +72,7 @@ def announce(text: str) -> str:
 
 
 def signer(dag_run: Any) -> str:
-    """Who has triggered this run: what it does is signed with the name, and on record in the table audit.
+    """Who has triggered this run: what it does is signed with the name, and on record in the journal.
 
     Who may trigger which DAG, Airflow's permissions say.
 

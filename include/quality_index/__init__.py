@@ -1,9 +1,9 @@
-"""A compact SQLite copy of ``quality_results`` for pages that must be quick: states, newest results, histories.
+"""A compact SQLite copy for pages that must be quick: states, newest results, histories, what became of click hours.
 
-It is a function of the table alone.
+It is a function of ``quality_results`` and ``journal`` alone.
 """
 
-from include.quality_index.catching_up import SCHEMA_VERSION, catch_up
+from include.quality_index.catching_up import SCHEMA_VERSION, catch_up, catch_up_if_possible
 from include.quality_index.model import Counts, Event, Point, Result, Run, series_of, state_of
 from include.quality_index.reading import QualityIndex, open_index
 
@@ -16,6 +16,7 @@ __all__ = [
     "Result",
     "Run",
     "catch_up",
+    "catch_up_if_possible",
     "open_index",
     "series_of",
     "state_of",

@@ -1,35 +1,42 @@
-"""Taking the rows of ``quality_results`` into the index.
+"""Taking the rows of ``quality_results``, and of ``journal`` on click hours, into the index.
 
-Each file of the table is taken in once, in any order, by any process; the index is rebuilt when it is absent,
-damaged, of another schema, or when the table lost or rewrote a file.
+Each file of a table is taken in once, in any order, by any process; what is of a table is taken in anew when that lost
+or rewrote a file, and all when the index is absent, damaged or of another schema.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
-from include.quality_index.model import PUBLICATION, STATES, series_of, state_of
+from include.journal import CLICK_HOUR
+from include.quality_index.model import STATES, series_of, state_of
 from include.settings import Settings
 from include.storage import filesystem_of, key_of, names
-from include.tables import QUALITY_RESULTS
+from include.stored_rows import arrow_schema
+from include.tables import JOURNAL, QUALITY_RESULTS, Table
 
+log = logging.getLogger("clickmill")
 #: Raised with every change of the tables below: an index of another number is rebuilt.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+#: What the index has of each table.
+_PARTS = {QUALITY_RESULTS: ("verdict", "result"), JOURNAL: ("event",)}
 _COMMIT = re.compile(r"\d{20}\.json")
 _LOCK_PATIENCE_SECONDS = 60
 _ROWS_AT_ONCE = 20_000
 _SCHEMA = """
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE file (path TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE file (of_table TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (of_table, path)) WITHOUT ROWID;
 -- Expectations and advice: the same few sentences on every row.
 CREATE TABLE sentence (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 -- One row: what one run found for one suite, partition and table.
@@ -57,41 +64,53 @@ CREATE INDEX result_by_series ON result (
     suite, check_id, series, hour, observed_value, lowest, highest, outcome, severity, partition);
 -- One row: what became of a click hour.
 CREATE TABLE event (
-    hour TEXT NOT NULL, decided_at TEXT NOT NULL, run_id TEXT NOT NULL, outcome TEXT NOT NULL,
-    observed TEXT, advice INT REFERENCES sentence, actor TEXT, answered_at TEXT, findings TEXT,
-    PRIMARY KEY (hour, decided_at, run_id, outcome)
+    hour TEXT NOT NULL, at TEXT NOT NULL, act_id TEXT NOT NULL, outcome TEXT NOT NULL,
+    because TEXT, note TEXT, actor TEXT, answered_at TEXT, findings TEXT,
+    PRIMARY KEY (hour, at, act_id, outcome)
 ) WITHOUT ROWID;
 """
 
 
 def catch_up(settings: Settings) -> None:
-    """Take in what ``quality_results`` has and the index has not; several processes may, one waits for the other.
+    """Take in what the tables have and the index has not; several processes may, one waits for the other.
 
     Raises:
         OSError, sqlite3.Error, filelock.Timeout: if the index cannot be written.
     """
-    table, index = settings.lake / QUALITY_RESULTS.name, settings.quality_index
-    stamp = _newest_commit(table)
-    if _is_current(index, stamp):
+    index = settings.quality_index
+    if _is_current(index, _stamp(settings.lake)):
         return
     settings.run.mkdir(parents=True, exist_ok=True)
     # The index is this machine's own.
     with FileLock(settings.run / "quality-index.lock", timeout=_LOCK_PATIENCE_SECONDS):
         # Read again: what came while waiting is taken in as well.
-        stamp = _newest_commit(table)
+        stamp = _stamp(settings.lake)
         if not _is_current(index, stamp):
-            _take_in(table, index, stamp)
+            _take_in(settings.lake, index, stamp)
 
 
-def _newest_commit(table: Path) -> str | None:
-    """What identifies a table's newest commit; None when there is no table."""
+def catch_up_if_possible(settings: Settings) -> None:
+    """As ``catch_up``, or with a warning in the log: the rows are in the tables, and who reads next takes them in."""
+    try:
+        catch_up(settings)
+    except (OSError, sqlite3.Error, Timeout) as error:
+        log.warning("%s is behind the lake: %s", settings.quality_index, error)
+
+
+def _stamp(lake: Path) -> str:
+    """What identifies the newest commits of both tables."""
+    return "; ".join(_newest_commit(lake / table.name) for table in _PARTS)
+
+
+def _newest_commit(table: Path) -> str:
+    """What identifies a table's newest commit; empty when there is no table."""
     folder = table / "_delta_log"
     newest = max(filter(_COMMIT.fullmatch, names(folder)), default=None)
     # A table that was removed and made again may have the same number of commits.
-    return f"{newest} {(folder / newest).stat().st_mtime_ns}" if newest else None
+    return f"{newest} {(folder / newest).stat().st_mtime_ns}" if newest else ""
 
 
-def _is_current(index: Path, stamp: str | None) -> bool:
+def _is_current(index: Path, stamp: str) -> bool:
     if not index.exists():
         return False
     try:
@@ -101,21 +120,21 @@ def _is_current(index: Path, stamp: str | None) -> bool:
             found = connection.execute("SELECT value FROM state WHERE name = 'commit'").fetchone()
     except sqlite3.DatabaseError:
         return False
-    return bool(found == (stamp or "",))
+    return bool(found == (stamp,))
 
 
-def _take_in(table: Path, index: Path, stamp: str | None) -> None:
+def _take_in(lake: Path, index: Path, stamp: str) -> None:
     try:
-        _bring_up(table, index, stamp)
+        _bring_up(lake, index, stamp)
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):  # locked, disk full: another file would not help
             raise
         _remove(index)
-        _bring_up(table, index, stamp)
+        _bring_up(lake, index, stamp)
 
 
-def _bring_up(table: Path, index: Path, stamp: str | None) -> None:
-    files = _data_files(table) if stamp else {}
+def _bring_up(lake: Path, index: Path, stamp: str) -> None:
+    files = {table: _data_files(table, lake / table.name) for table in _PARTS}
     index.parent.mkdir(parents=True, exist_ok=True)
     index.touch(0o600)
     index.chmod(0o600)  # one of an earlier version; what SQLite puts beside it has the same mode
@@ -124,34 +143,33 @@ def _bring_up(table: Path, index: Path, stamp: str | None) -> None:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            known = _known_files(connection)
-            if known is None or known - files.keys():
-                _empty(connection)
-                known = set()
-            _add(connection, {name: path for name, path in files.items() if name not in known})
-            connection.execute("INSERT OR REPLACE INTO state VALUES ('commit', ?)", (stamp or "",))
+            if connection.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
+                _make(connection)
+            for table, of_table in files.items():
+                _add(connection, table, of_table)
+            connection.execute("INSERT OR REPLACE INTO state VALUES ('commit', ?)", (stamp,))
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
             raise
 
 
-def _data_files(table: Path) -> dict[str, Path]:
-    """The table's data files as they are now: as Delta names them, and where each is."""
+def _data_files(table: Table, folder: Path) -> dict[str, Path]:
+    """The data files that the index is of, as they are now: as Delta names them, and where each is."""
     from deltalake import DeltaTable
 
+    if not DeltaTable.is_deltatable(str(folder)):
+        return {}
+    actions = DeltaTable(str(folder)).get_add_actions(flatten=True)
+    files: list[str] = actions["path"].to_pylist()
+    if table == JOURNAL and files:
+        kinds = actions["partition.kind"].to_pylist()
+        files = [name for name, kind in zip(files, kinds, strict=True) if kind == CLICK_HOUR]
     # Delta's log escapes names as URLs do.
-    return {name: table / unquote(name) for name in DeltaTable(str(table)).get_add_actions()["path"].to_pylist()}
+    return {name: folder / unquote(name) for name in files}
 
 
-def _known_files(connection: sqlite3.Connection) -> set[str] | None:
-    """The files that were taken in; None when the index has another schema, or none."""
-    if connection.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
-        return None
-    return {path for (path,) in connection.execute("SELECT path FROM file")}
-
-
-def _empty(connection: sqlite3.Connection) -> None:
+def _make(connection: sqlite3.Connection) -> None:
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     for (name,) in tables:
         connection.execute(f'DROP TABLE "{name}"')
@@ -165,31 +183,36 @@ def _remove(index: Path) -> None:
         index.with_name(index.name + suffix).unlink(missing_ok=True)
 
 
-def _add(connection: sqlite3.Connection, files: Mapping[str, Path]) -> None:
-    """Take in the rows of these files; not those of an earlier version, which say no outcome."""
-    if not files:
+def _add(connection: sqlite3.Connection, table: Table, files: Mapping[str, Path]) -> None:
+    """Take in the rows of these files, all that the table has; if it has lost one that was taken in, all anew."""
+    known = {path for (path,) in connection.execute("SELECT path FROM file WHERE of_table = ?", (table.name,))}
+    if known - files.keys():
+        for part in _PARTS[table]:
+            connection.execute(f"DELETE FROM {part}")
+        connection.execute("DELETE FROM file WHERE of_table = ?", (table.name,))
+        known = set()
+    new = {name: path for name, path in files.items() if name not in known}
+    if not new:
         return
-    import pyarrow as pa
     import pyarrow.dataset as ds
 
-    types = {
-        "STRING": pa.string(),
-        "DOUBLE": pa.float64(),
-        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-        "ARRAY<STRING>": pa.list_(pa.string()),
-    }
-    schema = pa.schema([(column.name, types[column.type]) for column in QUALITY_RESULTS.columns])
     writer = _Writer(connection)
-    paths = list(files.values())
+    add, there = writer.add_event, None
+    if table == QUALITY_RESULTS:
+        # Those of an earlier version say no outcome.
+        add, there = writer.add_result, ds.field("outcome").is_valid()
+    schema = arrow_schema(table, [name for name in table.column_names if name not in table.partitioned_by])
+    paths = list(new.values())
     keys, filesystem = [key_of(path) for path in paths], filesystem_of(paths[0])
     rows = ds.dataset(keys, schema=schema, format="parquet", filesystem=filesystem)
-    for batch in rows.to_batches(filter=ds.field("outcome").is_valid(), batch_size=_ROWS_AT_ONCE):
-        writer.add(batch.to_pylist())
-    connection.executemany("INSERT INTO file VALUES (?)", [(name,) for name in files])
+    for batch in rows.to_batches(filter=there, batch_size=_ROWS_AT_ONCE):
+        for row in batch.to_pylist():
+            add(row)
+    connection.executemany("INSERT INTO file VALUES (?, ?)", [(table.name, name) for name in new])
 
 
 class _Writer:
-    """Puts rows of ``quality_results`` into the index; in whatever order they come, the same index."""
+    """Puts rows of the tables into the index; in whatever order they come, the same index."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -197,31 +220,27 @@ class _Writer:
         #: By suite and partition, when which run judged it last.
         self._newest: dict[tuple[str, str], tuple[str, str]] = {}
 
-    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Take in rows."""
-        for row in rows:
-            if row["suite"] == PUBLICATION:
-                self._add_event(row)
-            else:
-                self._add_result(row)
-
-    def _add_event(self, row: Mapping[str, Any]) -> None:
+    def add_event(self, row: Mapping[str, Any]) -> None:
+        """Take in what became of a click hour, a row of ``journal``."""
+        details = dict(row["details"])
+        answered_at = details.get("answered_at")
         self._connection.execute(
             "INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                row["hour"],
-                _as_text(row["validated_at"]),
-                row["run_id"],
-                row["outcome"],
-                row["observed"],
-                self._sentence(row["advice"]),
+                row["subject"],
+                _as_text(row["at"]),
+                row["act_id"],
+                row["event"],
+                row["because"],
+                details.get("note"),
                 row["actor"],
-                _as_text(row["answered_at"]) if row["answered_at"] else None,
-                row["findings"],
+                _as_text(datetime.fromisoformat(answered_at) if answered_at else row["at"]) if row["actor"] else None,
+                details.get("findings"),
             ),
         )
 
-    def _add_result(self, row: Mapping[str, Any]) -> None:
+    def add_result(self, row: Mapping[str, Any]) -> None:
+        """Take in an outcome, a row of ``quality_results``."""
         key = (row["suite"], row["partition"])
         judged = (_as_text(row["validated_at"]), row["run_id"])
         newest = self._newest.get(key) or self._newest_run(key)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: The suite whose rows are decisions on click hours, not checks.
-PUBLICATION = "publication"
 #: From good to bad; the state of several is the worst. ``undecided``: not enough history to judge, or not final.
 STATES = ("pass", "undecided", "warning", "fail")
 
@@ -74,17 +72,17 @@ class Result:
 class Event:
     """What became of a click hour: ``outcome`` is held, published, published_anyway, dropped or released.
 
-    ``observed`` is why; ``actor`` the person who decided, None for a job; ``answered_at`` when, which is earlier than
-    ``decided_at`` if a run carried it out for counts that came later. ``advice`` is which answer was not carried out;
-    ``findings`` are as ``include.holds`` keeps them.
+    ``actor`` is the person who decided, None for a job; ``answered_at`` when, which is earlier than ``at`` if a run
+    carried it out for counts that came later. ``note`` is which answer was not carried out; ``findings`` are as
+    ``include.holds`` keeps them.
     """
 
     hour: str
-    decided_at: str
-    run_id: str
+    at: str
+    act_id: str
     outcome: str
-    observed: str | None
-    advice: str | None
+    because: str | None
+    note: str | None
     actor: str | None
     answered_at: str | None = None
     findings: str | None = None
@@ -92,7 +90,7 @@ class Event:
     @property
     def is_carried_out_again(self) -> bool:
         """Whether a run carried out what a person had decided on earlier counts."""
-        return self.answered_at is not None and self.answered_at < self.decided_at
+        return self.answered_at is not None and self.answered_at < self.at
 
 
 @dataclass(frozen=True)

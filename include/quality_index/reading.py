@@ -90,7 +90,7 @@ class QualityIndex:
             event
             for event in self._events(
                 "WHERE event.outcome = 'held' AND NOT EXISTS (SELECT 1 FROM event later WHERE later.hour = event.hour "
-                "AND (later.decided_at, later.run_id, later.outcome) > (event.decided_at, event.run_id, event.outcome))"
+                "AND (later.at, later.act_id, later.outcome) > (event.at, event.act_id, event.outcome))"
             )
         ][::-1]
 
@@ -100,7 +100,7 @@ class QualityIndex:
             self._events(
                 "WHERE event.outcome IN ('published_anyway', 'dropped') AND NOT EXISTS (SELECT 1 FROM event later "
                 "WHERE later.hour = event.hour "
-                "AND (later.decided_at, later.run_id, later.outcome) > (event.decided_at, event.run_id, event.outcome))"
+                "AND (later.at, later.act_id, later.outcome) > (event.at, event.act_id, event.outcome))"
             )
         )[::-1]
 
@@ -148,13 +148,9 @@ class QualityIndex:
         ]
 
     def _events(self, where: str, values: Sequence[str] = ()) -> Iterator[Event]:
-        rows = self._connection.execute(
-            "SELECT event.hour, event.decided_at, event.run_id, event.outcome, observed, text, actor, "
-            "answered_at, findings FROM event "
-            f"LEFT JOIN sentence ON sentence.id = advice {where} "
-            "ORDER BY event.hour, event.decided_at, event.run_id, event.outcome",
-            values,
-        )
+        columns = ", ".join(f"event.{field.name}" for field in fields(Event))
+        query = f"SELECT {columns} FROM event {where} ORDER BY hour, at, act_id, outcome"
+        rows = self._connection.execute(query, values)
         return (Event(*row) for row in rows)
 
     def _result(self, row: Sequence[Any]) -> Result:

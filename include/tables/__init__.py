@@ -2,7 +2,7 @@
 
 Writers, checks and docs import them from here. Types are Spark SQL types. Hours are UTC, and days too, but in the daily
 tables. One module each: ``arrivals``, ``counts``, ``releases``, ``quality``, ``streams``, ``backfills``, ``replays``,
-``audit``; what a table is, in ``model``.
+``journal``; what a table is, in ``model``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from include.tables.arrivals import (
     QUARANTINED_CLICKS,
     UNFINISHED_INGESTS,
 )
-from include.tables.audit import AUDIT
 from include.tables.backfills import BACKFILLS
 from include.tables.counts import (
     AGGREGATES,
@@ -41,6 +40,7 @@ from include.tables.counts import (
     hourly_table,
     live_table,
 )
+from include.tables.journal import JOURNAL
 from include.tables.model import Column, Table
 from include.tables.quality import GROUPING_METRICS, OUT_OF_ORDER_KEYS, QUALITY_RESULTS
 from include.tables.releases import (
@@ -79,13 +79,12 @@ TABLES = {
         REPLAYS,
         REPLAYED_LINES,
         REPLAY_OUTCOMES,
-        AUDIT,
+        JOURNAL,
     )
 }
 
 __all__ = [
     "AGGREGATES",
-    "AUDIT",
     "BACKFILLS",
     "CLICKS",
     "CLICKS_BY_COUNTRY_DAILY",
@@ -98,6 +97,7 @@ __all__ = [
     "DUPLICATE_CLICKS",
     "GROUPING_METRICS",
     "INGEST_ACCOUNTING",
+    "JOURNAL",
     "MAX_RAW_CHARACTERS",
     "OTHER_KEYS",
     "OUT_OF_ORDER_KEYS",

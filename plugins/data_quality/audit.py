@@ -1,4 +1,4 @@
-"""The page of the audit: what people had done, the newest first."""
+"""The page of the audit: what people had done, by the journal, the newest first."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from include.stored_rows import read_rows
-from include.tables import AUDIT
+from include.journal import ACT, BEGUN, SIGNED_ACTS, read_events
 from plugins.data_quality.links import Links
 from plugins.data_quality.rendering import render_page
 
@@ -33,27 +32,28 @@ class Act:
 
 
 def newest_acts(lake: Path) -> list[Act]:
-    """The newest acts of the audit, the newest first."""
-    events: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in read_rows(lake, AUDIT, AUDIT.column_names, []):
-        events.setdefault(row["audit_id"], {})[row["event"]] = row
-    acts = (_act(of) for of in events.values())
+    """The newest acts that people have asked for, the newest first."""
+    events: dict[str, list[dict[str, Any]]] = {}
+    for row in read_events(lake, [("act", "in", SIGNED_ACTS)]):
+        events.setdefault(row["act_id"], []).append(row)
+    acts = [_act(of_act) for of_act in events.values()]
     return sorted(acts, key=lambda act: act.begun_at, reverse=True)[:MOST_ACTS]
 
 
-def _act(events: dict[str, dict[str, Any]]) -> Act:
-    ended = events.get("completed") or events.get("failed")
-    begun = events.get("begun") or ended
-    assert begun is not None
+def _act(events: Sequence[dict[str, Any]]) -> Act:
+    """From its events, oldest first; that of the act itself says what was asked for, another one what was decided."""
+    of_act = [row for row in events if row["kind"] == ACT]
+    signed = next(row for row in events if row["actor"])
+    ended = of_act[-1] if of_act and of_act[-1]["event"] != BEGUN else None
     return Act(
-        begun["act"],
-        begun["subject"],
-        begun["actor"],
-        begun["because"],
-        begun["at"],
+        signed["act"],
+        of_act[0]["subject"] if of_act else f"{signed['subject']}: {signed['event'].replace('_', ' ')}",
+        signed["actor"],
+        signed["because"],
+        signed["at"],
         ended["event"] if ended else UNFINISHED,
         ended["at"] if ended else None,
-        "; ".join(f"{name} {value}" for name, value in ended["details"] or ()) if ended else "",
+        "; ".join(f"{name} {value}" for name, value in ended["details"].items()) if ended else "",
     )
 
 

@@ -27,9 +27,9 @@ class Hold:
         events = index.events(hour)
         holding = list(takewhile(lambda event: event.outcome == "held", reversed(events)))[::-1]
         published = [event for event in events if event.outcome in ("published", "published_anyway")]
-        since = holding[0].decided_at if holding else None
+        since = holding[0].at if holding else None
         runs = {run.run_id for run in index.runs(hour) if since and run.partition == hour and run.validated_at > since}
-        refused = next((event.advice for event in reversed(holding) if event.advice), None)
+        refused = next((event.note for event in reversed(holding) if event.note), None)
         return cls(since, len(runs), published[-1] if published else None, refused)
 
     @property
@@ -39,7 +39,7 @@ class Hold:
         if seen is None:
             return "nothing of this hour yet"
         by = f", anyway, by {seen.actor}" if seen.outcome == "published_anyway" else ""
-        return f"what was published at {as_moment(seen.decided_at)}{by}"
+        return f"what was published at {as_moment(seen.at)}{by}"
 
     @property
     def described(self) -> str:

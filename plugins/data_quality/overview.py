@@ -255,7 +255,7 @@ def _shifted(filters: Filters, hours: HourRange, direction: int) -> str:
 
 def _held(index: QualityIndex, event: Event) -> Concern:
     failures = [result for result in index.results(event.hour, failing_only=True) if result.severity == "critical"]
-    reasons = (event.observed,) if event.observed else tuple(map(_in_words, failures))
+    reasons = (event.because,) if event.because else tuple(map(_in_words, failures))
     hold = Hold.of(index, event.hour)
     return Concern(event.hour, "held", hold.since, reasons, advice_of(failures), (hold.described,))
 

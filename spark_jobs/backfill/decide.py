@@ -14,16 +14,15 @@ from include.errors import ClickmillError, DecidedAlreadyError, FinalError, Usag
 from include.holds import DROPPED as DROPPED_HOUR
 from include.holds import ClickHourState, event_row
 from include.job_arguments import require_signed
+from include.journal import Act
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import Table
 from spark_jobs.backfill.compare import name_of_counts, staged_states
 from spark_jobs.backfill.comparison_page import write_comparison
 from spark_jobs.backfill.record import find_backfill, say, say_publishing
-from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.hours.held_hours import judged_rows, lift
-from spark_jobs.hours.quality_results import append_results
-from spark_jobs.lake.audit import audited
+from spark_jobs.lake.journal import SignedAct, append_events, signed_act
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
@@ -79,25 +78,27 @@ def decide(spark: SparkSession, settings: Settings, decision: BackfillDecision) 
     """
     lake = Lake(spark, settings)
     asked = f"{decision.backfill_id}: {decision.decision}"
-    with audited(lake, "decide_backfill", asked, decision.by, decision.because):
+    with signed_act(lake, "decide_backfill", asked, decision.by, decision.because) as signed:
+        signed.begin()
         with lake.locked():
-            report = _carried_out(lake, decision)
+            report = _carried_out(signed, decision)
         if report is None:
             backfill = find_backfill(lake, decision.backfill_id)
             raise ComparedAgainError(write_comparison(lake, settings, backfill)[0])
     return report
 
 
-def _carried_out(lake: Lake, decision: BackfillDecision) -> list[str] | None:
+def _carried_out(signed: SignedAct, decision: BackfillDecision) -> list[str] | None:
     """What was done; None if the counts are others than those decided on."""
+    lake = signed.lake
     backfill = find_backfill(lake, decision.backfill_id)
     if not backfill.is_open and backfill.decisions and backfill.decisions[-1].event == _MADE[decision.decision]:
         report = renew_report(lake)
-        said = f"{backfill.described}: {backfill.state}, as {backfill.decisions[-1].actor} had decided"
-        return [said, f"  report: {report}"]
+        before = f"{backfill.described}: {backfill.state}, as {backfill.decisions[-1].actor} had decided"
+        return [before, f"  report: {report}"]
     _require_open(backfill, decision.decision)
     if decision.decision == DROP:
-        return _drop(lake, backfill, decision)
+        return _drop(signed, backfill)
     states = staged_states(lake, backfill)
     is_as_shown = backfill.counts == name_of_counts(states) and decision.counts in (None, backfill.counts)
     if backfill.state == "waiting" and is_as_shown:
@@ -105,7 +106,7 @@ def _carried_out(lake: Lake, decision: BackfillDecision) -> list[str] | None:
             lake, backfill, APPROVED,
             counts=backfill.counts, actor=decision.by.strip(), because=decision.because.strip(),
         )  # fmt: skip
-    return swap(lake, backfill, states) if backfill.state == "swapping" else None
+    return swap(lake, backfill, states, signed.act) if backfill.state == "swapping" else None
 
 
 def _require_open(backfill: Backfill, decision: str) -> None:
@@ -125,62 +126,56 @@ def _require_open(backfill: Backfill, decision: str) -> None:
         raise FinalError(f"{what} has chunks that are not done or not compared; start it again, then decide")
 
 
-def _drop(lake: Lake, backfill: Backfill, decision: BackfillDecision) -> list[str]:
+def _drop(signed: SignedAct, backfill: Backfill) -> list[str]:
     """What was counted is not published, by anyone, until it is counted again."""
-    by, because = decision.by.strip(), decision.because.strip()
+    lake, act = signed.lake, signed.act
     dropped: list[Hour] = []
     if backfill.is_staged:
         # None of its log hours may have been ingested yet, to the end: then nobody can publish what it counted.
         with suppress(ClickmillError):
             states = staged_states(lake, backfill).values()
             changed = (state for state in states if state.changed_at > backfill.begun_at)
-            dropped = drop_counts(lake, backfill, changed, by, because)
+            dropped = drop_counts(signed, backfill, changed, act.because or "")
     followed = follow_hours(lake, dropped)
-    say(lake, backfill, DROPPED, actor=by, because=because)
+    say(lake, backfill, DROPPED, actor=act.actor, because=act.because)
     what = (
         f"{len(dropped)} click hours stay as they were published"
         if backfill.is_staged
         else "given up; what its chunks have published stays, and can be undone"
     )
-    return [f"{backfill.described}: dropped by {by}; {what}", *followed]
+    return [f"{backfill.described}: dropped by {act.actor}; {what}", *followed]
 
 
-def drop_counts(lake: Lake, backfill: Backfill, states: Iterable[ClickHourState], by: str, because: str) -> list[Hour]:
+def drop_counts(signed: SignedAct, backfill: Backfill, states: Iterable[ClickHourState], because: str) -> list[Hour]:
     """Say of these hours that they stay as they were published; returns those that were not dropped before.
 
     Until a backfill has again what this one brought, or a person releases them.
     """
     now = datetime.now(UTC)
     dropped = [state for state in states if not state.is_dropped]
-    append_results(
-        lake,
+    because = f"{backfill.described}: {because}"
+    signed.decide(
         [
             event_row(
-                # Known by that: see click_hour_states.
-                backfill.id,
-                now,
-                state.hour,
-                DROPPED_HOUR,
-                f"{backfill.described}: {because}",
-                findings=state.failures,
-                actor=by,
+                signed.act, now, state.hour, DROPPED_HOUR, because,
+                findings=state.failures, actor=signed.act.actor, backfill_id=backfill.id,
             )
             for state in dropped
-        ],
-    )
+        ]
+    )  # fmt: skip
     return [state.hour for state in dropped]
 
 
-def swap(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState]) -> list[str]:
+def swap(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState], act: Act) -> list[str]:
     """Publish all hours of an approved backfill against which nothing speaks, in one commit for each table.
 
-    Hold the lake's lock. What was counted again since it was approved is published if it passes the checks, as ever.
+    Hold the lake's lock. ``act`` is what does it: the decision, or the backfill that goes on with it. What was counted
+    again since it was approved is published if it passes the checks, as ever.
     """
-    run_id = new_run_id(datetime.now(UTC))
-    states = {**states, **lift(lake, run_id, states.values())}
+    states = {**states, **lift(lake, act, states.values())}
     hours = [hour for hour, state in states.items() if state.is_good]
     because = f"no critical check failed; {backfill.described} was approved"
-    append_results(lake, judged_rows(run_id, states.values(), because))
+    append_events(lake, judged_rows(act, states.values(), because))
     if hours:
         say_publishing(lake, backfill, hours)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -21,8 +20,8 @@ from spark_jobs.backfill.decide import swap
 from spark_jobs.backfill.plan import Plan, Request, expected_seconds, make_plan
 from spark_jobs.backfill.record import begin, find_backfill
 from spark_jobs.backfill.shown_plan import as_duration, print_plan
-from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.hours.held_hours import hold_failing
+from spark_jobs.lake.journal import new_act
 from spark_jobs.lake.lake import Lake
 
 
@@ -69,7 +68,8 @@ def end(spark: SparkSession, settings: Settings, backfill_id: str) -> Ended:
     require_done(lake, settings, backfill)
     if backfill.state == "swapping":
         with lake.locked():
-            return Ended(find_backfill(lake, backfill_id), swap(lake, backfill, staged_states(lake, backfill)))
+            lines = swap(lake, backfill, staged_states(lake, backfill), new_act("backfill_clicks"))
+            return Ended(find_backfill(lake, backfill_id), lines)
     if backfill.state not in ("running", "waiting"):
         return Ended(backfill, [f"{backfill.described} is {backfill.state}. {backfill.next_step}"])
     backfill, comparison, page = write_comparison(lake, settings, backfill)
@@ -82,7 +82,7 @@ def held(spark: SparkSession, settings: Settings, backfill_id: str) -> list[Clic
     with lake.locked():
         states = staged_states(lake, find_backfill(lake, backfill_id))
         # Said again if validate_clicks was killed before it could say so.
-        states |= hold_failing(lake, new_run_id(datetime.now(UTC)), states.values())
+        states |= hold_failing(lake, new_act("backfill_clicks"), states.values())
     return [state for state in states.values() if state.is_held and not (state.waits_for or state.staged_by)]
 
 

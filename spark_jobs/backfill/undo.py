@@ -9,17 +9,18 @@ from pyspark.sql import SparkSession
 
 from include.backfills import UNDOING, UNDONE, Backfill
 from include.errors import FinalError
-from include.holds import PUBLISHED, PUBLISHED_ANYWAY, SUITE, ClickHourState
+from include.holds import PUBLISHED, PUBLISHED_ANYWAY, ClickHourState
+from include.journal import of_click_hours
 from include.log_hours import Hour
 from include.settings import Settings
-from include.tables import AGGREGATES, QUALITY_RESULTS, Table
+from include.tables import AGGREGATES, JOURNAL, Table
 from spark_jobs.backfill.decide import drop_counts
 from spark_jobs.backfill.record import find_backfill, say
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.hours.held_hours import click_hour_states
 from spark_jobs.hours.touched_hours import log_hours_around
-from spark_jobs.lake.audit import audited
 from spark_jobs.lake.data_files import TableVersion, may_have_click_hours
+from spark_jobs.lake.journal import signed_act
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import HoursOfVersions, replace_published
@@ -40,13 +41,14 @@ def undo(
             or, unless ``force``, if others have published new counts of these hours since.
     """
     lake = Lake(spark, settings)
-    with audited(lake, "undo_backfill", backfill_id, by, because), lake.locked():
+    with signed_act(lake, "undo_backfill", backfill_id, by, because) as signed, lake.locked():
+        signed.begin()
         backfill = find_backfill(lake, backfill_id)
         if backfill.state == "undone":
             report = renew_report(lake)
             (*_, last) = backfill.decisions
-            said = f"{backfill.described}: was undone by {last.actor} at {last.at:%Y-%m-%d %H:%M} UTC: {last.because}"
-            return [said, f"  report: {report}"]
+            before = f"{backfill.described}: was undone by {last.actor} at {last.at:%Y-%m-%d %H:%M} UTC: {last.because}"
+            return [before, f"  report: {report}"]
         _require_undoable(backfill)
         hours = sorted(backfill.published)
         around = log_hours_around(lake, hours)
@@ -65,7 +67,7 @@ def undo(
             lake, backfill, UNDOING,
             click_hours=[str(hour) for hour in hours], actor=by.strip(), because=because.strip(),
         )  # fmt: skip
-        drop_counts(lake, backfill, states.values(), by.strip(), f"undone, {because.strip()}")
+        drop_counts(signed, backfill, states.values(), f"undone, {because.strip()}")
         in_parallel(lake.spark, *(partial(replace_published, lake, of, of, former[of]) for of in former))
         followed = follow_hours(lake, hours)
         say(lake, backfill, UNDONE)
@@ -95,16 +97,8 @@ def _is_counted_since(backfill: Backfill, state: ClickHourState) -> bool:
 def _published_by_others(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState]) -> list[Hour]:
     """The click hours of which other counts have been published since the backfill published its own."""
     counted = [hour for hour, state in states.items() if _is_counted_since(backfill, state)]
-    events = lake.read_rows(
-        QUALITY_RESULTS,
-        ["hour", "validated_at"],
-        [
-            ("suite", "=", SUITE),
-            ("outcome", "in", [PUBLISHED, PUBLISHED_ANYWAY]),
-            ("hour", "in", [str(hour) for hour in counted]),
-        ],
-    )
-    moments = [(Hour.parse(event["hour"]), event["validated_at"]) for event in events]
+    published = [*of_click_hours(counted), ("event", "in", [PUBLISHED, PUBLISHED_ANYWAY])]
+    moments = [(Hour.parse(row["subject"]), row["at"]) for row in lake.read_rows(JOURNAL, ["subject", "at"], published)]
     return sorted({hour for hour, at in moments if at > backfill.published[hour].last_at})
 
 

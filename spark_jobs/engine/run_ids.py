@@ -1,4 +1,4 @@
-"""Names for what is done once: a run of a job, a replay, an erasure, an act of the audit."""
+"""Names for what is done once: a run of a job, a replay, an erasure, an act of the journal."""
 
 from __future__ import annotations
 

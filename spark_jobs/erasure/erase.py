@@ -38,8 +38,8 @@ from spark_jobs.hours.held_hours import dropped_hours
 from spark_jobs.hours.stream_batches import in_order_of_time
 from spark_jobs.hours.touched_hours import closed_click_hours, removed_log_hours
 from spark_jobs.ingest.job import ingest
-from spark_jobs.lake.audit import audited
 from spark_jobs.lake.data_files import may_have_click_hours
+from spark_jobs.lake.journal import signed_act
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.unneeded_files import stored_tables
 from spark_jobs.landing.landed_logs import landed_logs
@@ -436,7 +436,9 @@ def erase(
         if certificate is None:
             found = _something(erasure.find())
             certificate = erasure.new_certificate(by, because)
-        with audited(erasure.lake, "erase_visitor", f"erasure {certificate.erasure_id}", by, because) as details:
+        asked = f"erasure {certificate.erasure_id}"
+        with signed_act(erasure.lake, "erase_visitor", asked, by, because) as signed:
+            signed.begin()
             if certificate.is_removing:
                 erasure.remove(certificate)
             found = found or erasure.find()
@@ -447,7 +449,7 @@ def erase(
                 erasure.count_again(certificate)
             erasure.remove_old_files()
             _conclude(erasure, certificate)
-            details |= {name: str(number) for name, number in certificate.found.items()}
+            signed.details |= {name: str(number) for name, number in certificate.found.items()}
         # Last of all: if this is not reached, the same requests go on.
         certificate.state, certificate.completed_at = COMPLETED, datetime.now(UTC).isoformat()
         page = certificate.write(settings)

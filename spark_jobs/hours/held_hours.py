@@ -14,8 +14,8 @@ from include.holds import (
     DROPPED,
     HELD,
     PUBLISHED,
+    PUBLISHED_ANYWAY,
     RELEASED,
-    SUITE,
     ClickHourState,
     Event,
     Findings,
@@ -23,14 +23,19 @@ from include.holds import (
     carried_out,
     click_hour_state,
     event_row,
+    histories_of,
 )
 from include.job_arguments import JobArguments
+from include.journal import CLICK_HOUR, Act, of_click_hours, of_click_hours_since
 from include.log_hours import Hour, HourRange, LogHour, contiguous
 from include.stored_rows import Filters
-from include.tables import AGGREGATES, QUALITY_RESULTS, Table
-from spark_jobs.hours.quality_results import append_results
+from include.tables import AGGREGATES, JOURNAL, QUALITY_RESULTS, Table
 from spark_jobs.hours.touched_hours import log_hours_around, log_hours_touching
+from spark_jobs.lake.journal import append_events
 from spark_jobs.lake.lake import Lake
+
+#: The events that say what the published tables have of a click hour.
+_PUBLISHING = (PUBLISHED, PUBLISHED_ANYWAY, DROPPED)
 
 
 def click_hour_states(
@@ -43,7 +48,8 @@ def click_hour_states(
     """
     if not touching:
         return {}
-    findings = Findings.of(results_of(lake, set(touching), set().union(*touching.values())))
+    results = results_of(lake, set(touching), set().union(*touching.values()))
+    findings = Findings.of(results, events_of(lake, of_click_hours(touching)))
     counted_at = _counted_at(lake, touching)
     backfills = read_backfills(lake.settings.lake)
     staging = [backfill for backfill in backfills.values() if backfill.is_staging]
@@ -65,7 +71,7 @@ def _is_of(
     if dropped is None or dropped.at >= by.begun_at:
         return False
     of_source = [log_hour for log_hour in log_hours if log_hour.source == by.source]
-    former = backfills.get(dropped.run_id)
+    former = backfills.get(dropped.backfill_id or "")
     if former and former.source != by.source:
         return False
     brought = [log_hour for log_hour in of_source if former and former.has_log_hour(log_hour)]
@@ -82,8 +88,8 @@ def state_of_hour(lake: Lake, hour: Hour) -> ClickHourState | None:
 
 def states_between(lake: Lake, hours: HourRange) -> list[ClickHourState]:
     """The states of the click hours of a range of which anything became, in order."""
-    of_these = [("hour", ">=", str(hours.start)), ("hour", "<", str(hours.end)), ("suite", "=", SUITE)]
-    known = {Hour.parse(row["hour"]) for row in lake.read_rows(QUALITY_RESULTS, ["hour"], of_these)}
+    of_these = [*of_click_hours_since(hours.start), ("first_hour", "<", str(hours.end))]
+    known = {Hour.parse(row["subject"]) for row in lake.read_rows(JOURNAL, ["subject"], of_these)}
     touching = log_hours_around(lake, known).touching if known else {}
     return list(click_hour_states(lake, {hour: touching[hour] for hour in known & touching.keys()}).values())
 
@@ -97,6 +103,11 @@ def results_of(lake: Lake, click_hours: Collection[Hour], log_hours: Collection[
     return lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)
 
 
+def events_of(lake: Lake, where: Filters) -> list[dict[str, Any]]:
+    """The rows of ``journal`` that the filters let through."""
+    return lake.read_rows(JOURNAL, JOURNAL.column_names, where)
+
+
 def arguments_for(log_hours: Iterable[LogHour]) -> list[JobArguments]:
     """These log hours as ranges without gaps, each of one source."""
     hours: dict[str, set[Hour]] = {}
@@ -107,45 +118,41 @@ def arguments_for(log_hours: Iterable[LogHour]) -> list[JobArguments]:
     ]
 
 
-def hold_failing(lake: Lake, run_id: str, states: Iterable[ClickHourState]) -> dict[Hour, ClickHourState]:
+def hold_failing(lake: Lake, act: Act, states: Iterable[ClickHourState]) -> dict[Hour, ClickHourState]:
     """Say of those that are held, and were not before or for other reasons or numbers, that they are; return these."""
-    return say_held(lake, run_id, [state for state in states if state.is_newly_held])
+    return say_held(lake, act, [state for state in states if state.is_newly_held])
 
 
 def say_held(
-    lake: Lake, run_id: str, states: Iterable[ClickHourState], note: str | None = None
+    lake: Lake, act: Act, states: Iterable[ClickHourState], note: str | None = None
 ) -> dict[Hour, ClickHourState]:
     """Say of these that they are held, with ``note`` which answer was not carried out; return them with that event."""
     now = datetime.now(UTC)
     held = {}
     for state in states:
-        event = Event(run_id, now, HELD, state.reasons, examples=state.said, findings=state.failures, note=note)
+        event = Event(act.id, now, HELD, state.reasons, findings=state.failures, note=note)
         held[state.hour] = replace(state, history=(*state.history, event))
-    if held:
-        rows = [
-            event_row(run_id, now, hour, HELD, of.reasons, findings=of.failures, note=note) for hour, of in held.items()
-        ]
-        append_results(lake, rows)
+    rows = [event_row(act, now, hour, HELD, of.reasons, findings=of.failures, note=note) for hour, of in held.items()]
+    append_events(lake, rows)
     return held
 
 
-def lift(lake: Lake, run_id: str, states: Iterable[ClickHourState]) -> dict[Hour, ClickHourState]:
+def lift(lake: Lake, act: Act, states: Iterable[ClickHourState]) -> dict[Hour, ClickHourState]:
     """Say of these where a backfill lifts what was dropped that they are judged again; return such with that event."""
     now = datetime.now(UTC)
     lifted, rows = {}, []
     for state in states:
         if state.lifted_by and not state.waits_for:
             because = f"{state.lifted_by} has it again"
-            rows.append(event_row(run_id, now, state.hour, RELEASED, because))
-            released = Event(run_id, now, RELEASED, because)
+            rows.append(event_row(act, now, state.hour, RELEASED, because))
+            released = Event(act.id, now, RELEASED, because)
             lifted[state.hour] = replace(state, history=(*state.history, released), lifted_by=None)
-    if rows:
-        append_results(lake, rows)
+    append_events(lake, rows)
     return lifted
 
 
-def judged_rows(run_id: str, states: Iterable[ClickHourState], because: str) -> list[dict[str, Any]]:
-    """Rows of ``quality_results`` on what becomes of counts that are not held.
+def judged_rows(act: Act, states: Iterable[ClickHourState], because: str) -> list[dict[str, Any]]:
+    """Rows of ``journal`` on what becomes of counts that are not held.
 
     They are published, ``because``; or what a person has decided is carried out, if it was decided on earlier counts.
     """
@@ -153,33 +160,42 @@ def judged_rows(run_id: str, states: Iterable[ClickHourState], because: str) -> 
     rows = []
     for state in states:
         if state.is_decided and not state.is_said and not state.waits_for:
-            rows.append(carried_out(run_id, now, state))
+            rows.append(carried_out(act, now, state))
         elif state.is_good and not state.is_decided:
-            rows.append(event_row(run_id, now, state.hour, PUBLISHED, because))
+            rows.append(event_row(act, now, state.hour, PUBLISHED, because))
     return rows
 
 
 def held_hours(lake: Lake, since: Hour) -> dict[Hour, tuple[str, ...]]:
     """The click hours from there on whose newest event is a hold, in order, each with the failed checks."""
-    of_these = [("hour", ">=", str(since)), ("suite", "=", SUITE)]
-    events = Findings.of(lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)).events
-    held = {Hour.parse(hour): event.examples for hour, event in events.items() if event.outcome == HELD}
-    return dict(sorted(held.items()))
+    histories = histories_of(events_of(lake, of_click_hours_since(since)))
+    return {hour: history[-1].examples for hour, history in histories.items() if history[-1].outcome == HELD}
 
 
 def decided_hours(lake: Lake, since: Hour | None = None) -> dict[Hour, Event]:
     """The click hours from there on, in order, on which a person's decision was the last one made, each with that."""
-    of_these: list[tuple[str, str, Any]] = [("suite", "=", SUITE)]
-    if since:
-        of_these.append(("hour", ">=", str(since)))
-    histories = Findings.of(lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)).histories
-    answers = {Hour.parse(hour): answer_of(history) for hour, history in sorted(histories.items())}
+    of_these = of_click_hours_since(since) if since else [("kind", "=", CLICK_HOUR)]
+    answers = {hour: answer_of(history) for hour, history in histories_of(events_of(lake, of_these)).items()}
     return {hour: answer for hour, answer in answers.items() if answer}
 
 
 def dropped_hours(lake: Lake) -> dict[Hour, Event]:
     """The click hours that stay as they were published because a person said so, in order, each with the decision."""
     return {hour: answer for hour, answer in decided_hours(lake).items() if answer.outcome == DROPPED}
+
+
+def published_at(lake: Lake, click_hours: Collection[Hour]) -> dict[Hour, int]:
+    """When each of these click hours was published last, in microseconds since 1970; without those that never were.
+
+    Nor with those that a person has dropped since: what was published before is there, perhaps again. An answer that
+    was not carried out yet has published nothing.
+    """
+    published: dict[Hour, int] = {}
+    for hour, history in histories_of(events_of(lake, of_click_hours(click_hours))).items():
+        done = (event for event in reversed(history) if event.outcome in _PUBLISHING and not event.note)
+        if (last := next(done, None)) and last.outcome != DROPPED:
+            published[hour] = int(last.at.timestamp()) * 1_000_000 + last.at.microsecond
+    return published
 
 
 def _counted_at(lake: Lake, hours: Iterable[Hour]) -> dict[Hour, datetime]:

@@ -23,10 +23,8 @@ from include.holds import (
 from include.job_arguments import require_signed
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
-from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.hours.held_hours import hold_failing, say_held, state_of_hour, states_between
-from spark_jobs.hours.quality_results import append_results
-from spark_jobs.lake.audit import audited
+from spark_jobs.lake.journal import SignedAct, append_events, signed_act
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
@@ -76,11 +74,11 @@ def decide(spark: SparkSession, settings: Settings, decision: Decision) -> list[
     lake = Lake(spark, settings)
     hour = decision.click_hour
     asked = f"{hour}: {decision.decision}"
-    with audited(lake, "decide_held", asked, decision.by, decision.because), lake.locked():
+    with signed_act(lake, "decide_held", asked, decision.by, decision.because) as signed, lake.locked():
         state = state_of_hour(lake, hour)
         if state is None:
             raise NotHeldError(f"{hour} is not held: no log hour has clicks of it")
-        lines, is_to_publish = _put_on_record(lake, state, decision)
+        lines, is_to_publish = _put_on_record(signed, state, decision)
         if is_to_publish:
             publish_hours(lake, [hour])
         return [*lines, *follow_hours(lake, [hour])]
@@ -99,7 +97,7 @@ def decide_range(
     """
     lake = Lake(spark, settings)
     asked = f"{hours}: {decision}"
-    with audited(lake, "decide_held", asked, by, because) as details, lake.locked():
+    with signed_act(lake, "decide_held", asked, by, because) as signed, lake.locked():
         chosen: list[ClickHourState] = []
         left: list[ClickHourState] = []
         for state in states_between(lake, hours):
@@ -110,11 +108,11 @@ def decide_range(
         if not chosen:
             of_what = f" with {reason!r} in all of its findings" if reason else ""
             raise NotHeldError("; ".join([f"no hour of {hours} waits for that decision{of_what}", *left_out]))
-        details["click_hours"] = ", ".join(str(state.hour) for state in chosen)
+        signed.details["click_hours"] = ", ".join(str(state.hour) for state in chosen)
         lines, to_publish = [], []
         for state in chosen:
-            said, is_to_publish = _put_on_record(lake, state, Decision(state.hour, decision, by, because))
-            lines += said
+            of_hour, is_to_publish = _put_on_record(signed, state, Decision(state.hour, decision, by, because))
+            lines += of_hour
             to_publish += [state.hour] if is_to_publish else []
         if to_publish:
             publish_hours(lake, to_publish)
@@ -132,42 +130,45 @@ def _is_to_decide(state: ClickHourState, decision: str) -> bool:
     return state.answer is not None if decision == RELEASE else state.is_held
 
 
-def _put_on_record(lake: Lake, state: ClickHourState, decision: Decision) -> tuple[list[str], bool]:
+def _put_on_record(signed: SignedAct, state: ClickHourState, decision: Decision) -> tuple[list[str], bool]:
     """Say first, then do: see publish_clicks. Returns what was decided, and whether it is to be published now."""
-    answer, by = state.answer, decision.by.strip()
+    answer, act = state.answer, signed.act
     if state.is_decided and answer is not None and answer.outcome == decision.outcome:
+        signed.begin()
         is_good = decision.decision == "publish" and not state.waits_for and not state.staged_by
         return _lines(state, decision.decision, f"(as {answer.actor} had decided)"), is_good
     _require_to_decide(state, decision.decision)
-    now = datetime.now(UTC)
-    run_id = new_run_id(now)
     shown = state.failures if decision.shown is None else decision.shown
     if decision.decision != RELEASE and (others := not_shown(state.failures, shown)):
-        refused = f"the answer of {by}, {decision.decision}: {decision.because.strip()}, was not carried out"
-        raise OtherFindingsError(say_held(lake, run_id, [state], refused)[state.hour], others, shown)
-    event = event_row(
-        run_id, now, state.hour, decision.outcome, decision.because.strip(),
-        findings=shown, actor=by, note=state.waits_for if decision.decision == "publish" else None,
+        refused = f"the answer of {act.actor}, {decision.decision}: {act.because}, was not carried out"
+        signed.begin()
+        raise OtherFindingsError(say_held(signed.lake, act, [state], refused)[state.hour], others, shown)
+    note = state.waits_for if decision.decision == "publish" else None
+    signed.decide(
+        [
+            event_row(
+                act, datetime.now(UTC), state.hour, decision.outcome, act.because or "",
+                findings=shown, actor=act.actor, note=note,
+            )
+        ]
     )  # fmt: skip
     if decision.decision == RELEASE:
-        return _released(lake, state, event, by)
-    append_results(lake, [event])
-    return _lines(state, decision.decision, f"by {by}"), decision.decision == "publish" and not state.waits_for
+        return _released(signed, state.hour)
+    return _lines(state, decision.decision, f"by {act.actor}"), decision.decision == "publish" and not state.waits_for
 
 
-def _released(lake: Lake, state: ClickHourState, event: dict[str, object], by: str) -> tuple[list[str], bool]:
+def _released(signed: SignedAct, hour: Hour) -> tuple[list[str], bool]:
     """It is judged again, as if nobody had decided."""
-    append_results(lake, [event])
-    again = state_of_hour(lake, state.hour)
+    lake, act = signed.lake, signed.act
+    again = state_of_hour(lake, hour)
     assert again is not None
     if again.is_held:
-        hold_failing(lake, str(event["run_id"]), [again])
-        return _lines(again, RELEASE, f"by {by}; held, because critical checks fail: decide again"), False
+        hold_failing(lake, act, [again])
+        return _lines(again, RELEASE, f"by {act.actor}; held, because critical checks fail: decide again"), False
     if again.can_be_published:
-        now = datetime.now(UTC)
-        because = f"no critical check failed; released by {by}"
-        append_results(lake, [event_row(new_run_id(now), now, again.hour, PUBLISHED, because)])
-    return _lines(again, RELEASE, f"by {by}"), again.can_be_published
+        because = f"no critical check failed; released by {act.actor}"
+        append_events(lake, [event_row(act, datetime.now(UTC), again.hour, PUBLISHED, because)])
+    return _lines(again, RELEASE, f"by {act.actor}"), again.can_be_published
 
 
 _DONE = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
@@ -15,10 +14,9 @@ from include.job_arguments import JobArguments
 from include.log_hours import Hour, as_ranges
 from include.settings import Settings
 from include.sources import choose_sources
-from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.hours.held_hours import click_hour_states, hold_failing, judged_rows, lift
-from spark_jobs.hours.quality_results import append_results
 from spark_jobs.hours.touched_hours import touched_click_hours
+from spark_jobs.lake.journal import append_events, new_act
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.follow_hours import follow_hours
 from spark_jobs.publish.publish_hours import publish_hours
@@ -56,19 +54,15 @@ def publish(
         touched = touched_click_hours(lake, choose_sources(settings, arguments.source), arguments.log_hours)
         states = click_hour_states(lake, touched.log_hours_of, by)
         _require_validated([states[hour] for hour in touched.own])
-        run_id = new_run_id(datetime.now(UTC))
-        states |= lift(lake, run_id, states.values())
+        act = new_act("publish_clicks")
+        states |= lift(lake, act, states.values())
         # Said again if validate_clicks was killed before it could say so.
-        states |= hold_failing(lake, run_id, states.values())
+        states |= hold_failing(lake, act, states.values())
         hours = [hour for hour, state in states.items() if state.can_be_published]
         # First what is said, then what is done: killed in between, nothing is published that is not on record, and
         # the same job run again does it.
-        append_results(
-            lake,
-            judged_rows(
-                run_id, [state for state in states.values() if not state.staged_by], "no critical check failed"
-            ),
-        )
+        judged = [state for state in states.values() if not state.staged_by]
+        append_events(lake, judged_rows(act, judged, "no critical check failed"))
         if hours:
             before(lake, hours)
             publish_hours(lake, hours)

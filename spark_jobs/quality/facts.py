@@ -35,7 +35,7 @@ from spark_jobs.engine.fact_frames import together
 from spark_jobs.engine.session import session_settings
 from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.hours.finalise import less_open, open_log_hours
-from spark_jobs.hours.quality_results import published_at
+from spark_jobs.hours.held_hours import published_at
 from spark_jobs.hours.touched_hours import TouchedHours
 from spark_jobs.lake.data_files import DataFile, has_days, has_log_hours, may_have_click_hours
 from spark_jobs.lake.lake import Lake

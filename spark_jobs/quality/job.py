@@ -21,6 +21,7 @@ from include.counting import counted_tables
 from include.errors import QualityError
 from include.holds import failure_text
 from include.job_arguments import JobArguments
+from include.journal import Act
 from include.log_hours import Hour, LogHour
 from include.settings import Settings
 from include.sources import Source, choose_sources
@@ -74,7 +75,7 @@ def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -
     append_results(lake, [_as_row(validation, outcome) for outcome in outcomes])
     with lake.locked():
         states = click_hour_states(lake, touched.log_hours_of)
-        held = hold_failing(lake, run_id, states.values())
+        held = hold_failing(lake, Act(run_id, "validate_clicks"), states.values())
     # Ingesting a log hour may have changed which arrivals of later ones are duplicates: their clicks are counted too.
     again = {log_hour for hour in touched.own for log_hour in states[hour].ingested_again}
     # Of a stream it may have taken along earlier ones that nobody had run.

@@ -19,7 +19,7 @@ from spark_jobs.hours.account import described_closed
 from spark_jobs.hours.replays import BEGUN, DONE, WITHDRAWING, WITHDRAWN, AskedReplay, open_replays
 from spark_jobs.ingest.job import ingest
 from spark_jobs.ingest.source_ingest import SourceIngest
-from spark_jobs.lake.audit import audited
+from spark_jobs.lake.journal import signed_act
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.rules import require_rule
 from spark_jobs.publish.job import publish
@@ -91,7 +91,8 @@ def replay(spark: SparkSession, settings: Settings, request: Request, *, by: str
         ClickmillError: if the rule fails on a line, or lines cannot be read: then nothing is changed.
     """
     source, lake = replayed_source(settings, request.source), Lake(spark, settings)
-    with audited(lake, "replay_quarantined", request.described, by, because) as details:
+    with signed_act(lake, "replay_quarantined", request.described, by, because) as signed:
+        signed.begin()
         with lake.locked():
             asked = _asked(lake, request)
             hours, left_out = asked.hours(lake), _left_out(asked.removed(lake))
@@ -101,7 +102,7 @@ def replay(spark: SparkSession, settings: Settings, request: Request, *, by: str
             begin = partial(asked.say, lake, BEGUN, by=by, because=because)
             lines, total = recover(lake, settings, source, asked, hours, begin)
             lines += left_out
-        details |= {"replay_id": asked.replay.id, "lines": str(total)}
+        signed.details |= {"replay_id": asked.replay.id, "lines": str(total)}
         if not total:
             return [f"{request.described}: no quarantined line is a click by now", *lines]
         for ours in near_each_other(hours):
@@ -132,13 +133,14 @@ def withdraw(
             hours = withdrawal.hours(lake)
             found = _withdrawn(lake, settings, source, withdrawal, hours)
         return [f"{withdrawal.described}: {found.total:,} lines would be quarantined again", *found.described()]
-    with audited(lake, "withdraw_replay", withdrawal.described, by, because) as details:
+    with signed_act(lake, "withdraw_replay", withdrawal.described, by, because) as signed:
+        signed.begin()
         with lake.locked():
             hours = withdrawal.hours(lake)
             begin = partial(withdrawal.say, lake, WITHDRAWING, by=by, because=because)
             found = _withdrawn(lake, settings, source, withdrawal, hours, begin)
             withdrawal.forget_outcomes(lake, hours)
-        details |= {"replay_id": replay_id, "lines": str(found.total)}
+        signed.details |= {"replay_id": replay_id, "lines": str(found.total)}
         lines = [*found.described()]
         for ours in near_each_other(hours):
             lines += _count(spark, settings, source, ours)

@@ -20,7 +20,6 @@ from include.tables import (
     BACKFILLS,
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
     PUBLISHED_CLICKS_BY_URL_HOURLY,
-    QUALITY_RESULTS,
     Table,
 )
 from include.tables import PUBLISHED as PUBLISHED_DAYS
@@ -367,11 +366,11 @@ def test_without_the_tables_history_nothing_is_undone(lake: TemporaryLake, lost:
 
         DeltaTable(folder).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
         said = "files of version .* are gone; VACUUM"
-    events = len(lake.rows(QUALITY_RESULTS))
+    events = [lake.events(hour(number)) for number in range(2)]
     with pytest.raises(ClickmillError, match=said):
         undone(lake, done)
     assert newest(lake).state == "published"
-    assert len(lake.rows(QUALITY_RESULTS)) == events
+    assert [lake.events(hour(number)) for number in range(2)] == events
 
 
 # Bad input

@@ -15,11 +15,12 @@ from deltalake import write_deltalake
 
 from dags.tasks import log_hours
 from include.holds import HELD, PUBLISHED, event_row
+from include.journal import Act
 from include.landing import SUCCESS, as_landed_files, hour_folder, look_at
 from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import load_sources
-from include.tables import INGEST_ACCOUNTING, QUALITY_RESULTS, UNFINISHED_INGESTS, Table
+from include.tables import INGEST_ACCOUNTING, JOURNAL, UNFINISHED_INGESTS, Table
 from include.unpublished import files_landed_since
 from spark_jobs.lake.declared import as_arrow
 from tests.dags.test_dags import REPOSITORY, dags_of
@@ -63,7 +64,8 @@ def land(home: Path, *numbers: int) -> None:
 
 def store(home: Path, table: Table, row: dict[str, Any]) -> None:
     complete = dict.fromkeys(table.column_names) | row
-    write_deltalake(home / "lake" / table.name, as_arrow(table, [complete]), mode="append")
+    rows, partitions = as_arrow(table, [complete]), list(table.partitioned_by) or None
+    write_deltalake(home / "lake" / table.name, rows, mode="append", partition_by=partitions)
 
 
 def ingest(home: Path, number: int, at: datetime, *touched: int) -> None:
@@ -87,7 +89,7 @@ def ingest_with_lines(home: Path, number: int) -> None:
 
 
 def say(home: Path, number: int, at: datetime, outcome: str = PUBLISHED) -> None:
-    store(home, QUALITY_RESULTS, event_row("run", at, FIRST.plus(number), outcome, "so"))
+    store(home, JOURNAL, event_row(Act("run", "publish_clicks"), at, FIRST.plus(number), outcome, "so"))
 
 
 def test_the_form_wins_then_the_partition(home: Path) -> None:

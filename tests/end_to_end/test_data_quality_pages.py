@@ -40,7 +40,7 @@ def hours(services: Services, spark: SparkSession) -> None:
     for source in ("web", "shop"):
         failed = found if source == "web" else {}
         rows.append(Row("held", at, partition=f"{source} {HELD}", source=source, hour=HELD, **failed))  # type: ignore[arg-type]
-    rows.append(event(HELD, "held", f"ids are there twice {EVIL}", run_id="held", validated_at=at))
+    rows.append(event(HELD, "held", f"ids are there twice {EVIL}", run_id="held", at=at))
     append_results(lake, [asdict(row) for row in rows])
 
 

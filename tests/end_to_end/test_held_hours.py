@@ -12,6 +12,7 @@ import httpx
 import pytest
 from deltalake import DeltaTable
 
+from include.journal import CLICK_HOUR, read_events
 from include.log_hours import Hour
 from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi, ApiError
 from ops.backfill import Outcome, run_hours
@@ -90,12 +91,8 @@ def true_counts(truth: Truth) -> dict[str, Counter[str]]:
 
 def events(services: Services) -> list[tuple[str, str | None]]:
     """What became of the held hour, and who said so, oldest first."""
-    of_hour = [
-        row
-        for row in rows(services, "quality_results")
-        if (row["suite"], row["partition"]) == ("publication", str(BROKEN))
-    ]
-    return [(row["outcome"], row["actor"]) for row in sorted(of_hour, key=lambda row: row["validated_at"])]
+    of_hour = read_events(services.home / "lake", [("kind", "=", CLICK_HOUR), ("subject", "=", str(BROKEN))])
+    return [(row["event"], row["actor"]) for row in of_hour]
 
 
 def questions_notified(notified: list[Any]) -> int:

@@ -18,7 +18,7 @@ from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour
 from include.settings import REPOSITORY
 from include.sources import load_sources
-from include.tables import AUDIT, CLICKS, INGEST_ACCOUNTING, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
+from include.tables import CLICKS, INGEST_ACCOUNTING, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
 from include.unpublished import files_landed_since
 from include.visitor_keys import VisitorKeys
 from samples.sample_logs import make_sample
@@ -270,7 +270,6 @@ def test_from_a_shell_it_names_nobody(sample_lake: TemporaryLake, spark_remote: 
     for visitor in visitors:
         assert visitor not in "".join(one.stdout + one.stderr for one in (planned, stopped, done, again))
         assert files_with(lake.settings.home, visitor) == []
-    events = Counter((row["act"], row["event"]) for row in lake.rows(AUDIT))
-    assert events == {
+    assert Counter(lake.acts()) == {
         ("erase_visitor", event): count for event, count in (("begun", 2), ("failed", 1), ("completed", 1))
     }

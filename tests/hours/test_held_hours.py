@@ -23,7 +23,7 @@ from include.errors import NotHeldError, QualityError
 from include.holds import findings_text
 from include.log_hours import Hour, HourRange
 from include.settings import REPOSITORY, Settings
-from include.tables import PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
+from include.tables import PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
 from spark_jobs.hours.held_hours import state_of_hour
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish import decide_held
@@ -74,12 +74,7 @@ def published(lake: TemporaryLake) -> dict[str, int]:
 
 def events(lake: TemporaryLake, hour: str = HOUR) -> list[str]:
     """What became of the hour, oldest first."""
-    return [row["outcome"] for row in event_rows(lake, hour)]
-
-
-def event_rows(lake: TemporaryLake, hour: str = HOUR) -> list[dict[str, Any]]:
-    rows = [row for row in lake.rows(QUALITY_RESULTS, without=()) if row["suite"] == "publication"]
-    return sorted((row for row in rows if row["partition"] == hour), key=lambda row: row["validated_at"])
+    return [event.outcome for event in lake.events(hour)]
 
 
 @pytest.mark.path
@@ -93,10 +88,10 @@ def test_a_bad_log_hour_is_held_until_it_is_fixed_and_the_others_go_on(lake: Tem
     said = validate_red(lake, HOUR)
     assert f"web {HOUR}: expected at most 50% of the lines are in quarantine; found" in said
     assert f"{HOUR} is held" in said
-    (held,) = event_rows(lake)[1:]
-    assert (held["outcome"], held["severity"], held["actor"]) == ("held", "info", None)
-    assert held["observed"].startswith(f"web {HOUR}: ")
-    assert any("found quarantined_share" in example for example in held["examples"])
+    (held,) = lake.events(HOUR)[1:]
+    assert (held.outcome, held.actor) == ("held", None)
+    assert held.because.startswith(f"web {HOUR}: ")
+    assert any("found quarantined_share" in example for example in held.examples)
     said = "\n".join(lake.run("publish", HOUR))
     assert "0 click hours published, 1 held at their last good version" in said
     assert f"--hour {HOUR}" in said
@@ -133,8 +128,8 @@ def test_a_person_publishes_anyway_these_counts_and_no_others(lake: TemporaryLak
     assert f"{HOUR}: published anyway by Ada" in decide(lake, "publish", because=" seen with Bob ")[0]
     assert published(lake) == {HOUR: 2}
     assert (lake.settings.reports / "exports").is_dir()
-    decided = event_rows(lake)[-1]
-    assert (decided["outcome"], decided["actor"], decided["observed"]) == ("published_anyway", "Ada", "seen with Bob")
+    decided = lake.events(HOUR)[-1]
+    assert (decided.outcome, decided.actor, decided.because) == ("published_anyway", "Ada", "seen with Bob")
 
     # Run again without new counts, it stays published, and decided.
     validate_red(lake, HOUR)
@@ -154,9 +149,9 @@ def test_a_person_publishes_anyway_these_counts_and_no_others(lake: TemporaryLak
     assert f"{HOUR} is published anyway by Ada: seen with Bob" in "\n".join(lake.run("publish", NEXT))
     assert published(lake) == {HOUR: 3, NEXT: 3}
     assert events(lake) == ["held", "published_anyway", "published_anyway"]
-    first, carried = event_rows(lake)[1:]
-    assert (carried["actor"], carried["answered_at"]) == ("Ada", first["validated_at"])
-    assert carried["findings"] == first["findings"]
+    first, carried = lake.events(HOUR)[1:]
+    assert (carried.actor, carried.answered_at) == ("Ada", first.at)
+    assert carried.findings == first.findings
 
     # Worse than Ada was shown.
     land(lake, HOUR, 1, noise=99)
@@ -191,7 +186,7 @@ def test_what_a_person_has_dropped_stays_whoever_counts_it_until_it_is_released(
     assert f"decide_held --hour {HOUR} --decision release" in said
     assert published(lake) == {HOUR: 4, NEXT: 3}
     assert events(lake) == ["published", "held", "dropped", "dropped", "dropped"]
-    assert {row["answered_at"] for row in event_rows(lake)[2:]} == {event_rows(lake)[2]["validated_at"]}
+    assert {event.answered_at for event in lake.events(HOUR)[2:]} == {lake.events(HOUR)[2].at}
 
     assert f"{HOUR}: released by Bob" in decide(lake, "release", by="Bob", because="it is right now")[0]
     assert published(lake) == {HOUR: 6, NEXT: 3}
@@ -246,7 +241,7 @@ def test_hours_of_one_cause_are_decided_on_together(lake: TemporaryLake) -> None
     assert f"{HOUR}: published anyway by Ada" in said
     assert published(lake) == {HOUR: 2, NEXT: 2}
     for hour in (HOUR, NEXT):
-        assert [(row["outcome"], row["actor"]) for row in event_rows(lake, hour)][1:] == [("published_anyway", "Ada")]
+        assert [(event.outcome, event.actor) for event in lake.events(hour)][1:] == [("published_anyway", "Ada")]
     assert events(lake, THIRD) == ["held"]
     with pytest.raises(NotHeldError):
         decide_range("drop")
@@ -367,7 +362,7 @@ def test_something_worse_is_another_question_and_an_answer_to_the_first_is_not_c
     assert f"web {HOUR}: quarantined_share_critical: 0.99, was 0.55" in again["note"]
     assert published(lake) == {}
     assert events(lake) == ["held", "held", "held"]
-    assert event_rows(lake)[-1]["advice"] == "the answer of Ada, publish: seen, was not carried out"
+    assert lake.events(HOUR)[-1].note == "the answer of Ada, publish: seen, was not carried out"
     assert question(lake, HOUR)["trigger_run_id"] == again["trigger_run_id"]
     assert ended(lake, worse["trigger_run_id"], of_worse) == f"overtaken, another run asks about {HOUR}"
     # What was not shown at all is for nothing.

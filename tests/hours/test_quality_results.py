@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from include.holds import event_row
+from include.journal import Act
 from include.log_hours import Hour
-from include.tables import GROUPING_METRICS, QUALITY_RESULTS
+from include.tables import GROUPING_METRICS, JOURNAL, QUALITY_RESULTS
 from tests.support.temporary_lake import TemporaryLake
 
 pytestmark = pytest.mark.spark
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
+FIVE = Hour.parse("2026-03-01T05")
+ACT = Act("run", "publish_clicks")
 
 
 def _row(run_id: str, age_days: int, **values: Any) -> dict[str, Any]:
@@ -27,29 +31,32 @@ def _row(run_id: str, age_days: int, **values: Any) -> dict[str, Any]:
     return complete | values
 
 
-def test_old_rows_go_events_stay_and_the_table_is_few_files(
+def test_old_rows_go_events_stay_and_the_tables_are_few_files(
     lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from spark_jobs.hours import quality_results as results
     from spark_jobs.hours.quality_results import append_results, remove_old_results
+    from spark_jobs.lake.journal import append_events
     from spark_jobs.lake.lake import Lake
 
     stored = Lake(lake.spark, lake.settings)
-    append_results(stored, [_row("old", 401)])
-    append_results(stored, [_row("event", 401, suite="publication", check_id="held", outcome="held")])
-    append_results(stored, [_row("new", 399)])
+    for run_id, age_days in (("old", 401), ("older", 402), ("new", 399)):
+        append_results(stored, [_row(run_id, age_days)])
+        append_events(stored, [event_row(ACT, NOW - timedelta(days=age_days), FIVE, "published", run_id)])
     seen_by_a_reader = stored.read(QUALITY_RESULTS)
     remove_old_results(stored, lake.settings, NOW)
     assert len(lake.rows(QUALITY_RESULTS)) == 3, "three files are few"
 
     monkeypatch.setattr(results, "MOST_FILES", 2)
     remove_old_results(stored, lake.settings, NOW)
-    assert {row["run_id"] for row in lake.rows(QUALITY_RESULTS)} == {"event", "new"}
-    assert len(DeltaTable(str(lake.settings.lake / QUALITY_RESULTS.name)).file_uris()) == 1
+    assert {row["run_id"] for row in lake.rows(QUALITY_RESULTS)} == {"new"}
+    assert [event.because for event in lake.events(FIVE)] == ["older", "old", "new"]
+    for table in (QUALITY_RESULTS, JOURNAL):
+        assert len(DeltaTable(stored.uri(table)).file_uris()) == 1
     append_results(stored, [_row("newer", 1)])
-    assert {row["run_id"] for row in stored.read(QUALITY_RESULTS).collect()} == {"event", "new", "newer"}
+    assert {row["run_id"] for row in stored.read(QUALITY_RESULTS).collect()} == {"new", "newer"}
     assert {row["examples"][0] for row in stored.read(QUALITY_RESULTS).collect()} == {"{}"}
-    assert seen_by_a_reader.count() in (3, 2)
+    assert seen_by_a_reader.count() in (3, 1)
 
 
 def test_loads_of_instances_are_kept_as_long_and_in_few_files(
@@ -90,22 +97,17 @@ def test_pages_of_old_runs_go_and_nothing_else(lake: TemporaryLake) -> None:
 
 
 def test_the_newest_publishing_of_an_hour_counts(lake: TemporaryLake) -> None:
-    from spark_jobs.hours.quality_results import append_results, published_at
+    from spark_jobs.hours.held_hours import published_at
+    from spark_jobs.lake.journal import append_events
     from spark_jobs.lake.lake import Lake
 
-    stored, five, six = Lake(lake.spark, lake.settings), Hour.parse("2026-03-01T05"), Hour.parse("2026-03-01T06")
-    assert published_at(stored, [five]) == {}
-    event = {"suite": "publication", "partition": str(five), "severity": "info"}
-    append_results(
-        stored,
-        [
-            _row("a", 3, **event, outcome="published"),
-            _row("b", 2, **event, outcome="published_anyway"),
-            _row("c", 1, **event, outcome="held"),
-            _row("d", 1, **event | {"partition": str(six), "hour": str(six)}, outcome="dropped"),
-            _row("e", 1),
-        ],
-    )
-    at = NOW - timedelta(days=2)
-    assert published_at(stored, [five, six]) == {five: int(at.timestamp()) * 1_000_000}
+    stored, six = Lake(lake.spark, lake.settings), FIVE.plus(1)
+    assert published_at(stored, [FIVE]) == {}
+    told = [(FIVE, "published", 4), (FIVE, "published_anyway", 3), (FIVE, "held", 2), (six, "dropped", 2)]
+    rows = [event_row(ACT, NOW - timedelta(days=days), hour, outcome, "so") for hour, outcome, days in told]
+    # An answer that nothing has carried out yet.
+    rows.append(event_row(ACT, NOW, FIVE, "published_anyway", "so", note="left to another run"))
+    append_events(stored, rows)
+    at = NOW - timedelta(days=3)
+    assert published_at(stored, [FIVE, six]) == {FIVE: int(at.timestamp()) * 1_000_000}
     assert published_at(stored, [six]) == {}

@@ -6,6 +6,7 @@ import random
 import shutil
 import sqlite3
 from collections import defaultdict
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -15,13 +16,15 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from include import quality_index
+from include.holds import event_row
 from include.log_hours import Hour, HourRange
 from include.quality_index import Counts, catch_up, open_index
 from include.settings import Settings
-from include.tables import QUALITY_RESULTS
+from include.tables import JOURNAL, QUALITY_RESULTS
 from spark_jobs.hours.quality_results import append_results
+from spark_jobs.lake.journal import signed_act
 from spark_jobs.lake.lake import Lake
-from tests.support.quality_rows import Row, append, event, validated_hours
+from tests.support.quality_rows import Event, Row, append, event, validated_hours
 
 HOUR = "2026-03-01T05"
 FIRST = Hour.parse("2026-03-01T00")
@@ -32,6 +35,10 @@ LATER = datetime(2026, 3, 1, 9, tzinfo=UTC)
 def counts_of(settings: Settings, **filters: str) -> dict[tuple[str, str], Counts]:
     with open_index(settings) as index:
         return index.counts(ALL, **filters)  # type: ignore[arg-type]
+
+
+def results(rows: Iterable[Row | Event]) -> list[Row]:
+    return [row for row in rows if isinstance(row, Row)]
 
 
 def content(settings: Settings) -> dict[str, list[tuple[Any, ...]]]:
@@ -60,22 +67,23 @@ def test_an_empty_lake_has_an_empty_index(settings: Settings) -> None:
 
 def test_counts_are_those_of_the_newest_run_of_each_partition(settings: Settings) -> None:
     """Against a count in plain Python over the same rows; every fifth hour is validated a second time."""
-    runs = validated_hours(FIRST, 40)
+    events = validated_hours(FIRST, 40)
+    runs = [results(run) for run in events]
     again = [
         [
             Row(**vars(row) | {"run_id": "again", "validated_at": row.validated_at + timedelta(days=9), "outcome": o})
-            for row, o in zip(run[:-1], ["pass", "fail", "not_enough_history"] * 10, strict=False)
+            for row, o in zip(run, ["pass", "fail", "not_enough_history"] * 10, strict=False)
         ]
         for run in runs[::5]
     ]
-    for run in [*runs, *again]:
+    for run in [*events, *again]:
         append(settings.lake, run)
     newest: dict[tuple[str, str], str] = {}
     for row in sorted((row for run in [*runs, *again] for row in run), key=lambda row: row.validated_at):
         newest[row.suite, row.partition] = row.run_id
     expected: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for row in (row for run in [*runs, *again] for row in run):
-        if row.suite != "publication" and newest[row.suite, row.partition] == row.run_id:
+        if newest[row.suite, row.partition] == row.run_id:
             place = {"pass": 0, "not_enough_history": 1}.get(row.outcome, 2 + (row.severity == "critical"))
             expected[row.suite, row.hour][place] += 1
     assert counts_of(settings) == {key: Counts(*values) for key, values in expected.items()}
@@ -83,7 +91,7 @@ def test_counts_are_those_of_the_newest_run_of_each_partition(settings: Settings
 
 def test_rows_in_any_order_and_in_any_commits_give_the_same_index(settings: Settings, tmp_path: Path) -> None:
     rows = [row for run in validated_hours(FIRST, 12) for row in run]
-    rows += [Row(**vars(row) | {"run_id": "b", "validated_at": LATER, "outcome": "fail"}) for row in rows[::3]]
+    rows += [Row(**vars(row) | {"run_id": "b", "validated_at": LATER, "outcome": "fail"}) for row in results(rows)[::3]]
     append(settings.lake, rows)
     random.Random(5).shuffle(rows)
     other = Settings(tmp_path / "other", settings.sources_file, settings.pipeline_file)
@@ -142,6 +150,30 @@ def test_rows_that_were_pruned_from_the_table_leave_the_index(settings: Settings
         assert [str(hour) for hour in cast(Any, index.span())] == [HOUR, HOUR]
 
 
+def test_results_that_were_pruned_leave_the_events_and_the_other_way_round(settings: Settings) -> None:
+    append(settings.lake, [Row(), event(HOUR, "held", "twice")])
+    catch_up(settings)
+    before = content(settings)
+    for table, lost in ((QUALITY_RESULTS, ("verdict", "result")), (JOURNAL, ("event",))):
+        DeltaTable(settings.lake / table.name).delete()
+        before |= {name: [] for name in lost}
+        assert content(settings) == before
+
+
+def test_of_the_journal_only_what_became_of_click_hours_is_taken_in(settings: Settings) -> None:
+    lake = Lake(cast(SparkSession, None), settings)
+    with signed_act(lake, "decide_held", f"{HOUR}: publish", "Ada", "known fault") as signed:
+        hour, said = Hour.parse(HOUR), datetime.now(UTC)
+        signed.decide([event_row(signed.act, said, hour, "published_anyway", "known fault", actor=signed.act.actor)])
+        connection = sqlite3.connect(settings.quality_index)
+        assert connection.execute("SELECT hour, outcome FROM event").fetchall() == [(HOUR, "published_anyway")]
+        connection.close()
+    with open_index(settings) as index:
+        (decided,) = index.events(HOUR)
+        assert (decided.actor, decided.because, decided.answered_at) == ("Ada", "known fault", decided.at)
+        assert decided.findings == "[]"
+
+
 def test_a_home_may_have_any_name(settings: Settings, tmp_path: Path) -> None:
     odd = Settings(tmp_path / "a home, with ü & 100", settings.sources_file, settings.pipeline_file)
     append(odd.lake, [Row()])
@@ -175,13 +207,13 @@ def test_a_removed_table_leaves_an_empty_index(settings: Settings) -> None:
 
 def test_the_newest_event_is_what_became_of_an_hour(settings: Settings) -> None:
     held = event(HOUR, "held", "URLs are not countries")
-    append(settings.lake, [event(HOUR, "published_anyway", "known fault", "ada", validated_at=LATER)])
-    append(settings.lake, [held, event("2026-03-01T06", "held", "late", validated_at=LATER)])
+    append(settings.lake, [event(HOUR, "published_anyway", "known fault", "ada", at=LATER)])
+    append(settings.lake, [held, event("2026-03-01T06", "held", "late", at=LATER)])
     with open_index(settings) as index:
         assert [event.hour for event in index.held()] == ["2026-03-01T06"]
         assert [event.outcome for event in index.events(HOUR)] == ["held", "published_anyway"]
         newest = index.publications(ALL)[HOUR]
-        assert (newest.outcome, newest.actor, newest.observed) == ("published_anyway", "ada", "known fault")
+        assert (newest.outcome, newest.actor, newest.because) == ("published_anyway", "ada", "known fault")
 
 
 def test_hours_are_counted_up_to_not_including_the_end(settings: Settings) -> None:
@@ -289,7 +321,7 @@ def test_results_are_kept_when_the_index_cannot_be_written(
     rows = [vars(Row(run_id="run-2", validated_at=LATER))]
     append_results(Lake(cast(SparkSession, None), settings), rows)
     assert DeltaTable(settings.lake / QUALITY_RESULTS.name).to_pyarrow_dataset().count_rows() == 2
-    assert "behind quality_results" in caplog.text
+    assert "is behind the lake" in caplog.text
 
 
 def test_the_series_is_what_stays_when_the_hour_changes() -> None:

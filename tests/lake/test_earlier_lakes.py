@@ -38,7 +38,6 @@ def _with_former_results(lake: TemporaryLake) -> None:
 
 
 def test_results_of_an_earlier_version_are_read_with_nulls_and_hold_nothing(lake: TemporaryLake) -> None:
-    from spark_jobs.hours.quality_results import published_at
     from spark_jobs.lake.lake import Lake
 
     _with_former_results(lake)
@@ -47,7 +46,6 @@ def test_results_of_an_earlier_version_are_read_with_nulls_and_hold_nothing(lake
     assert set(QUALITY_RESULTS.column_names) <= set(row.asDict())
     assert (row["run_id"], row["outcome"], row["examples"]) == ("old", None, None)
     assert of_newest_runs(stored.read_rows(QUALITY_RESULTS, COLUMNS, [])) == []
-    assert published_at(stored, [HOUR]) == {}
 
 
 def test_missing_columns_are_added_by_the_first_write(lake: TemporaryLake) -> None:
@@ -55,7 +53,7 @@ def test_missing_columns_are_added_by_the_first_write(lake: TemporaryLake) -> No
     lake.land(str(HOUR), {"a.json": click("a", f"{HOUR}:00:00Z")})
     lake.run_all(str(HOUR))
     rows = lake.rows(QUALITY_RESULTS)
-    assert {row["outcome"] for row in rows if row["run_id"] != "old"} >= {"pass", "published"}
+    assert "pass" in {row["outcome"] for row in rows if row["run_id"] != "old"}
     assert [row["outcome"] for row in rows if row["run_id"] == "old"] == [None]
     with open_index(lake.settings) as index:
         assert {event.outcome for event in index.events(str(HOUR))} == {"published"}

@@ -89,7 +89,7 @@ def test_metrics_say_what_is_in_the_lake_now(settings: Settings) -> None:
         assert found["clickmill_lock_held"] == {}
         assert found["clickmill_stream_lag_records"] == {}
         # Asked again, it looks again.
-        decided = event(str(NEWEST.plus(-2)), "published", validated_at=NOW, run_id="run-2")
+        decided = event(str(NEWEST.plus(-2)), "published", at=NOW, run_id="run-2")
         append(settings.lake, [decided])
         land(settings, "access", NEWEST)
         land(settings, "web", NEWEST.plus(-9))

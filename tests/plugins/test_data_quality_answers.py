@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from include.errors import ClickmillError
-from include.holds import Failure, findings_text
+from include.holds import Failure, event_row
 from include.landing import as_landed_files, hour_folder
 from include.locks import locks_of
 from include.log_hours import Hour
@@ -26,8 +26,8 @@ from include.storage import entries
 from include.stored_rows import ARROW_TYPES, arrow_schema
 from include.tables import BACKFILLS, INGEST_ACCOUNTING, REPLAY_OUTCOMES
 from plugins.data_quality_plugin import PREFIX, DataQualityPlugin
-from spark_jobs.lake.audit import audited
 from spark_jobs.lake.declared import as_arrow
+from spark_jobs.lake.journal import signed_act
 from spark_jobs.lake.lake import Lake
 from tests.plugins.quality_pages import EVIL, HOUR, dag_run
 from tests.support.quality_rows import Row, append, event, validated_hours
@@ -176,17 +176,16 @@ def failed(minute: int, value: float, check_id: str = "no_event_id_twice") -> li
     ]
 
 
-def shown(value: float) -> str:
-    found = Failure("web 2026-03-01T05", "no_event_id_twice", "", "clicks", f"ids = {value}", value, 0, 0)
-    return findings_text([found])
+def shown(value: float) -> list[Failure]:
+    return [Failure("web 2026-03-01T05", "no_event_id_twice", "", "clicks", f"ids = {value}", value, 0, 0)]
 
 
 def test_what_a_person_decided_on_needs_no_attention(client: TestClient, settings: Settings) -> None:
     decided = event(
         HOUR, "published_anyway", "known fault", "ada",
-        validated_at=moment(20), answered_at=moment(15), findings=shown(7),
+        at=moment(20), answered_at=moment(15), findings=shown(7),
     )  # fmt: skip
-    append(settings.lake, [*failed(10, 7), event(HOUR, "held", "ids", validated_at=moment(11)), decided])
+    append(settings.lake, [*failed(10, 7), event(HOUR, "held", "ids", at=moment(11)), decided])
     text = client.get("").text
     assert "Nothing is held, nothing fails" in text
     assert "1 click hour decided by a person" in text
@@ -201,10 +200,10 @@ def test_what_a_person_decided_on_needs_no_attention(client: TestClient, setting
 
 
 def test_a_hold_is_since_its_beginning_and_says_what_readers_see(client: TestClient, settings: Settings) -> None:
-    append(settings.lake, [*failed(10, 7), event(HOUR, "held", "ids", validated_at=moment(11))])
+    append(settings.lake, [*failed(10, 7), event(HOUR, "held", "ids", at=moment(11))])
     assert "Readers see nothing of this hour yet." in client.get("").text
     append(settings.lake, [*failed(20, 7), *failed(30, 8)])
-    refused = event(HOUR, "held", "ids", validated_at=moment(31), advice="the answer of ada was not carried out")
+    refused = event(HOUR, "held", "ids", at=moment(31), note="the answer of ada was not carried out")
     append(settings.lake, [refused])
     for text in (client.get("").text, client.get(f"hours/{HOUR}").text):
         assert "2026-03-01 07:11" in text
@@ -212,8 +211,8 @@ def test_a_hold_is_since_its_beginning_and_says_what_readers_see(client: TestCli
 
 
 def test_a_dropped_hour_says_how_it_comes_back(client: TestClient, settings: Settings) -> None:
-    before = event(HOUR, "published", "fine", validated_at=moment(1))
-    dropped = event(HOUR, "dropped", "wrong", "ada", validated_at=moment(12), answered_at=moment(12))
+    before = event(HOUR, "published", "fine", at=moment(1))
+    dropped = event(HOUR, "dropped", "wrong", "ada", at=moment(12), answered_at=moment(12))
     append(settings.lake, [before, *failed(10, 7), dropped])
     text = client.get(f"hours/{HOUR}").text
     assert "Readers see what was published before. It stays so" in text
@@ -231,7 +230,7 @@ def test_an_hour_shows_found_and_expected_the_decision_and_where_to_go_on(
             Row(outcome="fail", observed="duplicate_event_ids = 7", observed_value=7, examples=["id-1", "id-2"]),
             Row(hour="2026-03-01T04", partition="web 2026-03-01T04"),
             event(HOUR, "held", "ids are there twice"),
-            event(HOUR, "published_anyway", "known fault", "ada", validated_at=datetime(2026, 3, 2, tzinfo=UTC)),
+            event(HOUR, "published_anyway", "known fault", "ada", at=datetime(2026, 3, 2, tzinfo=UTC)),
         ],
     )
     text = client.get(f"hours/{HOUR}").text
@@ -335,12 +334,17 @@ def test_backfills_say_who_decided_what_to_do_next_and_show_the_comparison(
 def test_the_audit_says_who_had_what_done_why_and_what_became_of_it(client: TestClient, settings: Settings) -> None:
     assert "Nobody has decided or changed anything yet" in client.get("audit").text
     lake = Lake(None, settings)
-    with audited(lake, "decide_held", "2026-03-01T05: publish", "Ada", EVIL) as details:
-        details["rows"] = "7"
-    with suppress(ClickmillError), audited(lake, "undo_backfill", "20260302T000000-ab12", "Ben", "wrong files"):
+    with signed_act(lake, "decide_held", "2026-03-01T05: publish", "Ada", EVIL) as signed:
+        hour = Hour.parse(HOUR)
+        signed.decide([event_row(signed.act, datetime.now(UTC), hour, "dropped", EVIL, actor=signed.act.actor)])
+        killed = client.get("audit").text
+        signed.details["rows"] = "7"
+    with suppress(ClickmillError), signed_act(lake, "undo_backfill", "20260302T000000-ab12", "Ben", "wrong files"):
         raise ClickmillError("others have published since")
-    with audited(lake, "erase_visitor", "1 request", "Eve", "asked to") as _:
+    with signed_act(lake, "erase_visitor", "1 request", "Eve", "asked to") as signed:
+        signed.begin()
         page = client.get("audit").text
+    assert "Decide held 2026-03-01T05: dropped: begun, not ended" in re.sub(r"<[^>]*>", "", killed)
     sections = [re.sub(r"<[^>]*>", "", part) for part in page.split("<section")[1:]]
     headings = [
         "Erase visitor 1 request: begun",

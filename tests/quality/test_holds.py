@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,16 +12,17 @@ from include.holds import (
     HELD,
     PUBLISHED,
     PUBLISHED_ANYWAY,
-    SUITE,
     ClickHourState,
     Findings,
     approval_run_id,
     carried_out,
     click_hour_state,
     event_row,
+    histories_of,
 )
+from include.journal import Act
 from include.log_hours import Hour, LogHour
-from include.tables import QUALITY_RESULTS
+from include.tables import JOURNAL
 from spark_jobs.hours.held_hours import arguments_for
 
 HOUR = Hour.parse("2026-03-01T05")
@@ -38,15 +38,22 @@ def checked(partition: str, minute: float, outcome: str = "pass", **of: Any) -> 
     """A row of a validation."""
     row = dict(
         run_id=f"run-{minute}", validated_at=at(minute), suite="clicks", partition=partition, check_id="share",
-        expectation="few", severity="critical", outcome=outcome, observed="many", examples=[], actor=None,
+        expectation="few", severity="critical", outcome=outcome, observed="many",
     )  # fmt: skip
     return row | of
 
 
-def event(
-    minute: float, outcome: str, because: str = "", actor: str | None = None, examples: Sequence[str] = ()
-) -> dict[str, Any]:
-    return event_row(f"run-{minute}", at(minute), HOUR, outcome, because, actor=actor, examples=examples)
+def act(minute: float) -> Act:
+    return Act(f"run-{minute}", "publish_clicks")
+
+
+def event(minute: float, outcome: str, because: str = "", actor: str | None = None) -> dict[str, Any]:
+    return event_row(act(minute), at(minute), HOUR, outcome, because, actor=actor)
+
+
+def findings(*rows: dict[str, Any]) -> Findings:
+    """From rows of either table."""
+    return Findings.of([row for row in rows if "suite" in row], [row for row in rows if "kind" in row])
 
 
 def state(*rows: dict[str, Any], counted: float | None = 1, **log_hours: float) -> ClickHourState:
@@ -54,7 +61,7 @@ def state(*rows: dict[str, Any], counted: float | None = 1, **log_hours: float) 
     names = {name.replace("_", " "): at(minute) for name, minute in log_hours.items()} or {LOG_HOUR: at(0)}
     ingested = {LogHour.parse(name): moment for name, moment in names.items()}
     counted_at = at(counted) if counted is not None else None
-    return click_hour_state(HOUR, ingested, counted_at, Findings.of(rows))
+    return click_hour_state(HOUR, ingested, counted_at, findings(*rows))
 
 
 FINE = (checked(str(HOUR), 2), checked(LOG_HOUR, 2))
@@ -85,7 +92,7 @@ def test_only_the_newest_run_of_a_suite_counts() -> None:
 
 
 def test_the_same_reasons_and_numbers_are_said_once_and_others_again() -> None:
-    told = event(3, HELD, f"{LOG_HOUR}: share", examples=[f"{LOG_HOUR}: expected few; found many"])
+    told = event_row(act(3), at(3), HOUR, HELD, f"{LOG_HOUR}: share", findings=state(*BAD).failures)
     again = checked(LOG_HOUR, 4, "fail")
     assert state(*BAD, told, again).is_held
     assert not state(*BAD, told, again).is_newly_held
@@ -103,8 +110,8 @@ def share(value: float | None, minute: float = 2, outcome: str = "fail", **of: A
 
 def decided(minute: float, outcome: str, *shown: dict[str, Any]) -> dict[str, Any]:
     """A person's decision, who was shown what these checks have found."""
-    findings = [failure for of in Findings.of(shown).failures.values() for failure in of]
-    return event_row(f"run-{minute}", at(minute), HOUR, outcome, "because", findings=findings, actor="Ada")
+    failures = [failure for of in findings(*shown).failures.values() for failure in of]
+    return event_row(act(minute), at(minute), HOUR, outcome, "because", findings=failures, actor="Ada")
 
 
 @pytest.mark.parametrize(
@@ -200,7 +207,7 @@ def test_what_is_shown_does_not_creep_up() -> None:
         rows += [checked(str(HOUR), minute), share(value, minute)]
         found = state(*rows, counted=minute - 1)
         assert found.can_be_published
-        rows.append(carried_out(f"run-{minute}", at(minute + 1), found))
+        rows.append(carried_out(act(minute), at(minute + 1), found))
     assert state(*rows, checked(str(HOUR), 11), share(0.7025, 11), counted=10).is_held
     answer = state(*rows, counted=7).answer
     assert answer
@@ -208,15 +215,14 @@ def test_what_is_shown_does_not_creep_up() -> None:
 
 
 def test_what_an_erasure_took_from_a_record_covers_nothing() -> None:
-    redacted = decided(3, PUBLISHED_ANYWAY, share(0.7)) | {"findings": "(erased)"}
+    redacted = decided(3, PUBLISHED_ANYWAY, share(0.7)) | {"details": {"findings": "(erased)"}}
     assert state(checked(str(HOUR), 2), share(0.7), redacted).is_held
 
 
 def test_one_question_goes_on_however_often_an_hour_is_counted() -> None:
     def held(minute: float, value: float, note: str | None = None) -> dict[str, Any]:
-        findings = Findings.of([share(value)]).failures[LOG_HOUR]
-        because = f"{LOG_HOUR}: share"
-        return event_row(f"run-{minute}", at(minute), HOUR, HELD, because, findings=findings, note=note)
+        failures = findings(share(value)).failures[LOG_HOUR]
+        return event_row(act(minute), at(minute), HOUR, HELD, f"{LOG_HOUR}: share", findings=failures, note=note)
 
     rows = [checked(str(HOUR), 2), share(0.7), held(3, 0.7)]
     first = state(*rows)
@@ -289,13 +295,19 @@ def test_a_log_hour_that_was_validated_and_ingested_again_is_to_be_validated_aga
 
 
 def test_an_event_is_a_row_of_the_table() -> None:
-    row = event_row("run", at(1), HOUR, HELD, "why", examples=map(str, range(30)))
-    assert (row["suite"], row["partition"], row["check_id"], row["outcome"]) == (SUITE, str(HOUR), HELD, HELD)
-    assert (row["severity"], row["observed"], len(row["examples"])) == ("info", "why", 20)
-    assert all(row[name] is not None for name in QUALITY_RESULTS.required_columns)
+    failures = findings(*(share(number, check_id=f"share_{number}") for number in range(30))).failures[LOG_HOUR]
+    row = event_row(act(1), at(1), HOUR, HELD, "why", findings=failures, note="too late", backfill_id="a")
+    assert all(row[name] is not None for name in JOURNAL.required_columns)
+    assert (row["kind"], row["year"], row["first_hour"], row["end_hour"]) == (
+        "click_hour", 2026, str(HOUR), str(HOUR.plus(1))
+    )  # fmt: skip
+    (told,) = histories_of([row])[HOUR]
+    assert (told.act_id, told.at, told.outcome, told.because) == ("run-1", at(1), HELD, "why")
+    assert (told.actor, told.answered_at, told.note, told.backfill_id) == (None, None, "too late", "a")
+    assert (told.findings, len(told.examples)) == (failures, 20)
 
 
 def test_each_hold_has_one_approval_run() -> None:
-    first, second = (Findings.of([event(minute, HELD, "x")]).events[str(HOUR)] for minute in (3, 4))
+    first, second = (histories_of([event(minute, HELD, "x")])[HOUR][-1] for minute in (3, 4))
     assert approval_run_id(HOUR, first) != approval_run_id(HOUR, second)
     assert approval_run_id(HOUR, first) == f"{HOUR}_run-3"

@@ -14,7 +14,6 @@ from clickmill.app import run as run_command
 from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour, HourRange
 from include.tables import (
-    AUDIT,
     CLICKS,
     DUPLICATE_CLICKS,
     INGEST_ACCOUNTING,
@@ -37,7 +36,7 @@ HOURS = [str(Hour.parse("2026-03-01T05").plus(hours)) for hours in range(6)]
 FROM, TO = HOURS[0], str(Hour.parse(HOURS[-1]).plus(1))
 SIGNED = {"by": "Ada", "because": "the mapping is fixed"}
 #: What only a replay writes, and who was there first.
-OF_REPLAYS = {REPLAYS.name, REPLAYED_LINES.name, REPLAY_OUTCOMES.name, AUDIT.name}
+OF_REPLAYS = {REPLAYS.name, REPLAYED_LINES.name, REPLAY_OUTCOMES.name}
 
 
 def _lines(hour: int) -> dict[str, bytes]:
@@ -279,15 +278,15 @@ def test_line_that_was_not_kept_whole_stays(copy: TemporaryLake) -> None:
 
 
 def test_rule_that_throws_changes_nothing_and_shows_no_text(copy: TemporaryLake) -> None:
-    before = {name: rows for name, rows in copy.tables().items() if name != AUDIT.name}
+    before = copy.tables()
     with pytest.raises(ClickmillError) as failed:
         _replay(copy, rule="strftime(strptime(raw, 'day=%Y'), '%Y')")
     assert str(failed.value) == (
         "the rule of the replay fails at web 2026-03-01T05 a.json:9 (not_json): Invalid Input Error; "
         "nothing has been replaced"
     )
-    assert_same_tables({name: rows for name, rows in copy.tables().items() if name != AUDIT.name}, before)
-    assert [row["event"] for row in copy.rows(AUDIT)] == ["begun", "failed"]
+    assert_same_tables(copy.tables(), before)
+    assert [event for _, event in copy.acts()] == ["begun", "failed"]
 
 
 def _withdraw(lake: TemporaryLake, *, is_dry_run: bool = False) -> list[str]:

@@ -1,4 +1,4 @@
-"""Rows of ``quality_results`` as validations leave them, made up from a seed: for tests and benchmarks of pages."""
+"""Rows of ``quality_results`` and ``journal`` as runs leave them, made up from a seed: for tests of pages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from include.holds import event_row
+from include.journal import Act
 from include.log_hours import Hour
-from include.tables import QUALITY_RESULTS
+from include.stored_rows import arrow_schema
+from include.tables import JOURNAL, QUALITY_RESULTS
 
-_ARROW = {
-    "STRING": pa.string(),
-    "ARRAY<STRING>": pa.list_(pa.string()),
-    "DOUBLE": pa.float64(),
-    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-}
+_FIRST = datetime(2026, 3, 1, 6, 5, tzinfo=UTC)
+#: A row of ``journal``.
+Event = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Row:
     """One row of ``quality_results``, with a check that passed as its default."""
 
     run_id: str = "run-1"
-    validated_at: datetime = datetime(2026, 3, 1, 6, 5, tzinfo=UTC)
+    validated_at: datetime = _FIRST
     suite: str = "clicks"
     partition: str = "web 2026-03-01T05"
     source: str | None = "web"
@@ -104,40 +104,38 @@ class Row:
     highest: float | None = 0.0
     advice: str | None = "A click would be counted twice. Ingest the log hours again, the earlier one first."
     examples: list[str] = field(default_factory=list)
-    actor: str | None = None
-    answered_at: datetime | None = None
-    findings: str | None = None
     duration_seconds: float | None = 1.5
     link: str | None = "data_docs/run-1/log_hours.html"
 
 
-def event(hour: str, outcome: str, why: str = "", actor: str | None = None, **values: Any) -> Row:
-    """What became of a click hour."""
-    given: dict[str, Any] = {
-        "suite": "publication", "partition": hour, "source": None, "hour": hour, "check_id": outcome,
-        "checked_table": "clicks_by_url_hourly", "expectation": "", "severity": "info", "outcome": outcome,
-        "observed": why, "observed_value": None, "lowest": None, "highest": None, "advice": None, "actor": actor,
-        "duration_seconds": None, "link": None,
-    }  # fmt: skip
-    return Row(**given | values)
+def event(
+    hour: str, outcome: str, why: str = "", actor: str | None = None, *, run_id: str = "run-1", at: datetime = _FIRST,
+    **values: Any,
+) -> Event:  # fmt: skip
+    """What became of a click hour; ``values`` are as ``include.holds.event_row`` takes them."""
+    return event_row(Act(run_id, "publish_clicks"), at, Hour.parse(hour), outcome, why, actor=actor, **values)
 
 
-def append(lake: Path, rows: Iterable[Row]) -> None:
-    """One commit to ``quality_results`` of this lake, as a job makes it."""
-    values = [asdict(row) for row in rows]
-    schema = pa.schema([(column.name, _ARROW[column.type]) for column in QUALITY_RESULTS.columns])
-    write_deltalake(str(lake / QUALITY_RESULTS.name), pa.Table.from_pylist(values, schema=schema), mode="append")
+def append(lake: Path, rows: Iterable[Row | Event]) -> None:
+    """A commit to ``quality_results`` of this lake, and one to ``journal``, as jobs make them."""
+    rows = list(rows)
+    results = [asdict(row) for row in rows if isinstance(row, Row)]
+    events = [row for row in rows if not isinstance(row, Row)]
+    for table, of_table in ((QUALITY_RESULTS, results), (JOURNAL, events)):
+        if of_table:
+            arrow = pa.Table.from_pylist(of_table, arrow_schema(table, table.column_names))
+            write_deltalake(lake / table.name, arrow, mode="append", partition_by=list(table.partitioned_by) or None)
 
 
 def validated_hours(
     start: Hour, hours: int, sources: Sequence[str] = ("web", "shop"), seed: int = 1
-) -> list[list[Row]]:
+) -> list[list[Row | Event]]:
     """What so many runs leave, one list each: mostly good hours, some that warn, a few that fail and are held."""
     chance = random.Random(seed)
     return [_validated(start.plus(number), sources, chance) for number in range(hours)]
 
 
-def _validated(hour: Hour, sources: Sequence[str], chance: random.Random) -> list[Row]:
+def _validated(hour: Hour, sources: Sequence[str], chance: random.Random) -> list[Row | Event]:
     at = hour.end + timedelta(minutes=chance.randint(4, 20))
     run_id = f"{at:%Y%m%dT%H%M%S}-{chance.getrandbits(32):08x}"
     rows, reasons = [], []
@@ -160,8 +158,8 @@ def _validated(hour: Hour, sources: Sequence[str], chance: random.Random) -> lis
                     None if mean is None else mean + 4 * deviation,
                     check.reason,
                     [f"https://example.com/{number}" for number in range(3)] if fails else [],
-                    None, 2.0, f"data_docs/{run_id}/log_hours.html",
+                    2.0, f"data_docs/{run_id}/log_hours.html",
                 )
             )  # fmt: skip
     outcome = ("held", "; ".join(reasons)) if reasons else ("published", "all critical checks passed")
-    return [*rows, event(str(hour), *outcome, run_id=run_id, validated_at=at + timedelta(seconds=30))]
+    return [*rows, event(str(hour), *outcome, run_id=run_id, at=at + timedelta(seconds=30))]

@@ -16,7 +16,9 @@ from deltalake import DeltaTable
 from rich.console import Console
 
 from include.errors import QualityError
+from include.holds import PUBLISHED, Event, event_row
 from include.job_arguments import JobArguments
+from include.journal import ACT, CLICK_HOUR, Act, read_events
 from include.landing import SUCCESS, hour_folder
 from include.log_hours import Hour
 from include.settings import Settings
@@ -141,15 +143,20 @@ class TemporaryLake:
 
     def say_published(self, hour: Hour) -> None:
         """Append the event that a click hour was published now."""
-        from spark_jobs.hours.quality_results import append_results
+        from spark_jobs.lake.journal import append_events
         from spark_jobs.lake.lake import Lake
 
-        event = {
-            "run_id": "test", "validated_at": datetime.now(UTC), "suite": "publication", "partition": str(hour),
-            "hour": str(hour), "checked_table": "", "check_id": "published", "expectation": "", "severity": "info",
-            "outcome": "published", "examples": [],
-        }  # fmt: skip
-        append_results(Lake(self.spark, self.settings), [event])
+        event = event_row(Act("test", "publish_clicks"), datetime.now(UTC), hour, PUBLISHED, "test")
+        append_events(Lake(self.spark, self.settings), [event])
+
+    def events(self, hour: Hour | str) -> list[Event]:
+        """What became of a click hour, oldest first."""
+        rows = read_events(self.settings.lake, [("kind", "=", CLICK_HOUR), ("subject", "=", str(hour))])
+        return [Event.of(row) for row in rows]
+
+    def acts(self) -> list[tuple[str, str]]:
+        """What people have asked for, in order: the name of each act, and whether it began, was completed or failed."""
+        return [(row["act"], row["event"]) for row in read_events(self.settings.lake, [("kind", "=", ACT)])]
 
     def rows(self, table: Table, without: Iterable[str] = WRITTEN_AT) -> list[dict[str, Any]]:
         """The rows as plain values, in order; none when the table has not been made."""
@@ -170,8 +177,9 @@ class TemporaryLake:
         return sorted(str(file.relative_to(folder)) for file in folder.rglob("*.*") if file.is_file())
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """All tables but those whose rows carry a run's id."""
-        return {name: self.rows(table) for name, table in TABLES.items() if "run_id" not in table.column_names}
+        """All tables but those whose rows carry the id of a run, or of an act."""
+        ids = {"run_id", "act_id"}
+        return {name: self.rows(table) for name, table in TABLES.items() if ids.isdisjoint(table.column_names)}
 
     def accounting(self) -> dict[str, dict[str, Any]]:
         """The accounting by log hour."""
