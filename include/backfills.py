@@ -1,10 +1,11 @@
-"""What became of each backfill: a function of the rows of ``backfills``, one row an event, in any order.
+"""What became of each backfill: a function of its events in ``journal``, in any order.
 
 A staged backfill keeps the click hours that it counts from being published, by anyone, until a person has decided.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,9 +16,9 @@ from typing import Any
 from deltalake import DeltaTable
 
 from include.errors import FinalError
+from include.journal import BACKFILL, in_order, read_events
 from include.log_hours import Hour, HourRange, LogHour
-from include.stored_rows import read_rows
-from include.tables import AGGREGATES, BACKFILLS
+from include.tables import AGGREGATES
 
 BEGUN, CHUNK_DONE, PUBLISHING, FINISHED = "begun", "chunk_done", "publishing", "finished"
 COMPARED, APPROVED, SWAPPING, SWAPPED, DROPPED = "compared", "approved", "swapping", "swapped", "dropped"
@@ -139,16 +140,16 @@ class Backfill:
 
 
 def backfills_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Backfill]:
-    """The backfills of these rows of ``backfills``, by id, oldest first."""
+    """The backfills of these rows of ``journal`` on backfills, by id, oldest first."""
     events: dict[str, list[Mapping[str, Any]]] = {}
-    for row in sorted(rows, key=lambda row: row["at"]):
-        events.setdefault(row["backfill_id"], []).append(row)
-    return {of: _backfill(found) for of, found in events.items()}
+    for row in in_order(rows):
+        events.setdefault(row["subject"], []).append(row)
+    return {backfill_id: _backfill(of_backfill) for backfill_id, of_backfill in events.items()}
 
 
 def read_backfills(lake: Path) -> dict[str, Backfill]:
     """The backfills of a lake, by id, oldest first."""
-    return backfills_of(read_rows(lake, BACKFILLS, BACKFILLS.column_names, []))
+    return backfills_of(read_events(lake, [("kind", "=", BACKFILL)]))
 
 
 def undo_until(lake: Path, backfill: Backfill) -> datetime | None:
@@ -205,27 +206,28 @@ _STATE_AFTER = {
 def _backfill(events: list[Mapping[str, Any]]) -> Backfill:
     begun, recorded = events[0], _Recorded()
     for row in events:
+        details = row["details"]
         recorded.state = _STATE_AFTER.get(row["event"], recorded.state)
         if row["event"] == CHUNK_DONE:
-            measured = Measured(row["log_hours"], row["bytes"], row["seconds"], row["at"])
-            recorded.done[Hour.parse(row["chunk"])] = measured
+            numbers = int(details["log_hours"]), int(details["bytes"]), float(details["seconds"])
+            recorded.done[Hour.parse(details["chunk"])] = Measured(*numbers, row["at"])
         elif row["event"] == PUBLISHING:
-            versions = dict(row["versions"] or ())
-            for hour in map(Hour.parse, row["click_hours"]):
+            versions = json.loads(details["versions"])
+            for hour in map(Hour.parse, json.loads(details["click_hours"])):
                 first = recorded.published.get(hour, Publication(row["at"], row["at"], versions))
                 recorded.published[hour] = Publication(first.first_at, row["at"], first.versions)
         elif row["event"] == COMPARED:
-            recorded.counts = row["counts"]
+            recorded.counts = details["counts"]
         elif row["event"] == SWAPPING:
-            recorded.tables = tuple(sorted({*recorded.tables, *row["tables"]}))
+            recorded.tables = tuple(sorted({*recorded.tables, details["table"]}))
         if row["event"] in (APPROVED, DROPPED, UNDOING):
             recorded.decisions.append(Decision(row["event"], row["at"], row["actor"], row["because"]))
     return Backfill(
-        id=begun["backfill_id"],
+        id=begun["subject"],
         source=begun["source"],
-        log_hours=HourRange(Hour.parse(begun["first_log_hour"]), Hour.parse(begun["end_log_hour"])),
-        chunk_hours=begun["chunk_hours"],
-        is_staged=begun["is_staged"],
+        log_hours=HourRange(Hour.parse(begun["first_hour"]), Hour.parse(begun["end_hour"])),
+        chunk_hours=int(begun["details"]["chunk_hours"]),
+        is_staged=json.loads(begun["details"]["is_staged"]),
         because=begun["because"] or "",
         begun_at=begun["at"],
         state=recorded.state,

@@ -15,7 +15,6 @@ from include.settings import Settings
 from include.storage import is_on_disk, key_of, store_of
 from include.tables import (
     AGGREGATES,
-    BACKFILLS,
     CLICKS,
     CLICKS_BY_COUNTRY_DAILY,
     CLICKS_BY_URL_DAILY,
@@ -47,7 +46,6 @@ _LINES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
 _ARRIVED = (*_LINES, INGEST_ACCOUNTING)
 _COUNTS = (*AGGREGATES, CLICKS_BY_URL_DAILY, CLICKS_BY_COUNTRY_DAILY)
 _PUBLISHED = (*PUBLISHED, *PUBLISHED.values())
-_RECORDS = (JOURNAL, BACKFILLS)
 _PUBLISH = ((*AGGREGATES, INGEST_ACCOUNTING, QUALITY_RESULTS, JOURNAL), (*_PUBLISHED, JOURNAL))
 #: What a run over log hours writes.
 _RUN = (*_ARRIVED, UNFINISHED_INGESTS, *_COUNTS, GROUPING_METRICS, *_PUBLISHED, QUALITY_RESULTS, JOURNAL)
@@ -59,11 +57,11 @@ READ_AND_WRITTEN: dict[str, tuple[tuple[Data, ...], tuple[Table, ...]]] = {
     "publish_clicks": _PUBLISH,
     "stream_clicks": ((LANDING_ZONE, CLICKS), (*_LINES, STREAM_BATCHES, STREAM_PROGRESS)),
     "decide_held": _PUBLISH,
-    "run_chunk": ((LANDING_ZONE,), (*_RUN, BACKFILLS)),
-    "decide_backfill": (_PUBLISH[0], (*_PUBLISHED, *_RECORDS)),
+    "run_chunk": ((LANDING_ZONE,), _RUN),
+    "decide_backfill": _PUBLISH,
     "replay_quarantined": ((LANDING_ZONE, *_LINES), (*_RUN, REPLAYS, REPLAYED_LINES, REPLAY_OUTCOMES)),
-    "erase_visitor": ((LANDING_ZONE, *_LINES), (*_RUN, STREAM_BATCHES, BACKFILLS)),
-    "undo_backfill": (tuple(PUBLISHED), (*_PUBLISHED, *_RECORDS)),
+    "erase_visitor": ((LANDING_ZONE, *_LINES), (*_RUN, STREAM_BATCHES)),
+    "undo_backfill": (tuple(PUBLISHED), (*_PUBLISHED, JOURNAL)),
     "release_counts": (
         (CLICKS, INGEST_ACCOUNTING, QUALITY_RESULTS, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY),
         (COUNT_RELEASES, RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY, RELEASED_CLICKS_BY_COUNTRY_DAILY),

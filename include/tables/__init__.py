@@ -1,7 +1,7 @@
 """Every table, declared once: names, grain, types, keys, partitioning and a comment per column.
 
 Writers, checks and docs import them from here. Types are Spark SQL types. Hours are UTC, and days too, but in the daily
-tables. One module each: ``arrivals``, ``counts``, ``releases``, ``quality``, ``streams``, ``backfills``, ``replays``,
+tables. One module each: ``arrivals``, ``counts``, ``releases``, ``quality``, ``streams``, ``replays``,
 ``journal``; what a table is, in ``model``.
 """
 
@@ -16,7 +16,6 @@ from include.tables.arrivals import (
     QUARANTINED_CLICKS,
     UNFINISHED_INGESTS,
 )
-from include.tables.backfills import BACKFILLS
 from include.tables.counts import (
     AGGREGATES,
     CLICKS_BY_COUNTRY_DAILY,
@@ -75,7 +74,6 @@ TABLES = {
         CLICKS_BY_COUNTRY_LIVE,
         STREAM_BATCHES,
         STREAM_PROGRESS,
-        BACKFILLS,
         REPLAYS,
         REPLAYED_LINES,
         REPLAY_OUTCOMES,
@@ -85,7 +83,6 @@ TABLES = {
 
 __all__ = [
     "AGGREGATES",
-    "BACKFILLS",
     "CLICKS",
     "CLICKS_BY_COUNTRY_DAILY",
     "CLICKS_BY_COUNTRY_HOURLY",

@@ -55,8 +55,8 @@ JOURNAL = Table(
             "decision it was dropped). "
             "Of a backfill: chunk_hours, is_staged; of a chunk that is done: chunk (its first log hour), log_hours, "
             "lines, bytes, seconds; counts (the name of those compared or approved); versions (of the published tables "
-            "before, without those yet to be made), click_hours (published or undone), tables (that have the approved "
-            "counts). "
+            "before, without those yet to be made), click_hours (published or undone), table (which has the approved "
+            "counts now). "
             "Of an act: error, or what was done.",
         ),
     ),

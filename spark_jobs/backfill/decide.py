@@ -79,7 +79,6 @@ def decide(spark: SparkSession, settings: Settings, decision: BackfillDecision) 
     lake = Lake(spark, settings)
     asked = f"{decision.backfill_id}: {decision.decision}"
     with signed_act(lake, "decide_backfill", asked, decision.by, decision.because) as signed:
-        signed.begin()
         with lake.locked():
             report = _carried_out(signed, decision)
         if report is None:
@@ -102,10 +101,9 @@ def _carried_out(signed: SignedAct, decision: BackfillDecision) -> list[str] | N
     states = staged_states(lake, backfill)
     is_as_shown = backfill.counts == name_of_counts(states) and decision.counts in (None, backfill.counts)
     if backfill.state == "waiting" and is_as_shown:
-        backfill = say(
-            lake, backfill, APPROVED,
-            counts=backfill.counts, actor=decision.by.strip(), because=decision.because.strip(),
-        )  # fmt: skip
+        backfill = say(lake, backfill, APPROVED, signed, counts=backfill.counts)
+    else:
+        signed.begin()
     return swap(lake, backfill, states, signed.act) if backfill.state == "swapping" else None
 
 
@@ -137,7 +135,7 @@ def _drop(signed: SignedAct, backfill: Backfill) -> list[str]:
             changed = (state for state in states if state.changed_at > backfill.begun_at)
             dropped = drop_counts(signed, backfill, changed, act.because or "")
     followed = follow_hours(lake, dropped)
-    say(lake, backfill, DROPPED, actor=act.actor, because=act.because)
+    say(lake, backfill, DROPPED, signed)
     what = (
         f"{len(dropped)} click hours stay as they were published"
         if backfill.is_staged
@@ -180,7 +178,7 @@ def swap(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState], 
         say_publishing(lake, backfill, hours)
 
         def say_swapped(table: Table) -> None:
-            say(lake, backfill, SWAPPING, tables=[table.name])
+            say(lake, backfill, SWAPPING, table=table.name)
 
         publish_hours(lake, hours, say_swapped)
     followed = follow_hours(lake, states)

@@ -14,12 +14,13 @@ from include.backfills import (
     read_backfills,
 )
 from include.errors import FinalError
+from include.journal import BACKFILL, Act, journal_row
 from include.log_hours import Hour, HourRange
-from include.tables import AGGREGATES, BACKFILLS
+from include.tables import AGGREGATES
+from spark_jobs.lake.journal import SignedAct, append_events
 from spark_jobs.lake.lake import Lake
 
-#: Each event adds a file; when there are so many they are made one.
-MOST_FILES = 100
+_ACT = "backfill_clicks"
 
 
 def find_backfill(lake: Lake, backfill_id: str) -> Backfill:
@@ -51,22 +52,14 @@ def begin(
             if of_known != (log_hours, chunk_hours, is_staged) or known.state == "undoing":
                 raise FinalError(blocked_by(known))
             return known
-        lake.compact(BACKFILLS, above_files=MOST_FILES)
         now = datetime.now(UTC)
         backfill_id = f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:4]}"
-        event = {
-            "backfill_id": backfill_id,
-            "at": now,
-            "event": BEGUN,
-            "source": source,
-            "first_log_hour": str(log_hours.start),
-            "end_log_hour": str(log_hours.end),
-            "chunk_hours": chunk_hours,
-            "is_staged": is_staged,
-            "actor": actor,
-            "because": because.strip() or None,
-        }
-        lake.append_rows(BACKFILLS, [event])
+        begun = journal_row(
+            Act(backfill_id, _ACT), BACKFILL, backfill_id, BEGUN, now,
+            hours=log_hours, source=source, actor=actor, because=because.strip() or None,
+            details={"chunk_hours": chunk_hours, "is_staged": is_staged},
+        )  # fmt: skip
+        append_events(lake, [begun])
         return find_backfill(lake, backfill_id)
 
 
@@ -80,24 +73,22 @@ def blocked_by(other: Backfill) -> str:
     )
 
 
-def say(lake: Lake, backfill: Backfill, event: str, **values: Any) -> Backfill:
-    """Put an event on record; returns the backfill as it is then."""
-    said = {
-        "backfill_id": backfill.id,
-        "at": datetime.now(UTC),
-        "event": event,
-        "source": backfill.source,
-        "first_log_hour": str(backfill.log_hours.start),
-        "end_log_hour": str(backfill.log_hours.end),
-        "chunk_hours": backfill.chunk_hours,
-        "is_staged": backfill.is_staged,
-    }
-    lake.append_rows(BACKFILLS, [said | values])
+def say(lake: Lake, backfill: Backfill, event: str, signed: SignedAct | None = None, **details: Any) -> Backfill:
+    """Put an event on record, a person's if ``signed``; returns the backfill as it is then."""
+    act = signed.act if signed else Act(backfill.id, _ACT)
+    row = journal_row(
+        act, BACKFILL, backfill.id, event, datetime.now(UTC),
+        hours=backfill.log_hours, source=backfill.source, actor=act.actor, because=act.because, details=details,
+    )  # fmt: skip
+    if signed:
+        signed.decide([row])
+    else:
+        append_events(lake, [row])
     return find_backfill(lake, backfill.id)
 
 
 def say_publishing(lake: Lake, backfill: Backfill, hours: list[Hour]) -> None:
     """Put on record what the published tables were before these click hours are replaced in them."""
     versions = {table.name: lake.version(table) for table in AGGREGATES.values()}
-    known = [(name, number) for name, number in versions.items() if number is not None]
+    known = {name: number for name, number in versions.items() if number is not None}
     say(lake, backfill, PUBLISHING, versions=known, click_hours=[str(hour) for hour in hours])

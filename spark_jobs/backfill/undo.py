@@ -42,7 +42,6 @@ def undo(
     """
     lake = Lake(spark, settings)
     with signed_act(lake, "undo_backfill", backfill_id, by, because) as signed, lake.locked():
-        signed.begin()
         backfill = find_backfill(lake, backfill_id)
         if backfill.state == "undone":
             report = renew_report(lake)
@@ -63,10 +62,7 @@ def undo(
         former = {published: _former(backfill, published) for published in AGGREGATES.values()}
         for published, of_table in former.items():
             _require_there(lake, published, of_table)
-        backfill = say(
-            lake, backfill, UNDOING,
-            click_hours=[str(hour) for hour in hours], actor=by.strip(), because=because.strip(),
-        )  # fmt: skip
+        backfill = say(lake, backfill, UNDOING, signed, click_hours=[str(hour) for hour in hours])
         drop_counts(signed, backfill, states.values(), f"undone, {because.strip()}")
         in_parallel(lake.spark, *(partial(replace_published, lake, of, of, former[of]) for of in former))
         followed = follow_hours(lake, hours)

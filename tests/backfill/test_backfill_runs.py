@@ -13,11 +13,11 @@ import pytest
 
 from include.backfills import Backfill, UnknownBackfillError, read_backfills
 from include.errors import ClickmillError, QualityError, UsageError
+from include.journal import BACKFILL, read_events
 from include.log_hours import Hour, HourRange
 from include.sources import choose_sources
 from include.tables import (
     AGGREGATES,
-    BACKFILLS,
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
     PUBLISHED_CLICKS_BY_URL_HOURLY,
     Table,
@@ -105,8 +105,8 @@ def days_follow(lake: TemporaryLake) -> bool:
 
 
 def say_events(backfill: Backfill, lake: TemporaryLake) -> list[str]:
-    rows = sorted(lake.rows(BACKFILLS, without=()), key=lambda row: row["at"])
-    return [row["event"] for row in rows if row["backfill_id"] == backfill.id]
+    of_backfill = [("kind", "=", BACKFILL), ("subject", "=", backfill.id)]
+    return [row["event"] for row in read_events(lake.settings.lake, of_backfill)]
 
 
 # Chunks

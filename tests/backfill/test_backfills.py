@@ -10,8 +10,8 @@ import pytest
 
 from include.backfills import Backfill, Measured, backfills_of, staging_of
 from include.errors import UsageError
+from include.journal import BACKFILL, Act, journal_row
 from include.log_hours import Hour, HourRange, LogHour
-from include.tables import BACKFILLS
 from spark_jobs.backfill.estimate import estimated_seconds
 from spark_jobs.backfill.plan import Request
 
@@ -27,11 +27,14 @@ def at(minute: float) -> datetime:
 def rows(*events: str | tuple[str, dict[str, Any]], is_staged: bool = True, of: str = "a") -> list[dict[str, Any]]:
     """The events, a minute each, of a backfill of web in chunks of 5 hours."""
     told = [(event, {}) if isinstance(event, str) else event for event in events]
-    same: dict[str, Any] = dict.fromkeys(BACKFILLS.column_names) | {
-        "backfill_id": of, "source": "web", "first_log_hour": str(RANGE.start), "end_log_hour": str(RANGE.end),
-        "chunk_hours": 5, "is_staged": is_staged, "actor": "Ada", "because": "seen",
-    }  # fmt: skip
-    return [same | {"event": event, "at": at(minute)} | values for minute, (event, values) in enumerate(told)]
+    told[0] = told[0][0], {"chunk_hours": 5, "is_staged": is_staged}
+    return [
+        journal_row(
+            Act(of, "backfill_clicks"), BACKFILL, of, event, at(minute),
+            hours=RANGE, source="web", actor="Ada", because="seen", details=details,
+        )
+        for minute, (event, details) in enumerate(told)
+    ]  # fmt: skip
 
 
 def backfill(*events: str | tuple[str, dict[str, Any]], is_staged: bool = True) -> Backfill:
@@ -46,7 +49,7 @@ def chunk_done(chunk: int) -> tuple[str, dict[str, Any]]:
 
 
 def publishing(hours: list[int], **versions: int) -> tuple[str, dict[str, Any]]:
-    return "publishing", {"versions": list(versions.items()), "click_hours": [str(START.plus(hour)) for hour in hours]}
+    return "publishing", {"versions": versions, "click_hours": [str(START.plus(hour)) for hour in hours]}
 
 
 COMPARED = ("compared", {"counts": "c1"})
@@ -59,7 +62,7 @@ COMPARED = ("compared", {"counts": "c1"})
         (("begun", chunk_done(0)), "running", True, True),
         (("begun", chunk_done(0), COMPARED), "waiting", True, True),
         (("begun", COMPARED, "approved"), "swapping", True, True),
-        (("begun", COMPARED, "approved", publishing([0]), ("swapping", {"tables": [URLS]})), "swapping", True, True),
+        (("begun", COMPARED, "approved", publishing([0]), ("swapping", {"table": URLS})), "swapping", True, True),
         (("begun", COMPARED, "approved", "swapped"), "published", False, False),
         (("begun", COMPARED, "dropped"), "dropped", False, False),
         (("begun", "dropped"), "dropped", False, False),
@@ -75,7 +78,7 @@ def test_the_state_follows_from_the_events(events: Any, state: str, is_open: boo
 
 
 def test_the_marker_says_which_tables_have_the_approved_counts() -> None:
-    swaps = [("swapping", {"tables": [URLS]}), ("swapping", {"tables": [COUNTRIES]})]
+    swaps = [("swapping", {"table": URLS}), ("swapping", {"table": COUNTRIES})]
     assert backfill("begun", COMPARED, "approved").swapped_tables == ()
     assert backfill("begun", COMPARED, "approved", swaps[0]).swapped_tables == (URLS,)
     assert backfill("begun", COMPARED, "approved", *swaps).swapped_tables == (COUNTRIES, URLS)

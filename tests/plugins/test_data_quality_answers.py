@@ -17,17 +17,18 @@ from starlette.testclient import TestClient
 
 from include.errors import ClickmillError
 from include.holds import Failure, event_row
+from include.journal import BACKFILL, Act, journal_row
 from include.landing import as_landed_files, hour_folder
 from include.locks import locks_of
-from include.log_hours import Hour
+from include.log_hours import Hour, HourRange
 from include.pages.render import write_page
 from include.settings import Settings
 from include.storage import entries
-from include.stored_rows import ARROW_TYPES, arrow_schema
-from include.tables import BACKFILLS, INGEST_ACCOUNTING, REPLAY_OUTCOMES
+from include.stored_rows import arrow_schema
+from include.tables import INGEST_ACCOUNTING, REPLAY_OUTCOMES
 from plugins.data_quality_plugin import PREFIX, DataQualityPlugin
 from spark_jobs.lake.declared import as_arrow
-from spark_jobs.lake.journal import signed_act
+from spark_jobs.lake.journal import append_events, signed_act
 from spark_jobs.lake.lake import Lake
 from tests.plugins.quality_pages import EVIL, HOUR, dag_run
 from tests.support.quality_rows import Row, append, event, validated_hours
@@ -297,17 +298,18 @@ def test_backfills_say_who_decided_what_to_do_next_and_show_the_comparison(
     client: TestClient, settings: Settings
 ) -> None:
     assert "There has been no backfill" in client.get("backfills").text
-    same = dict.fromkeys(BACKFILLS.column_names) | {
-        "backfill_id": "20260302T000000-ab12", "source": "web", "first_log_hour": "2026-03-01T00",
-        "end_log_hour": "2026-03-02T00", "chunk_hours": 5, "is_staged": True, "because": EVIL,
-    }  # fmt: skip
+    lake, backfill_id = Lake(None, settings), "20260302T000000-ab12"
+    hours = HourRange(Hour.parse("2026-03-01T00"), Hour.parse("2026-03-02T00"))
 
-    def say(event: str, minute: int, **values: Any) -> None:
-        row = same | {"event": event, "at": datetime(2026, 3, 2, 0, minute, tzinfo=UTC)} | values
-        schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in BACKFILLS.columns])
-        write_deltalake(settings.lake / BACKFILLS.name, pa.Table.from_pylist([row], schema), mode="append")
+    def say(event: str, minute: int, actor: str | None = None, because: str = EVIL, **details: Any) -> None:
+        at = datetime(2026, 3, 2, 0, minute, tzinfo=UTC)
+        row = journal_row(
+            Act(backfill_id, "backfill_clicks"), BACKFILL, backfill_id, event, at,
+            hours=hours, source="web", actor=actor, because=because, details=details,
+        )  # fmt: skip
+        append_events(lake, [row])
 
-    say("begun", 0)
+    say("begun", 0, chunk_hours=5, is_staged=True)
     say("compared", 1, counts="c1")
     page = client.get("backfills").text
     assert "waits for a decision" in page
@@ -322,8 +324,8 @@ def test_backfills_say_who_decided_what_to_do_next_and_show_the_comparison(
     for nowhere in ("backfills/..%2Freport", "backfills/none"):
         assert client.get(nowhere).status_code == 404
     say("approved", 2, actor="Ada", because="agrees")
-    say("publishing", 3, versions=[], click_hours=["2026-03-01T00"])
-    say("swapping", 4, tables=["published_clicks_by_url_hourly"])
+    say("publishing", 3, versions={}, click_hours=["2026-03-01T00"])
+    say("swapping", 4, table="published_clicks_by_url_hourly")
     assert "Tables that have it: published_clicks_by_url_hourly." in client.get("backfills").text
     say("swapped", 5)
     page = client.get("backfills").text
