@@ -7,7 +7,7 @@
 Then without. Who triggered it and why is on record in `journal`, before it is done and after.
 
 **rule:** an SQL expression over `raw`, `source` and `reason` that repairs a line, or nothing.
-**withdraw:** the id of a replay, as its log and the table `replays` have it: its lines are quarantined again, and their
+**withdraw:** the id of a replay, as its log and the table `journal` have it: its lines are quarantined again, and their
 click hours counted so; of the other fields only `dry_run` and `reason` are looked at.
 **Killed:** clear the task.
 

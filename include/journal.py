@@ -1,6 +1,7 @@
 """The journal: who did what, when, why and how far; one row an event. Its rows are made and read here, without Spark.
 
-What a click hour or a backfill is at is a function of its events: ``include.holds``, ``include.backfills``.
+What a click hour, a backfill or a replay is at is a function of its events: ``include.holds``, ``include.backfills``,
+``spark_jobs.hours.replays``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from include.stored_rows import Filters
 
 #: What an event is about, its ``kind``.
-CLICK_HOUR, BACKFILL, ACT = "click_hour", "backfill", "act"
+CLICK_HOUR, BACKFILL, REPLAY, ACT = "click_hour", "backfill", "replay", "act"
 #: The events of an act itself.
 BEGUN, COMPLETED, FAILED = "begun", "completed", "failed"
 #: The acts that a person asks for, with a name and a reason.

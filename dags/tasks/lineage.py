@@ -31,7 +31,6 @@ from include.tables import (
     RELEASED_CLICKS_BY_COUNTRY_DAILY,
     REPLAY_OUTCOMES,
     REPLAYED_LINES,
-    REPLAYS,
     STREAM_BATCHES,
     STREAM_PROGRESS,
     UNFINISHED_INGESTS,
@@ -59,7 +58,7 @@ READ_AND_WRITTEN: dict[str, tuple[tuple[Data, ...], tuple[Table, ...]]] = {
     "decide_held": _PUBLISH,
     "run_chunk": ((LANDING_ZONE,), _RUN),
     "decide_backfill": _PUBLISH,
-    "replay_quarantined": ((LANDING_ZONE, *_LINES), (*_RUN, REPLAYS, REPLAYED_LINES, REPLAY_OUTCOMES)),
+    "replay_quarantined": ((LANDING_ZONE, *_LINES), (*_RUN, REPLAYED_LINES, REPLAY_OUTCOMES)),
     "erase_visitor": ((LANDING_ZONE, *_LINES), (*_RUN, STREAM_BATCHES)),
     "undo_backfill": (tuple(PUBLISHED), (*_PUBLISHED, JOURNAL)),
     "release_counts": (

@@ -161,7 +161,7 @@ def _data_files(table: Table, folder: Path) -> dict[str, Path]:
     if not DeltaTable.is_deltatable(str(folder)):
         return {}
     actions = DeltaTable(str(folder)).get_add_actions(flatten=True)
-    files: list[str] = actions["path"].to_pylist()
+    files = [str(name) for name in actions["path"].to_pylist()]
     if table == JOURNAL and files:
         kinds = actions["partition.kind"].to_pylist()
         files = [name for name, kind in zip(files, kinds, strict=True) if kind == CLICK_HOUR]

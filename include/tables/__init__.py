@@ -47,7 +47,7 @@ from include.tables.releases import (
     RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
     RELEASED_CLICKS_BY_COUNTRY_DAILY,
 )
-from include.tables.replays import REPLAY_OUTCOMES, REPLAYED_LINES, REPLAYS
+from include.tables.replays import REPLAY_OUTCOMES, REPLAYED_LINES
 from include.tables.streams import STREAM_BATCHES, STREAM_PROGRESS
 
 TABLES = {
@@ -74,7 +74,6 @@ TABLES = {
         CLICKS_BY_COUNTRY_LIVE,
         STREAM_BATCHES,
         STREAM_PROGRESS,
-        REPLAYS,
         REPLAYED_LINES,
         REPLAY_OUTCOMES,
         JOURNAL,
@@ -110,7 +109,6 @@ __all__ = [
     "RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY",
     "RELEASED_CLICKS_BY_COUNTRY_DAILY",
     "REPLAYED_LINES",
-    "REPLAYS",
     "REPLAY_OUTCOMES",
     "SKETCH_LG_K",
     "STREAM_BATCHES",

@@ -6,23 +6,23 @@ from include.tables.model import Column, Table
 
 JOURNAL = Table(
     name="journal",
-    grain="one event: of a click hour, a backfill, or an act that a person has asked for",
+    grain="one event: of a click hour, a backfill, a replay, or an act that a person has asked for",
     columns=(
-        Column("kind", "STRING", "What the event is about: click_hour, backfill or act."),
+        Column("kind", "STRING", "What the event is about: click_hour, backfill, replay or act."),
         Column("year", "INT", "Year of first_hour; where there is none, of at."),
         Column("act_id", "STRING", "What was being done; begins with when it began, UTC. Of a validation its run_id."),
         Column("act", "STRING", "Its name: the job, such as publish_clicks, decide_held or undo_backfill."),
         Column(
             "subject",
             "STRING",
-            "Which one: the click hour, the backfill's id, or what the act was asked for; never a visitor or an "
-            "address.",
+            "Which one: the click hour, the id of the backfill or replay, or what the act was asked for; never a "
+            "visitor or an address.",
         ),
-        Column("source", "STRING", "The source of a backfill's log hours; null for other events.", required=False),
+        Column("source", "STRING", "The source of the log hours; null for click hours and acts.", required=False),
         Column(
             "first_hour",
             "STRING",
-            "The click hour, such as 2026-03-01T05, or a backfill's first log hour; null for acts.",
+            "The click hour, such as 2026-03-01T05, or the first log hour; null for acts.",
             required=False,
         ),
         Column("end_hour", "STRING", "The hour after the last one; null for acts.", required=False),
@@ -36,6 +36,8 @@ JOURNAL = Table(
             "(judged again as if nobody had decided). "
             "Of a backfill: begun, chunk_done, publishing, finished; compared, approved, swapping, swapped, dropped; "
             "undoing, undone. "
+            "Of a replay of quarantined lines: begun, before it writes; done, once its hours are published; "
+            "withdrawing, from when on no ingest recovers its lines; withdrawn, once its hours are published without. "
             "Of an act: begun, before anything is done, where no other event says so; completed, or failed.",
         ),
         Column("actor", "STRING", "The person who decided or asked for it; null for what a job did.", required=False),
@@ -57,6 +59,8 @@ JOURNAL = Table(
             "lines, bytes, seconds; counts (the name of those compared or approved); versions (of the published tables "
             "before, without those yet to be made), click_hours (published or undone), table (which has the approved "
             "counts now). "
+            "Of a replay: reasons (of quarantine, that it keeps to; none: all), rule (the SQL expression that repairs "
+            "a line, which later ingests apply too), lines (recovered, as clicks or duplicates; or quarantined again). "
             "Of an act: error, or what was done.",
         ),
     ),

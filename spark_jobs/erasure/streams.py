@@ -51,7 +51,7 @@ def no_stream_runs(lake: Lake, sources: Mapping[str, Source]) -> Iterator[None]:
             if replays := open_replays(lake, name):
                 raise FinalError(
                     f"nothing is erased: replay {min(replays)} of {name} was killed; run it again, with the arguments "
-                    "that table replays has of it, and erase again"
+                    "that table journal has of it, and erase again"
                 )
         yield
 

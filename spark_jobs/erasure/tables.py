@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyarrow.parquet import ParquetFile
 
+from include.journal import REPLAY
 from include.log_hours import Hour
 from include.stored_rows import arrow_schema
 from include.tables import (
@@ -294,7 +295,9 @@ def _redacted(value: Any, matcher: Matcher) -> Any:
 
 def _without_rule(row: dict[str, Any]) -> dict[str, Any]:
     """Of a replay whose rule names somebody: it repairs nothing any more, where no ingest could apply what is left."""
-    return row | {"rule": None} if row.get("rule") == ERASED else row
+    if row.get("kind") != REPLAY:
+        return row
+    return row | {"details": [detail for detail in row["details"] if detail != ("rule", ERASED)]}
 
 
 def _exchange(lake: Lake, table: Table, files: list[DataFile], kept: Callable[[DataFile], pa.Table]) -> None:

@@ -1,7 +1,8 @@
-"""The replays on record: which there are, which lines they have recovered, and what a later ingest makes of that."""
+"""The replays in the journal: which there are, which lines they recovered, and what a later ingest makes of that."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,12 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from include.journal import REPLAY, journal_row, read_events
 from include.log_hours import Hour, HourRange
 from include.stored_rows import log_days
-from include.tables import QUARANTINED_CLICKS, REPLAYED_LINES, REPLAYS
+from include.tables import QUARANTINED_CLICKS, REPLAYED_LINES
 from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.hours.touched_hours import removed_log_hours
 from spark_jobs.lake.data_files import has_log_hours
+from spark_jobs.lake.journal import SignedAct
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.repairs import Places, Repairs, Replay
 
@@ -36,24 +39,15 @@ class AskedReplay:
     ) -> AskedReplay:
         """The one that was asked for in the same words and has not ended, as it was killed; or another one."""
         for replay_id, row in open_replays(lake, source).items():
-            asked = (row["first_log_hour"], row["end_log_hour"], tuple(row["reasons"]), row["rule"])
-            if asked == (str(log_hours.start), str(log_hours.end), reasons, rule):
+            asked = (hours_of(row), tuple(json.loads(row["details"]["reasons"])), row["details"].get("rule"))
+            if asked == (log_hours, reasons, rule):
                 return cls(Replay(replay_id, rule), source, log_hours, reasons)
         return cls(Replay(new_run_id(datetime.now(UTC)), rule), source, log_hours, reasons)
 
-    def say(self, lake: Lake, event: str, lines: int, *, by: str, because: str) -> None:
+    def say(self, signed: SignedAct, event: str, lines: int) -> None:
         """Put the event on record, once."""
-        row = {
-            "replay_id": self.replay.id,
-            "event": event,
-            "source": self.source,
-            "first_log_hour": str(self.log_hours.start),
-            "end_log_hour": str(self.log_hours.end),
-            "reasons": list(self.reasons),
-            "rule": self.replay.rule,
-            "lines": lines,
-        }
-        say(lake, row, by=by, because=because)
+        details = {"reasons": list(self.reasons), "rule": self.replay.rule, "lines": lines}
+        say(signed, self.replay.id, event, self.source, self.log_hours, details)
 
     def hours(self, lake: Lake) -> list[Hour]:
         """The log hours that have such lines, or had them until it was killed; without those that are ``removed``."""
@@ -74,12 +68,24 @@ class AskedReplay:
         return sorted(removed_log_hours(lake).get(self.source, set()).intersection(self.log_hours))
 
 
-def say(lake: Lake, row: Mapping[str, Any], *, by: str, because: str) -> None:
-    """Put an event of a replay on record, once."""
-    of_this = [(name, "=", row[name]) for name in ("source", "replay_id", "event")]
-    if not lake.read_rows(REPLAYS, ["event"], of_this):
-        signed = {"at": datetime.now(UTC), "actor": by.strip(), "because": because.strip()}
-        lake.append_rows(REPLAYS, [{**row, **signed}])
+def say(
+    signed: SignedAct, replay_id: str, event: str, source: str, log_hours: HourRange, details: Mapping[str, Any]
+) -> None:
+    """Put an event of a replay on record, once: if it is there, only that this act begins."""
+    if replay_id in _events(signed.lake, source).get(event, {}):
+        signed.begin()
+        return
+    act = signed.act
+    row = journal_row(
+        act, REPLAY, replay_id, event, datetime.now(UTC),
+        hours=log_hours, source=source, actor=act.actor, because=act.because, details=details,
+    )  # fmt: skip
+    signed.decide([row])
+
+
+def hours_of(row: Mapping[str, Any]) -> HourRange:
+    """The log hours of an event of a replay."""
+    return HourRange(Hour.parse(row["first_hour"]), Hour.parse(row["end_hour"]))
 
 
 def repairs_of(
@@ -90,12 +96,12 @@ def repairs_of(
     Those that were withdrawn recover nothing, nor does the one of the id ``withdrawn``.
     """
     recorded = lake.data_files(REPLAYED_LINES, has_log_hours(source, hours))
-    replays = [row for row in _begun(lake, source) if row["replay_id"] != withdrawn] if recorded else []
+    replays = [row for row in _begun(lake, source) if row["subject"] != withdrawn] if recorded else []
     places = [
-        Places(file.path, file.log_hour.number, Replay(row["replay_id"], row["rule"]), are_recorded=True)
+        Places(file.path, file.log_hour.number, Replay(row["subject"], row["details"].get("rule")), are_recorded=True)
         for row in sorted(replays, key=lambda row: row["at"], reverse=True)
         for file in recorded
-        if row["first_log_hour"] <= str(file.log_hour) < row["end_log_hour"]
+        if file.log_hour in hours_of(row)
     ]
     if asked is not None:
         places = [
@@ -108,13 +114,13 @@ def repairs_of(
 def _begun(lake: Lake, source: str) -> list[Mapping[str, Any]]:
     """What was asked for by those of a source that have begun, and that nobody has withdrawn."""
     events = _events(lake, source)
-    return [row for id, row in events.get(BEGUN, {}).items() if id not in events.get(WITHDRAWING, {})]
+    return [row for replay_id, row in events.get(BEGUN, {}).items() if replay_id not in events.get(WITHDRAWING, {})]
 
 
 def open_replays(lake: Lake, source: str) -> dict[str, Mapping[str, Any]]:
     """By id what was asked for by those of a source that have begun and not ended, as they were killed."""
     done = _events(lake, source).get(DONE, {})
-    return {row["replay_id"]: row for row in _begun(lake, source) if row["replay_id"] not in done}
+    return {row["subject"]: row for row in _begun(lake, source) if row["subject"] not in done}
 
 
 def open_withdrawals(lake: Lake, source: str) -> list[str]:
@@ -124,8 +130,8 @@ def open_withdrawals(lake: Lake, source: str) -> list[str]:
 
 
 def _events(lake: Lake, source: str) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """The rows of replays, by event and id."""
-    found: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for row in lake.read_rows(REPLAYS, REPLAYS.column_names, [("source", "=", source)]):
-        found.setdefault(row["event"], {})[row["replay_id"]] = row
-    return found
+    """The rows of ``journal`` on a source's replays, by event and id."""
+    events: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for row in read_events(lake.settings.lake, [("kind", "=", REPLAY), ("source", "=", source)]):
+        events.setdefault(row["event"], {})[row["subject"]] = row
+    return events

@@ -92,14 +92,19 @@ def replay(spark: SparkSession, settings: Settings, request: Request, *, by: str
     """
     source, lake = replayed_source(settings, request.source), Lake(spark, settings)
     with signed_act(lake, "replay_quarantined", request.described, by, because) as signed:
-        signed.begin()
         with lake.locked():
             asked = _asked(lake, request)
             hours, left_out = asked.hours(lake), _left_out(asked.removed(lake))
             if not hours:
                 return [_nothing(request), *left_out]
             recover = _recover if source.stream is None else _recover_streamed
-            begin = partial(asked.say, lake, BEGUN, by=by, because=because)
+
+            def begin(total: int) -> None:
+                if total:
+                    asked.say(signed, BEGUN, total)
+                else:
+                    signed.begin()
+
             lines, total = recover(lake, settings, source, asked, hours, begin)
             lines += left_out
         signed.details |= {"replay_id": asked.replay.id, "lines": str(total)}
@@ -107,7 +112,7 @@ def replay(spark: SparkSession, settings: Settings, request: Request, *, by: str
             return [f"{request.described}: no quarantined line is a click by now", *lines]
         for ours in near_each_other(hours):
             lines += _count(spark, settings, source, ours)
-        asked.say(lake, DONE, total, by=by, because=because)
+        asked.say(signed, DONE, total)
     return [f"{request.described}: {total:,} quarantined lines recovered, replay {asked.replay.id}", *lines]
 
 
@@ -134,17 +139,16 @@ def withdraw(
             found = _withdrawn(lake, settings, source, withdrawal, hours)
         return [f"{withdrawal.described}: {found.total:,} lines would be quarantined again", *found.described()]
     with signed_act(lake, "withdraw_replay", withdrawal.described, by, because) as signed:
-        signed.begin()
         with lake.locked():
             hours = withdrawal.hours(lake)
-            begin = partial(withdrawal.say, lake, WITHDRAWING, by=by, because=because)
+            begin = partial(withdrawal.say, signed, WITHDRAWING)
             found = _withdrawn(lake, settings, source, withdrawal, hours, begin)
             withdrawal.forget_outcomes(lake, hours)
         signed.details |= {"replay_id": replay_id, "lines": str(found.total)}
         lines = [*found.described()]
         for ours in near_each_other(hours):
             lines += _count(spark, settings, source, ours)
-        withdrawal.say(lake, WITHDRAWN, found.total, by=by, because=because)
+        withdrawal.say(signed, WITHDRAWN, found.total)
     return [f"{withdrawal.described}: withdrawn, {found.total:,} lines are quarantined again", *lines]
 
 
@@ -165,7 +169,7 @@ def _withdrawn(
     if source.stream is not None:
         if withdrawal.replay_id in open_replays(lake, source.name):
             raise ClickmillError(
-                f"{withdrawal.described} was killed half way: run it again, with the arguments that table replays has "
+                f"{withdrawal.described} was killed half way: run it again, with the arguments that table journal has "
                 "of it, and withdraw it then; nothing is changed"
             )
         streamed = StreamedWithdrawal(lake, source, withdrawal)
@@ -198,9 +202,9 @@ def _recover(
     ingest = SourceIngest(lake, settings, source, allow_missing=False, asked=asked)
     with ingest.planned(hours) as plan:
         found = recovered_lines(lake, asked, plan.clicks, hours)
+        # First what is said: an ingest that comes after a kill recovers the same lines.
+        begin(found.total)
         if found.total:
-            # First what is said: an ingest that comes after a kill recovers the same lines.
-            begin(found.total)
             found.write(lake)
             ingest.write(plan)
         found.write_outcomes(lake, is_dry_run=not found.total)
@@ -214,12 +218,14 @@ def _recover_streamed(
     """The same of a source that is streamed: the lines are added to what the stream has written."""
     replay = StreamedReplay(lake, settings, source, asked)
     lines, total = ["  as it had begun before it was killed"], replay.recorded(hours)
-    if not total:
+    if total:
+        begin(total)
+    else:
         with replay.planned(hours) as clicks:
             found = recovered_lines(lake, asked, clicks, hours)
         lines, total = [*found.described()], found.total
+        begin(total)
         if total:
-            begin(total)
             found.write(lake)
         found.write_outcomes(lake, is_dry_run=not total)
     if total:

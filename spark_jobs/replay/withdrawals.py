@@ -11,12 +11,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.errors import UsageError
+from include.journal import REPLAY, read_events
 from include.log_hours import Hour, HourRange
 from include.stored_rows import log_days
-from include.tables import REPLAY_OUTCOMES, REPLAYED_LINES, REPLAYS
-from spark_jobs.hours.replays import BEGUN, WITHDRAWN, say
+from include.tables import REPLAY_OUTCOMES, REPLAYED_LINES
+from spark_jobs.hours.replays import BEGUN, WITHDRAWN, hours_of, say
 from spark_jobs.hours.touched_hours import removed_log_hours
 from spark_jobs.ingest.decided_clicks import PLACE
+from spark_jobs.lake.journal import SignedAct
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.predicates import log_hours_predicate
 
@@ -25,7 +27,7 @@ _QUARANTINED, _CLICKS, _GONE = "quarantined again", "stay clicks", "gone"
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """That of one replay; ``events`` are the rows of ``replays`` that it has, by event."""
+    """That of one replay; ``events`` are its rows of ``journal``, by event."""
 
     replay_id: str
     events: Mapping[str, Mapping[str, Any]]
@@ -37,14 +39,15 @@ class Withdrawal:
         Raises:
             UsageError: if there is none.
         """
-        rows = lake.read_rows(REPLAYS, REPLAYS.column_names, [])
-        found = {row["event"]: row for row in rows if row["replay_id"] == replay_id}
-        if BEGUN not in found:
-            ids = sorted({row["replay_id"] for row in rows}, reverse=True)[:5]
+        rows = read_events(lake.settings.lake, [("kind", "=", REPLAY)])
+        events = {row["event"]: row for row in rows if row["subject"] == replay_id}
+        if BEGUN not in events:
+            ids = sorted({row["subject"] for row in rows}, reverse=True)[:5]
             raise UsageError(
-                f"no replay {replay_id!r}: expected an id of table replays, such as {', '.join(ids) or 'none yet'}"
+                f"no replay {replay_id!r}: expected the id of one in table journal, such as "
+                f"{', '.join(ids) or 'none yet'}"
             )
-        return cls(replay_id, found)
+        return cls(replay_id, events)
 
     @property
     def source(self) -> str:
@@ -58,16 +61,15 @@ class Withdrawal:
 
     @property
     def _log_hours(self) -> HourRange:
-        of_replay = self.events[BEGUN]
-        return HourRange(Hour.parse(of_replay["first_log_hour"]), Hour.parse(of_replay["end_log_hour"]))
+        return hours_of(self.events[BEGUN])
 
     def is_over(self) -> bool:
         """Whether it was withdrawn, and all that follows from that was done."""
         return WITHDRAWN in self.events
 
-    def say(self, lake: Lake, event: str, lines: int, *, by: str, because: str) -> None:
+    def say(self, signed: SignedAct, event: str, lines: int) -> None:
         """Put the event on record, once."""
-        say(lake, {**self.events[BEGUN], "event": event, "lines": lines}, by=by, because=because)
+        say(signed, self.replay_id, event, self.source, self._log_hours, {"lines": lines})
 
     def hours(self, lake: Lake) -> list[Hour]:
         """The log hours of which it has lines, but for those whose clicks have been removed for their age."""

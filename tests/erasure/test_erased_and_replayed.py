@@ -53,8 +53,7 @@ def replay(lake: TemporaryLake) -> None:
 def by_any_replay(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
     """A replay's id and time are its own."""
     tables = comparable(lake)
-    for table in ("replays", "replay_outcomes"):
-        del tables[table]
+    del tables["replay_outcomes"]
     for rows in tables.values():
         for row in rows:
             if row.get("replay_id"):

@@ -15,15 +15,18 @@ import pytest
 from backports import zstd
 
 from include.errors import UsageError
-from include.log_hours import Hour
+from include.holds import DROPPED, Failure, event_row, histories_of
+from include.journal import REPLAY, Act, journal_row, read_events
+from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import JsonFields, Source, load_sources
-from include.tables import REPLAYS
+from include.tables import JOURNAL
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
 from spark_jobs.erasure.matches import Matcher, Words
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.erasure.search import search
 from spark_jobs.erasure.tables import ERASED, redact_others
+from spark_jobs.lake.journal import append_events
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.arrivals import LineParser
 from spark_jobs.lines.decompress import decompressed
@@ -173,16 +176,36 @@ def test_a_url_in_a_line_that_is_no_click_is_found_as_programs_write_it(tmp_path
 
 def test_a_replay_whose_rule_names_somebody_has_none_any_more(settings: Settings) -> None:
     lake, matcher = Lake(None, settings), Matcher.of(Requests.of(["visitor-1"]), LineParser.of(WEB, settings))
-    replay = {"at": datetime(2026, 3, 1, tzinfo=UTC), "event": "begun", "source": "web", "reasons": [], "lines": 1}
-    replay |= {"first_log_hour": "2026-03-01T10", "end_log_hour": "2026-03-01T11", "actor": "Ada"}
+    begun, hours = datetime(2026, 3, 1, tzinfo=UTC), HourRange.single(Hour.parse("2026-03-01T10"))
     rules = {"one": "replace(raw, 'visitor-1', '')", "two": "replace(raw, 'visitor-12', '')", "three": None}
-    rows = [replay | {"replay_id": id, "rule": rule, "because": f"asked: {rule}"} for id, rule in rules.items()]
-    lake.append_rows(REPLAYS, rows)
-    assert redact_others(lake, matcher, set()) == {REPLAYS.name: 1}
+    rows = [
+        journal_row(
+            Act(id, "replay_quarantined"), REPLAY, id, "begun", begun,
+            hours=hours, source="web", actor="Ada", because=f"asked: {rule}", details={"rule": rule, "lines": 1},
+        )
+        for id, rule in rules.items()
+    ]  # fmt: skip
+    append_events(lake, rows)
+    assert redact_others(lake, matcher, set()) == {JOURNAL.name: 1}
     found = {
-        row["replay_id"]: (row["rule"], row["because"]) for row in lake.read_rows(REPLAYS, REPLAYS.column_names, [])
+        row["subject"]: (row["details"].get("rule"), row["details"]["lines"], row["because"])
+        for row in read_events(lake.settings.lake, [])
     }
-    assert found == {id: (rule, f"asked: {rule}") for id, rule in rules.items()} | {"one": (None, ERASED)}
+    assert found == {id: (rule, "1", f"asked: {rule}") for id, rule in rules.items()} | {"one": (None, "1", ERASED)}
+
+
+def test_what_is_found_of_somebody_is_masked_in_the_journal_and_covers_nothing(settings: Settings) -> None:
+    lake, matcher = Lake(None, settings), Matcher.of(Requests.of(["visitor-1"]), LineParser.of(WEB, settings))
+    hour, act = Hour.parse("2026-03-01T10"), Act("run", "decide_held", "Ada", "seen")
+    for visitor in ("visitor-1", "visitor-12"):
+        failures = [Failure("web 2026-03-01T10", "one_visitor", f"all of {visitor}")]
+        at = datetime(2026, 3, 1, 11, len(visitor), tzinfo=UTC)
+        append_events(lake, [event_row(act, at, hour, DROPPED, "seen", findings=failures, actor="Ada")])
+    assert redact_others(lake, matcher, set()) == {JOURNAL.name: 1}
+    masked, left = histories_of(read_events(lake.settings.lake, []))[hour]
+    assert [event.outcome for event in (masked, left)] == [DROPPED, DROPPED]
+    assert (masked.findings, [failure.said for failure in left.findings]) == ((), ["all of visitor-12"])
+    assert {file.partition["year"] for file in lake.data_files(JOURNAL)} == {2026}
 
 
 def test_many_words_are_found_as_few_are() -> None:

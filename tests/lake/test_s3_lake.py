@@ -251,7 +251,7 @@ def test_replayed_erased_and_grown_old_it_is_as_on_a_disk(s3: S3Server, in_s3: T
 
     request = replay_job.Request("web", HourRange(FIRST, THIRD), rule=RULE)
     signed = {"by": "Ada", "because": "the mapping is fixed"}
-    with pytest.raises(Killed), killed_after(4):
+    with pytest.raises(Killed), killed_after(3):
         replay_job.replay(lake.spark, lake.settings, request, **signed)
     replay_job.replay(lake.spark, lake.settings, request, **signed)
     recovered = [row["event_id"] for row in lake.rows(CLICKS) if row["replay_id"] is not None]

@@ -12,15 +12,16 @@ import pytest
 
 from clickmill.app import run as run_command
 from include.errors import ClickmillError, UsageError
+from include.journal import REPLAY, read_events
 from include.log_hours import Hour, HourRange
 from include.tables import (
     CLICKS,
     DUPLICATE_CLICKS,
     INGEST_ACCOUNTING,
+    JOURNAL,
     QUARANTINED_CLICKS,
     REPLAY_OUTCOMES,
     REPLAYED_LINES,
-    REPLAYS,
     UNFINISHED_INGESTS,
 )
 from spark_jobs.lake.lake import Lake
@@ -36,7 +37,7 @@ HOURS = [str(Hour.parse("2026-03-01T05").plus(hours)) for hours in range(6)]
 FROM, TO = HOURS[0], str(Hour.parse(HOURS[-1]).plus(1))
 SIGNED = {"by": "Ada", "because": "the mapping is fixed"}
 #: What only a replay writes, and who was there first.
-OF_REPLAYS = {REPLAYS.name, REPLAYED_LINES.name, REPLAY_OUTCOMES.name}
+OF_REPLAYS = {REPLAYED_LINES.name, REPLAY_OUTCOMES.name}
 
 
 def _lines(hour: int) -> dict[str, bytes]:
@@ -118,6 +119,16 @@ def _tables(lake: TemporaryLake) -> dict[str, list[dict[str, Any]]]:
     return tables
 
 
+def _events(lake: TemporaryLake) -> list[dict[str, Any]]:
+    """What is on record of replays, oldest first."""
+    return read_events(lake.settings.lake, [("kind", "=", REPLAY)])
+
+
+def _ids(lake: TemporaryLake) -> set[str]:
+    """The replays on record."""
+    return {row["subject"] for row in _events(lake)}
+
+
 def _marked(lake: TemporaryLake) -> Counter[str]:
     """The ids of clicks and duplicates that a replay has recovered."""
     rows = lake.rows(CLICKS) + lake.rows(DUPLICATE_CLICKS)
@@ -133,9 +144,10 @@ def test_replay_gives_the_tables_of_the_fixed_mapping(copy: TemporaryLake, right
     said = _replay(copy)
     assert_same_tables(_tables(copy), _tables(right))
     assert _marked(copy) == NEW_APP
-    (begun, done) = sorted(copy.rows(REPLAYS, without=()), key=lambda row: row["at"])
+    (begun, done) = _events(copy)
     assert [row["event"] for row in (begun, done)] == ["begun", "done"]
-    assert (done["lines"], done["actor"], done["because"]) == (39, "Ada", "the mapping is fixed")
+    assert (done["details"]["lines"], done["actor"], done["because"]) == ("39", "Ada", "the mapping is fixed")
+    assert copy.acts() == [("replay_quarantined", "completed")]
     assert said[0].startswith("web 2026-03-01T05..2026-03-01T11: 39 quarantined lines recovered")
     before = copy.tables()
     copy.run_all(FROM, TO)
@@ -167,15 +179,15 @@ def test_a_second_replay_leaves_the_first_ones_lines_to_it(
 ) -> None:
     monkeypatch.setattr(replay_job, "_count", lambda *_: [])
     _replay(copy, "missing_url")
-    (first,) = {row["replay_id"] for row in copy.rows(REPLAYS)}
+    (first,) = _ids(copy)
     if are_gone:
         shutil.rmtree(copy.settings.landing / "web")
     _replay(copy, "not_json", rule=RULE)
-    (second,) = {row["replay_id"] for row in copy.rows(REPLAYS)} - {first}
+    (second,) = _ids(copy) - {first}
     # What either has recovered, another one finds no more.
     said = _replay(copy, rule="replace(raw, 'day=', '')")
     assert said[0] == "web 2026-03-01T05..2026-03-01T11: no quarantined line is a click by now"
-    assert len(copy.rows(REPLAYS)) == 4
+    assert len(_events(copy)) == 4
     rows = [row for table in (CLICKS, DUPLICATE_CLICKS) for row in copy.rows(table)]
     found = {id: Counter(row["event_id"] for row in rows if row["replay_id"] == id) for id in (first, second)}
     assert found == {first: NEW_APP, second: REPAIRED}
@@ -219,7 +231,7 @@ def test_dry_run_says_what_a_replay_does_and_changes_nothing_else(copy: Temporar
 
 
 #: Until the accounts are written: who asks, what is recovered, and the ingest. Counting is killed in test_killed_jobs.
-COMMITS = range(2, 11)
+COMMITS = range(1, 10)
 
 
 @pytest.mark.faults
@@ -245,7 +257,7 @@ def test_killed_after_any_commit_and_run_again(
         assert_same_tables({name: found[name] for name in of_ingest}, {name: expected[name] for name in of_ingest})
         assert not found[UNFINISHED_INGESTS.name]
         assert _marked(lake) == NEW_APP, commits
-        begun = {row["replay_id"] for row in lake.rows(REPLAYS)}
+        begun = _ids(lake)
         assert len(begun) == 1, commits
         assert {row["replay_id"] for row in lake.rows(CLICKS)} - {None} == begun, commits
 
@@ -286,11 +298,11 @@ def test_rule_that_throws_changes_nothing_and_shows_no_text(copy: TemporaryLake)
         "nothing has been replaced"
     )
     assert_same_tables(copy.tables(), before)
-    assert [event for _, event in copy.acts()] == ["begun", "failed"]
+    assert [event for _, event in copy.acts()] == ["failed"]
 
 
 def _withdraw(lake: TemporaryLake, *, is_dry_run: bool = False) -> list[str]:
-    (replay_id,) = {row["replay_id"] for row in lake.rows(REPLAYS)}
+    (replay_id,) = _ids(lake)
     signed = {"by": "Eve", "because": "the wrong rule"}
     return replay_job.withdraw(lake.spark, lake.settings, replay_id, **signed, is_dry_run=is_dry_run)
 
@@ -319,8 +331,7 @@ def test_withdrawn_replay_leaves_the_tables_as_they_were(copy: TemporaryLake, ar
     assert done[1:13] == said[1:]
     assert_same_tables(_tables(copy), before)
     assert not copy.rows(REPLAY_OUTCOMES)
-    events = sorted(copy.rows(REPLAYS, without=()), key=lambda row: row["at"])
-    assert [(row["event"], row["actor"]) for row in events] == [
+    assert [(row["event"], row["actor"]) for row in _events(copy)] == [
         ("begun", "Ada"), ("done", "Ada"), ("withdrawing", "Eve"), ("withdrawn", "Eve"),
     ]  # fmt: skip
     assert _withdraw(copy)[0].rpartition(" UTC: ")[2] == "the wrong rule"
@@ -331,7 +342,7 @@ def test_withdrawn_replay_leaves_the_tables_as_they_were(copy: TemporaryLake, ar
     _map_url(copy, "url")
     _replay(copy, "not_json", rule=RULE)
     assert _marked(copy) == REPAIRED
-    assert len({row["replay_id"] for row in copy.rows(REPLAYS)}) == 2
+    assert len(_ids(copy)) == 2
 
 
 @pytest.mark.faults
@@ -347,7 +358,7 @@ def test_withdrawal_that_is_killed_goes_on(
     _replay(copy, rule="replace(raw, '\"url\":', '\"link\":')")
     of_ingest = [table.name for table in (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, INGEST_ACCOUNTING)]
     homes = Homes(tmp_path / "killed")
-    for commits in range(2, 11):
+    for commits in COMMITS:
         lake = homes.copy(copy)
         with pytest.raises(Killed), killed_after(commits):
             _withdraw(lake)
@@ -392,13 +403,14 @@ def test_a_rule_is_of_the_text_and_a_corrected_file_is_ingested(copy: TemporaryL
 def test_rule_that_throws_in_an_ingest_leaves_its_lines_quarantined(copy: TemporaryLake) -> None:
     """As of another DuckDB, or a table that somebody has changed: nothing but the line may depend on it."""
     _replay(copy, "not_json", rule=RULE)
-    (replay_id,) = {row["replay_id"] for row in copy.rows(REPLAYS)}
-    rows = copy.rows(REPLAYS, without=())
+    (replay_id,) = _ids(copy)
+    rows = _events(copy)
     # Of hour 05 it throws, of the others it does not; of hour 06 it is another repair.
     fails = f"if(raw LIKE '%05:40%', strftime(strptime(raw, '%Y'), '%Y'), {RULE})"
     lake = Lake(copy.spark, copy.settings)
     for rule, marked in ((fails, REPAIRED - Counter(["r0"])), ("no_such_function(raw)", Counter[str]())):
-        lake.replace_rows(REPLAYS, [row | {"rule": rule} for row in rows], "true")
+        changed = [row | {"details": row["details"] | {"rule": rule}} for row in rows]
+        lake.replace_rows(JOURNAL, changed, "kind = 'replay'")
         said = copy.run("ingest", FROM, TO)
         warned = [line for line in said if "warning: " in line]
         assert warned[0].startswith(
@@ -416,7 +428,7 @@ def test_bad_requests_are_one_clear_line(copy: TemporaryLake) -> None:
         _request("bad")
     with pytest.raises(UsageError, match=r"no source 'wep' in .*: expected one of access, web"):
         replay_job.dry_run(copy.spark, copy.settings, Request("wep", _request().log_hours))
-    with pytest.raises(UsageError, match=r"no replay 'x': expected an id of table replays, such as none yet"):
+    with pytest.raises(UsageError, match=r"no replay 'x': expected the id of one in table journal, such as none yet"):
         replay_job.withdraw(copy.spark, copy.settings, "x", **SIGNED)
     signed = ["--by", "A", "--because", "b"]
     for given, said in (

@@ -162,7 +162,7 @@ def test_account_stays_right_when_micro_batches_are_added_up(copy: FilesLake, mo
 
 def test_what_was_recovered_is_erased_like_other_clicks(copy: FilesLake) -> None:
     asked = Requests.of(prefixes=["http://shop.test/n1", "http://shop.test/both"])
-    with pytest.raises(Killed), killed_after(4):
+    with pytest.raises(Killed), killed_after(3):
         _replay(copy)
     with pytest.raises(ClickmillError, match=r"^nothing is erased: replay \S+ of web was killed; run it again"):
         erase(copy, asked)
@@ -196,7 +196,7 @@ def test_killed_after_any_commit_and_run_again(
 ) -> None:
     homes = Homes(tmp_path / "killed")
     _count_nothing(monkeypatch)
-    for commits in range(2, 9):
+    for commits in range(1, 8):
         lake: Any = homes.copy(copy)
         with pytest.raises(Killed), killed_after(commits):
             _replay(lake)
@@ -219,7 +219,7 @@ def _withdraw(lake: FilesLake) -> list[str]:
 def test_withdrawn_replay_of_a_stream_leaves_its_lines_quarantined(copy: FilesLake, tmp_path: Path) -> None:
     before = {table: copy.rows(table) for table in (CLICKS, QUARANTINED_CLICKS)}
     half: Any = Homes(tmp_path / "withdrawn").copy(copy)
-    with pytest.raises(Killed), killed_after(4):
+    with pytest.raises(Killed), killed_after(3):
         _replay(half)
     with pytest.raises(ClickmillError, match=r"was killed half way: run it again, .* and withdraw it then"):
         _withdraw(half)
@@ -284,15 +284,15 @@ def test_withdrawal_of_a_stream_that_is_killed_goes_on(
     _count_nothing(monkeypatch)
     _replay(copy)
     homes = Homes(tmp_path / "killed")
-    for commits in range(2, 9):
+    for commits in range(1, 8):
         lake: Any = homes.copy(copy)
         with pytest.raises(Killed), killed_after(commits):
             _withdraw(lake)
-        if commits in (3, 5):
+        if commits in (2, 4):
             with pytest.raises(ClickmillError, match=r"^nothing is erased: the withdrawal of replay .* was killed"):
                 erase(lake, Requests.of(prefixes=["http://shop.test/o1"]))
         # The last commit says that it is over.
-        expected = "6 lines are quarantined again" if commits < 8 else ": was withdrawn by Eve at "
+        expected = "6 lines are quarantined again" if commits < 7 else ": was withdrawn by Eve at "
         assert expected in _withdraw(lake)[0], commits
         assert _accounts(lake) == BEFORE, commits
         assert _clicks(lake) == Counter([(name, False) for name in ("o1", "o2", "both")]), commits
