@@ -57,7 +57,7 @@ def journal_row(
     because: str | None = None,
     details: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """One row of ``journal``; a detail that is None is left out."""
+    """One row of ``journal``: by whom and why only if told; a detail that is None is left out."""
     texts = {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in details.items()
@@ -93,13 +93,13 @@ def in_order(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return sorted(({**row, "details": dict(row["details"])} for row in rows), key=lambda row: row["at"])
 
 
-def of_click_hours(hours: Collection[Hour]) -> Filters:
-    """Events of these click hours."""
+def click_hours_filter(hours: Collection[Hour]) -> Filters:
+    """Lets events of these click hours through."""
     years, names = sorted({hour.day.year for hour in hours}), sorted(map(str, hours))
     # By hour too: of it Delta knows what is in which file, so that others are not opened.
     return [("kind", "=", CLICK_HOUR), ("year", "in", years), ("first_hour", "in", names)]
 
 
-def of_click_hours_since(first: Hour) -> list[tuple[str, str, Any]]:
-    """Events of the click hours from there on."""
+def click_hours_since(first: Hour) -> list[tuple[str, str, Any]]:
+    """Lets events of the click hours from there on through."""
     return [("kind", "=", CLICK_HOUR), ("year", ">=", first.day.year), ("first_hour", ">=", str(first))]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from include.backfills import read_backfills
-from include.journal import of_click_hours_since
+from include.journal import click_hours_since
 from include.landing import SUCCESS, as_landed_files, closed_hours, landed_since, landing_days, listed_hours
 from include.log_hours import ONE_HOUR, Hour
 from include.settings import Settings
@@ -94,7 +94,7 @@ def unpublished_hours(
     unfinished = _by_hour(read_rows(settings.lake, UNFINISHED_INGESTS, ("log_date", "log_hour"), in_lake[:1]))
     reach = first.plus(-source.oldest_hours - 1)
     newest: dict[str, datetime] = {}
-    for event in read_rows(settings.lake, JOURNAL, ("subject", "at"), of_click_hours_since(reach)):
+    for event in read_rows(settings.lake, JOURNAL, ("subject", "at"), click_hours_since(reach)):
         newest[event["subject"]] = max(event["at"], newest.get(event["subject"], event["at"]))
 
     def is_done(hour: Hour) -> bool:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from include.backfills import UNDOING, UNDONE, Backfill
 from include.errors import FinalError
 from include.holds import PUBLISHED, PUBLISHED_ANYWAY, ClickHourState
-from include.journal import of_click_hours
+from include.journal import click_hours_filter
 from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import AGGREGATES, JOURNAL, Table
@@ -93,7 +93,7 @@ def _is_counted_since(backfill: Backfill, state: ClickHourState) -> bool:
 def _published_by_others(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState]) -> list[Hour]:
     """The click hours of which other counts have been published since the backfill published its own."""
     counted = [hour for hour, state in states.items() if _is_counted_since(backfill, state)]
-    published = [*of_click_hours(counted), ("event", "in", [PUBLISHED, PUBLISHED_ANYWAY])]
+    published = [*click_hours_filter(counted), ("event", "in", [PUBLISHED, PUBLISHED_ANYWAY])]
     moments = [(Hour.parse(row["subject"]), row["at"]) for row in lake.read_rows(JOURNAL, ["subject", "at"], published)]
     return sorted({hour for hour, at in moments if at > backfill.published[hour].last_at})
 

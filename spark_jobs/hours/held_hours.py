@@ -26,7 +26,7 @@ from include.holds import (
     histories_of,
 )
 from include.job_arguments import JobArguments
-from include.journal import CLICK_HOUR, Act, of_click_hours, of_click_hours_since
+from include.journal import CLICK_HOUR, Act, click_hours_filter, click_hours_since
 from include.log_hours import Hour, HourRange, LogHour, contiguous
 from include.stored_rows import Filters
 from include.tables import AGGREGATES, JOURNAL, QUALITY_RESULTS, Table
@@ -49,7 +49,7 @@ def click_hour_states(
     if not touching:
         return {}
     results = results_of(lake, set(touching), set().union(*touching.values()))
-    findings = Findings.of(results, events_of(lake, of_click_hours(touching)))
+    findings = Findings.of(results, events_of(lake, click_hours_filter(touching)))
     counted_at = _counted_at(lake, touching)
     backfills = read_backfills(lake.settings.lake)
     staging = [backfill for backfill in backfills.values() if backfill.is_staging]
@@ -88,7 +88,7 @@ def state_of_hour(lake: Lake, hour: Hour) -> ClickHourState | None:
 
 def states_between(lake: Lake, hours: HourRange) -> list[ClickHourState]:
     """The states of the click hours of a range of which anything became, in order."""
-    of_these = [*of_click_hours_since(hours.start), ("first_hour", "<", str(hours.end))]
+    of_these = [*click_hours_since(hours.start), ("first_hour", "<", str(hours.end))]
     known = {Hour.parse(row["subject"]) for row in lake.read_rows(JOURNAL, ["subject"], of_these)}
     touching = log_hours_around(lake, known).touching if known else {}
     return list(click_hour_states(lake, {hour: touching[hour] for hour in known & touching.keys()}).values())
@@ -168,13 +168,13 @@ def judged_rows(act: Act, states: Iterable[ClickHourState], because: str) -> lis
 
 def held_hours(lake: Lake, since: Hour) -> dict[Hour, tuple[str, ...]]:
     """The click hours from there on whose newest event is a hold, in order, each with the failed checks."""
-    histories = histories_of(events_of(lake, of_click_hours_since(since)))
+    histories = histories_of(events_of(lake, click_hours_since(since)))
     return {hour: history[-1].examples for hour, history in histories.items() if history[-1].outcome == HELD}
 
 
 def decided_hours(lake: Lake, since: Hour | None = None) -> dict[Hour, Event]:
     """The click hours from there on, in order, on which a person's decision was the last one made, each with that."""
-    of_these = of_click_hours_since(since) if since else [("kind", "=", CLICK_HOUR)]
+    of_these = click_hours_since(since) if since else [("kind", "=", CLICK_HOUR)]
     answers = {hour: answer_of(history) for hour, history in histories_of(events_of(lake, of_these)).items()}
     return {hour: answer for hour, answer in answers.items() if answer}
 
@@ -191,7 +191,7 @@ def published_at(lake: Lake, click_hours: Collection[Hour]) -> dict[Hour, int]:
     was not carried out yet has published nothing.
     """
     published: dict[Hour, int] = {}
-    for hour, history in histories_of(events_of(lake, of_click_hours(click_hours))).items():
+    for hour, history in histories_of(events_of(lake, click_hours_filter(click_hours))).items():
         done = (event for event in reversed(history) if event.outcome in _PUBLISHING and not event.note)
         if (last := next(done, None)) and last.outcome != DROPPED:
             published[hour] = int(last.at.timestamp()) * 1_000_000 + last.at.microsecond

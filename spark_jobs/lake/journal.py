@@ -33,9 +33,9 @@ def append_events(lake: Lake, rows: Sequence[Mapping[str, Any]]) -> None:
 
 @dataclass
 class SignedAct:
-    """What a person has asked for, while it is done; ``details`` says what was done, without a visitor or an address.
+    """What a person has asked for, while it is done. Who asked, and why, is in its first event, and in no other.
 
-    ``subject`` is what it was asked for. Who asked, and why, is in the first event of it.
+    ``subject`` is what was asked for; ``details``, what was done, go into its last event.
     """
 
     lake: Lake
@@ -45,7 +45,7 @@ class SignedAct:
     _is_on_record: bool = False
 
     def decide(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Append events that have who asked, and why."""
+        """Append events that say who decided, and why."""
         append_events(self.lake, rows)
         self._is_on_record = self._is_on_record or bool(rows)
 

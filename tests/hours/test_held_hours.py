@@ -130,6 +130,7 @@ def test_a_person_publishes_anyway_these_counts_and_no_others(lake: TemporaryLak
     assert (lake.settings.reports / "exports").is_dir()
     decided = lake.events(HOUR)[-1]
     assert (decided.outcome, decided.actor, decided.because) == ("published_anyway", "Ada", "seen with Bob")
+    assert lake.acts() == [("decide_held", "failed"), ("decide_held", "completed")]
 
     # Run again without new counts, it stays published, and decided.
     validate_red(lake, HOUR)

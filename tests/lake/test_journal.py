@@ -9,7 +9,7 @@ import pytest
 
 from include.errors import ClickmillError, UsageError
 from include.holds import HELD, PUBLISHED_ANYWAY, event_row, histories_of
-from include.journal import ACT, Act, in_order, of_click_hours, of_click_hours_since, read_events
+from include.journal import ACT, Act, click_hours_filter, click_hours_since, in_order, read_events
 from include.log_hours import Hour
 from include.tables import JOURNAL
 from spark_jobs.lake.journal import append_events, signed_act
@@ -90,9 +90,9 @@ def test_events_of_click_hours_are_found_by_hour_and_year_in_the_order_of_their_
 
     everything = {hour: [f"{number + 4}", f"{number}"] for number, hour in enumerate(hours)}
     assert found([("kind", "=", "click_hour")]) == everything
-    assert found(of_click_hours(hours[1:3])) == {hour: everything[hour] for hour in hours[1:3]}
-    assert found(of_click_hours([])) == {}
-    assert found(of_click_hours_since(hours[1])) == {hour: everything[hour] for hour in hours[1:]}
+    assert found(click_hours_filter(hours[1:3])) == {hour: everything[hour] for hour in hours[1:3]}
+    assert found(click_hours_filter([])) == {}
+    assert found(click_hours_since(hours[1])) == {hour: everything[hour] for hour in hours[1:]}
     assert {file.partition["year"] for file in lake.data_files(JOURNAL)} == {2024, 2025, 2026}
 
 
