@@ -18,6 +18,7 @@ from include.settings import Settings
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi
 from ops.services.running import Services
 from spark_jobs.hours.quality_results import append_results
+from spark_jobs.lake.journal import append_events
 from spark_jobs.lake.lake import Lake
 from tests.end_to_end.browser import PHONE, WIDE, Browser, Chromium, browse, find_chromium
 from tests.support.quality_rows import Row, event, validated_hours
@@ -31,17 +32,18 @@ EVIL = "<img src=x onerror=alert(1)>\"'<script>alert(2)</script>"
 
 @pytest.fixture(scope="module")
 def hours(services: Services, spark: SparkSession) -> None:
-    """Two days of hours in quality_results, one of them held, written as jobs write."""
+    """Two days of hours in quality_results and journal, one of them held, written as jobs write."""
     lake = Lake(spark, replace(Settings.from_environment({}), home=services.home))
-    rows = [row for run in validated_hours(FIRST, 48, seed=4) for row in run]
-    rows = [row for row in rows if row.hour != HELD]
+    made = [row for run in validated_hours(FIRST, 48, seed=4) for row in run]
+    rows = [row for row in made if isinstance(row, Row) and row.hour != HELD]
+    events = [row for row in made if not isinstance(row, Row) and row["subject"] != HELD]
     found = {"outcome": "fail", "observed": EVIL, "observed_value": 7.0, "examples": [EVIL]}
     at = datetime(2025, 2, 3, 7, tzinfo=UTC)
     for source in ("web", "shop"):
         failed = found if source == "web" else {}
         rows.append(Row("held", at, partition=f"{source} {HELD}", source=source, hour=HELD, **failed))  # type: ignore[arg-type]
-    rows.append(event(HELD, "held", f"ids are there twice {EVIL}", run_id="held", at=at))
     append_results(lake, [asdict(row) for row in rows])
+    append_events(lake, [*events, event(HELD, "held", f"ids are there twice {EVIL}", run_id="held", at=at)])
 
 
 @pytest.fixture(scope="module")
