@@ -136,12 +136,13 @@ def findings_of(text: str | None) -> tuple[Failure, ...]:
 class Event:
     """What became of a click hour; ``because`` are the reasons of a hold, or the person's words.
 
-    ``findings`` are the failed checks with what was found: of a decision what was shown. ``answered_at`` is when
-    ``actor`` decided so: earlier than ``at`` if a run carried it out again. ``note`` says which answer was not carried
-    out, or of an answer, that it is not carried out yet; None for neither. ``backfill_id`` is the backfill that was
-    dropped or undone by it, None for others.
+    ``outcome`` is held, published, published_anyway, dropped or released. ``findings`` are the failed checks with what
+    was found: of a decision what was shown. ``answered_at`` is when ``actor`` decided so: earlier than ``at`` if a run
+    carried it out again. ``note`` says which answer was not carried out, or of an answer, that it is not carried out
+    yet; None for neither. ``backfill_id`` is the backfill that was dropped or undone by it, None for others.
     """
 
+    hour: Hour
     act_id: str
     at: datetime
     outcome: str
@@ -158,6 +159,7 @@ class Event:
         details = row["details"]
         answered_at = details.get("answered_at")
         return cls(
+            Hour.parse(row["subject"]),
             row["act_id"],
             row["at"],
             row["event"],
@@ -168,6 +170,11 @@ class Event:
             details.get("note"),
             details.get("backfill"),
         )
+
+    @property
+    def is_carried_out_again(self) -> bool:
+        """Whether a run carried out what a person had decided on earlier counts."""
+        return self.answered_at is not None and self.answered_at < self.at
 
     @property
     def examples(self) -> tuple[str, ...]:
@@ -238,10 +245,10 @@ class Findings:
 
 def histories_of(rows: Iterable[Mapping[str, Any]]) -> dict[Hour, tuple[Event, ...]]:
     """By click hour, in order, its events, oldest first; from rows of ``journal`` on click hours, in any order."""
-    events: dict[str, list[Event]] = {}
-    for row in in_order(rows):
-        events.setdefault(row["subject"], []).append(Event.of(row))
-    return {Hour.parse(hour): tuple(events[hour]) for hour in sorted(events)}
+    events: dict[Hour, list[Event]] = {}
+    for event in map(Event.of, in_order(rows)):
+        events.setdefault(event.hour, []).append(event)
+    return {hour: tuple(events[hour]) for hour in sorted(events)}
 
 
 def failure_of(row: Mapping[str, Any]) -> Failure:

@@ -4,13 +4,12 @@ It is a function of ``quality_results`` and ``journal`` alone.
 """
 
 from include.quality_index.catching_up import SCHEMA_VERSION, catch_up, catch_up_if_possible
-from include.quality_index.model import Counts, Event, Point, Result, Run, series_of, state_of
+from include.quality_index.model import Counts, Point, Result, Run, series_of, state_of
 from include.quality_index.reading import QualityIndex, open_index
 
 __all__ = [
     "SCHEMA_VERSION",
     "Counts",
-    "Event",
     "Point",
     "QualityIndex",
     "Result",

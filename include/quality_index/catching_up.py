@@ -12,7 +12,6 @@ import re
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -65,7 +64,7 @@ CREATE INDEX result_by_series ON result (
 -- One row: what became of a click hour.
 CREATE TABLE event (
     hour TEXT NOT NULL, at TEXT NOT NULL, act_id TEXT NOT NULL, outcome TEXT NOT NULL,
-    because TEXT, note TEXT, actor TEXT, answered_at TEXT, findings TEXT,
+    because TEXT, actor TEXT, details TEXT NOT NULL,
     PRIMARY KEY (hour, at, act_id, outcome)
 ) WITHOUT ROWID;
 """
@@ -222,22 +221,9 @@ class _Writer:
 
     def add_event(self, row: Mapping[str, Any]) -> None:
         """Take in what became of a click hour, a row of ``journal``."""
-        details = dict(row["details"])
-        answered_at = details.get("answered_at")
-        self._connection.execute(
-            "INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                row["subject"],
-                _as_text(row["at"]),
-                row["act_id"],
-                row["event"],
-                row["because"],
-                details.get("note"),
-                row["actor"],
-                _as_text(datetime.fromisoformat(answered_at) if answered_at else row["at"]) if row["actor"] else None,
-                details.get("findings"),
-            ),
-        )
+        values = (row["subject"], _as_text(row["at"]), row["act_id"], row["event"], row["because"], row["actor"])
+        details = json.dumps(dict(row["details"]))
+        self._connection.execute("INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?, ?, ?)", (*values, details))
 
     def add_result(self, row: Mapping[str, Any]) -> None:
         """Take in an outcome, a row of ``quality_results``."""

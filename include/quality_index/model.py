@@ -1,4 +1,4 @@
-"""What the index answers with: counts, results, events and points."""
+"""What the index answers with, but for events: counts, results and points."""
 
 from __future__ import annotations
 
@@ -66,31 +66,6 @@ class Result:
     def state(self) -> str:
         """One of ``STATES``."""
         return state_of(self.outcome, self.severity)
-
-
-@dataclass(frozen=True)
-class Event:
-    """What became of a click hour: ``outcome`` is held, published, published_anyway, dropped or released.
-
-    ``actor`` is the person who decided, None for a job; ``answered_at`` when, which is earlier than ``at`` if a run
-    carried it out for counts that came later. ``note`` is which answer was not carried out; ``findings`` are as
-    ``include.holds`` keeps them.
-    """
-
-    hour: str
-    at: str
-    act_id: str
-    outcome: str
-    because: str | None
-    note: str | None
-    actor: str | None
-    answered_at: str | None = None
-    findings: str | None = None
-
-    @property
-    def is_carried_out_again(self) -> bool:
-        """Whether a run carried out what a person had decided on earlier counts."""
-        return self.answered_at is not None and self.answered_at < self.at
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields
+from datetime import datetime
 from typing import Any
 
+from include.holds import Event
 from include.log_hours import Hour, HourRange
 from include.quality_index.catching_up import catch_up
-from include.quality_index.model import Counts, Event, Point, Result, Run, state_of
+from include.quality_index.model import Counts, Point, Result, Run, state_of
 from include.settings import Settings
 
 
@@ -79,34 +81,20 @@ class QualityIndex:
 
     def publications(self, hours: HourRange) -> dict[str, Event]:
         """The newest event of each of these click hours that has one."""
-        return {
-            event.hour: event
-            for event in self._events("WHERE event.hour >= ? AND event.hour < ?", (str(hours.start), str(hours.end)))
-        }
+        newest = self._newest("hour >= ? AND hour < ?", str(hours.start), str(hours.end))
+        return {str(event.hour): event for event in newest}
 
     def held(self) -> list[Event]:
         """The newest event of every click hour that is held, newest hour first."""
-        return [
-            event
-            for event in self._events(
-                "WHERE event.outcome = 'held' AND NOT EXISTS (SELECT 1 FROM event later WHERE later.hour = event.hour "
-                "AND (later.at, later.act_id, later.outcome) > (event.at, event.act_id, event.outcome))"
-            )
-        ][::-1]
+        return self._newest("outcome = 'held'")[::-1]
 
     def decided(self) -> list[Event]:
         """The newest event of every click hour of which a person's decision stands, newest hour first."""
-        return list(
-            self._events(
-                "WHERE event.outcome IN ('published_anyway', 'dropped') AND NOT EXISTS (SELECT 1 FROM event later "
-                "WHERE later.hour = event.hour "
-                "AND (later.at, later.act_id, later.outcome) > (event.at, event.act_id, event.outcome))"
-            )
-        )[::-1]
+        return self._newest("outcome IN ('published_anyway', 'dropped')")[::-1]
 
     def events(self, hour: str) -> list[Event]:
         """All that became of a click hour, oldest first."""
-        return list(self._events("WHERE event.hour = ?", (hour,)))
+        return list(self._events("hour = ?", hour))
 
     def results(self, hour: str, *, failing_only: bool = False) -> list[Result]:
         """The newest results of every partition of the hour."""
@@ -147,11 +135,28 @@ class QualityIndex:
             for hour, value, lowest, highest, outcome, severity, partition in rows
         ]
 
-    def _events(self, where: str, values: Sequence[str] = ()) -> Iterator[Event]:
-        columns = ", ".join(f"event.{field.name}" for field in fields(Event))
-        query = f"SELECT {columns} FROM event {where} ORDER BY hour, at, act_id, outcome"
-        rows = self._connection.execute(query, values)
-        return (Event(*row) for row in rows)
+    def _newest(self, where: str, *values: str) -> list[Event]:
+        """Of the click hours whose newest event is so, that event, by hour."""
+        later = "SELECT 1 FROM event later WHERE later.hour = event.hour"
+        is_later = "(later.at, later.act_id, later.outcome) > (event.at, event.act_id, event.outcome)"
+        return list(self._events(f"{where} AND NOT EXISTS ({later} AND {is_later})", *values))
+
+    def _events(self, where: str, *values: str) -> Iterator[Event]:
+        columns = "hour, act_id, at, outcome, because, actor, details"
+        for hour, act_id, at, outcome, because, actor, details in self._connection.execute(
+            f"SELECT {columns} FROM event WHERE {where} ORDER BY hour, at, act_id, outcome", values
+        ):
+            yield Event.of(
+                {
+                    "subject": hour,
+                    "act_id": act_id,
+                    "at": datetime.fromisoformat(at),
+                    "event": outcome,
+                    "because": because,
+                    "actor": actor,
+                    "details": json.loads(details),
+                }
+            )
 
     def _result(self, row: Sequence[Any]) -> Result:
         values = list(row)

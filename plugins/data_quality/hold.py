@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import takewhile
 
-from include.quality_index import Event, QualityIndex
+from include.holds import Event
+from include.quality_index import QualityIndex
 from plugins.data_quality.rendering import as_moment
 
 
@@ -16,7 +18,7 @@ class Hold:
     ``seen`` is what was published last, None if nothing ever was; ``refused`` the last answer not carried out.
     """
 
-    since: str | None
+    since: datetime | None
     checked_again: int
     seen: Event | None
     refused: str | None
@@ -28,7 +30,11 @@ class Hold:
         holding = list(takewhile(lambda event: event.outcome == "held", reversed(events)))[::-1]
         published = [event for event in events if event.outcome in ("published", "published_anyway")]
         since = holding[0].at if holding else None
-        runs = {run.run_id for run in index.runs(hour) if since and run.partition == hour and run.validated_at > since}
+        runs = {
+            run.run_id
+            for run in index.runs(hour)
+            if since and run.partition == hour and datetime.fromisoformat(run.validated_at) > since
+        }
         refused = next((event.note for event in reversed(holding) if event.note), None)
         return cls(since, len(runs), published[-1] if published else None, refused)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from itertools import groupby
 from urllib.parse import urlencode
 
 from include.errors import UsageError
-from include.holds import Failure, findings_of, not_shown
+from include.holds import Event, Failure, not_shown
 from include.log_hours import Hour, HourRange
-from include.quality_index import Counts, Event, QualityIndex, Result
+from include.quality_index import Counts, QualityIndex, Result
 from include.settings import Settings
 from include.sources import load_sources
 from include.unpublished import files_landed_since, late_names
@@ -119,7 +119,7 @@ class Concern:
 
     hour: str
     state: str
-    since: str | None
+    since: str | datetime | None
     reasons: tuple[str, ...]
     advice: tuple[str, ...]
     more: tuple[str, ...] = ()
@@ -150,9 +150,9 @@ def render_overview(
     held = index.held()
     decided = index.decided()
     # An hour is listed once.
-    held_hours = {event.hour for event in held}
+    held_hours = {str(event.hour) for event in held}
     bad = [of_hour for of_hour in index.bad_hours(source=source, table=table) if of_hour[0] not in held_hours]
-    answers = {event.hour: event for event in decided}
+    answers = {str(event.hour): event for event in decided}
     failing = [hour for hour, found in bad if found.failures and not _is_answered(index, hour, answers.get(hour))]
     warned = [(hour, found) for hour, found in bad if not found.failures]
     return render_page(
@@ -254,16 +254,17 @@ def _shifted(filters: Filters, hours: HourRange, direction: int) -> str:
 
 
 def _held(index: QualityIndex, event: Event) -> Concern:
-    failures = [result for result in index.results(event.hour, failing_only=True) if result.severity == "critical"]
+    hour = str(event.hour)
+    failures = [result for result in index.results(hour, failing_only=True) if result.severity == "critical"]
     reasons = (event.because,) if event.because else tuple(map(_in_words, failures))
-    hold = Hold.of(index, event.hour)
-    return Concern(event.hour, "held", hold.since, reasons, advice_of(failures), (hold.described,))
+    hold = Hold.of(index, hour)
+    return Concern(hour, "held", hold.since, reasons, advice_of(failures), (hold.described,))
 
 
 def _is_answered(index: QualityIndex, hour: str, answer: Event | None) -> bool:
     """Whether a person has decided on all that fails critically."""
-    if answer is None or answer.findings is None:
-        return answer is not None
+    if answer is None:
+        return False
     failures = [
         Failure(
             result.partition, result.check_id, "", result.suite,
@@ -272,7 +273,7 @@ def _is_answered(index: QualityIndex, hour: str, answer: Event | None) -> bool:
         for result in index.results(hour, failing_only=True)
         if result.severity == "critical"
     ]  # fmt: skip
-    return not not_shown(failures, findings_of(answer.findings))
+    return not not_shown(failures, answer.findings)
 
 
 def _failing(index: QualityIndex, hour: str) -> Concern:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +66,9 @@ def expected_range(result: Result) -> str:
     return f"at most {as_number(highest)}" if highest is not None else ""
 
 
-def as_moment(text: str | None) -> str:
-    """``2026-03-01 05:07`` of a moment of the index; empty of none."""
-    return text[:16].replace("T", " ") if text else ""
+def as_moment(moment: str | datetime | None) -> str:
+    """``2026-03-01 05:07`` of a moment, also as the index has it; empty of none."""
+    return str(moment)[:16].replace("T", " ") if moment else ""
 
 
 def as_number(value: float | None) -> str:

@@ -130,7 +130,7 @@ def say_held(
     now = datetime.now(UTC)
     held = {}
     for state in states:
-        event = Event(act.id, now, HELD, state.reasons, findings=state.failures, note=note)
+        event = Event(state.hour, act.id, now, HELD, state.reasons, findings=state.failures, note=note)
         held[state.hour] = replace(state, history=(*state.history, event))
     rows = [event_row(act, now, hour, HELD, of.reasons, findings=of.failures, note=note) for hour, of in held.items()]
     append_events(lake, rows)
@@ -145,7 +145,7 @@ def lift(lake: Lake, act: Act, states: Iterable[ClickHourState]) -> dict[Hour, C
         if state.lifted_by and not state.waits_for:
             because = f"{state.lifted_by} has it again"
             rows.append(event_row(act, now, state.hour, RELEASED, because))
-            released = Event(act.id, now, RELEASED, because)
+            released = Event(state.hour, act.id, now, RELEASED, because)
             lifted[state.hour] = replace(state, history=(*state.history, released), lifted_by=None)
     append_events(lake, rows)
     return lifted
