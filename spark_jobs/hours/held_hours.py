@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -127,28 +127,27 @@ def say_held(
     lake: Lake, act: Act, states: Iterable[ClickHourState], note: str | None = None
 ) -> dict[Hour, ClickHourState]:
     """Say of these that they are held, with ``note`` which answer was not carried out; return them with that event."""
-    now = datetime.now(UTC)
-    held = {}
-    for state in states:
-        event = Event(state.hour, act.id, now, HELD, state.reasons, findings=state.failures, note=note)
-        held[state.hour] = replace(state, history=(*state.history, event))
-    rows = [event_row(act, now, hour, HELD, of.reasons, findings=of.failures, note=note) for hour, of in held.items()]
-    append_events(lake, rows)
-    return held
+    now, held = datetime.now(UTC), list(states)
+    rows = [event_row(act, now, state.hour, HELD, state.reasons, findings=state.failures, note=note) for state in held]
+    return _with_events(lake, held, rows)
 
 
 def lift(lake: Lake, act: Act, states: Iterable[ClickHourState]) -> dict[Hour, ClickHourState]:
     """Say of these where a backfill lifts what was dropped that they are judged again; return such with that event."""
-    now = datetime.now(UTC)
-    lifted, rows = {}, []
-    for state in states:
-        if state.lifted_by and not state.waits_for:
-            because = f"{state.lifted_by} has it again"
-            rows.append(event_row(act, now, state.hour, RELEASED, because))
-            released = Event(state.hour, act.id, now, RELEASED, because)
-            lifted[state.hour] = replace(state, history=(*state.history, released), lifted_by=None)
+    now, lifted = datetime.now(UTC), [state for state in states if state.lifted_by and not state.waits_for]
+    rows = [event_row(act, now, state.hour, RELEASED, f"{state.lifted_by} has it again") for state in lifted]
+    return _with_events(lake, [replace(state, lifted_by=None) for state in lifted], rows)
+
+
+def _with_events(
+    lake: Lake, states: Iterable[ClickHourState], rows: Sequence[Mapping[str, Any]]
+) -> dict[Hour, ClickHourState]:
+    """Append a row for each of these states; return them with that event."""
     append_events(lake, rows)
-    return lifted
+    return {
+        state.hour: replace(state, history=(*state.history, Event.of(row)))
+        for state, row in zip(states, rows, strict=True)
+    }
 
 
 def judged_rows(act: Act, states: Iterable[ClickHourState], because: str) -> list[dict[str, Any]]:
