@@ -115,8 +115,9 @@ def _newest_published(index: QualityIndex) -> Hour | None:
     if span is None:
         return None
     first, last = span
-    events = index.publications(HourRange(first, last.plus(1)))
-    return max((Hour.parse(hour) for hour, event in events.items() if event.outcome == "published"), default=None)
+    publications = index.publications(HourRange(first, last.plus(1)))
+    newest = max((hour for hour, outcome in publications.items() if outcome == "published"), default=None)
+    return Hour.parse(newest) if newest else None
 
 
 def _gauge(name: str, what: str, value: float) -> GaugeMetricFamily:

@@ -79,10 +79,10 @@ class QualityIndex:
         )
         return [(hour, Counts(*counts)) for hour, *counts in rows]
 
-    def publications(self, hours: HourRange) -> dict[str, Event]:
-        """The newest event of each of these click hours that has one."""
-        newest = self._newest("hour >= ? AND hour < ?", str(hours.start), str(hours.end))
-        return {str(event.hour): event for event in newest}
+    def publications(self, hours: HourRange) -> dict[str, str]:
+        """What became of each of these click hours, by its newest event, of which there is one: the outcome alone."""
+        query = f"SELECT hour, outcome FROM event WHERE hour >= ? AND hour < ? AND {_IS_NEWEST}"
+        return dict(self._connection.execute(query, (str(hours.start), str(hours.end))))
 
     def held(self) -> list[Event]:
         """The newest event of every click hour that is held, newest hour first."""
@@ -135,28 +135,17 @@ class QualityIndex:
             for hour, value, lowest, highest, outcome, severity, partition in rows
         ]
 
-    def _newest(self, where: str, *values: str) -> list[Event]:
+    def _newest(self, where: str) -> list[Event]:
         """Of the click hours whose newest event is so, that event, by hour."""
-        later = "SELECT 1 FROM event later WHERE later.hour = event.hour"
-        is_later = "(later.at, later.act_id, later.outcome) > (event.at, event.act_id, event.outcome)"
-        return list(self._events(f"{where} AND NOT EXISTS ({later} AND {is_later})", *values))
+        return list(self._events(f"{where} AND {_IS_NEWEST}"))
 
     def _events(self, where: str, *values: str) -> Iterator[Event]:
-        columns = "hour, act_id, at, outcome, because, actor, details"
-        for hour, act_id, at, outcome, because, actor, details in self._connection.execute(
-            f"SELECT {columns} FROM event WHERE {where} ORDER BY hour, at, act_id, outcome", values
-        ):
-            yield Event.of(
-                {
-                    "subject": hour,
-                    "act_id": act_id,
-                    "at": datetime.fromisoformat(at),
-                    "event": outcome,
-                    "because": because,
-                    "actor": actor,
-                    "details": json.loads(details),
-                }
-            )
+        columns = "hour AS subject, at, act_id, outcome AS event, because, actor, details"
+        cursor = self._connection.execute(f"SELECT {columns} FROM event WHERE {where} ORDER BY 1, 2, 3, 4", values)
+        names = [name for name, *_ in cursor.description]
+        for of_event in cursor:
+            row = dict(zip(names, of_event, strict=True))
+            yield Event.of(row | {"at": datetime.fromisoformat(row["at"]), "details": json.loads(row["details"])})
 
     def _result(self, row: Sequence[Any]) -> Result:
         values = list(row)
@@ -180,6 +169,8 @@ def _filters(source: str | None, table: str | None) -> tuple[str, list[str]]:
     return "".join(f" AND {column} = ?" for column in asked), list(asked.values())
 
 
+_IS_NEWEST = """NOT EXISTS (SELECT 1 FROM event later WHERE later.hour = event.hour
+    AND (later.at, later.act_id, later.outcome) > (event.at, event.act_id, event.outcome))"""
 _RESULTS = """
 SELECT suite, partition, check_id, run_id, validated_at, source, series, hour, checked_table, severity, outcome,
        observed, observed_value, lowest, highest, expected.text, advised.text, examples, duration_seconds, link

@@ -144,9 +144,9 @@ def render_overview(
     hours = filters.hours(span)
     source, table = filters.source, filters.table
     counts = index.counts(hours, source=source, table=table)
-    events = index.publications(hours)
+    publications = index.publications(hours)
     suites = [suite for suite in index.suites() if any(suite == seen for seen, _ in counts)]
-    days = _grid(hours, span, suites, counts, events)
+    days = _grid(hours, span, suites, counts, publications)
     held = index.held()
     decided = index.decided()
     # An hour is listed once.
@@ -190,7 +190,7 @@ def _grid(
     span: tuple[Hour, Hour],
     suites: Sequence[str],
     counts: Mapping[tuple[str, str], Counts],
-    events: Mapping[str, Event],
+    publications: Mapping[str, str],
 ) -> list[tuple[date, list[GridHour]]]:
     """By day, newest first; hours outside of what is known at all are left out."""
     known = [hour for hour in hours if span[0] <= hour <= span[1]]
@@ -199,9 +199,8 @@ def _grid(
         grid_hours = []
         for hour in map(str, of_day):
             of_hour = [counts.get((suite, hour), Counts()) for suite in suites]
-            absent = "none" if any(found != Counts() for found in of_hour) or hour in events else "missing"
-            event = events.get(hour)
-            publication = event.outcome if event else absent
+            absent = "none" if any(found != Counts() for found in of_hour) or hour in publications else "missing"
+            publication = publications.get(hour, absent)
             cells = [Cell(publication, SIGNS.get(publication, ("", publication))[1])]
             cells += [_cell(found, absent) for found in of_hour]
             grid_hours.append(GridHour(hour, tuple(cells)))
