@@ -17,8 +17,8 @@ from pyarrow.dataset import Dataset
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from include.duckdb_sql import run_sql
 from spark_jobs.lines.columns import as_array
-from spark_jobs.lines.duckdb_sql import run_sql
 
 #: What ``decide_duplicates`` takes: ``row_id`` is of arrivals, ``first_hour`` of stored ones.
 CANDIDATES = pa.schema(

@@ -21,13 +21,13 @@ from pyarrow.dataset import dataset
 from pyarrow.parquet import ParquetFile, read_metadata, read_table
 from pyspark.sql import SparkSession
 
+from include.duckdb_sql import run_sql
 from include.storage import filesystem_of, is_on_disk, key_of, place
 from include.tables import DUPLICATE_CLICKS, Table
 from spark_jobs.engine.worker_tasks import run_tasks, share_files, write_scratch
 from spark_jobs.ids.duplicates import CANDIDATES, DECIDED, decide_duplicates
 from spark_jobs.lake.data_files import DataFile
 from spark_jobs.lines.columns import as_numpy, is_among, write_arrays
-from spark_jobs.lines.duckdb_sql import run_sql
 
 #: What a task says of each file that it has written: ``what`` it has.
 _WRITTEN = pa.schema([("what", pa.string()), ("path", pa.string())])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from spark_jobs.lines.duckdb_sql import quoted
+from include.duckdb_sql import quoted
 
 # Quoted fields may hold backslash escapes.
 _QUOTED = r'"([^"\\]*(?:\\.[^"\\]*)*)"'

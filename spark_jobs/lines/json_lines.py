@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.lines.duckdb_sql import quoted
+from include.duckdb_sql import quoted
 
 # DuckDB's parser (yyjson) is strict but for two things: a comma before a closing bracket, and NaN and Infinity. Lines
 # with what looks like one of them are looked at again without their texts. Three patterns, each with one first

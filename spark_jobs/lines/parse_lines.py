@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.countries import country_code
+from include.duckdb_sql import run_sql
 from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
 from spark_jobs.lines import access_log_lines, json_lines
 from spark_jobs.lines.addresses import normal_addresses
 from spark_jobs.lines.columns import as_array, as_numpy, is_null, map_distinct, table_of
-from spark_jobs.lines.duckdb_sql import run_sql
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from spark_jobs.lines.masked_addresses import address_mask, shortened
 from spark_jobs.lines.times import HOUR_MICROS, clicked_at

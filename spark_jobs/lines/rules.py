@@ -16,11 +16,11 @@ import duckdb
 import orjson
 import pyarrow as pa
 
+from include.duckdb_sql import closed_connection
 from include.errors import ClickmillError, UsageError
 from include.log_hours import Hour
 from include.texts import as_printable, crop_middle
 from spark_jobs.lines.columns import as_array
-from spark_jobs.lines.duckdb_sql import closed_connection
 
 #: What a rule sees of a line.
 RULE_COLUMNS = ("raw", "source", "reason")

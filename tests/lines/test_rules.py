@@ -9,8 +9,8 @@ from datetime import date
 import pyarrow as pa
 import pytest
 
+from include.duckdb_sql import closed_connection
 from include.errors import UsageError
-from spark_jobs.lines.duckdb_sql import closed_connection
 from spark_jobs.lines.rules import RULE_FUNCTIONS, RuleError, repaired_texts, require_rule
 
 NOT_ONE = "the rule is no SQL expression: not one value"
