@@ -15,7 +15,7 @@ _ALONE: dict[str, str | bool | int | float | list[str]] = {
 
 
 def run_sql(sql: str, **tables: pa.Table) -> pa.Table:
-    """The rows of a query over these tables, by name, in their order."""
+    """The rows of a query over these tables, by name, in their order; macros that it needs may come before it."""
     connection = _connection().cursor()
     try:
         for name, table in tables.items():
@@ -36,6 +36,11 @@ def closed_connection() -> duckdb.DuckDBPyConnection:
 def quoted(text: str) -> str:
     """A text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def quoted_name(name: str) -> str:
+    """Any text as the name of a column."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 @cache

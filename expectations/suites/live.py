@@ -5,20 +5,45 @@ Live counts are provisional, and nothing is published of them: so these checks w
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from expectations.checks import WARNING, Check, zero
+from expectations.facts import Facts
 from expectations.findings import Finding, Partition
-from expectations.frames import Facts
-from include.counting import CountKey, CountSettings, key_label, live_count_table
+from include.counting import CountKey, key_label, live_count_table
+from include.duckdb_sql import run_sql
 from include.log_hours import Hour
 
 #: The outcome where an hour's live counts are still to change: neither a pass nor a failure.
 NOT_FINAL = "not_final"
 
+#: One row per key and click hour: the clicks, of all sources that are final, that nothing explains; null if none is.
+_HOURS = """
+WITH stored AS (
+    SELECT source, click_date, click_hour, sum(clicks) AS stored FROM clicks GROUP BY ALL
+),
+compared AS (
+    SELECT p.*, coalesce(stored, 0)::BIGINT AS stored, coalesce(l.clicks, 0) AS live
+    FROM live_positions p
+        LEFT JOIN stored USING (source, click_date, click_hour)
+        LEFT JOIN live_counts l USING (key, source, click_date, click_hour)
+)
+SELECT key, click_date, click_hour,
+    sum(if(live > stored, live - stored, greatest(0, stored - live - too_late))) FILTER (state IS NULL)::BIGINT
+        AS unexplained,
+    string_agg(
+        format('{}: {:,} clicks, {:,} live', source, stored, live)
+        || coalesce('; not final: ' || state, format(', {:,} too late for live', too_late)),
+        '; ' ORDER BY source
+    ) AS observed
+FROM compared
+WHERE stored <> 0 OR live <> 0
+GROUP BY ALL
+ORDER BY key, click_date, click_hour
+"""
 
-def click_hour_checks(counts: Mapping[CountKey, CountSettings]) -> list[Check]:
+
+def click_hour_checks(counts: Iterable[CountKey]) -> list[Check]:
     """Of each click hour of which streamed clicks are counted live, one for each key."""
     return [
         Check(
@@ -38,51 +63,14 @@ def click_hour_checks(counts: Mapping[CountKey, CountSettings]) -> list[Check]:
     ]
 
 
-def live_findings(
-    click_hours: Iterable[Hour], facts: Facts, counts: Mapping[CountKey, CountSettings]
-) -> dict[tuple[Partition, str], Finding]:
-    """What the live counts say of these hours; nothing of those in which nothing is counted live."""
-    stored = _clicks(facts["clicks"]) + _clicks(facts["open_clicks"])
-    positions = {(fact["source"], fact["key"], fact["hour"]): fact for fact in facts["live_positions"]}
-    sources = sorted({source for source, _, _ in positions})
-    findings: dict[tuple[Partition, str], Finding] = {}
-    for key in counts:
-        live = _clicks(facts[f"live_by_{key_label(key)}"])
-        for hour in click_hours:
-            found = [
-                _of_source(positions[place], stored[source, str(hour)], live[source, str(hour)])
-                for source in sources
-                if (place := (source, key_label(key), str(hour))) in positions
-                and (stored[source, str(hour)] or live[source, str(hour)])
-            ]
-            if found:
-                judged = [unexplained for unexplained, _ in found if unexplained is not None]
-                total = sum(judged) if judged else None
-                text = "; ".join(words for _, words in found)
-                findings[Partition(hour), _name(key)] = Finding(total, text, total, 0, 0)
-    return findings
-
-
-def _of_source(position: Mapping[str, object], stored: int, live: int) -> tuple[int | None, str]:
-    """How many clicks are not explained, and the numbers in words; null while the live counts are not final."""
-    said = f"{position['source']}: {stored:,} clicks, {live:,} live"
-    if position["state"] is not None:
-        return None, f"{said}; not final: {position['state']}"
-    too_late = position["too_late"]
-    assert isinstance(too_late, int)
-    unexplained = live - stored if live > stored else max(0, stored - live - too_late)
-    return unexplained, f"{said}, {too_late:,} too late for live"
-
-
-def _clicks(facts: Iterable[Mapping[str, object]]) -> Counter[tuple[object, str]]:
-    """Clicks by source and click hour; those that a fault has left without an hour are left out."""
-    sums: Counter[tuple[object, str]] = Counter()
-    for fact in facts:
-        if fact.get("click_date") is not None and fact.get("click_hour") is not None:
-            clicks = fact["clicks"]
-            assert isinstance(clicks, int)
-            sums[fact["source"], f"{fact['click_date']}T{fact['click_hour']:02d}"] += clicks
-    return sums
+def live_findings(facts: Facts) -> dict[tuple[Partition, str], Finding]:
+    """What the live counts say of the hours that they have positions of; nothing of those without clicks."""
+    return {
+        (Partition(Hour.of(hour["click_date"], hour["click_hour"])), _name(hour["key"])): Finding(
+            hour["unexplained"], hour["observed"], hour["unexplained"], 0, 0
+        )
+        for hour in run_sql(_HOURS, **facts).to_pylist()
+    }
 
 
 def _name(key: str) -> str:

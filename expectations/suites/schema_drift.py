@@ -14,9 +14,9 @@ from statistics import median
 from typing import Any
 
 from expectations.checks import WARNING, Check, zero
+from expectations.facts import Facts
 from expectations.findings import NOT_ENOUGH_HISTORY, Finding, Findings, Partition
-from expectations.frames import Facts
-from include.log_hours import Hour
+from include.log_hours import Hour, LogHour
 from include.sources import Source
 from include.tables import INGEST_ACCOUNTING
 from include.texts import as_printable
@@ -100,16 +100,16 @@ def schema_drift_findings(
 ) -> Findings:
     """New, gone and changed fields of each source's log hours."""
     accounts = {
-        (fact["source"], Hour.parse(fact["hour"])): HourFields(fact["sampled_lines"], fact["sampled_fields"])
-        for fact in facts["accounting_history"]
-        # Absent for access logs, and for hours ingested before fields were looked at.
-        if fact.get("sampled_lines")
+        LogHour.of(fact): HourFields(fact["sampled_lines"], fact["sampled_fields"])
+        for fact in facts["accounting_history"].to_pylist()
+        # Null for access logs, and for hours ingested before fields were looked at.
+        if fact["sampled_lines"]
     }
     findings: dict[tuple[Partition, str], Finding] = {}
     for source, hour in product(sources, log_hours):
-        now = accounts.get((source.name, hour))
+        now = accounts.get(LogHour(source.name, hour))
         if now is not None and source.fields is not None:
-            others = ((source.name, earlier) for earlier in hours_looked_at(hour, settings))
+            others = (LogHour(source.name, earlier) for earlier in hours_looked_at(hour, settings))
             before = [accounts[other] for other in others if other in accounts]
             mapped = {".".join(path): role for role, path in source.fields.paths().items()}
             for check, drifted in _drift(now, before, mapped):

@@ -6,12 +6,14 @@ that a source that falls silent shows beside a busier one. Hours in which nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from expectations.checks import CRITICAL, WARNING, Check, between
+from expectations.facts import Facts
 from expectations.findings import NOT_ENOUGH_HISTORY, Finding, Findings, Partition
-from expectations.frames import Facts
+from include.duckdb_sql import run_sql
 from include.log_hours import Hour
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, INGEST_ACCOUNTING, Table
 from include.usual_range import VolumeSettings, same_hour_before, usual_range
@@ -54,11 +56,34 @@ QUARANTINED_SHARE = Metric(
     is_share=True,
 )
 OF_CLICK_HOURS, OF_LOG_HOURS = (CLICKS, VISITORS), (LINES, QUARANTINED_SHARE)
+METRICS = {metric.name: metric for metric in (*OF_CLICK_HOURS, *OF_LOG_HOURS)}
+
+#: One row per metric, source and hour that was ingested; ``value`` of ``whole``. Of click hours the source is null.
+#: Before its own log hour is ingested, a click hour has but the clicks of fast clocks: nothing to judge, or judge by.
+_NUMBERS = """
+WITH accounts AS (
+    -- A streamed hour that is finalised again has its lines still where its landed files are gone.
+    SELECT *, is_closed OR files > 0 OR lines > 0 AS has_landed FROM accounting_history
+),
+ingested AS (
+    SELECT log_date, log_hour, bool_or(has_landed) AS has_landed FROM accounts GROUP BY ALL
+),
+counted AS (
+    FROM ingested LEFT JOIN click_history ON (click_date, click_hour) = (log_date, log_hour)
+)
+SELECT 'clicks' AS metric, NULL AS source, log_date, log_hour, coalesce(clicks, 0) AS value, 0 AS whole, has_landed
+    FROM counted
+UNION ALL SELECT 'visitors', NULL, log_date, log_hour, coalesce(visitors, 0), 0, has_landed FROM counted
+UNION ALL SELECT 'lines', source, log_date, log_hour, lines, lines, has_landed FROM accounts
+UNION ALL SELECT 'quarantined_share', source, log_date, log_hour, quarantined / lines, lines, has_landed FROM accounts
+    WHERE lines > 0
+ORDER BY ALL
+"""
 
 
 @dataclass(frozen=True)
 class _Number:
-    """What a metric is in a partition, of how many, and what it was in other hours."""
+    """What a metric is in a partition, of how many if it is a share, and what it was in the hours that landed."""
 
     metric: Metric
     partition: Partition
@@ -77,18 +102,12 @@ def log_hour_checks(settings: VolumeSettings) -> list[Check]:
     return _checks(OF_LOG_HOURS, settings)
 
 
-def volume_findings(
-    click_hours: Iterable[Hour],
-    log_hours: Iterable[Hour],
-    sources: Iterable[str],
-    facts: Facts,
-    settings: VolumeSettings,
-) -> Findings:
-    """What each metric is in these hours, and what it usually is."""
-    numbers = [*_of_click_hours(click_hours, facts), *_of_log_hours(log_hours, sources, facts)]
+def volume_findings(partitions: Collection[Partition], facts: Facts, settings: VolumeSettings) -> Findings:
+    """What each metric is in these log hours and click hours, and what it usually is."""
     return {
         (number.partition, name): _finding(number, deviations, settings)
-        for number in numbers
+        for number in _numbers(facts)
+        if number.partition in partitions
         for name, _, deviations in _bounds(number.metric, settings)
     }
 
@@ -119,32 +138,16 @@ def _bounds(metric: Metric, settings: VolumeSettings) -> Iterator[tuple[str, str
         yield f"{metric.name}_critical", CRITICAL, settings.critical_deviations
 
 
-def _of_click_hours(click_hours: Iterable[Hour], facts: Facts) -> Iterator[_Number]:
-    accounts = [(Hour.parse(fact["hour"]), fact["has_landed"]) for fact in facts["accounting_history"]]
-    # Before its own log hour is ingested, a click hour has but the clicks of fast clocks: nothing to judge, or to
-    # judge by.
-    ingested, landed = {hour for hour, _ in accounts}, {hour for hour, has_landed in accounts if has_landed}
-    for metric in OF_CLICK_HOURS:
-        counted = {Hour.parse(fact["hour"]): fact[metric.name] for fact in facts["click_history"]}
-        by_hour = {hour: counted.get(hour, 0) for hour in landed}
-        for hour in ingested.intersection(click_hours):
-            clicks = counted.get(hour, 0)
-            yield _Number(metric, Partition(hour), clicks, clicks, by_hour)
-
-
-def _of_log_hours(log_hours: Iterable[Hour], sources: Iterable[str], facts: Facts) -> Iterator[_Number]:
-    accounts = {(fact["source"], Hour.parse(fact["hour"])): fact for fact in facts["accounting_history"]}
-    hours = list(log_hours)
-    for source in sources:
-        landed = {hour: fact for (of, hour), fact in accounts.items() if of == source and fact["has_landed"]}
-        lines = {hour: fact["lines"] for hour, fact in landed.items()}
-        shares = {hour: fact["quarantined"] / fact["lines"] for hour, fact in landed.items() if fact["lines"]}
-        for hour in hours:
-            if (source, hour) in accounts:
-                count = accounts[source, hour]["lines"]
-                yield _Number(LINES, Partition(hour, source), count, count, lines)
-                if count:
-                    yield _Number(QUARANTINED_SHARE, Partition(hour, source), shares[hour], count, shares)
+def _numbers(facts: Facts) -> Iterator[_Number]:
+    rows = run_sql(_NUMBERS, **facts).to_pylist()
+    landed: dict[tuple[str, str | None], dict[Hour, float]] = defaultdict(dict)
+    for row in rows:
+        if row["has_landed"]:
+            landed[row["metric"], row["source"]][Hour.of(row["log_date"], row["log_hour"])] = row["value"]
+    for row in rows:
+        partition = Partition(Hour.of(row["log_date"], row["log_hour"]), row["source"])
+        by_hour = landed[row["metric"], row["source"]]
+        yield _Number(METRICS[row["metric"]], partition, row["value"], row["whole"], by_hour)
 
 
 def _finding(number: _Number, deviations: float, settings: VolumeSettings) -> Finding:

@@ -6,7 +6,6 @@ type, in which every stored ``bucket`` is what the key says, and no key of a cli
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,8 +19,7 @@ from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import Table
 from spark_jobs.engine.column_functions import named_click_hour
-from spark_jobs.engine.fact_frames import together
-from spark_jobs.engine.steps import step
+from spark_jobs.engine.fact_frames import collected
 from spark_jobs.lake.lake import Lake
 
 _CLICK_HOUR = ("click_date", "click_hour")
@@ -88,12 +86,11 @@ def row_differences(lake: Lake, tables: Sequence[Table], buckets: int) -> list[D
     """In what the stored rows differ from what they say; one pass over all tables. ``buckets`` is what to give them."""
     if not tables:
         return []
-    frames = {table.name: placement_facts(lake.read(table), table) for table in tables}
-    with step(lake.spark, "measure buckets"):
-        facts = {row["subject"]: json.loads(row["facts"]) for row in together(**frames).collect()}
+    frames = [(table.name, placement_facts(lake.read(table), table)) for table in tables]
+    facts = collected(lake.spark, "measure buckets", frames)
     found = []
     for table in tables:
-        fact = facts[table.name]
+        (fact,) = facts[table.name].to_pylist()
         if fact["misplaced_rows"]:
             found.append(
                 Difference(

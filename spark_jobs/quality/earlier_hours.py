@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from expectations.facts import ACCOUNTING_HISTORY
 from include.log_hours import Hour, HourRange
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, INGEST_ACCOUNTING
 from include.usual_range import same_hour_before
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.quality.measures import click_history_facts
-
-#: Read by delta-rs, each row being a file of its own: see docs/performance.md.
-_COLUMNS = (
-    "source", "log_date", "log_hour", "lines", "quarantined", "files", "is_closed", "sampled_lines", "sampled_fields",
-)  # fmt: skip
 
 
 def click_history(lake: Lake, click_hours: Iterable[Hour]) -> DataFrame:
@@ -33,24 +29,16 @@ def click_history(lake: Lake, click_hours: Iterable[Hour]) -> DataFrame:
     return click_history_facts(counts)
 
 
-def accounting_history(lake: Lake, log_hours: HourRange, click_hours: Iterable[Hour]) -> list[Mapping[str, Any]]:
+def accounting_history(lake: Lake, log_hours: HourRange, click_hours: Iterable[Hour]) -> pa.Table:
     """Facts, one per source and log hour: of these hours, and at least of those that they are compared with.
 
-    Of all sources, as a click hour is. ``has_landed`` is false for a log hour that never came.
+    Of all sources, as a click hour is. By delta-rs, each row being a file of its own: see docs/performance.md.
     """
     volume, drift = lake.settings.pipeline.volume, lake.settings.pipeline.schema_drift
     judged = {*log_hours, *click_hours}
     whole_days = {hour.plus(-shift).day for hour in log_hours for shift in range(drift.hours + 1)}
     days = {one.day for hour in judged for one in (hour, *same_hour_before(hour, max(volume.days, drift.days)))}
-    rows = lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, [("log_date", "in", sorted(whole_days))])
     same_hours = [("log_date", "in", sorted(days - whole_days)), ("log_hour", "in", sorted({h.hour for h in judged}))]
-    rows += lake.read_rows(INGEST_ACCOUNTING, _COLUMNS, same_hours)
-    return [
-        row
-        | {
-            "hour": str(Hour.of(row["log_date"], row["log_hour"])),
-            # A streamed hour that is finalised again has its lines still where its landed files are gone.
-            "has_landed": row["is_closed"] or row["files"] > 0 or row["lines"] > 0,
-        }
-        for row in rows
-    ]
+    choices = ([("log_date", "in", sorted(whole_days))], same_hours)
+    columns = ACCOUNTING_HISTORY.column_names
+    return pa.concat_tables(lake.read_table(INGEST_ACCOUNTING, columns, choice) for choice in choices)

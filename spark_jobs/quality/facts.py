@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import date, datetime
 from typing import Any
 
 import pyarrow.compute as pc
@@ -12,12 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from expectations.checks import counted_rows
-from expectations.frames import Facts, facts_by_subject, grouping_facts
+from expectations.facts import ACCOUNTING, GROUPINGS, Facts, as_facts
 from expectations.suites import click_hour_checks, log_hour_checks
 from include.buckets import Layout
 from include.days import days_of, hours_of
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, LogHour
 from include.sources import Source
 from include.tables import (
     AGGREGATES,
@@ -31,7 +30,7 @@ from include.tables import (
 )
 from spark_jobs.aggregate.days import hours_frame
 from spark_jobs.aggregate.small_keys import publishable
-from spark_jobs.engine.fact_frames import together
+from spark_jobs.engine.fact_frames import collected
 from spark_jobs.engine.session import session_settings
 from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.hours.finalise import less_open, open_log_hours
@@ -68,27 +67,45 @@ def measure(
     with measuring(lake.spark), step(lake.spark, "measure quality"):
         of_clicks, of_counts = in_parallel(
             lake.spark,
-            lambda: _read("clicks", lake.spark, _click_frames(lake, sources, arguments, click_hours, clicks, is_open)),
-            lambda: _read("counts", lake.spark, _count_frames(lake, click_hours, layouts, published)),
+            lambda: collected(
+                lake.spark, "clicks", _click_frames(lake, sources, arguments, click_hours, clicks, is_open)
+            ),
+            lambda: collected(lake.spark, "counts", _count_frames(lake, click_hours, layouts, published)),
         )
-        facts = facts_by_subject([*of_clicks, *of_counts])
-        if facts["duplicate_hashes"]:
+        # Hashes are compared for all clicks. The ids themselves where these say that one comes again.
+        if of_clicks["duplicate_ids"].num_rows:
             ids = _ids_again(clicks, sources, arguments, is_open, by_hash=False)
-            facts |= facts_by_subject(_read("ids", lake.spark, {"duplicate_ids": ids}))
-    facts["open_clicks"] = [fact for fact in facts["clicks"] if _is_open(fact, is_open)]
-    facts["clicks"] = [fact for fact in facts["clicks"] if not _is_open(fact, is_open)]
-    # After the tables: what has been read of them by then is said here.
-    facts["live_positions"] = live_positions(lake, click_hours)
-    facts["unfinished"] = [{"log_hour": str(log_hour)} for log_hour in sorted(touched.unfinished)]
-    facts["accounting"] = [account | {"log_date": account["log_date"].isoformat()} for account in touched.accounts]
-    facts["accounting_history"] = accounting_history(lake, arguments.log_hours, click_hours)
-    facts["groupings"] = grouping_facts(_newest_metrics(lake, arguments))
-    facts["files"] = list(_file_facts(lake, sources, arguments.log_hours, click_hours, layouts))
-    facts["other_types"] = [
-        {"column": column, "type": stored} for column, stored in lake.columns_of_other_types(CLICKS).items()
-    ]
-    facts["publications"] = [{"hour": str(hour), "published_micros": micros} for hour, micros in published.items()]
-    return facts
+            of_clicks |= collected(lake.spark, "ids", [("duplicate_ids", ids)])
+    return as_facts(
+        {
+            **of_clicks,
+            **of_counts,
+            # After the tables: what has been read of them by then is said here.
+            "live_positions": live_positions(lake, click_hours),
+            "open_log_hours": _of_log_hours(LogHour(source, hour) for source in is_open for hour in is_open[source]),
+            "unfinished": _of_log_hours(touched.unfinished),
+            "accounting": [{name: account[name] for name in ACCOUNTING.column_names} for account in touched.accounts],
+            "accounting_history": accounting_history(lake, arguments.log_hours, click_hours),
+            "groupings": lake.read_table(
+                GROUPING_METRICS,
+                GROUPINGS.column_names,
+                [("source", "=", arguments.source), ("log_hours", "=", str(arguments.log_hours))],
+            ),
+            "files": list(_file_facts(lake, sources, arguments.log_hours, click_hours, layouts)),
+            "other_types": [
+                {"column_name": column, "stored_type": stored}
+                for column, stored in lake.columns_of_other_types(CLICKS).items()
+            ],
+            "publications": [
+                {"click_date": hour.day, "click_hour": hour.hour, "published_micros": micros}
+                for hour, micros in published.items()
+            ],
+        }
+    )
+
+
+def _of_log_hours(log_hours: Iterable[LogHour]) -> list[dict[str, Any]]:
+    return [{"source": of.source, "log_date": of.hour.day, "log_hour": of.hour.hour} for of in log_hours]
 
 
 def _clicks(
@@ -105,12 +122,6 @@ def _with_earlier(sources: Iterable[Source], log_hours: HourRange) -> HourRange:
     return HourRange(log_hours.start.plus(-max(source.lateness_hours for source in sources)), log_hours.end)
 
 
-def _read(what: str, spark: SparkSession, frames: Mapping[str, DataFrame]) -> list[tuple[str, str]]:
-    """The facts of these frames, by one Spark action: each with its subject, as JSON."""
-    with step(spark, what):
-        return [(row["subject"], row["facts"]) for row in together(**frames).collect()]
-
-
 def _click_frames(
     lake: Lake,
     sources: Sequence[Source],
@@ -118,7 +129,7 @@ def _click_frames(
     click_hours: Sequence[Hour],
     clicks: DataFrame,
     is_open: Mapping[str, Collection[Hour]],
-) -> dict[str, DataFrame]:
+) -> Iterator[tuple[str, DataFrame]]:
     """Of what was ingested, by subject."""
     pipeline = lake.settings.pipeline
     checks = [check for source in sources for check in log_hour_checks(pipeline, source)] + click_hour_checks(pipeline)
@@ -126,64 +137,47 @@ def _click_frames(
     of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
     # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
     measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
-    return {
-        "clicks": measures.click_facts(measured, counted_rows(checks, CLICKS.name)),
-        "quarantined": measures.quarantine_facts(
-            _whole_files(lake, QUARANTINED_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
-        ),
-        "duplicates": measures.duplicate_facts(
-            _whole_files(lake, DUPLICATE_CLICKS, *(has_log_hours(source.name, log_hours) for source in sources))
-        ),
-        # Hashes are compared for all clicks. The ids themselves where these say that one comes again.
-        "duplicate_hashes": _ids_again(clicks, sources, arguments, is_open, by_hash=True),
-        "click_history": click_history(lake, click_hours),
-    }
+    chosen = [has_log_hours(source.name, log_hours) for source in sources]
+    yield "clicks", measures.click_facts(measured, counted_rows(checks, CLICKS.name))
+    yield "quarantined", measures.quarantine_facts(_whole_files(lake, QUARANTINED_CLICKS, *chosen))
+    yield "duplicates", measures.duplicate_facts(_whole_files(lake, DUPLICATE_CLICKS, *chosen))
+    yield "duplicate_ids", _ids_again(clicks, sources, arguments, is_open, by_hash=True)
+    yield "click_history", click_history(lake, click_hours)
 
 
 def _count_frames(
     lake: Lake,
     click_hours: Sequence[Hour],
     layouts: Mapping[str, tuple[Table, Layout]],
-    published: Mapping[Hour, int],
-) -> dict[str, DataFrame]:
-    """Of what was counted and published, by subject."""
-    checks = click_hour_checks(lake.settings.pipeline)
-    frames = {}
+    published: Collection[Hour],
+) -> Iterator[tuple[str, DataFrame]]:
+    """Of what was counted and published, by subject; each key's by itself."""
+    pipeline = lake.settings.pipeline
+    checks, smallest = click_hour_checks(pipeline), pipeline.publication.smallest_visitors
     for key, (table, _) in layouts.items():
+        column = str(table.bucket_key)
         counts = _whole_files(lake, table, may_have_click_hours(table, click_hours))
-        frames[f"by_{key}"] = measures.count_facts(counts, str(table.bucket_key), counted_rows(checks, table.name))
+        yield "counts", _of_key(key, measures.count_facts(counts, column, counted_rows(checks, table.name)))
         if table in AGGREGATES and published:
             rows = _whole_files(lake, AGGREGATES[table], may_have_click_hours(AGGREGATES[table], published))
-            frames[f"published_by_{key}"] = measures.published_facts(rows, str(table.bucket_key))
-            if smallest := lake.settings.pipeline.publication.smallest_visitors:
+            yield "published", _of_key(key, measures.published_facts(rows, column))
+            if smallest:
                 known = lake.read_click_hours(VISIBILITY[AGGREGATES[table]], click_hours)
-                expected = publishable(counts, str(table.bucket_key), smallest, known)
-                frames[f"publishable_by_{key}"] = measures.published_facts(expected, str(table.bucket_key))
-    frames |= _day_frames(lake, click_hours, layouts)
+                expected = publishable(counts, column, smallest, known)
+                yield "publishable", _of_key(key, measures.published_facts(expected, column))
+    if days := days_of(pipeline.time_zones, click_hours):
+        hours = hours_frame(lake, {day: {} for day in days})
+        for key, (table, _) in layouts.items():
+            of_hours = _whole_files(lake, table, may_have_click_hours(table, hours_of(days)))
+            of_days = _whole_files(lake, daily_table(table), has_days(days))
+            yield "days", _of_key(key, measures.day_facts(of_hours, of_days, hours, table.key[-1]))
     for key, table in live_tables(lake).items():
-        frames[f"live_by_{key}"] = measures.live_facts(
-            _whole_files(lake, table, may_have_click_hours(table, click_hours))
-        )
-    return frames
+        live = _whole_files(lake, table, may_have_click_hours(table, click_hours))
+        yield "live_counts", _of_key(key, measures.live_facts(live))
 
 
-def _day_frames(
-    lake: Lake, click_hours: Sequence[Hour], layouts: Mapping[str, tuple[Table, Layout]]
-) -> dict[str, DataFrame]:
-    days = days_of(lake.settings.pipeline.time_zones, click_hours)
-    if not days:
-        return {}
-    hours = hours_frame(lake, {day: {} for day in days})
-    of_hours = hours_of(days)
-    return {
-        f"days_by_{key}": measures.day_facts(
-            _whole_files(lake, table, may_have_click_hours(table, of_hours)),
-            _whole_files(lake, daily_table(table), has_days(days)),
-            hours,
-            table.key[-1],
-        )
-        for key, (table, _) in layouts.items()
-    }
+def _of_key(key: str, facts: DataFrame) -> DataFrame:
+    return facts.select(F.lit(key).alias("key"), "*")
 
 
 def _ids_again(
@@ -208,21 +202,6 @@ def _whole_files(lake: Lake, table: Table, *choices: pc.Expression) -> DataFrame
     return lake.read_files(table, *choices, leave_out_lost=True)
 
 
-def _is_open(fact: Mapping[str, Any], is_open: Mapping[str, Collection[Hour]]) -> bool:
-    hours = is_open.get(fact["source"], ())
-    return bool(hours) and Hour.of(date.fromisoformat(fact["log_date"]), fact["log_hour"]) in hours
-
-
-def _newest_metrics(lake: Lake, arguments: JobArguments) -> list[dict[str, Any]]:
-    """The load of each operator's instances in the newest run over these log hours."""
-    asked = [("source", "=", arguments.source), ("log_hours", "=", str(arguments.log_hours))]
-    rows = lake.read_rows(GROUPING_METRICS, GROUPING_METRICS.column_names, asked)
-    newest: dict[str, datetime] = {}
-    for row in rows:
-        newest[row["operator"]] = max(row["measured_at"], newest.get(row["operator"], row["measured_at"]))
-    return [row for row in rows if row["measured_at"] == newest[row["operator"]]]
-
-
 def _file_facts(
     lake: Lake,
     sources: Sequence[Source],
@@ -241,13 +220,8 @@ def _file_facts(
         for file in lake.data_files(table, *choices):
             partitions.setdefault(tuple(file.partition.values()), []).append(file)
         for files in partitions.values():
-            named = {name: _as_text(value) for name, value in files[0].partition.items()}
             lost = [file.path.name for file in files if not file.is_whole]
-            yield {"table": table.name, **named, "files": len(files), "lost": lost}
-
-
-def _as_text(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, date) else value
+            yield {"table_name": table.name, **files[0].partition, "files": len(files), "lost": lost}
 
 
 def measuring(spark: SparkSession) -> AbstractContextManager[None]:

@@ -12,8 +12,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from expectations.findings import judge_findings
-from expectations.frames import Facts, click_hour_frame, grouping_frame, log_hour_frame
+from expectations.facts import Facts
+from expectations.findings import Partition, judge_findings
+from expectations.frames import click_hour_frame, grouping_frame, log_hour_frame
 from expectations.judge import Outcome, judge
 from expectations.suites import click_hour_checks, grouping_checks, live, log_hour_checks, schema_drift, volume
 from include.buckets import Layout
@@ -107,12 +108,13 @@ def _judge(
     frame = click_hour_frame(touched.own, facts, layouts, checks)
     outcomes += judge("click_hours", frame, checks, data_docs)
     outcomes += judge("groupings", grouping_frame(facts), grouping_checks(pipeline), data_docs)
-    of_live = live.live_findings(touched.own, facts, pipeline.counts)
+    of_live = live.live_findings(facts)
     outcomes += judge_findings("live", of_live, live.click_hour_checks(pipeline.counts), data_docs)
     # By the earlier hours that they are compared with: spark_jobs/quality/earlier_hours.py.
-    names, log_hours = [source.name for source in sources], arguments.log_hours
+    log_hours = arguments.log_hours
+    judged = {*map(Partition, touched.own), *(Partition(hour, of.name) for of in sources for hour in log_hours)}
     of_history = {
-        **volume.volume_findings(touched.own, log_hours, names, facts, pipeline.volume),
+        **volume.volume_findings(judged, facts, pipeline.volume),
         **schema_drift.schema_drift_findings(log_hours, sources, facts, pipeline.schema_drift),
     }
     checks = [

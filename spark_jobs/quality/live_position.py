@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from include.counting import key_label, live_count_table
+from include.duckdb_sql import run_sql
 from include.log_hours import Hour
 from include.sources import load_sources
 from include.tables import STREAM_BATCHES, STREAM_PROGRESS, Table
 from spark_jobs.lake.lake import Lake
 
-_PROGRESS = ("query", "batch_id", "began_at", "watermark", "too_late", "too_late_by_hour")
+#: One row per source, key and click hour. Of micro-batches that do not say the hour, all that came too late count.
+_POSITIONS = """
+WITH begun AS (
+    -- A checkpoint that was begun again has counted all once more.
+    SELECT source, query, max(began_at) AS since FROM progress WHERE batch_id = 0 GROUP BY ALL
+),
+arrived AS (
+    SELECT source, hour, max(written_at) AS arrived_at
+    FROM (SELECT source, unnest(click_hours) AS hour, written_at FROM batches)
+    GROUP BY ALL
+)
+SELECT b.source, key, click_date, click_hour,
+    CASE
+        WHEN count(p.batch_id) = 0 THEN 'the watermark has not passed the hour'
+        WHEN max(p.began_at) < max(arrived_at) THEN 'not all of its clicks have been read'
+    END AS state,
+    coalesce(sum(if(too_late_by_hour IS NULL, too_late, coalesce(too_late_by_hour[h.hour], 0))), 0)::BIGINT AS too_late
+FROM begun b
+    JOIN queries USING (query)
+    CROSS JOIN click_hours h
+    LEFT JOIN progress p
+        ON p.source = b.source AND p.query = b.query AND p.began_at >= since AND p.watermark >= ends_at
+    LEFT JOIN arrived a ON a.source = b.source AND a.hour = h.hour
+GROUP BY b.source, key, click_date, click_hour
+"""
+_PROGRESS = ["source", "query", "batch_id", "began_at", "watermark", "too_late", "too_late_by_hour"]
 
 
 def live_tables(lake: Lake) -> dict[str, Table]:
@@ -26,59 +53,27 @@ def live_positions(lake: Lake, click_hours: Collection[Hour]) -> list[Mapping[st
 
     ``state`` is null when the hour's live counts are final, and the words for what is still to come when they are not:
     the watermark has not passed the hour, or clicks of it have come that the live counts have not read. ``too_late``
-    are the clicks that came after the watermark had passed; of micro-batches that do not say the hour, all.
+    are the clicks that came after the watermark had passed.
     """
     streamed = [name for name, source in load_sources(lake.settings).items() if source.stream is not None]
-    if not click_hours or not lake.exists(STREAM_PROGRESS):
+    first, queries = min(click_hours, default=None), list(lake.settings.pipeline.counts)
+    if first is None or not streamed:
         return []
-    return [fact for source in streamed for fact in _of_source(lake, source, click_hours)]
-
-
-def _of_source(lake: Lake, source: str, click_hours: Collection[Hour]) -> Iterator[Mapping[str, Any]]:
-    arrived = _last_arrivals(lake, source, click_hours)
-    first_end = min(click_hours).end
-    for query in lake.settings.pipeline.counts:
-        of_query = [("source", "=", source), ("query", "=", query)]
-        begun = lake.read_rows(STREAM_PROGRESS, ["began_at"], [*of_query, ("batch_id", "=", 0)])
-        if not begun:
-            continue
-        # A checkpoint that was begun again has counted all once more.
-        since = max(row["began_at"] for row in begun)
-        batches = lake.read_rows(
-            STREAM_PROGRESS, _PROGRESS, [*of_query, ("began_at", ">=", since), ("watermark", ">=", first_end)]
-        )
-        for hour in sorted(click_hours):
-            after = [row for row in batches if row["watermark"] >= hour.end]
-            yield {
-                "source": source,
-                "key": key_label(query),
-                "hour": str(hour),
-                "state": _state(after, arrived.get(hour)),
-                "too_late": sum(_too_late(row, hour) for row in after),
-            }
-
-
-def _state(after: Sequence[Mapping[str, Any]], arrived: datetime | None) -> str | None:
-    if not after:
-        return "the watermark has not passed the hour"
-    if arrived is not None and max(row["began_at"] for row in after) < arrived:
-        return "not all of its clicks have been read"
-    return None
-
-
-def _too_late(batch: Mapping[str, Any], hour: Hour) -> int:
-    by_hour = batch["too_late_by_hour"]
-    count: int = batch["too_late"] if by_hour is None else dict(by_hour).get(str(hour), 0)
-    return count
-
-
-def _last_arrivals(lake: Lake, source: str, click_hours: Collection[Hour]) -> dict[Hour, datetime]:
-    """When the last clicks of each of these click hours were in the tables, as far as micro-batches are kept."""
-    asked = {str(hour): hour for hour in click_hours}
+    live = [("source", "in", streamed), ("query", "in", queries)]
+    has_begun, has_passed = [*live, ("batch_id", "=", 0)], [*live, ("watermark", ">=", first.end)]
     # A clock may be ahead, but no day.
-    where = [("source", "=", source), ("log_date", ">=", min(click_hours).plus(-24).day)]
-    last: dict[Hour, datetime] = {}
-    for row in lake.read_rows(STREAM_BATCHES, ["click_hours", "written_at"], where):
-        for hour in asked.keys() & set(row["click_hours"]):
-            last[asked[hour]] = max(row["written_at"], last.get(asked[hour], row["written_at"]))
-    return last
+    around = [("source", "in", streamed), ("log_date", ">=", first.plus(-24).day)]
+    positions = run_sql(
+        _POSITIONS,
+        progress=lake.open_table(STREAM_PROGRESS, _PROGRESS, [has_begun, has_passed]).read_all(),
+        batches=lake.read_table(STREAM_BATCHES, ["source", "click_hours", "written_at"], around),
+        queries=pa.table({"query": queries, "key": list(map(key_label, queries))}),
+        click_hours=pa.Table.from_pylist(
+            [
+                {"hour": str(hour), "click_date": hour.day, "click_hour": hour.hour, "ends_at": hour.end}
+                for hour in click_hours
+            ]
+        ),
+    )
+    facts: list[Mapping[str, Any]] = positions.to_pylist()
+    return facts

@@ -1,19 +1,19 @@
 """What the quality checks look at: small facts about large tables, all from one pass of Spark.
 
-Each function gives a frame of facts; ``engine.fact_frames.together`` makes one frame of several, so that one Spark
-action measures all.
+Each function gives a frame of facts, declared in ``expectations/facts.py`` but for the key; ``engine.fact_frames``
+collects several by one Spark action.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from expectations.checks import RowRule
 from spark_jobs.aggregate.day_counts import with_days
-from spark_jobs.engine.column_functions import named_click_hour
 from spark_jobs.ids.duplicates import log_hour_number
 
 _LOG_HOUR = ("source", "log_date", "log_hour")
@@ -24,7 +24,7 @@ def click_facts(clicks: DataFrame, rules: Iterable[RowRule]) -> DataFrame:
     """One row per source, log hour and click hour of the clicks, with what the rules count; times in microseconds."""
     return clicks.groupBy(*_LOG_HOUR, *_CLICK_HOUR).agg(
         F.count(F.lit(1)).alias("clicks"),
-        *_counted(rules),
+        _counted(rules),
         F.unix_micros(F.min("clicked_at")).alias("first_clicked_micros"),
         F.unix_micros(F.max("clicked_at")).alias("last_clicked_micros"),
     )
@@ -64,13 +64,14 @@ def count_facts(counts: DataFrame, key: str, rules: Iterable[RowRule]) -> DataFr
         F.count_distinct(F.struct(key)).alias("keys"),
         F.min("click_count").alias("smallest_count"),
         F.max("click_count").alias("largest_count"),
-        *_counted(rules),
+        _counted(rules),
         F.unix_micros(F.max("counted_at")).alias("counted_micros"),
     )
 
 
-def _counted(rules: Iterable[RowRule]) -> list[Column]:
-    return [F.count_if(F.expr(rule.counted)).alias(rule.name) for rule in rules if rule.counted is not None]
+def _counted(rules: Iterable[RowRule]) -> Column:
+    counts = [(F.lit(rule.name), F.count_if(F.expr(rule.counted))) for rule in rules if rule.counted is not None]
+    return F.create_map(*chain(*counts)).alias("counted")
 
 
 def published_facts(published: DataFrame, key: str) -> DataFrame:
@@ -139,11 +140,10 @@ def live_facts(live: DataFrame) -> DataFrame:
 
 
 def click_history_facts(counts: DataFrame) -> DataFrame:
-    """One row per click hour, of ``clicks_by_country_hourly``: ``hour``, such as 2026-03-01T05, clicks and visitors.
+    """One row per click hour, of ``clicks_by_country_hourly``: its clicks and visitors.
 
     Visitors are summed over countries, so that no sketch need be read: who comes from two in an hour is two.
     """
-    sums = counts.groupBy(*_CLICK_HOUR).agg(
+    return counts.groupBy(*_CLICK_HOUR).agg(
         F.sum("click_count").alias("clicks"), F.sum("visitor_count").alias("visitors")
     )
-    return sums.select(named_click_hour().alias("hour"), "clicks", "visitors")

@@ -7,10 +7,12 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
 
+from expectations.facts import as_facts
 from expectations.frames import grouping_frame
 from include.counting import CountSettings
 from include.documents.page import render_document
@@ -151,9 +153,11 @@ def test_salts_grow_with_instances_and_share() -> None:
 
 
 def test_warning_says_what_to_do() -> None:
-    fact = {"operator": "count_by_url", "log_hours": "h", "grouping": "fields(url) over 8", "instances": 8,
-            "clicks": 800, "busiest_rows": 317, "busiest_key": HOSTILE, "busiest_key_rows": 248}  # fmt: skip
-    (row,) = grouping_frame({"groupings": [fact]}).to_dict("records")
+    run = {"measured_at": datetime(2026, 3, 1, tzinfo=UTC), "operator": "count_by_url", "log_hours": "h",
+           "grouping": "fields(url) over 8", "instances": 8}  # fmt: skip
+    busy = {"instance_id": 0, "rows": 317, "busiest_key": HOSTILE, "busiest_key_share": 248 / 317}
+    others = [{"instance_id": n, "rows": 69, "busiest_key": "a", "busiest_key_share": 20 / 69} for n in range(1, 8)]
+    (row,) = grouping_frame(as_facts({"groupings": [run | load for load in (busy, *others)]})).to_dict("records")
     assert row["skew"] == pytest.approx(3.17)
     assert row["uneven_load"].endswith(
         "alone has 31% of the clicks: above 3 instances fields grouping cannot help; salt it by 4"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from datetime import date
 
 import pytest
 
-from expectations.frames import click_hour_frame, facts_by_subject
+from expectations.facts import as_facts
+from expectations.frames import click_hour_frame
 from include.buckets import Layout
 from include.errors import QualityError
 from include.log_hours import Hour
@@ -60,13 +61,14 @@ def test_a_day_that_is_no_sum_of_its_hours_holds_them_until_they_are_counted_aga
 def test_a_day_that_another_run_has_yet_to_compute_is_not_judged(
     hour_counted: int, hours_counted: int, day_counted: int | None, found: int | None
 ) -> None:
-    hour: dict[str, Any] = {"click_date": "2026-03-01", "click_hour": 5, "clicks": 4, "counted_micros": hour_counted}
-    day = {
-        "time_zone": "Europe/Berlin", "day": "2026-03-01", "keys_that_differ": 1, "hour_clicks": 4, "day_clicks": 3,
-        "hours_counted_micros": hours_counted, "day_counted_micros": day_counted,
+    hour = {
+        "key": "url", "click_date": date(2026, 3, 1), "click_hour": 5, "clicks": 4, "counted_micros": hour_counted,
     }  # fmt: skip
-    facts = facts_by_subject([]) | {"by_url": [hour], "days_by_url": [day], "published_by_url": []}
-    facts |= {name: [] for name in ("clicks", "publications", "files")}
+    day = {
+        "key": "url", "time_zone": "Europe/Berlin", "day": date(2026, 3, 1), "keys_that_differ": 1, "hour_clicks": 4,
+        "day_clicks": 3, "hours_counted_micros": hours_counted, "day_counted_micros": day_counted,
+    }  # fmt: skip
+    facts = as_facts({"counts": [hour], "days": [day]})
     (row,) = click_hour_frame([Hour.parse("2026-03-01T05")], facts, LAYOUTS, []).to_dict("records")
     value = row["url_days_that_differ"]
     assert (None if value is None or math.isnan(value) else value) == found

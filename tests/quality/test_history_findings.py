@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expectations.checks import Check
+from expectations.facts import Facts, as_facts
 from expectations.findings import Finding, Partition, judge_findings
-from expectations.frames import Facts, facts_by_subject
 from expectations.suites.schema_drift import schema_drift_findings
 from expectations.suites.volume import click_hour_checks, log_hour_checks, volume_findings
 from include.log_hours import Hour
@@ -22,6 +21,7 @@ from include.sources import JsonFields, Source
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 
 NOW = Hour.parse("2026-03-29T05")
+BOTH = {Partition(NOW), Partition(NOW, "web")}
 DEFAULT = VolumeSettings()
 
 
@@ -33,13 +33,25 @@ WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url", 
 
 
 def _facts(facts: Iterable[tuple[str, dict[str, Any]]]) -> Facts:
-    return facts_by_subject((subject, json.dumps(fact)) for subject, fact in facts)
+    by_subject: dict[str, list[dict[str, Any]]] = {}
+    for subject, fact in facts:
+        by_subject.setdefault(subject, []).append(fact)
+    return as_facts(by_subject)
 
 
 def _account(hour: Hour, lines: int = 1000, quarantined: int = 0, source: str = "web", **more: Any) -> dict[str, Any]:
     return {
-        "source": source, "hour": str(hour), "lines": lines, "quarantined": quarantined, "has_landed": True, **more,
+        "source": source, "log_date": hour.day, "log_hour": hour.hour, "lines": lines, "quarantined": quarantined,
+        "files": 1, "is_closed": True, **more,
     }  # fmt: skip
+
+
+def _never_landed(hour: Hour) -> dict[str, Any]:
+    return _account(hour, 0, files=0, is_closed=False)
+
+
+def _counted(hour: Hour, clicks: int, visitors: int) -> dict[str, Any]:
+    return {"click_date": hour.day, "click_hour": hour.hour, "clicks": clicks, "visitors": visitors}
 
 
 def _clicks_finding(history: list[int | None], now: int, settings: VolumeSettings = DEFAULT) -> Finding:
@@ -47,9 +59,9 @@ def _clicks_finding(history: list[int | None], now: int, settings: VolumeSetting
     facts = []
     for day, clicks in enumerate([now, *history]):
         hour = NOW.plus(-24 * day)
-        facts.append(("accounting_history", _account(hour, has_landed=clicks is not None)))
-        facts += [("click_history", {"hour": str(hour), "clicks": clicks, "visitors": clicks})] if clicks else []
-    return volume_findings([NOW], [], [], _facts(facts), settings)[Partition(NOW), "clicks"]
+        facts.append(("accounting_history", _never_landed(hour) if clicks is None else _account(hour)))
+        facts += [("click_history", _counted(hour, clicks, clicks))] if clicks else []
+    return volume_findings({Partition(NOW)}, _facts(facts), settings)[Partition(NOW), "clicks"]
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=7, max_size=28), st.integers(0, 10**6))
@@ -86,11 +98,11 @@ def test_an_hour_that_is_usually_empty_may_have_a_few_clicks() -> None:
 def test_click_hours_of_fast_clocks_are_not_judged_before_their_log_hour_is_there() -> None:
     before = [NOW.plus(-24 * day) for day in range(1, 10)]
     facts = [("accounting_history", _account(hour)) for hour in before]
-    facts += [("click_history", {"hour": str(hour), "clicks": 1000, "visitors": 10}) for hour in before]
-    facts += [("click_history", {"hour": str(NOW), "clicks": 2, "visitors": 1})]
-    assert volume_findings([NOW], [NOW], ["web"], _facts(facts), DEFAULT) == {}
+    facts += [("click_history", _counted(hour, 1000, 10)) for hour in before]
+    facts += [("click_history", _counted(NOW, 2, 1))]
+    assert volume_findings(BOTH, _facts(facts), DEFAULT) == {}
     facts += [("accounting_history", _account(NOW, source="other"))]
-    found = volume_findings([NOW], [NOW], ["web"], _facts(facts), DEFAULT)
+    found = volume_findings(BOTH, _facts(facts), DEFAULT)
     assert {(str(partition), check) for partition, check in found} == {(str(NOW), "clicks"), (str(NOW), "visitors")}
     judged = found[Partition(NOW), "clicks"].judged
     assert judged is not None
@@ -99,9 +111,9 @@ def test_click_hours_of_fast_clocks_are_not_judged_before_their_log_hour_is_ther
 
 def test_late_clicks_before_the_first_log_hour_are_no_history() -> None:
     """A week of stray clicks before the first delivery must not make it look like a flood."""
-    facts = [("click_history", {"hour": str(NOW.plus(-24 * day)), "clicks": 2, "visitors": 1}) for day in range(1, 9)]
-    facts += [("accounting_history", _account(NOW)), ("click_history", {"hour": str(NOW), "clicks": 9, "visitors": 9})]
-    found = volume_findings([NOW], [NOW], ["web"], _facts(facts), DEFAULT)
+    facts = [("click_history", _counted(NOW.plus(-24 * day), 2, 1)) for day in range(1, 9)]
+    facts += [("accounting_history", _account(NOW)), ("click_history", _counted(NOW, 9, 9))]
+    found = volume_findings(BOTH, _facts(facts), DEFAULT)
     assert {finding.judged for finding in found.values()} == {None}
 
 
@@ -111,7 +123,7 @@ def test_each_source_has_a_history_of_its_own() -> None:
         for source, lines in (("web", 1000), ("shop", 10))
         for day in range(9)
     ]
-    found = volume_findings([], [NOW], ["shop", "web"], _facts(facts), DEFAULT)
+    found = volume_findings({Partition(NOW, "shop"), Partition(NOW, "web")}, _facts(facts), DEFAULT)
     assert {(str(partition), check): finding.judged for (partition, check), finding in found.items()} == {
         (f"{source} {NOW}", check): 0 for source in ("shop", "web") for check in ("lines", "quarantined_share")
     }
@@ -124,7 +136,7 @@ def test_each_source_has_a_history_of_its_own() -> None:
 def test_share_of_few_lines_is_judged_by_lines(lines: int, quarantined: int, is_fine: bool) -> None:
     facts = [("accounting_history", _account(NOW.plus(-24 * day))) for day in range(1, 9)]
     facts += [("accounting_history", _account(NOW, lines, quarantined))]
-    finding = volume_findings([], [NOW], ["web"], _facts(facts), DEFAULT)[Partition(NOW, "web"), "quarantined_share"]
+    finding = volume_findings(BOTH, _facts(facts), DEFAULT)[Partition(NOW, "web"), "quarantined_share"]
     assert finding.judged is not None
     assert (finding.judged <= DEFAULT.warning_deviations + 1e-9) == is_fine
 
@@ -132,7 +144,7 @@ def test_share_of_few_lines_is_judged_by_lines(lines: int, quarantined: int, is_
 def test_less_in_quarantine_than_usual_is_no_fault(tmp_path: Path) -> None:
     facts = [("accounting_history", _account(NOW.plus(-24 * day), 1000, 300)) for day in range(1, 9)]
     facts += [("accounting_history", _account(NOW, 1000, 0))]
-    findings = volume_findings([], [NOW], ["web"], _facts(facts), DEFAULT)
+    findings = volume_findings({Partition(NOW, "web")}, _facts(facts), DEFAULT)
     outcomes = {o.check.name: o.outcome for o in judge_findings("h", findings, _checks(DEFAULT), tmp_path)}
     assert outcomes == {"lines": "pass", "quarantined_share": "pass"}
 

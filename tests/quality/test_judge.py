@@ -10,6 +10,7 @@ import pytest
 from great_expectations.expectations.expectation import Expectation
 
 from expectations.checks import Check, below, between, equal, one_of, zero
+from expectations.facts import as_facts
 from expectations.frames import click_hour_frame, log_hour_frame
 from expectations.judge import Outcome, judge
 from expectations.suites import click_hour_checks, log_hour_checks
@@ -20,6 +21,7 @@ from include.settings import PipelineSettings
 from include.sources import JsonFields, Source
 
 HOUR = Hour.parse("2026-03-01T05")
+DAY = HOUR.day
 SETTINGS = PipelineSettings.model_validate(
     {
         "thresholds": {
@@ -31,30 +33,32 @@ SETTINGS = PipelineSettings.model_validate(
 )
 SOURCE = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"), oldest_hours=24)
 ACCOUNT = {
-    "source": "web", "log_date": "2026-03-01", "log_hour": 5, "lines": 10, "accepted": 9, "duplicates": 0,
+    "source": "web", "log_date": DAY, "log_hour": 5, "lines": 10, "accepted": 9, "duplicates": 0,
     "out_of_order": 0, "files": 1, "bytes": 100, "is_closed": True, "damaged_files": [], "unread_files": [],
 }  # fmt: skip
 CLICKS = {
-    "source": "web", "log_date": "2026-03-01", "log_hour": 5, "click_date": "2026-03-01", "click_hour": 5, "clicks": 9,
-    "unknown_country_share": 1, "first_clicked_micros": HOUR.number * 3_600_000_000,
+    "source": "web", "log_date": DAY, "log_hour": 5, "click_date": DAY, "click_hour": 5, "clicks": 9,
+    "counted": {"unknown_country_share": 1}, "first_clicked_micros": HOUR.number * 3_600_000_000,
     "last_clicked_micros": HOUR.number * 3_600_000_000 + 1,
 }  # fmt: skip
-QUARANTINED = {"source": "web", "log_date": "2026-03-01", "log_hour": 5, "reason": "not_json", "quarantined_lines": 1}
-COUNTED = {
-    "click_date": "2026-03-01", "click_hour": 5, "clicks": 9, "rows": 3, "keys": 3, "smallest_count": 2,
-    "largest_count": 4, "rows_hash": 7, "counted_micros": 10,
-}  # fmt: skip
-DAY = {
-    "time_zone": "UTC", "day": "2026-03-01", "keys_that_differ": 0, "hour_clicks": 9, "day_clicks": 9,
+QUARANTINED = {"source": "web", "log_date": DAY, "log_hour": 5, "reason": "not_json", "quarantined_lines": 1}
+PUBLISHED = {"click_date": DAY, "click_hour": 5, "clicks": 9, "rows": 3, "rows_hash": 7}
+COUNTED = PUBLISHED | {"keys": 3, "smallest_count": 2, "largest_count": 4, "counted_micros": 10}
+SUMS = {
+    "time_zone": "UTC", "day": DAY, "keys_that_differ": 0, "hour_clicks": 9, "day_clicks": 9,
     "hours_counted_micros": 10, "day_counted_micros": 11,
 }  # fmt: skip
-FACTS: dict[str, list[Any]] = {
-    "accounting": [ACCOUNT], "clicks": [CLICKS], "quarantined": [QUARANTINED], "duplicates": [], "unfinished": [],
-    "duplicate_ids": [], "files": [],
-    "other_types": [], "publications": [{"hour": "2026-03-01T05", "published_micros": 11}],
-    "by_url": [COUNTED], "by_country": [COUNTED], "published_by_url": [COUNTED], "published_by_country": [COUNTED],
-    "days_by_url": [DAY], "days_by_country": [DAY],
-}  # fmt: skip
+FACTS = as_facts(
+    {
+        "accounting": [ACCOUNT],
+        "clicks": [CLICKS],
+        "quarantined": [QUARANTINED],
+        "publications": [{"click_date": DAY, "click_hour": 5, "published_micros": 11}],
+        "counts": [{"key": key, **COUNTED} for key in ("url", "country")],
+        "published": [{"key": key, **PUBLISHED} for key in ("url", "country")],
+        "days": [{"key": key, **SUMS} for key in ("url", "country")],
+    }
+)
 LAYOUTS = {key: (table, Layout(4, 4, str(table.key_type))) for key, table in counted_tables(SETTINGS.counts).items()}
 OF_LOG_HOURS, OF_CLICK_HOURS = log_hour_checks(SETTINGS, SOURCE), click_hour_checks(SETTINGS)
 LOG_HOUR = log_hour_frame(SOURCE, [HOUR], FACTS, OF_LOG_HOURS).to_dict("records")[0] | {"partition": "fine"}
@@ -146,8 +150,7 @@ def test_two_numbers_that_must_be_equal_are_each_other_s_bounds(tmp_path: Path) 
 
 
 def test_an_hour_that_lost_its_clicks_is_judged_by_what_is_left(tmp_path: Path) -> None:
-    no_facts = {subject: [] for subject in FACTS}
-    frame = click_hour_frame([HOUR], no_facts, LAYOUTS, OF_CLICK_HOURS)
+    frame = click_hour_frame([HOUR], as_facts({}), LAYOUTS, OF_CLICK_HOURS)
     outcomes = judge("click_hours", frame, OF_CLICK_HOURS, tmp_path)
     assert _failures(outcomes) == set()
     judged = {outcome.check.name for outcome in outcomes}

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from expectations.facts import as_facts
 from expectations.findings import Finding, Partition
 from expectations.suites.live import live_findings
-from include.counting import CountSettings
 from include.log_hours import Hour
 from include.settings import Settings
 from spark_jobs.lake.lake import Lake
@@ -24,23 +24,30 @@ BY_URL = Partition(HOUR), "live_by_url_equals_clicks"
 
 
 def clicks(number: int, source: str = "web") -> dict[str, Any]:
-    return {"source": source, "click_date": "2026-03-01", "click_hour": 8, "clicks": number}
+    return {"source": source, "click_date": HOUR.day, "click_hour": HOUR.hour, "clicks": number}
+
+
+def of_log_hour(hour: int, number: int, source: str = "web") -> dict[str, Any]:
+    return {**clicks(number, source), "log_date": HOUR.day, "log_hour": hour}
 
 
 def position(too_late: int = 0, state: str | None = None, source: str = "web") -> dict[str, Any]:
-    return {"source": source, "key": "url", "hour": str(HOUR), "state": state, "too_late": too_late}
+    return {
+        "source": source, "key": "url", "click_date": HOUR.day, "click_hour": HOUR.hour, "state": state,
+        "too_late": too_late,
+    }  # fmt: skip
 
 
 def finding(
     finalised: int, still_open: int, live: int, *positions: dict[str, Any], more: tuple[dict[str, Any], ...] = ()
 ) -> Finding | None:
     facts = {
-        "clicks": [clicks(finalised), *more],
-        "open_clicks": [clicks(still_open)],
-        "live_by_url": [clicks(live)],
+        "clicks": [of_log_hour(8, finalised), of_log_hour(9, still_open), *more],
+        "open_log_hours": [{"source": "web", "log_date": HOUR.day, "log_hour": 9}],
+        "live_counts": [{"key": "url", **clicks(live)}],
         "live_positions": positions,
     }
-    return live_findings([HOUR], facts, {"url": CountSettings()}).get(BY_URL)
+    return live_findings(as_facts(facts)).get(BY_URL)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +78,12 @@ def test_what_is_not_final_is_not_judged_but_said() -> None:
     assert found.observed == "web: 10 clicks, 3 live; not final: the watermark has not passed the hour"
     # Of two sources the one that is final is judged.
     both = finding(
-        10, 0, 9, position(), position(state="not yet", source="shop"), more=(clicks(5, "shop"), clicks(1, "landed"))
+        10,
+        0,
+        9,
+        position(),
+        position(state="not yet", source="shop"),
+        more=(of_log_hour(8, 5, "shop"), of_log_hour(8, 1, "landed")),
     )
     assert both is not None
     assert both.judged == 1
