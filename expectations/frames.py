@@ -7,6 +7,7 @@ SQL is DuckDB's; its tables are those of ``expectations/facts.py``, and what was
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 import pandas as pd
 import pyarrow as pa
@@ -129,9 +130,9 @@ expected AS (
     UNION ALL BY NAME
     SELECT key, click_date, click_hour, rows, clicks, rows_hash FROM counts ANTI JOIN publishable USING (key)
 ),
--- An hour whose day another run has yet to compute: that has counted other hours of it since. The hour's own run
--- computes it after the hour.
-sums AS (
+-- Null of an hour whose days another run has yet to compute: it has counted other hours of them since. Its own run
+-- computes them after the hour.
+day_sums AS (
     SELECT key, click_date, click_hour,
         bool_or(
             coalesce(hours_counted_micros, 0) > coalesce(day_counted_micros, 0)
@@ -165,13 +166,14 @@ of_keys AS (
         if(is_published, (shown <> computed)::BIGINT, NULL) AS differs,
         if(is_published, 'published ' || in_words(shown) || ', computed ' || in_words(computed), NULL)
             AS published,
+        -- An hour that is not in ``day_sums`` has no days.
         if(is_left IS NULL, 0, days_that_differ) AS days_that_differ,
         if(is_left IS NULL, '', days) AS days
     FROM click_hours CROSS JOIN layouts
         LEFT JOIN counts c USING (key, click_date, click_hour)
         LEFT JOIN published p USING (key, click_date, click_hour)
         LEFT JOIN expected e USING (key, click_date, click_hour)
-        LEFT JOIN sums USING (key, click_date, click_hour)
+        LEFT JOIN day_sums USING (key, click_date, click_hour)
         LEFT JOIN publications USING (click_date, click_hour)
         LEFT JOIN files f USING (table_name, click_date, click_hour)
 )
@@ -247,16 +249,7 @@ def click_hour_frame(
         rules = _by_rule(counted_rows(checks, table.name), f"coalesce(of_{key}.counted[{{}}], 0)", f"of_{key}.clicks")
         columns += [_OF_KEY.format(key=key), _files(key), *rules]
         joins.append(f"JOIN (FROM of_keys WHERE key = {quoted(key)}) of_{key} USING (click_date, click_hour)")
-    stored = [
-        {
-            "key": key,
-            "table_name": table.name,
-            "fewest": layout.fewest,
-            "most": layout.most,
-            "key_type": layout.key_type,
-        }
-        for key, (table, layout) in layouts.items()
-    ]
+    stored = [{"key": key, "table_name": table.name, **asdict(layout)} for key, (table, layout) in layouts.items()]
     return _frame(
         _CLICK_HOURS.format(columns=", ".join(columns), joins=" ".join(joins)),
         facts,
@@ -294,16 +287,10 @@ def _frame(sql: str, facts: Facts, **asked: pa.Table) -> pd.DataFrame:
 
 def _table_of(hours: Iterable[Hour], kind: str) -> pa.Table:
     """One row per hour: as text, as the date and hour of its kind, ``log`` or ``click``, and in hours since 1970."""
-    rows = [(str(hour), hour.day, hour.hour, hour.number) for hour in hours]
-    schema = pa.schema(
-        [
-            ("hour", pa.string()),
-            (f"{kind}_date", pa.date32()),
-            (f"{kind}_hour", pa.int32()),
-            ("hour_number", pa.int64()),
-        ]
-    )
-    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+    day, of_day = f"{kind}_date", f"{kind}_hour"
+    schema = pa.schema({"hour": pa.string(), day: pa.date32(), of_day: pa.int32(), "hour_number": pa.int64()})
+    rows = [{"hour": str(hour), day: hour.day, of_day: hour.hour, "hour_number": hour.number} for hour in hours]
+    return pa.Table.from_pylist(rows, schema)
 
 
 def _hours_of_days(days: pa.Table) -> pa.Table:

@@ -87,7 +87,7 @@ def row_differences(lake: Lake, tables: Sequence[Table], buckets: int) -> list[D
     if not tables:
         return []
     frames = [(table.name, placement_facts(lake.read(table), table)) for table in tables]
-    facts = collected(lake.spark, "measure buckets", frames)
+    facts = collected(lake.spark, {"measure buckets": frames})
     found = []
     for table in tables:
         (fact,) = facts[table.name].to_pylist()

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
+from collections.abc import Iterable, Mapping
+from functools import partial, reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.engine.steps import step
+from spark_jobs.engine.steps import in_parallel, step
+
+#: Facts of a subject; frames of the same subject have the same columns.
+FactFrame = tuple[str, DataFrame]
 
 
-def collected(spark: SparkSession, name: str, facts: Iterable[tuple[str, DataFrame]]) -> dict[str, pa.Table]:
-    """By subject the rows of its frames, which have the same columns, by one Spark action of this name.
+def collected(spark: SparkSession, queries: Mapping[str, Iterable[FactFrame]]) -> dict[str, pa.Table]:
+    """The rows by subject, of all queries: for each a step of its name and one action, all at the same time.
 
-    There is one frame at least; subjects without any are left out.
+    A query has one frame at least, and subjects that no other one has.
     """
+    parts = in_parallel(spark, *(partial(_rows, spark, name, facts) for name, facts in queries.items()))
+    return {subject: rows for part in parts for subject, rows in part.items()}
+
+
+def _rows(spark: SparkSession, name: str, facts: Iterable[FactFrame]) -> dict[str, pa.Table]:
     with step(spark, name):
         # A column for each subject, null in the rows of the others. Of lists: Arrow refuses a struct that is null, and
         # has fields that cannot be.

@@ -30,9 +30,9 @@ from include.tables import (
 )
 from spark_jobs.aggregate.days import hours_frame
 from spark_jobs.aggregate.small_keys import publishable
-from spark_jobs.engine.fact_frames import collected
+from spark_jobs.engine.fact_frames import FactFrame, collected
 from spark_jobs.engine.session import session_settings
-from spark_jobs.engine.steps import in_parallel, step
+from spark_jobs.engine.steps import step
 from spark_jobs.hours.finalise import less_open, open_log_hours
 from spark_jobs.hours.held_hours import published_at
 from spark_jobs.hours.touched_hours import TouchedHours
@@ -64,22 +64,19 @@ def measure(
     published = published_at(lake, click_hours)
     clicks, files = _clicks(lake, sources, arguments.log_hours, click_hours)
     is_open = open_log_hours(lake, files)
+    queries = {
+        "clicks": _click_frames(lake, sources, arguments, click_hours, clicks, is_open),
+        "counts": _count_frames(lake, click_hours, layouts, published),
+    }
     with measuring(lake.spark), step(lake.spark, "measure quality"):
-        of_clicks, of_counts = in_parallel(
-            lake.spark,
-            lambda: collected(
-                lake.spark, "clicks", _click_frames(lake, sources, arguments, click_hours, clicks, is_open)
-            ),
-            lambda: collected(lake.spark, "counts", _count_frames(lake, click_hours, layouts, published)),
-        )
+        measured = collected(lake.spark, queries)
         # Hashes are compared for all clicks. The ids themselves where these say that one comes again.
-        if of_clicks["duplicate_ids"].num_rows:
+        if measured["duplicate_ids"].num_rows:
             ids = _ids_again(clicks, sources, arguments, is_open, by_hash=False)
-            of_clicks |= collected(lake.spark, "ids", [("duplicate_ids", ids)])
+            measured |= collected(lake.spark, {"ids": [("duplicate_ids", ids)]})
     return as_facts(
         {
-            **of_clicks,
-            **of_counts,
+            **measured,
             # After the tables: what has been read of them by then is said here.
             "live_positions": live_positions(lake, click_hours),
             "open_log_hours": _of_log_hours(LogHour(source, hour) for source in is_open for hour in is_open[source]),
@@ -129,7 +126,7 @@ def _click_frames(
     click_hours: Sequence[Hour],
     clicks: DataFrame,
     is_open: Mapping[str, Collection[Hour]],
-) -> Iterator[tuple[str, DataFrame]]:
+) -> Iterator[FactFrame]:
     """Of what was ingested, by subject."""
     pipeline = lake.settings.pipeline
     checks = [check for source in sources for check in log_hour_checks(pipeline, source)] + click_hour_checks(pipeline)
@@ -150,7 +147,7 @@ def _count_frames(
     click_hours: Sequence[Hour],
     layouts: Mapping[str, tuple[Table, Layout]],
     published: Collection[Hour],
-) -> Iterator[tuple[str, DataFrame]]:
+) -> Iterator[FactFrame]:
     """Of what was counted and published, by subject; each key's by itself."""
     pipeline = lake.settings.pipeline
     checks, smallest = click_hour_checks(pipeline), pipeline.publication.smallest_visitors

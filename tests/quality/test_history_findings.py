@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expectations.checks import Check
@@ -64,6 +64,7 @@ def _clicks_finding(history: list[int | None], now: int, settings: VolumeSetting
     return volume_findings({Partition(NOW)}, _facts(facts), settings)[Partition(NOW), "clicks"]
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(0, 10**6), min_size=7, max_size=28), st.integers(0, 10**6))
 def test_clicks_are_judged_as_numpy_would(history: list[int], now: int) -> None:
     finding = _clicks_finding(list(history), now)
@@ -74,6 +75,7 @@ def test_clicks_are_judged_as_numpy_would(history: list[int], now: int) -> None:
     assert finding.highest == pytest.approx(median + 3.5 * deviation)
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.none() | st.integers(0, 10**6), max_size=28))
 def test_fewer_than_seven_days_that_landed_are_never_judged(history: list[int | None]) -> None:
     days = sum(clicks is not None for clicks in history)
