@@ -1,7 +1,7 @@
 """Killed between any two commits, a job leaves nothing unjudged to publish, and run again it forgets nothing.
 
-Each job is cut off after each of its commits, another run goes beside it, then it is run again. Histories are drawn in
-``test_histories.py``.
+Each job is cut off, another run goes beside it, then it is run again: after some of its commits in an ordinary run,
+after each by ``make test-faults``. Histories are drawn in ``test_histories.py``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.ingest.played_lake import (
     with_files,
     with_short_reach,
 )
-from tests.support.fault_rounds import ARE_MANY
+from tests.support.fault_rounds import ARE_MANY, some_of
 from tests.support.killed_runs import Killed, after_each_commit
 from tests.support.lake_model import Files, LakeModel, Line, differences, stored_counts
 from tests.support.temporary_lake import JOBS, TemporaryLake
@@ -143,7 +143,7 @@ def test_ingest_killed_anywhere_and_run_again_forgets_no_click(lake: TemporaryLa
     cuts = cut_off(homes, lake, "ingest", lambda copied: run_jobs(copied, KILLED, "ingest"), PIECES)
     assert len(cuts) == 10
     failures = []
-    for number, cut in enumerate(cuts[:-1]):
+    for number, cut in enumerate(some_of(cuts[:-1], 5)):
         for hour, files in sorted(BESIDE.items(), reverse=number % 2 == 0):
             land(cut.lake, hour, files)
             run_jobs(cut.lake, hour, "ingest")
@@ -163,7 +163,7 @@ def test_nothing_of_an_ingest_that_was_killed_is_published(lake: TemporaryLake, 
     assert len(cuts) == 8
     touched = {hour for hour, _ in base.counts() + with_files(base, {KILLED: NEW}).counts()}
     failures = []
-    for cut in cuts[:-1]:
+    for cut in some_of(cuts[:-1], 3):
         with pytest.raises(ClickmillError, match=f"not to the end .* run: .* --hour {hour_name(KILLED)}"):
             cut.lake.run("aggregate", hour_name(max(FURTHER)))
         land(cut.lake, LATER, BESIDE[LATER])
@@ -210,7 +210,7 @@ def test_run_killed_after_its_ingest_publishes_what_was_judged(lake: TemporaryLa
     cuts = []
     for job in jobs:
         if job in _CUT_JOBS[outcome]:
-            cuts += cut_off(homes, lake, job, partial(_do, job=job), len(COUNTED))[:-1]
+            cuts += some_of(cut_off(homes, lake, job, partial(_do, job=job), len(COUNTED))[:-1], 2)
         _do(lake, job)
     failures = []
     for cut in cuts:

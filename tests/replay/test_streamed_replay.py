@@ -32,6 +32,7 @@ from spark_jobs.retention.old_clicks import old_texts
 from tests.erasure.erased_lake import erase
 from tests.ingest.played_lake import Homes
 from tests.stream.files_lake import FilesLake, in_order_of_names
+from tests.support.fault_rounds import some_of
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.temporary_lake import click, make_settings
 
@@ -196,7 +197,7 @@ def test_killed_after_any_commit_and_run_again(
 ) -> None:
     homes = Homes(tmp_path / "killed")
     _count_nothing(monkeypatch)
-    for commits in range(1, 8):
+    for commits in some_of(range(1, 8), 3):
         lake: Any = homes.copy(copy)
         with pytest.raises(Killed), killed_after(commits):
             _replay(lake)
@@ -284,7 +285,7 @@ def test_withdrawal_of_a_stream_that_is_killed_goes_on(
     _count_nothing(monkeypatch)
     _replay(copy)
     homes = Homes(tmp_path / "killed")
-    for commits in range(1, 8):
+    for commits in some_of(range(1, 8), 3):
         lake: Any = homes.copy(copy)
         with pytest.raises(Killed), killed_after(commits):
             _withdraw(lake)
