@@ -52,16 +52,19 @@ def lake_without(
     return fresh
 
 
-def files_with(folder: Path, word: str) -> list[str]:
-    """The files below a folder that have a word: as grep finds it, decompressed, or in a column of Parquet."""
-    grep = subprocess.run(["grep", "-rlaF", "--", word, str(folder)], capture_output=True, text=True, check=False)
+def files_with(folder: Path, *words: str) -> list[str]:
+    """The files below a folder that have one of these: as grep finds it, decompressed, or in a column of Parquet."""
+    given = [argument for word in words for argument in ("-e", word)]
+    grep = subprocess.run(["grep", "-rlaF", *given, str(folder)], capture_output=True, text=True, check=False)
     found = grep.stdout.splitlines()
     for path in folder.rglob("*"):
         if path.suffix == ".parquet":
-            texts = (str(row) for row in pq.ParquetFile(path).read().to_pylist())
-            found += [str(path)] if any(word in text for text in texts) else []
-        elif path.suffix in (".gz", ".zst") and word.encode() in content_of(path):
-            found.append(str(path))
+            text = str(pq.ParquetFile(path).read().to_pydict())
+        elif path.suffix in (".gz", ".zst"):
+            text = content_of(path).decode(errors="replace")
+        else:
+            continue
+        found += [str(path)] if any(word in text for word in words) else []
     return found
 
 

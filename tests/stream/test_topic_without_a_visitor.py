@@ -108,7 +108,7 @@ def test_records_of_an_erased_visitor_are_as_never_produced(
     assert all(files_with(lake.settings.home, word) for word in words)
     erase(lake, Requests.of([visitor]))
     # Of the event ids the checkpoint has hashes.
-    assert not any(files_with(lake.settings.home, word) for word in words)
+    assert files_with(lake.settings.home, *words) == []
 
     broker.produce(lake.topic, later)
     lake.read_all(live=True)
@@ -121,4 +121,4 @@ def test_records_of_an_erased_visitor_are_as_never_produced(
     assert batch_sums(lake) == batch_sums(fresh)
     for table, key in ((CLICKS_BY_URL_LIVE, "url"), (CLICKS_BY_COUNTRY_LIVE, "country_code")):
         assert live_counts(lake, table, key) == true_counts(lake, key)
-    assert not any(files_with(lake.settings.home, word) for word in words)
+    assert files_with(lake.settings.home, *words) == []
