@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,13 +19,14 @@ from dags.tasks.trigger import AGAIN
 from include.errors import NotHeldError, QualityError
 from include.holds import findings_text
 from include.log_hours import Hour, HourRange
-from include.settings import REPOSITORY, Settings
+from include.settings import Settings
 from include.tables import PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
 from spark_jobs.hours.held_hours import state_of_hour
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish import decide_held
 from spark_jobs.publish.shown_hold import numbers_of_hold
 from tests.dags.test_dags import task_function
+from tests.support.killed_runs import Killed, killed_after
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -75,6 +73,38 @@ def published(lake: TemporaryLake) -> dict[str, int]:
 def events(lake: TemporaryLake, hour: str = HOUR) -> list[str]:
     """What became of the hour, oldest first."""
     return [event.outcome for event in lake.events(hour)]
+
+
+def held_base(make_lake: Callable[[str], TemporaryLake], clicks: int, noise: int) -> TemporaryLake:
+    lake = make_lake("held")
+    land(lake, HOUR, clicks, noise=noise)
+    count(lake, HOUR)
+    validate_red(lake, HOUR)
+    return lake
+
+
+@pytest.fixture(scope="module")
+def two_clicks(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
+    return held_base(make_lake, 2, 9)
+
+
+@pytest.fixture(scope="module")
+def four_clicks(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
+    return held_base(make_lake, 4, 5)
+
+
+@pytest.fixture
+def held_lake(two_clicks: TemporaryLake, tmp_path: Path) -> TemporaryLake:
+    """The hour is held, and has never been published: two clicks and nine lines that are none."""
+    return two_clicks.copy(tmp_path / "held")
+
+
+@pytest.fixture
+def lake_in_task(four_clicks: TemporaryLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TemporaryLake:
+    """The hour is held: four clicks and five lines that are none. A task knows this home as its own."""
+    lake = four_clicks.copy(tmp_path / "held")
+    monkeypatch.setattr(Settings, "from_environment", lambda: lake.settings)
+    return lake
 
 
 @pytest.mark.path
@@ -196,10 +226,8 @@ def test_what_a_person_has_dropped_stays_whoever_counts_it_until_it_is_released(
         decide(lake, "release")
 
 
-def test_what_fails_when_it_is_released_is_held_again(lake: TemporaryLake) -> None:
-    land(lake, HOUR, 2, noise=9)
-    count(lake, HOUR)
-    validate_red(lake, HOUR)
+def test_what_fails_when_it_is_released_is_held_again(held_lake: TemporaryLake) -> None:
+    lake = held_lake
     decide(lake, "publish")
     assert "held, because critical checks fail" in decide(lake, "release", because="a mistake")[0]
     assert events(lake) == ["held", "published_anyway", "released", "held"]
@@ -208,27 +236,10 @@ def test_what_fails_when_it_is_released_is_held_again(lake: TemporaryLake) -> No
     assert published(lake) == {HOUR: 2, NEXT: 3}
 
 
-def test_a_dropped_hour_is_asked_about_only_for_something_worse(lake: TemporaryLake) -> None:
-    land(lake, HOUR, 2, noise=9)
-    count(lake, HOUR)
-    validate_red(lake, HOUR)
-    decide(lake, "drop")
-    land(lake, HOUR, 1, noise=99)
-    count(lake, HOUR)
-    validate_red(lake, HOUR)
-    assert "is held" in "\n".join(lake.run("publish", HOUR))
-    # Better again, even fine: what was dropped does not come back by itself.
-    land(lake, HOUR, 5)
-    lake.run_all(HOUR)
-    assert published(lake) == {}
-    assert events(lake) == ["held", "dropped", "held", "dropped"]
-
-
 def test_hours_of_one_cause_are_decided_on_together(lake: TemporaryLake) -> None:
     for hour in (HOUR, NEXT, THIRD):
         land(lake, hour, 2, noise=9)
-        count(lake, hour)
-        validate_red(lake, hour)
+    lake.run_jobs(HOUR, str(Hour.parse(THIRD).plus(1)), "ingest", "aggregate", "validate")
     hours = HourRange(Hour.parse(HOUR), Hour.parse(THIRD))
 
     def decide_range(decision: str, reason: str = "") -> list[str]:
@@ -294,34 +305,23 @@ def shown(lake: TemporaryLake) -> str:
     return findings_text(state.failures)
 
 
-@pytest.fixture
-def in_task(lake: TemporaryLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a task knows of the home."""
-    monkeypatch.setattr(Settings, "from_environment", lambda: lake.settings)
-
-
-@pytest.mark.usefixtures("in_task")
-def test_the_first_answer_has_effect_however_often_the_hour_was_counted_since(lake: TemporaryLake) -> None:
-    land(lake, HOUR, 4, noise=5)
-    count(lake, HOUR)
-    validate_red(lake, HOUR)
+def test_the_first_answer_has_effect_though_the_hour_was_counted_since(lake_in_task: TemporaryLake) -> None:
+    lake = lake_in_task
     first, of_first = question(lake, HOUR), shown(lake)
     assert first["conf"]["hour"] == HOUR
-    for hour in (NEXT, THIRD):
-        land(lake, hour, 3, late=HOUR)
-        count(lake, hour)
-        lake.run("validate", hour)
-        assert question(lake, hour) == first, "counted again, it is the same question"
+    land(lake, NEXT, 3, late=HOUR)
+    count(lake, NEXT)
+    lake.run("validate", NEXT)
+    assert question(lake, NEXT) == first, "counted again, it is the same question"
     assert answer(lake, of_first) == {}
-    assert published(lake) == {HOUR: 6, NEXT: 3, THIRD: 3}
+    assert published(lake) == {HOUR: 5, NEXT: 3}
     assert events(lake) == ["held", "published_anyway"]
 
 
-@pytest.mark.usefixtures("in_task")
-def test_an_answer_between_counting_and_checking_is_carried_out_by_the_run_that_checks(lake: TemporaryLake) -> None:
-    land(lake, HOUR, 4, noise=5)
-    count(lake, HOUR)
-    validate_red(lake, HOUR)
+def test_an_answer_between_counting_and_checking_is_carried_out_by_the_run_that_checks(
+    lake_in_task: TemporaryLake,
+) -> None:
+    lake = lake_in_task
     of_first = shown(lake)
     land(lake, NEXT, 3, late=HOUR)
     count(lake, NEXT)
@@ -330,21 +330,12 @@ def test_an_answer_between_counting_and_checking_is_carried_out_by_the_run_that_
     lake.run("validate", NEXT)
     lake.run("publish", NEXT)
     assert published(lake) == {HOUR: 5, NEXT: 3}
-    # Or not, if that run finds something worse.
-    land(lake, HOUR, 1, noise=99)
-    count(lake, HOUR)
-    validate_red(lake, HOUR)
-    lake.run("publish", HOUR)
-    assert published(lake) == {HOUR: 5, NEXT: 3}
 
 
-@pytest.mark.usefixtures("in_task")
 def test_something_worse_is_another_question_and_an_answer_to_the_first_is_not_carried_out(
-    lake: TemporaryLake,
+    lake_in_task: TemporaryLake,
 ) -> None:
-    land(lake, HOUR, 4, noise=5)
-    count(lake, HOUR)
-    validate_red(lake, HOUR)
+    lake = lake_in_task
     first, of_first = question(lake, HOUR), shown(lake)
     land(lake, HOUR, 1, noise=99)
     count(lake, HOUR)
@@ -388,10 +379,8 @@ def test_something_worse_is_another_question_and_an_answer_to_the_first_is_not_c
     assert "    readers see: 1 clicks, published anyway at" in asked
 
 
-def test_of_two_decisions_at_once_one_is_made(lake: TemporaryLake) -> None:
-    land(lake, HOUR, 2, noise=9)
-    count(lake, HOUR)
-    validate_red(lake, HOUR)
+def test_of_two_decisions_at_once_one_is_made(held_lake: TemporaryLake) -> None:
+    lake = held_lake
 
     def outcome(decision: str) -> str:
         try:
@@ -452,66 +441,21 @@ def test_a_log_hour_that_another_run_ingested_again_is_judged_by_that_run(lake: 
 
 
 def test_killed_between_the_word_and_the_deed_a_decision_is_finished_by_running_it_again(
-    lake: TemporaryLake, killed_when_recorded: Callable[..., None]
+    held_lake: TemporaryLake,
 ) -> None:
-    land(lake, HOUR, 2, noise=9)
-    count(lake, HOUR)
-    validate_red(lake, HOUR)
-    decision = ["decide", "--hour", HOUR, "--decision", "publish", "--by", "Ada", "--because", "seen"]
-    killed_when_recorded("spark_jobs.publish.decide_held", *decision)
-    assert events(lake) == ["held", "published_anyway"]
-    assert published(lake) == {}
-    assert "as Ada had decided" in decide(lake, "publish")[0]
-    assert published(lake) == {HOUR: 2}
-    assert events(lake) == ["held", "published_anyway"]
+    with pytest.raises(Killed), killed_after(1):
+        decide(held_lake, "publish")
+    assert (events(held_lake), published(held_lake)) == (["held", "published_anyway"], {})
+    assert "as Ada had decided" in decide(held_lake, "publish")[0]
+    assert (events(held_lake), published(held_lake)) == (["held", "published_anyway"], {HOUR: 2})
 
 
-def test_killed_between_the_word_and_the_deed_a_publishing_is_finished_by_running_it_again(
-    lake: TemporaryLake, killed_when_recorded: Callable[..., None]
-) -> None:
+def test_killed_between_the_word_and_the_deed_a_publishing_is_finished_by_running_it_again(lake: TemporaryLake) -> None:
     land(lake, HOUR, 3)
     count(lake, HOUR)
     lake.run("validate", HOUR)
-    killed_when_recorded("spark_jobs.publish.job", "publish", "--hour", HOUR)
+    with pytest.raises(Killed), killed_after(1):
+        lake.run("publish", HOUR)
     assert (events(lake), published(lake)) == (["published"], {})
     lake.run("publish", HOUR)
     assert published(lake) == {HOUR: 3}
-
-
-@pytest.fixture
-def killed_when_recorded(lake: TemporaryLake, spark_remote: str) -> Callable[..., None]:
-    """Runs a job in a process of its own that is killed outright as soon as its event is in the table."""
-
-    def run(room: str, *arguments: str) -> None:
-        code = f"""
-import os, signal, sys
-import {room} as job
-from clickmill.app import main
-
-append = job.append_results
-
-def append_and_die(*given):
-    append(*given)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-job.append_results = append_and_die
-main()
-"""
-        environment = os.environ | {
-            "CLICKMILL_HOME": str(lake.settings.home),
-            "CLICKMILL_SOURCES": str(lake.settings.sources_file),
-            "CLICKMILL_PIPELINE": str(lake.settings.pipeline_file),
-            "SPARK_REMOTE": spark_remote,
-        }
-        ran = subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            cwd=REPOSITORY,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert ran.returncode == -signal.SIGKILL, ran.stderr
-
-    return run
