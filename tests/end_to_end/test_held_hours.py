@@ -144,18 +144,6 @@ def test_the_question_says_why_and_one_message_is_sent(
     )
 
 
-def test_the_same_failure_again_asks_and_tells_nothing_new(
-    api: AirflowApi, services: Services, held: Outcome, notified: list[Any]
-) -> None:
-    run_id = question(api, BROKEN)
-    again = run(api, [BROKEN])
-    assert not again.failures
-    assert again.held == [f"web {BROKEN}"]
-    assert question(api, BROKEN) == run_id
-    assert len(notified) == 1
-    assert events(services) == [("held", None)]
-
-
 def test_something_worse_is_asked_by_another_run(
     api: AirflowApi, services: Services, held: Outcome, notified: list[Any]
 ) -> None:
@@ -187,11 +175,14 @@ def ended(api: AirflowApi, run_id: str) -> str:
 
 
 def test_the_first_answer_has_effect_though_the_hour_was_counted_since(
-    api: AirflowApi, services: Services, held: Outcome
+    api: AirflowApi, services: Services, held: Outcome, notified: list[Any]
 ) -> None:
-    """Counted again since the question was asked, and the same was found."""
-    run_id = question(api, BROKEN)
-    run(api, [BROKEN])
+    """Counted again since the question was asked, and the same was found: that asks and tells nothing new."""
+    run_id, told = question(api, BROKEN), len(notified)
+    again = run(api, [BROKEN])
+    assert (again.failures, again.held) == ([], [f"web {BROKEN}"])
+    assert (question(api, BROKEN), len(notified)) == (run_id, told)
+    assert events(services) == [("held", None)] * 2
     with pytest.raises(ApiError, match="400"):
         answer(api, run_id, "Publish and be damned", "no such option")
     states = answer(api, run_id, "Publish anyway", "the shop says that is all")
