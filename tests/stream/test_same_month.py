@@ -38,7 +38,7 @@ SEED = int(os.environ.get("CLICKMILL_FAULT_SEED") or random.randrange(2**32))
 SPEC = SampleSpec(start=Hour.parse("2026-03-01T22"), hours=5 * ROUNDS, clicks_per_hour=400, seed=5)
 HOURS = list(SPEC.log_hours)
 #: At most so many kills for each five hours.
-KILLS = 4
+KILLS = 3
 #: So many are run one by one, first of all and last, 6 s each; those between as one range, as after an outage.
 ONE_BY_ONE = 50
 

@@ -47,14 +47,7 @@ def test_live_counts_are_those_of_the_clicks_by_minute_and_hour(tmp_path: Path, 
     assert {row["state_rows"] for row in last.values()} == {len({row["event_id"] for row in streamed.rows(CLICKS)})}
     assert sum(row["rows"] for row in progress if row["query"] == "url") == len(streamed.rows(CLICKS))
 
-
-def test_no_table_is_written_by_two_engines(streamed: StreamedLake) -> None:
-    """Spark and delta-rs lose commits of each other, without an error."""
-    for number in range(2):
-        streamed.broker.produce(
-            streamed.topic, [Record(0, int(HOUR.start.timestamp() * 1000), click(f"e{number}", f"{HOUR}:30:00Z"))]
-        )
-        streamed.read_all(live=True)
+    # Spark and delta-rs lose commits of each other, without an error.
     tables = sorted(folder for folder in streamed.settings.lake.iterdir() if folder.is_dir())
     assert {CLICKS.name, CLICKS_BY_URL_LIVE.name, STREAM_PROGRESS.name} <= {folder.name for folder in tables}
     for folder in tables:
@@ -71,15 +64,14 @@ def test_a_click_too_late_for_live_is_a_click_and_said_to_be_too_late(streamed: 
     # 10 minutes after 09:00 the hour 08 is over; a click of 08:30 at 09:05 is late, but not too late.
     for number, records in enumerate(
         (
-            [record("a", 30, 30)],
-            [record("b", 65, 65), record("late", 30, 65.1)],
+            [record("a", 30, 30), record("b", 65, 65), record("late", 30, 65.1)],
             [record("c", 75, 75)],
             [record("too late", 31, 76), record("too late too", 59, 76)],
         )
     ):
         streamed.broker.produce(streamed.topic, records)
         streamed.read_all(live=True)
-        assert len(streamed.rows(CLICKS)) == [1, 3, 4, 6][number]
+        assert len(streamed.rows(CLICKS)) == [3, 4, 6][number]
     hourly = {
         row["window_start"].hour: row["click_count"]
         for row in streamed.rows(CLICKS_BY_URL_LIVE)
@@ -87,4 +79,4 @@ def test_a_click_too_late_for_live_is_a_click_and_said_to_be_too_late(streamed: 
     }
     assert hourly == {8: 2, 9: 2}
     too_late = [row["too_late"] for row in streamed.rows(STREAM_PROGRESS) if row["query"] == "url" and row["rows"]]
-    assert sorted(too_late) == [0, 0, 0, 2]
+    assert sorted(too_late) == [0, 0, 2]

@@ -61,8 +61,7 @@ def passed(lake: StreamedLake, hour: Hour) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fails", [True, False])
-@pytest.mark.parametrize("count", [4, 12, 18])
+@pytest.mark.parametrize(("count", "fails"), [(4, False), (12, True), (18, False)])
 def test_a_topic_that_was_made_again_is_another_one(
     streamed: StreamedLake, capfd: pytest.CaptureFixture[str], count: int, fails: bool
 ) -> None:
@@ -108,12 +107,11 @@ def test_a_topic_that_is_made_again_while_its_stream_runs_is_read_by_none_of_its
     assert accepted(streamed) == names("a", 3)
 
 
-@pytest.mark.parametrize("fails", [True, False])
 def test_a_topic_that_has_lost_what_was_read_is_read_again(
-    streamed: StreamedLake, capfd: pytest.CaptureFixture[str], fails: bool
+    streamed: StreamedLake, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A broker that was restored from a copy has the topic's id still: the ids of all that is kept are changed here."""
-    streamed.configure(fail_on_data_loss=fails)
+    streamed.configure(fail_on_data_loss=False)
     streamed.broker.produce(streamed.topic, records_of(HOUR, *names("a", 6)))
     streamed.read_all()
     make_again(streamed.broker, streamed.topic)
