@@ -92,7 +92,7 @@ def add(known: KnownIds, arrivals: list[Arrival]) -> list[bool]:
     return [bool(one) for one in known.add(*columns)]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(batches)
 @pytest.mark.parametrize("most_ids", [1 << 22, 10])
 def test_an_arrival_is_a_duplicate_of_an_accepted_one_near_it(

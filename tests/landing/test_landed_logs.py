@@ -217,7 +217,7 @@ _ALIKE = [_LINES[0] + _LINES[5], _LINES[0] + _LINES[6]]
 @given(_SERVERS, _LANDINGS)
 @example(_ALIKE, [(0, 2, "access.log"), (1, 2, "access.log")])
 @example(_ALIKE, [(0, 2, "access.log"), (0, 1 - 1 / len(_ALIKE[0]), "access.log"), (1, 2, "access.log")])
-@hypothesis_settings(deadline=None, max_examples=300)
+@hypothesis_settings(deadline=None, max_examples=100)
 def test_each_log_counts_once_however_it_grows_and_is_named(
     tmp_path_factory: pytest.TempPathFactory, servers: list[bytes], landings: list[tuple[int, int | float, str]]
 ) -> None:

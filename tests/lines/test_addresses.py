@@ -65,11 +65,11 @@ def test_every_form_becomes_the_one_and_is_found_in_a_text_and_masked_alike() ->
 
 
 def test_no_other_address_is_found() -> None:
-    known = list(some_addresses(150))
+    known = {address: forms(address) for address in some_addresses(150)}
     for address in known:
         found = re2.compile(any_form(usual(address)).encode())
         others = [other for other in known if other != address and usual(address) not in other.exploded]
-        for text in (text for other in others for text in RNG.sample(forms(other), 1)):
+        for text in (RNG.choice(known[other]) for other in others):
             assert "." in text or not found.search(text.encode()), (text, address)
     for text in ("2001:db8::7:1", "1:2001:db8::7", "2001:db8::77", "12001:db8::7", "2001:db8::7%3A1"):
         assert not re2.compile(any_form("2001:db8::7").encode()).search(text.encode())
