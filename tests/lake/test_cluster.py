@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from tests.support.s3_server import S3Server
 
 #: Of which files, a task reads each: enough for all workers.
-SPEC = SampleSpec(start=Hour.parse("2026-03-01T00"), hours=6, clicks_per_hour=3000, seed=11, files_per_hour=4)
-BEFORE = HourRange(SPEC.start, SPEC.start.plus(3))
-KILLED = HourRange(SPEC.start.plus(3), SPEC.start.plus(6))
+SPEC = SampleSpec(start=Hour.parse("2026-03-01T00"), hours=4, clicks_per_hour=3000, seed=11, files_per_hour=4)
+BEFORE = HourRange(SPEC.start, SPEC.start.plus(2))
+KILLED = HourRange(SPEC.start.plus(2), SPEC.start.plus(4))
 
 pytestmark = [pytest.mark.slow, pytest.mark.servers, pytest.mark.faults]
 
@@ -106,6 +106,12 @@ def lake(server: SparkServer, settings: Settings) -> Iterator[TemporaryLake]:
 @pytest.fixture(scope="module")
 def truth(lake: TemporaryLake) -> Truth:
     return make_sample(SPEC, lake.settings.landing)
+
+
+@pytest.fixture(scope="module")
+def published_before(lake: TemporaryLake, truth: Truth) -> None:
+    """The hours before those in which somebody is killed."""
+    lake.run_all(str(BEFORE.start), str(BEFORE.end))
 
 
 def executors(server: SparkServer) -> dict[str, dict[str, Any]]:
@@ -164,10 +170,10 @@ def test_jobs_that_spark_submit_runs_give_what_the_sample_says(
         assert published_clicks(lake, table) == true_clicks(truth, table)
 
 
+@pytest.mark.usefixtures("published_before")
 def test_all_jobs_give_what_the_sample_says_and_both_workers_work(
     lake: TemporaryLake, server: SparkServer, truth: Truth
 ) -> None:
-    lake.run_all(str(BEFORE.start), str(BEFORE.end))
     for table in PUBLISHED:
         found = published_clicks(lake, table)
         # Late clicks of the hours after them are not in yet.
@@ -235,14 +241,12 @@ def require_one_lost_and_one_came(before: Mapping[str, Any], now: Mapping[str, A
     assert [now[name]["completedTasks"] > 0 for name in came] == [True], "the worker that came works too"
 
 
+@pytest.mark.usefixtures("published_before")
 @pytest.mark.parametrize("job", ["ingest", "aggregate"])
 def test_a_worker_is_killed_in_the_middle_of_a_job_and_another_comes(
     lake: TemporaryLake, server: SparkServer, cluster: SparkCluster, truth: Truth, job: str
 ) -> None:
-    if job == "ingest":
-        lake.run_all(str(BEFORE.start), str(BEFORE.end))
     before = executors(server)
-
     run = partial(lake.run, job, str(KILLED.start), str(KILLED.end))
     assert in_the_middle(server, run, cluster.replace_worker) == []
     for name in JOBS[JOBS.index(job) + 1 :]:
