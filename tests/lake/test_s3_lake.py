@@ -34,7 +34,6 @@ from plugins.data_quality.app import inside
 from plugins.data_quality.quarantine import read_quarantine
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
-from spark_jobs.backfill.plan import Request
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.replay import job as replay_job
 from spark_jobs.retention import job as retention_job
@@ -159,8 +158,10 @@ def test_an_hour_landed_again_is_counted_again_and_one_that_is_gone_is_refused(
         (folder / "again.json").parent.mkdir(parents=True, exist_ok=True)
         (folder / "again.json").write_bytes(b"nonsense\n")
         (folder / "_SUCCESS").write_bytes(b"")
+        lake.run_jobs(str(SECOND), str(THIRD), "ingest", "aggregate")
         with pytest.raises(QualityError):
-            lake.backfill(Request("web", SPEC.log_hours, 2, is_staged=False))
+            lake.run("validate", str(SECOND))
+        lake.run("publish", str(SECOND))
     found, expected = (lake.tables() for lake in both)
     assert_same_tables(found, expected)
     for table in PUBLISHED:

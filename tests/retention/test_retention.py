@@ -435,6 +435,6 @@ def test_what_lands_after_the_partition_has_gone_does_not_take_its_place(lake: T
     maintain(lake)
     assert landed(lake) == {LATER}
     lake.land(LATER, {"b.json": click("n", "2026-01-05T05:40:00Z"), "part-0.json": LINES[LATER]})
-    lake.run_all(LATER)
+    lake.run("ingest", LATER)
     assert lake.accounting()[LATER]["accepted"] == 2
     assert account_of(lake, LATER)["landing_removed_at"] is None
