@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from datetime import date
+from functools import cache
 from inspect import signature
 from pathlib import Path
 from typing import get_args
@@ -228,6 +229,7 @@ SUGGESTED = [
 ]
 
 
+@cache
 def completion(shell: str) -> str:
     """The script that --install-completion leaves for a shell, which says by itself which it is."""
     script = command_line("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")

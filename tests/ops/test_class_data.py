@@ -60,24 +60,25 @@ def test_archive_is_made_once_and_taken(tree: Path) -> None:
     assert {file.suffix for file in (tree / ".jars" / "broker").iterdir()} == {".jar", ".jsa", ".json"}
 
 
-@pytest.mark.parametrize("what", ["a jar", "the list", "the archive", "the stamp"])
-def test_archive_that_no_longer_fits_is_made_again(tree: Path, what: str) -> None:
+def test_archive_that_no_longer_fits_is_made_again(tree: Path) -> None:
     archive_broker_classes(tree, find_java())
     archive = BROKER_CLASSES.archive(tree)
-    if what == "a jar":
-        os.utime(BROKER_CLASSES.jars(tree)[0], (1, 1))
-    elif what == "the list":
-        list_classes(tree, [*listed(BROKER_CLASSES, tree), "java/util/Optional"])
-    elif what == "the archive":
+
+    def cut_off() -> None:
         # Of an archive that is cut off Java crashes.
         archive.chmod(0o600)
         os.truncate(archive, 100_000)
-    else:
-        archive.with_suffix(".json").unlink()
 
-    assert archive_broker_classes(tree, find_java())
-    assert "kafka.Kafka" in _java(tree, "-Xshare:on", "-Xlog:class+load")
-    assert not archive_broker_classes(tree, find_java())
+    for what, change in (
+        ("a jar", lambda: os.utime(BROKER_CLASSES.jars(tree)[0], (1, 1))),
+        ("the list", lambda: list_classes(tree, [*listed(BROKER_CLASSES, tree), "java/util/Optional"])),
+        ("the archive", cut_off),
+        ("the stamp", lambda: archive.with_suffix(".json").unlink()),
+    ):
+        change()
+        assert archive_broker_classes(tree, find_java()), what
+        assert "kafka.Kafka" in _java(tree, "-Xshare:on", "-Xlog:class+load"), what
+        assert not archive_broker_classes(tree, find_java()), what
 
 
 def test_java_goes_on_without_an_archive_that_does_not_fit(tree: Path) -> None:
