@@ -62,14 +62,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs servers: ``make unit`` leaves that out, ``make test`` all of it but the paths.
 
-    Tests of DAGs come first, all of which one process runs, then files with slow tests, or that kill: what begins last
-    runs alone, while the other process idles.
+    Tests of DAGs come first, all of which one process runs, then files with slow tests, or that kill, then the others
+    that need servers, and at the end many short ones: what begins last runs alone, while the other process idles.
     """
     for item in items:
         if _SERVERS.intersection(getattr(item, "fixturenames", ())) or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.servers)
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("faults")}
-    items.sort(key=lambda item: (END_TO_END not in item.path.parents, item.path not in slow))
+    served = {item.path for item in items if item.get_closest_marker("servers")}
+    items.sort(key=lambda item: (END_TO_END not in item.path.parents, item.path not in slow, item.path not in served))
 
 
 @pytest.hookimpl(optionalhook=True)
