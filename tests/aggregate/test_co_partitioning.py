@@ -204,7 +204,7 @@ def test_a_table_without_the_column_is_refused_and_gets_it(lake: TemporaryLake) 
         configuration=statistics,
     )
     assert (country.name, "number of buckets", "not stated") in _differences(lake)
-    with pytest.raises(QualityError, match="found not stated; expected 4; to fix it: python -m"):
+    with pytest.raises(QualityError, match="found not stated; expected 4; to fix it: clickmill repartition"):
         lake.run("aggregate", START, END)
     assert _repartition(lake, 4)[1] == f"{country.name}: 4 buckets, not stated before"
     assert _differences(lake) == []

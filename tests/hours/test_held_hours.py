@@ -214,7 +214,7 @@ def test_what_a_person_has_dropped_stays_whoever_counts_it_until_it_is_released(
         lake.run(job, HOUR)
     said = "\n".join(lake.run("publish", HOUR))
     assert f"{HOUR} is not published: dropped by Ada: half of it is lost" in said
-    assert f"decide_held --hour {HOUR} --decision release" in said
+    assert f"clickmill decide --hour {HOUR} --decision release" in said
     assert published(lake) == {HOUR: 4, NEXT: 3}
     assert events(lake) == ["published", "held", "dropped", "dropped", "dropped"]
     assert {event.answered_at for event in lake.events(HOUR)[2:]} == {lake.events(HOUR)[2].at}
