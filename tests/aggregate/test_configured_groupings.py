@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,20 +31,40 @@ pytestmark = pytest.mark.spark
 HOUR = "2026-03-01T05"
 
 
-def _land(lake: TemporaryLake, number: int = 600) -> list[dict[str, Any]]:
+def _lines() -> list[bytes]:
     """Clicks of one hour, out of order, half of them on one URL, a third without a referrer."""
-    rng = random.Random(number)
-    lines = [
+    rng = random.Random(600)
+    return [
         click(
             f"e{n}",
             f"2026-03-01T05:{rng.randrange(60):02d}:00Z",
             "http://shop.test/hot" if rng.random() < 0.5 else f"http://shop.test/{rng.randrange(30)}",
             referrer=rng.choice([None, "http://a.test/", "http://b.test/"]),
         )
-        for n in range(number)
+        for n in range(600)
     ]
-    lake.land(HOUR, {"part-0.json.gz": b"".join(lines)})
-    return [json.loads(line) for line in lines]
+
+
+LANDED: list[dict[str, Any]] = [json.loads(line) for line in _lines()]
+
+
+@pytest.fixture(scope="module")
+def landed_and_ingested(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
+    lake = make_lake("ingested")
+    lake.land(HOUR, {"part-0.json.gz": b"".join(_lines())})
+    lake.run("ingest", HOUR)
+    return lake
+
+
+@pytest.fixture
+def ingested(landed_and_ingested: TemporaryLake, tmp_path: Path) -> TemporaryLake:
+    """The hour of LANDED has been ingested, and nothing counted."""
+    return landed_and_ingested.copy(tmp_path / "copy")
+
+
+def _run(lake: TemporaryLake, *jobs: str) -> None:
+    for job in jobs:
+        lake.run(job, HOUR)
 
 
 def _configure(lake: TemporaryLake, text: str) -> None:
@@ -51,15 +73,15 @@ def _configure(lake: TemporaryLake, text: str) -> None:
     lake.settings.__dict__.pop("pipeline", None)
 
 
-def test_an_hours_counts_are_one_file_of_each_table_whatever_the_grouping(lake: TemporaryLake) -> None:
+def test_an_hours_counts_are_one_file_of_each_table_whatever_the_grouping(ingested: TemporaryLake) -> None:
     """What a range costs is files: with a file for each bucket, small hours took half as long again."""
+    lake = ingested
     _configure(
         lake,
         '[counts.url]\ngrouping = "shuffle"\ninstances = 3\n[counts.country_code]\ngrouping = "fields"\n'
         "[counts.referrer]\n",
     )
-    _land(lake)
-    lake.run_all(HOUR)
+    _run(lake, "aggregate", "validate", "publish")
     for table in (count_table("referrer"), *AGGREGATES, *AGGREGATES.values()):
         assert len(DeltaTable(lake.settings.lake / table.name).file_uris()) == 1, table.name
 
@@ -94,19 +116,19 @@ def test_an_hour_without_clicks_has_instances_without_load(lake: TemporaryLake) 
     assert {(row["rows"], row["keys"], row["busiest_key"], row["seconds"]) for row in metrics} == {(0, 0, None, None)}
 
 
-def test_split_counts_are_merged_and_a_further_key_has_its_table(lake: TemporaryLake) -> None:
+def test_split_counts_are_merged_and_a_further_key_has_its_table(ingested: TemporaryLake) -> None:
+    lake = ingested
     _configure(
         lake,
         '[counts.url]\ngrouping = "salted_fields"\nsalts = 3\n'
         '[counts.country_code]\ngrouping = "shuffle"\ninstances = 2\n[counts.referrer]\n',
     )
-    landed = _land(lake)
-    lake.run_all(HOUR)
+    _run(lake, "aggregate", "validate")
     by_url = {row["url"]: row["click_count"] for row in lake.rows(CLICKS_BY_URL_HOURLY)}
-    assert by_url == Counter(row["url"] for row in landed)
-    assert [row["click_count"] for row in lake.rows(CLICKS_BY_COUNTRY_HOURLY)] == [len(landed)]
+    assert by_url == Counter(row["url"] for row in LANDED)
+    assert [row["click_count"] for row in lake.rows(CLICKS_BY_COUNTRY_HOURLY)] == [len(LANDED)]
     by_referrer = {row["referrer"]: row["click_count"] for row in lake.rows(count_table("referrer"))}
-    assert by_referrer == Counter(row.get("referrer") for row in landed)
+    assert by_referrer == Counter(row.get("referrer") for row in LANDED)
     checks = {
         row["expectation"]: row["outcome"] == "pass"
         for row in lake.rows(QUALITY_RESULTS)
@@ -116,10 +138,9 @@ def test_split_counts_are_merged_and_a_further_key_has_its_table(lake: Temporary
     assert all(checks.values())
 
 
-def test_metrics_say_what_each_instance_counted(lake: TemporaryLake) -> None:
-    landed = _land(lake)
+def test_metrics_say_what_each_instance_counted(ingested: TemporaryLake) -> None:
+    lake = ingested
     _configure(lake, '[counts.url]\ngrouping = "fields"\n')
-    lake.run("ingest", HOUR)
     lake.run("aggregate", HOUR)
     metrics = [row for row in lake.rows(GROUPING_METRICS) if row["operator"] == "count_by_url"]
     stored = lake.rows(CLICKS_BY_URL_HOURLY)
@@ -136,27 +157,27 @@ def test_metrics_say_what_each_instance_counted(lake: TemporaryLake) -> None:
         assert (row["seconds"] is None) == (row["rows_per_second"] is None)
     (hot,) = (row for row in metrics if row["busiest_key"] == "http://shop.test/hot")
     assert 0 < hot["seconds"] < 60
-    assert sum(row["rows"] for row in metrics) == len(landed)
+    assert sum(row["rows"] for row in metrics) == len(LANDED)
 
 
 @pytest.mark.path
-def test_counts_that_are_combined_move_in_place_of_clicks(lake: TemporaryLake) -> None:
+def test_counts_that_are_combined_move_in_place_of_clicks(ingested: TemporaryLake) -> None:
     """A row for each key and click hour at most, however busy the key is; its load is not judged."""
+    lake = ingested
     _configure(lake, "[thresholds]\nskew = { warning = 1.1 }\n")
-    landed = _land(lake)
-    lake.run_all(HOUR)
+    _run(lake, "aggregate", "validate")
     metrics = [row for row in lake.rows(GROUPING_METRICS) if row["operator"] == "count_by_url"]
     stored = lake.rows(CLICKS_BY_URL_HOURLY)
     assert Counter(row["bucket"] for row in stored) == Counter({row["instance_id"]: row["rows"] for row in metrics})
-    assert sum(row["rows"] for row in metrics) == len(stored) < len(landed)
+    assert sum(row["rows"] for row in metrics) == len(stored) < len(LANDED)
     assert {(row["grouping"], row["busiest_key"]) for row in metrics} == {("combine(url) over 4", None)}
     assert not [row for row in lake.rows(QUALITY_RESULTS) if row["suite"] == "load"]
 
 
-def test_a_skew_above_the_limit_is_a_warning_with_advice(lake: TemporaryLake) -> None:
+def test_a_skew_above_the_limit_is_a_warning_with_advice(ingested: TemporaryLake) -> None:
+    lake = ingested
     _configure(lake, '[thresholds]\nskew = { warning = 1.1 }\n[counts.url]\ngrouping = "fields"\n')
-    _land(lake)
-    lake.run_all(HOUR)
+    _run(lake, "aggregate", "validate")
     found = [row for row in lake.rows(QUALITY_RESULTS) if row["suite"] == "load"]
     by_url = next(row for row in found if row["partition"].startswith("count_by_url 2026-03-01T05"))
     assert (by_url["severity"], by_url["outcome"]) == ("warning", "fail")
@@ -164,24 +185,22 @@ def test_a_skew_above_the_limit_is_a_warning_with_advice(lake: TemporaryLake) ->
     assert "salt" in by_url["observed"]
 
 
-def test_an_expression_that_clicks_do_not_have_is_refused_before_any_work(lake: TemporaryLake) -> None:
-    _land(lake)
-    lake.run("ingest", HOUR)
+def test_an_expression_that_clicks_do_not_have_is_refused_before_any_work(ingested: TemporaryLake) -> None:
+    lake = ingested
     _configure(lake, '[counts.url]\ngrouping = "custom"\nexpression = "nowhere + 1"\n')
     with pytest.raises(UsageError, match="nowhere"):
         lake.run("aggregate", HOUR)
     assert lake.rows(CLICKS_BY_URL_HOURLY) == []
 
 
-def test_keys_out_of_order_are_logged(lake: TemporaryLake) -> None:
+def test_keys_out_of_order_are_logged(ingested: TemporaryLake) -> None:
     from include.job_arguments import JobArguments
     from spark_jobs.ingest.out_of_order_keys import log_out_of_order_keys
 
-    landed = _land(lake)
-    lake.run("ingest", HOUR)
+    lake = ingested
     latest: dict[str, str] = {}
     expected: Counter[str] = Counter()
-    for row in landed:
+    for row in LANDED:
         expected[row["url"]] += row["ts"] < latest.get(row["url"], "")
         latest[row["url"]] = max(row["ts"], latest.get(row["url"], ""))
     arguments = JobArguments.of("web", None, None, HOUR)

@@ -41,8 +41,8 @@ def lines(hour: str, *visitors: str, day: bytes = b"") -> bytes:
 
 
 def run_all(lake: TemporaryLake) -> None:
-    for hour in HOURS:
-        lake.run_jobs(hour, hour[:11] + f"{int(hour[11:]) + 1:02d}", "ingest", "aggregate", "validate", "publish")
+    for start, end in ((HOURS[0], "2026-03-01T12"), (HOURS[2], "2026-03-01T14")):
+        lake.run_jobs(start, end, "ingest", "aggregate", "validate", "publish")
 
 
 def test_killed_after_any_commit_it_goes_on(lake: TemporaryLake) -> None:
