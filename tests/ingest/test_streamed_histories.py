@@ -46,7 +46,7 @@ from tests.support.temporary_lake import copied_home, make_settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
-HISTORIES = 25 * ROUNDS
+HISTORIES = 16 * ROUNDS
 #: Log hours next to each other, and some of weeks before.
 NEAR = Hour.parse("2026-03-20T08")
 HOURS = [NEAR.plus(-500), NEAR.plus(-499), *(NEAR.plus(shift) for shift in range(5))]

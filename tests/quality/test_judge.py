@@ -76,61 +76,64 @@ def _judge_with(suite: str, fine: dict[Any, Any], wrong: dict[str, Any], docs: P
     return judge(suite, frame, checks, docs)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "severity"),
-    [
-        ({"accounted_lines": 11}, "critical"),
-        ({"stored_clicks": 8}, "critical"),
-        ({"duplicate_event_ids": 1}, "critical"),
-        ({"null_keys": 1}, "critical"),
-        ({"columns_of_other_types": 1}, "critical"),
-        ({"click_hours_not_of_their_times": 1}, "critical"),
-        ({"oldest_click_hours_before": 24.5}, "critical"),
-        ({"newest_click_minutes_after": 10}, "critical"),
-        ({"malformed_urls": 1}, "critical"),
-        ({"lost_clicks_files": 1}, "critical"),
-        ({"clicks_files": 65}, "warning"),
-        ({"quarantined_not_json_share": 0.11}, "warning"),
-        ({"late_share": 0.3}, "warning"),
-        ({"bot_share": 0.51}, "warning"),
-        ({"invalid_status_share": 0.02}, "warning"),
-        ({"is_missing": 1}, "warning"),
-        ({"invalid_country_codes": 2}, "critical"),
-        ({"quarantined_share": 0.11}, "warning"),
-        ({"unknown_country_share": 0.21}, "warning"),
-        ({"files_not_closed_or_damaged": 1}, "warning"),
-    ],
-)
-def test_log_hour_with_one_fault_fails_one_check(tmp_path: Path, wrong: dict[str, Any], severity: str) -> None:
-    outcomes = _judge_with("log_hours", LOG_HOUR, wrong, tmp_path)
-    (failed,) = [outcome for outcome in outcomes if outcome.has_failed]
-    ((column, value),) = wrong.items()
-    assert (failed.partition, failed.check.severity) == ("wrong", severity)
-    assert failed.is_critical_failure == (severity == "critical")
-    assert f"{column} = {value}" in failed.observed
+#: What is wrong with a row of the frame, and the severity of the one check that finds it.
+LOG_HOUR_FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"accounted_lines": 11}, "critical"),
+    ({"stored_clicks": 8}, "critical"),
+    ({"duplicate_event_ids": 1}, "critical"),
+    ({"null_keys": 1}, "critical"),
+    ({"columns_of_other_types": 1}, "critical"),
+    ({"click_hours_not_of_their_times": 1}, "critical"),
+    ({"oldest_click_hours_before": 24.5}, "critical"),
+    ({"newest_click_minutes_after": 10}, "critical"),
+    ({"malformed_urls": 1}, "critical"),
+    ({"lost_clicks_files": 1}, "critical"),
+    ({"clicks_files": 65}, "warning"),
+    ({"quarantined_not_json_share": 0.11}, "warning"),
+    ({"late_share": 0.3}, "warning"),
+    ({"bot_share": 0.51}, "warning"),
+    ({"invalid_status_share": 0.02}, "warning"),
+    ({"is_missing": 1}, "warning"),
+    ({"invalid_country_codes": 2}, "critical"),
+    ({"quarantined_share": 0.11}, "warning"),
+    ({"unknown_country_share": 0.21}, "warning"),
+    ({"files_not_closed_or_damaged": 1}, "warning"),
+]
+CLICK_HOUR_FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"visitors_above_country_clicks": 1}, "warning"),
+    ({"published_url_differs": 1}, "critical"),
+    ({"lost_url_files": 1}, "critical"),
+    ({"country_files": 65}, "warning"),
+    ({"smallest_url_count": 0}, "critical"),
+    ({"country_rows": 4}, "critical"),
+    ({"misplaced_url_rows": 1}, "critical"),
+    ({"bots_above_country_clicks": 1}, "critical"),
+    ({"url_fewest_buckets": 8, "url_most_buckets": 8}, "critical"),
+    ({"country_most_buckets": 8}, "critical"),
+    ({"url_key_type": "BIGINT"}, "critical"),
+    ({"top_url_share": 0.51}, "warning"),
+]
+
+
+def test_log_hour_with_one_fault_fails_one_check(tmp_path: Path) -> None:
+    rows = [{**LOG_HOUR, **wrong, "partition": str(wrong)} for wrong, _ in LOG_HOUR_FAULTS]
+    outcomes = judge("log_hours", pd.DataFrame([LOG_HOUR, *rows]), OF_LOG_HOURS, tmp_path)
+    failed = [outcome for outcome in outcomes if outcome.has_failed]
+    assert _failures(outcomes) == {(str(wrong), severity) for wrong, severity in LOG_HOUR_FAULTS}
+    assert len(failed) == len(LOG_HOUR_FAULTS)
+    for outcome in failed:
+        (wrong,) = (wrong for wrong, _ in LOG_HOUR_FAULTS if str(wrong) == outcome.partition)
+        ((column, value),) = wrong.items()
+        assert outcome.is_critical_failure == (outcome.check.severity == "critical")
+        assert f"{column} = {value}" in outcome.observed
     assert "log_hours" in {path.stem for path in tmp_path.iterdir()}
 
 
-@pytest.mark.parametrize(
-    ("wrong", "severity"),
-    [
-        ({"visitors_above_country_clicks": 1}, "warning"),
-        ({"published_url_differs": 1}, "critical"),
-        ({"lost_url_files": 1}, "critical"),
-        ({"country_files": 65}, "warning"),
-        ({"smallest_url_count": 0}, "critical"),
-        ({"country_rows": 4}, "critical"),
-        ({"misplaced_url_rows": 1}, "critical"),
-        ({"bots_above_country_clicks": 1}, "critical"),
-        ({"url_fewest_buckets": 8, "url_most_buckets": 8}, "critical"),
-        ({"country_most_buckets": 8}, "critical"),
-        ({"url_key_type": "BIGINT"}, "critical"),
-        ({"top_url_share": 0.51}, "warning"),
-    ],
-)
-def test_click_hour_with_one_fault_fails_one_check(tmp_path: Path, wrong: dict[str, Any], severity: str) -> None:
-    outcomes = _judge_with("click_hours", CLICK_HOUR, wrong, tmp_path)
-    assert [(o.partition, o.check.severity) for o in outcomes if o.has_failed] == [("wrong", severity)]
+def test_click_hour_with_one_fault_fails_one_check(tmp_path: Path) -> None:
+    rows = [{**CLICK_HOUR, **wrong, "partition": str(wrong)} for wrong, _ in CLICK_HOUR_FAULTS]
+    outcomes = judge("click_hours", pd.DataFrame([CLICK_HOUR, *rows]), OF_CLICK_HOURS, tmp_path)
+    assert _failures(outcomes) == {(str(wrong), severity) for wrong, severity in CLICK_HOUR_FAULTS}
+    assert sum(outcome.has_failed for outcome in outcomes) == len(CLICK_HOUR_FAULTS)
 
 
 def test_a_share_above_both_bounds_fails_both(tmp_path: Path) -> None:
