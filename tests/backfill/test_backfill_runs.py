@@ -113,6 +113,7 @@ def say_events(backfill: Backfill, lake: TemporaryLake) -> list[str]:
 # Chunks
 
 
+@pytest.mark.path
 def test_chunks_are_published_planned_again_and_undone(lake: TemporaryLake) -> None:
     """That hours and ranges give the same: ``tests/stream/test_same_month.py``."""
     land(lake, 0, 3)
@@ -176,7 +177,6 @@ def based(published_hours: TemporaryLake, tmp_path: Path) -> TemporaryLake:
 STAGED = asked(1, 3, chunk=1, is_staged=True)
 
 
-@pytest.mark.path
 def test_staged_counts_reach_no_reader_until_a_person_approves_and_are_undone(based: TemporaryLake) -> None:
     lake, before = based, published(based)
     staged = run(lake, STAGED)

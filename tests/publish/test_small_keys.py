@@ -148,7 +148,6 @@ def guarded(make_lake: Callable[[str], TemporaryLake]) -> Guarded:
     return Guarded(lake, *publish_both(lake))
 
 
-@pytest.mark.path
 def test_attacks_find_a_visitor_without_a_smallest_number_and_fail_with_one(
     make_lake: Callable[[str], TemporaryLake], guarded: Guarded
 ) -> None:
@@ -220,6 +219,7 @@ def test_published_tables_agree_and_have_every_click(guarded: Guarded) -> None:
     assert not failed_checks(lake, FIRST)
 
 
+@pytest.mark.path
 def test_earlier_rows_that_are_restored_are_put_together_too(make_lake: Callable[[str], TemporaryLake]) -> None:
     lake, table = make_lake("restored"), PUBLISHED_CLICKS_BY_URL_HOURLY
     lake.land(FIRST, {"a.json": usual(FIRST) + of_eve(FIRST)})
