@@ -9,7 +9,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,18 +18,9 @@ from include.log_hours import Hour
 from samples.__main__ import main
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
-from tests.samples.reading import LONG, SMALL, data_files, digests, hours_in, lines_of, read_sample
+from tests.samples.reading import LONG, SMALL, data_files, digests, hours_in, lines_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-def test_same_spec_gives_the_same_bytes(tmp_path: Path) -> None:
-    spec = replace(SMALL, clicks_per_hour=300)
-    first, again = tmp_path / "first", tmp_path / "again"
-    for folder in (first, again):
-        make_sample(spec, folder / "landing").write(folder / "truth.json")
-    assert digests(first) == digests(again)
-    assert {Path(name).suffix for name in digests(first / "landing")} == {".json", ".gz", ".zst", ""}
 
 
 def test_same_spec_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
@@ -43,19 +33,6 @@ def test_same_spec_gives_the_same_bytes_in_another_process(tmp_path: Path) -> No
     )  # fmt: skip
     assert done.stderr == ""  # no progress bar where stderr is no terminal
     assert digests(tmp_path / "here") == digests(tmp_path / "there")
-
-
-@pytest.mark.parametrize("change", [{"seed": 8}, {"source": "shop"}])
-def test_seed_and_source_give_other_clicks(change: dict[str, Any], tmp_path: Path) -> None:
-    spec = replace(SMALL, clicks_per_hour=100)
-    other = replace(spec, **change)
-    make_sample(spec, tmp_path / "one")
-    make_sample(other, tmp_path / "other")
-    one, another = read_sample(tmp_path / "one").events, read_sample(tmp_path / "other", other.source).events
-    assert one
-    # Other visitors too, so that the truths of two sources add up.
-    for name in ("event_id", "visitor_id"):
-        assert {event[name] for event in one}.isdisjoint(event[name] for event in another)
 
 
 def test_an_hour_is_the_same_however_many_come_after(tmp_path: Path) -> None:
@@ -90,15 +67,6 @@ def test_files_are_numbered_renamed_into_place_and_closed_last(tmp_path: Path, m
         assert not was_closed
     assert [str(hour) for hour, _ in closed] == ["2026-03-01T10", "2026-03-01T11", "2026-03-01T12"]
     assert all(lines > 0 for _, lines in closed)
-
-
-@pytest.mark.parametrize(
-    ("compression", "suffixes"),
-    [("none", {".json"}), ("gzip", {".gz"}), ("zstd", {".zst"}), ("mixed", {".json", ".gz", ".zst"})],
-)
-def test_compression_is_what_was_asked_for(compression: Any, suffixes: set[str], tmp_path: Path) -> None:
-    make_sample(replace(SMALL, clicks_per_hour=50, compression=compression), tmp_path)
-    assert {file.suffix for _, folder in hours_in(tmp_path) for file in data_files(folder)} == suffixes
 
 
 def test_compression_does_not_change_the_lines(tmp_path: Path) -> None:
@@ -166,25 +134,11 @@ def test_all_wrong_values_are_named_at_once() -> None:
         SampleSpec(SMALL.start, source="A", hours=0, seed=-1, compression="zip")  # type: ignore[arg-type]
 
 
-def test_bad_arguments_from_a_shell_are_no_stack_trace(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "samples", *cli_arguments(tmp_path / "landing", **{"--hours": "0"})],
-        cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "wrong arguments: hours 0: expected 1 to 87600\n"
-
-
 def test_truth_lands_beside_the_landing_zone_or_where_it_is_asked_to(tmp_path: Path) -> None:
     main(cli_arguments(tmp_path / "landing"))
     assert sorted(file.name for file in tmp_path.iterdir()) == ["landing", "web_truth.json"]
     main([*cli_arguments(tmp_path / "landing"), "--truth", str(tmp_path / "deep" / "truth.json")])
     assert (tmp_path / "deep" / "truth.json").read_bytes() == (tmp_path / "web_truth.json").read_bytes()
-
-
-def test_clean_is_a_flag(tmp_path: Path) -> None:
-    main([*cli_arguments(tmp_path / "landing"), "--clean"])
-    assert read_sample(tmp_path / "landing").raw == {}
 
 
 @pytest.mark.parametrize(

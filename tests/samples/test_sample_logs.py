@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
-from datetime import datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +23,7 @@ from tests.samples.reading import (
     SMALL,
     Reading,
     country_key,
-    data_files,
-    digests,
-    hours_in,
-    lines_of,
     read_sample,
-    reason_of,
-    url_key,
 )
 
 BRIEF = SampleSpec(start=Hour.parse("2026-03-01T00"), hours=12, clicks_per_hour=2000)
@@ -75,16 +65,6 @@ def test_truth_is_what_a_plain_reading_of_the_files_finds(spec: SampleSpec, tmp_
     assert list(truth["log_hours"]) == [str(hour) for hour in spec.log_hours]
 
 
-def test_truth_in_memory_says_what_its_file_says(tmp_path: Path) -> None:
-    truth = make_sample(SMALL, tmp_path / "landing")
-    truth.write(tmp_path / "truth.json")
-    written = json.loads((tmp_path / "truth.json").read_bytes())
-    assert {hour: vars(log_hour) for hour, log_hour in truth.log_hours.items()} == written["log_hours"]
-    for name in ("clicks_by_url", "clicks_by_country"):
-        in_memory = {hour: {k: v._asdict() for k, v in keys.items()} for hour, keys in getattr(truth, name).items()}
-        assert in_memory == written[name]
-
-
 @pytest.mark.parametrize("spec", [SMALL, LONG, BRIEF, BROKEN])
 def test_every_line_is_accepted_duplicate_or_quarantined(spec: SampleSpec, tmp_path: Path) -> None:
     truth = make_sample(spec, tmp_path)
@@ -119,12 +99,6 @@ def test_small_samples_have_every_kind_of_damage(brief: Reading) -> None:
     assert any(line[:1] not in b"{[" and not line.isdigit() for line in brief.raw["not_json"])
 
 
-def test_malformed_lines_are_a_few_dozen_in_a_large_sample(tmp_path: Path) -> None:
-    truth = make_sample(SampleSpec(start=Hour.parse("2026-03-01T12"), hours=1, clicks_per_hour=100_000), tmp_path)
-    (hour,) = truth.log_hours.values()
-    assert 24 <= sum(hour.quarantined.values()) / hour.lines * 100_000 <= 60
-
-
 def test_clean_sample_has_nothing_wrong_but_order(tmp_path: Path) -> None:
     truth = make_sample(replace(SMALL, is_clean=True), tmp_path)
     for hour in truth.log_hours.values():
@@ -146,16 +120,6 @@ def test_a_broken_log_hour_has_clicks_of_its_own_hour_only_and_few_of_them(tmp_p
     assert len(broken) == sum(fine.log_hours[hour].accepted - of.accepted for hour, of in truth.log_hours.items()) > 0
 
 
-def test_broken_log_hours_leave_the_ones_before_as_they_are(tmp_path: Path) -> None:
-    make_sample(replace(BROKEN, broken={}), tmp_path / "fine")
-    make_sample(BROKEN, tmp_path / "broken")
-    fine, broken = digests(tmp_path / "fine"), digests(tmp_path / "broken")
-    assert fine.keys() == broken.keys()
-    changed = {re.findall(r"log_hour=(\d+)", name)[0] for name in fine if fine[name] != broken[name]}
-    assert not changed & {"19", "20"}
-    assert {f"{hour.hour:02d}" for hour in BROKEN.broken} <= changed
-
-
 def test_shares_are_those_of_real_logs(brief: Reading) -> None:
     total = Counter[str]()
     for hour in brief.log_hours.values():
@@ -173,58 +137,6 @@ def test_shares_are_those_of_real_logs(brief: Reading) -> None:
     assert any((event.get("geo") or {}).get("country") == "de" for event in brief.events)
     assert Counter(event["status"] for event in brief.events).keys() == {200, 301, 404, 500}
     assert {event["ts"][-6:] for event in brief.events if event["ts"][-1] != "Z"} >= {"+02:00", "-05:00"}
-
-
-def test_late_clicks_are_mostly_one_hour_and_at_most_five_hours_late(tmp_path: Path) -> None:
-    make_sample(replace(BRIEF, start=Hour.parse("2026-03-01T08")), tmp_path)
-    before = [event["before_log_hour"] for event in read_sample(tmp_path).events]
-    late = Counter(math.ceil(time / timedelta(hours=1)) for time in before if time > timedelta())
-    assert late.keys() == {1, 2, 3, 4, 5}
-    assert late[1] > late.total() / 2
-
-
-def test_visitors_return_and_urls_are_skewed(brief: Reading) -> None:
-    people = Counter(event["visitor_id"] for event in brief.events if not event["is_bot"])
-    hours = {(event["visitor_id"], event["clicked_at"].hour) for event in brief.events if not event["is_bot"]}
-    assert len(people) < 0.6 * people.total()
-    hours_of = Counter(visitor for visitor, _ in hours)
-    assert 0.2 < sum(times > 1 for times in hours_of.values()) / len(people) < 0.6
-    assert max(hours_of.values()) >= 8  # some come back all day
-    urls = Counter(url_key(event["url"]) for event in brief.events)
-    assert len(urls) > 1000
-    assert urls.most_common(1)[0][1] > 20 * urls.total() / len(urls)
-    crawlers = {event["visitor_id"] for event in brief.events if event["is_bot"]}
-    assert crawlers.isdisjoint(people)
-
-
-def test_volume_follows_the_day(tmp_path: Path) -> None:
-    truth = make_sample(replace(BRIEF, hours=24, clicks_per_hour=500, is_clean=True), tmp_path)
-    clicks = [hour.accepted for hour in truth.log_hours.values()]
-    assert sum(clicks) == pytest.approx(24 * 500, rel=0.03)
-    assert clicks.index(min(clicks)) in range(2, 6)
-    assert clicks.index(max(clicks)) in range(17, 22)
-    assert max(clicks) > 5 * min(clicks)
-
-
-def test_the_copy_comes_after_the_first_arrival_and_within_three_log_hours(tmp_path: Path) -> None:
-    make_sample(replace(BRIEF, start=Hour.parse("2026-03-01T08")), tmp_path)
-    places: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
-    accepted_time: dict[str, datetime] = {}
-    for number, (_, folder) in enumerate(hours_in(tmp_path)):
-        for file in data_files(folder):
-            for line_number, line in enumerate(lines_of(file)):
-                reason, record = reason_of(line)
-                if reason is None:
-                    places[record["event_id"]].append((number, file.name, line_number))
-                    # The click is the same one, whenever it is sent.
-                    assert accepted_time.setdefault(record["event_id"], record["clicked_at"]) == record["clicked_at"]
-    again = [place for place in places.values() if len(place) > 1]
-    after = Counter(copy[0] - place[0][0] for place in again for copy in place[1:])
-    assert after.keys() == {0, 1, 2, 3}
-    in_same_hour = [place for place in again if place[0][0] == place[1][0]]
-    assert any(first[1] == copy[1] for first, copy, *_ in in_same_hour)
-    assert any(first[1] < copy[1] for first, copy, *_ in in_same_hour)
-    assert any(len(place) > 2 for place in again)
 
 
 def test_the_first_arrival_stays_first_however_soon_its_copy_and_however_many_slip(
@@ -246,38 +158,6 @@ def test_the_first_arrival_stays_first_however_soon_its_copy_and_however_many_sl
         for hour, of_hour in truth.clicks_by_country.items()
     }
     assert in_memory == found.clicks_by_country
-
-
-def test_lines_ascend_in_time_but_for_a_few_that_slip_and_copies(tmp_path: Path) -> None:
-    make_sample(SMALL, tmp_path)
-    seen: set[str] = set()
-    firsts = steps_back = 0
-    for _, folder in hours_in(tmp_path):
-        for file in data_files(folder):
-            times = []
-            for line in lines_of(file):
-                reason, record = reason_of(line)
-                if reason is None and record["event_id"] not in seen:
-                    seen.add(record["event_id"])
-                    times.append(record["clicked_at"])
-            firsts += len(times)
-            steps_back += sum(later < earlier for earlier, later in pairwise(times))
-    assert 0 < steps_back < 0.03 * firsts
-
-
-def test_lines_are_compact_objects_with_the_agreed_fields(brief: Reading) -> None:
-    for event in brief.events:
-        assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", event["event_id"])
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d)", event["ts"])
-        assert event["visitor_id"]
-        assert event["user_agent"]
-
-
-def test_lines_are_written_without_spaces(tmp_path: Path) -> None:
-    make_sample(replace(SMALL, clicks_per_hour=50, is_clean=True), tmp_path)
-    lines = [line for _, folder in hours_in(tmp_path) for file in data_files(folder) for line in lines_of(file)]
-    for line in lines:
-        assert json.dumps(json.loads(line), separators=(",", ":"), ensure_ascii=False).encode() == line
 
 
 def test_crawlers_are_known_crawlers_and_browsers_are_not() -> None:
