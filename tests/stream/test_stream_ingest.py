@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,25 +138,3 @@ def test_partitions_that_are_added_while_it_runs_are_read_too(streamed: Streamed
         query.stop()
     assert sorted(row["event_id"] for row in streamed.rows(CLICKS)) == ["a", "b", "c"]
     assert {row["partition"] for row in streamed.rows(STREAM_BATCHES)} == {0, 1, 4}
-
-
-def test_a_query_that_is_cut_off_reads_the_rest(streamed: StreamedLake, capsys: pytest.CaptureFixture[str]) -> None:
-    from spark_jobs.lake.lake import Lake
-    from spark_jobs.stream.job import SourceStream
-
-    events = [f"e{number}" for number in range(9)]
-    records = (Record(0, MILLISECONDS, click(event, "2026-03-01T08:00:00Z")) for event in events)
-    streamed.broker.produce(streamed.topic, records)
-    streamed.configure(max_rows_per_batch=3)
-    stream = SourceStream(Lake(streamed.spark, streamed.settings), streamed.source, available_now=True, live=False)
-    stream.start_clicks()
-    try:
-        # As the start does that a killed process had asked for, when the server comes to it only now.
-        stream.logs[0].handle.stop()
-        assert len(streamed.rows(CLICKS)) < len(events)
-        while stream.look():
-            time.sleep(0.1)
-    finally:
-        stream.stop()
-    assert "(clicks) was ended by another start of it" in capsys.readouterr().err
-    assert sorted(row["event_id"] for row in streamed.rows(CLICKS)) == events

@@ -10,7 +10,7 @@ import pytest
 
 from include.job_arguments import JobArguments
 from include.log_hours import Hour
-from include.tables import CLICKS, OUT_OF_ORDER_KEYS
+from include.tables import OUT_OF_ORDER_KEYS
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
 from tests.support.temporary_lake import click
@@ -58,20 +58,3 @@ def test_the_keys_of_streamed_clicks_out_of_order_are_logged(streamed: StreamedL
     # Settled: its clicks are in few files now, of several micro-batches each.
     streamed.run("ingest", str(HOUR))
     assert find() == said
-
-
-def test_a_click_says_where_it_was_read(streamed: StreamedLake) -> None:
-    moment = HOUR.start
-    milliseconds = int(moment.timestamp() * 1000)
-    clicks = {(partition, offset): f"e{partition}-{offset}" for partition in range(PARTITIONS) for offset in range(2)}
-    streamed.broker.produce(
-        streamed.topic,
-        [
-            Record(partition, milliseconds, click(event_id, moment.isoformat()))
-            for (partition, _), event_id in clicks.items()
-        ],
-    )
-    streamed.read_all()
-    assert {(row["file"], row["line"]): row["event_id"] for row in streamed.rows(CLICKS)} == {
-        (f"{streamed.topic}/{partition}", offset): event_id for (partition, offset), event_id in clicks.items()
-    }

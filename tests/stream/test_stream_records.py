@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient
 
 from include.errors import ClickmillError
 from include.log_hours import Hour
-from include.tables import QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.stream.lines import lines_of_records
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome
@@ -60,52 +59,6 @@ def test_a_record_without_a_time_has_arrived_when_it_was_read(spark: SparkSessio
             assert found[place]["hour"] == found[place]["row_id"] // 3_600_000_000
         else:
             assert found[place]["hour"] == hour
-
-
-def test_records_that_a_producer_sends_twice_are_clicks_once(
-    tmp_path: Path, spark: SparkSession, broker: KafkaBroker
-) -> None:
-    home = StreamedHome.in_folder(tmp_path / "home", broker, max_rows_per_batch=8)
-    records = clicks_of(*range(10), partitions=3)
-    # Within a batch or two, and a run later; to another partition as well, as after a change of their number.
-    broker.produce(home.topic, records + records)
-    home.read_all_in(spark)
-    broker.produce(home.topic, [record._replace(partition=(record.partition + 1) % 3) for record in records])
-    broker.produce(home.topic, clicks_of(10))
-    home.read_all_in(spark)
-    assert home.event_ids() == sorted(f"e{number}" for number in range(11))
-    account = home.rows(STREAM_BATCHES)
-    assert (sum(row["lines"] for row in account), sum(row["accepted"] for row in account)) == (31, 11)
-    assert len({row["batch_id"] for row in account}) > 3
-
-
-def test_poison_between_clicks_is_quarantined_and_the_stream_goes_on(
-    tmp_path: Path, spark: SparkSession, broker: KafkaBroker
-) -> None:
-    poison = [
-        b"no click",
-        None,
-        b"",
-        b"\xff\xfe",
-        b"[]",
-        b'{"event_id":',
-        b"\x00" * 100_000,
-        b'{"event_id": "no time"}',
-    ]
-    records = []
-    for place, value in enumerate(poison):
-        records += [*clicks_of(place), Record(0, MILLISECONDS + place, value)]
-    home = StreamedHome.in_folder(tmp_path / "home", broker, max_rows_per_batch=5)
-    broker.produce(home.topic, records)
-    home.read_all_in(spark)
-    assert home.event_ids() == sorted(f"e{place}" for place in range(len(poison)))
-    quarantined = home.rows(QUARANTINED_CLICKS)
-    assert sorted((row["file"], row["line"]) for row in quarantined) == [
-        (f"{home.topic}/0", 2 * place + 1) for place in range(len(poison))
-    ]
-    account = home.rows(STREAM_BATCHES)
-    assert sum(row["lines"] for row in account) == len(records)
-    assert len({row["batch_id"] for row in account}) == 4
 
 
 def test_records_that_were_removed_unread_end_the_stream_unless_told_to_go_on(
