@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from include.errors import UsageError
-from include.texts import as_printable, as_share, crop_middle
+from include.texts import as_share, crop_middle
 from spark_jobs.publish.report import HourOfClicks, ReportData, Verdict, render_report, write_report
 from tests.publish.report_page import HOSTILE, PASSED, Page, an_accounting_row, hostile_data, some_data
 
@@ -193,25 +193,3 @@ def test_a_report_that_fails_leaves_the_one_before(tmp_path: Path, monkeypatch: 
 )
 def test_share_is_never_rounded_to_nothing_or_all(part: int, whole: int, share: str) -> None:
     assert as_share(part, whole) == share
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("https://x.example/é?日本", "https://x.example/é?日本"),
-        ("\x1b[2J", r"\x1b[2J"),
-        ("a\r\n\tb", r"a\r\n\tb"),
-        ("\u202eexe", r"\u202eexe"),
-        ("\udc80", r"\udc80"),
-    ],
-)
-def test_what_cannot_be_seen_is_written_out(text: str, shown: str) -> None:
-    assert as_printable(text) == shown
-
-
-@pytest.mark.parametrize("length", range(12))
-def test_cropped_text_keeps_both_ends(length: int) -> None:
-    cropped = crop_middle("abcdefghij", length)
-    assert len(cropped) == (10 if length >= 10 else max(length, 1))
-    if 3 <= length < 10:
-        assert (cropped[0], cropped[-1]) == ("a", "j")

@@ -59,26 +59,3 @@ def test_a_stray_old_hour_does_not_make_an_endless_chart() -> None:
     assert weeks[1][:3] == ["2026-W09", "3,233", "234"]
     assert f"1 older hour before {weeks[-1][0]} is counted but not drawn." in page.text
     assert "234 of 3,234" in page.text
-
-
-@pytest.mark.parametrize("number", [1, 2, 9, 24, 25, 47, 168, 743, 744])
-def test_axis_has_a_handful_of_labels_for_any_span(number: int) -> None:
-    first = datetime(2026, 2, 27, 13, tzinfo=UTC)
-    hours = [HourOfClicks(f"{first + timedelta(hours=n):%Y-%m-%dT%H}", 1 + n, 0) for n in range(number)]
-    html = render_report(some_data(hours=hours))
-    for kind, most in (("wide", 10), ("narrow", 4)):
-        chart = re.search(rf'<svg class="chart {kind}".*?</svg>', html, re.DOTALL)
-        assert chart
-        labels = re.findall(r"<text[^>]*>(\d\d:\d\d|\d+ [A-Z][a-z]{2})</text>", chart[0])
-        assert 1 <= len(labels) <= most
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_axis_of_small_counts_has_no_fractions_and_no_doubles(count: int) -> None:
-    html = render_report(some_data(hours=[HourOfClicks("2026-03-01T04", count, 0)]))
-    chart = re.search(r'<svg class="chart wide".*?</svg>', html, re.DOTALL)
-    assert chart
-    labels = re.findall(r"<text[^>]*>([\d.,]+)</text>", chart[0])
-    assert labels
-    assert len(labels) == len(set(labels))
-    assert all(label.isdigit() for label in labels)

@@ -6,9 +6,7 @@ import random
 
 from include.tables import QUARANTINE_REASONS
 from spark_jobs.publish.report import (
-    MAX_OPEN_COUNTRIES,
     MAX_URLS,
-    AccountingTotals,
     InstanceLoad,
     KeyCount,
     render_report,
@@ -64,16 +62,6 @@ def test_accounting_has_totals_and_the_reasons_with_their_meaning() -> None:
     assert "2,500 lines = 2,290 accepted + 120 duplicates + 90 quarantined." in page.text
 
 
-def test_accounting_totals_are_the_sums() -> None:
-    rows = [an_accounting_row(is_closed=n > 3, damaged_files=["x"] * n, lines=n) for n in range(6)]
-    totals = AccountingTotals.of(rows)
-    assert totals.lines == sum(range(6))
-    assert totals.damaged_files == sum(range(6))
-    assert totals.not_closed == 4
-    assert totals.quarantined_by_reason == {"not_json": 180, "bad_time": 60}
-    assert AccountingTotals.of([]) == AccountingTotals()
-
-
 def test_open_damaged_and_unbalanced_log_hours_are_marked() -> None:
     rows = [
         an_accounting_row(),
@@ -94,28 +82,12 @@ def test_open_damaged_and_unbalanced_log_hours_are_marked() -> None:
     assert "lines are not accepted + duplicates + quarantined in 2026-03-01T08;" in page.text
 
 
-def test_many_marks_make_one_short_sentence() -> None:
-    rows = [an_accounting_row(log_hour=f"2026-03-01T{hour:02d}", is_closed=False) for hour in range(24)]
-    text = Page(render_report(some_data(accounting=rows))).text
-    assert "24 of 24 log hours not closed" in text
-    assert "2026-03-01T07 and 16 more" in text
-
-
 def test_at_most_25_urls_are_shown_the_busiest_first() -> None:
     urls = [KeyCount(f"http://x.example/{n:02d}", n, 0, 1) for n in range(1, 41)]
     random.Random(1).shuffle(urls)
     page = Page(render_report(some_data(urls=urls)))
     shown = [row[0] for row in page.rows(f"The {MAX_URLS} busiest URLs over all the hours shown")[1:]]
     assert shown == [f"http://x.example/{n:02d}" for n in range(40, 15, -1)]
-
-
-def test_all_countries_are_in_the_tables() -> None:
-    countries = [KeyCount(f"X{letter}", 10, 0, 1) for letter in "ABCDEFGHIJKLMNOPQRST"]
-    page = Page(render_report(some_data(countries=countries)))
-    first = page.rows("Clicks by country over all the hours shown")[1:]
-    rest = page.rows("Clicks by country, continued")[1:]
-    assert len(first) == MAX_OPEN_COUNTRIES
-    assert [row[0] for row in first + rest] == [country.key for country in countries]
 
 
 def test_clicks_of_countries_not_listed_are_said() -> None:
@@ -129,12 +101,6 @@ def test_nothing_published_yet_is_said() -> None:
     assert "Nothing published yet" in page.text
     assert "No log hour has been ingested yet." in page.text
     assert not page.with_class("chart")
-
-
-def test_accounting_is_shown_before_anything_is_published() -> None:
-    page = Page(render_report(some_data(hours=[], urls=[], countries=[])))
-    assert "Nothing published yet" in page.text
-    assert page.rows("By source")[1][0] == "web"
 
 
 def test_load_of_each_instance_is_shown_with_its_skew() -> None:
