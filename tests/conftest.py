@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +34,14 @@ if TYPE_CHECKING:
 SHARED = pytest.StashKey[SharedServices]()
 #: The services, once a test of this process has asked for them.
 SERVICES = pytest.StashKey["Services"]()
-#: Java's first compiler alone, and room for all that it makes: by default it has a fifth of that. And memory that is
-#: kept: a server of many lakes and sessions would collect it for a fifth of the time, to give a little of it back.
-_OF_A_SHORT_LIFE = (
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:MinHeapFreeRatio=60 -XX:MaxHeapFreeRatio=90"
-)
+_JAVA_OPTIONS = "CLICKMILL_SPARK_JAVA_OPTIONS"
+#: Memory that is kept: a server of many lakes and sessions would collect it for a fifth of the time, to give a little
+#: of it back.
+_HEAP = "-XX:MinHeapFreeRatio=60 -XX:MaxHeapFreeRatio=90"
+#: Java's first compiler alone, and room for all that it makes: by default it has a fifth of that.
+_OF_A_SHORT_LIFE = f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m {_HEAP}"
+#: So many tests use the one server that they share for long enough for Java's second compiler.
+_MANY = 200
 #: The tests that run DAGs.
 END_TO_END = Path(__file__).parent / "end_to_end"
 #: Fixtures of servers: who uses one of them, or the marker spark, needs more than a process of Python.
@@ -53,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     told: dict[str, str] = getattr(config, "workerinput", {})
     config.stash[SHARED] = SharedServices(Home(Path(told[_HOME]))) if told else SharedServices.none_yet()
-    os.environ.setdefault("CLICKMILL_SPARK_JAVA_OPTIONS", _OF_A_SHORT_LIFE)
+    os.environ.setdefault(_JAVA_OPTIONS, _OF_A_SHORT_LIFE)
     # The data of whoever runs the tests is none of theirs.
     for name in ("CLICKMILL_DATA", "CLICKMILL_LOCKS"):
         os.environ.pop(name, None)
@@ -105,7 +109,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 @pytest.fixture(scope="session")
 def services(request: pytest.FixtureRequest) -> Services:
     """Real services; they tell the connection held_webhook of new holds."""
-    running = request.config.stash[SHARED].start()
+    with _options_of_the_shared_server(request):
+        running = request.config.stash[SHARED].start()
     request.config.stash[SERVICES] = running
     return running
 
@@ -118,7 +123,18 @@ def used_spark(request: pytest.FixtureRequest) -> UsedSpark:
     shared = request.config.stash[SHARED]
     # Every process knows all tests of the run.
     with_airflow = any("services" in getattr(item, "fixturenames", ()) for item in request.session.items)
-    return UsedSpark(shared.spark_remote(with_airflow=with_airflow), shared.home.logs)
+    with _options_of_the_shared_server(request):
+        return UsedSpark(shared.spark_remote(with_airflow=with_airflow), shared.home.logs)
+
+
+@contextmanager
+def _options_of_the_shared_server(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Other options of Java than for servers of a few tests, if there are many and nobody has said otherwise."""
+    with pytest.MonkeyPatch.context() as environment:
+        users = sum(item.get_closest_marker("servers") is not None for item in request.session.items)
+        if users > _MANY and os.environ[_JAVA_OPTIONS] == _OF_A_SHORT_LIFE:
+            environment.setenv(_JAVA_OPTIONS, _HEAP)
+        yield
 
 
 @pytest.fixture(scope="session")
