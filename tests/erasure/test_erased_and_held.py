@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from include.errors import ClickmillError
@@ -15,23 +18,32 @@ from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-VISITOR = "visitor-one"
+VISITOR, HOUR = "visitor-one", str(START)
+LINES = [*fine_lines(START), click("e-one", f"{HOUR}:05:00Z", visitor_id=VISITOR)]
 
 
 def published(lake: TemporaryLake) -> int:
     return sum(row["click_count"] for row in lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY))
 
 
-def test_a_held_hour_is_decided_on_before_the_erasure_is_complete(lake: TemporaryLake) -> None:
-    hour, end = str(START), str(START.plus(1))
-    lines = [*fine_lines(START), click("e-one", f"{hour}:05:00Z", visitor_id=VISITOR)]
-    lake.land(hour, {"a.json": b"".join(lines)})
-    lake.run_jobs(hour, end, "ingest", "aggregate", "validate", "publish")
-    clicks = published(lake)
-    assert clicks > 60
-    lake.land(hour, {"a.json": b"".join(lines) + b"nonsense\n" * 10 * len(lines)})
-    lake.run_jobs(hour, end, "ingest", "aggregate", "validate", "publish")
+@pytest.fixture(scope="module")
+def held(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
+    """The hour is published, and then held, because it came again with nonsense."""
+    lake = make_lake("held")
+    for nonsense in (b"", b"nonsense\n" * 10 * len(LINES)):
+        lake.land(HOUR, {"a.json": b"".join(LINES) + nonsense})
+        lake.run_jobs(HOUR, str(START.plus(1)), "ingest", "aggregate", "validate", "publish")
+    return lake
 
+
+@pytest.fixture
+def lake(held: TemporaryLake, tmp_path: Path) -> TemporaryLake:
+    return held.copy(tmp_path / "copy")
+
+
+def test_a_held_hour_is_decided_on_before_the_erasure_is_complete(lake: TemporaryLake) -> None:
+    hour, clicks = HOUR, published(lake)
+    assert clicks > 60
     with pytest.raises(ClickmillError, match=f"not complete: published as they were before: {hour}; decide on them"):
         erase(lake, Requests.of([VISITOR]))
     assert certificate(lake)["state"] == "begun"
@@ -50,15 +62,9 @@ def test_a_held_hour_is_decided_on_before_the_erasure_is_complete(lake: Temporar
 
 def test_a_dropped_hour_is_released_before_an_erasure_of_its_visitor_is_complete(lake: TemporaryLake) -> None:
     """An erasure of somebody else leaves it as it is published, and its certificate names it."""
-    hour, end = str(START), str(START.plus(1))
-    lines = [*fine_lines(START), click("e-one", f"{hour}:05:00Z", visitor_id=VISITOR)]
-    lake.land(hour, {"a.json": b"".join(lines)})
-    lake.run_jobs(hour, end, "ingest", "aggregate", "validate", "publish")
-    clicks = published(lake)
-    lake.land(hour, {"a.json": b"".join(lines[10:]) + b"nonsense\n" * 10 * len(lines)})
-    lake.run_jobs(hour, end, "ingest", "aggregate", "validate", "publish")
+    hour, clicks = HOUR, published(lake)
     decide_held.decide(lake.spark, lake.settings, decide_held.Decision(Hour.parse(hour), "drop", "Ada", "lost"))
-    lake.land(hour, {"a.json": b"".join(lines[10:])})
+    lake.land(hour, {"a.json": b"".join(LINES[10:])})
 
     with pytest.raises(ClickmillError, match=f"not complete: published as they were before: {hour}; decide on them"):
         erase(lake, Requests.of([VISITOR]))
@@ -71,4 +77,4 @@ def test_a_dropped_hour_is_released_before_an_erasure_of_its_visitor_is_complete
     assert certificate(lake)["state"] == "completed"
     assert not any(hour in what for what in certificate(lake)["outside"])
     no_click = 1
-    assert published(lake) == len(lines) - 10 - no_click - 1
+    assert published(lake) == len(LINES) - 10 - no_click - 1

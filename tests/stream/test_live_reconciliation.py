@@ -60,8 +60,8 @@ def test_live_counts_are_clicks_less_those_too_late_and_a_changed_row_fails_its_
         "web: 4 clicks, 4 live; not final: the watermark has not passed the hour"
     }
 
-    # Late, and of a log hour that stays open; then the watermark passes the hour; then one that is too late.
-    stream(streamed, [record("late", 5, 61)], [record("next", 75, 75)], [record("too late", 6, 76)])
+    # Late, and of a log hour that stays open, with one that takes the watermark past the hour; then one too late.
+    stream(streamed, [record("late", 5, 61), record("next", 75, 75)], [record("too late", 6, 76)])
     rows = validated(streamed)
     assert {name: row["outcome"] for name, row in rows.items()} == dict.fromkeys(CHECKS, "pass")
     assert {row["observed"] for row in rows.values()} == {"web: 6 clicks, 5 live, 1 too late for live"}

@@ -7,31 +7,30 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from include.log_hours import Hour
 from include.settings import REPOSITORY
 from include.tables import CLICKS, CLICKS_BY_URL_LIVE
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from spark_jobs.stream.checkpoint import StreamCheckpoint
+from tests.stream.kafka_broker import Record
 from tests.stream.landed_records import landed_records
 from tests.stream.streamed_lake import StreamedLake
+from tests.support.temporary_lake import click
 
 SPEC = SampleSpec(start=Hour.parse("2026-03-01T08"), hours=2, clicks_per_hour=2000, seed=53)
 
 
-@pytest.fixture
-def half_read(tmp_path: Path, streamed: StreamedLake) -> tuple[StreamedLake, int]:
-    """A stream stopped after half of the sample, all of which is in the topic now; and the sample's true clicks."""
+def half_read(folder: Path, streamed: StreamedLake) -> int:
+    """Stop the stream after half of the sample, all of which is in the topic then; the sample's true clicks."""
     pipeline = streamed.settings.pipeline_file
     pipeline.write_text(pipeline.read_text() + "\n[live]\nwatermark_minutes = 400\n", encoding="utf-8")
-    truth = make_sample(SPEC, tmp_path / "landing")
-    records = list(landed_records(tmp_path / "landing", "web", list(SPEC.log_hours), partitions=3))
+    truth = make_sample(SPEC, folder / "landing")
+    records = list(landed_records(folder / "landing", "web", list(SPEC.log_hours), partitions=3))
     streamed.broker.produce(streamed.topic, records[: len(records) // 2])
     streamed.read_all(live=True)
     streamed.broker.produce(streamed.topic, records[len(records) // 2 :])
-    return streamed, sum(of.accepted for of in truth.log_hours.values())
+    return sum(of.accepted for of in truth.log_hours.values())
 
 
 def repartition(lake: StreamedLake, partitions: int) -> subprocess.CompletedProcess[str]:
@@ -51,8 +50,8 @@ def repartition(lake: StreamedLake, partitions: int) -> subprocess.CompletedProc
     )
 
 
-def test_after_it_live_counts_go_on(half_read: tuple[StreamedLake, int]) -> None:
-    lake, accepted = half_read
+def test_after_it_live_counts_go_on(tmp_path: Path, streamed: StreamedLake) -> None:
+    lake, accepted = streamed, half_read(tmp_path, streamed)
     ran = repartition(lake, 3)
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert ran.stdout.splitlines() == [
@@ -67,8 +66,10 @@ def test_after_it_live_counts_go_on(half_read: tuple[StreamedLake, int]) -> None
     assert sum(row["click_count"] for row in hourly) == accepted
 
 
-def test_a_micro_batch_that_has_not_ended_is_to_be_ended_first(half_read: tuple[StreamedLake, int]) -> None:
-    lake, _ = half_read
+def test_a_micro_batch_that_has_not_ended_is_to_be_ended_first(streamed: StreamedLake) -> None:
+    lake, at = streamed, int(SPEC.start.start.timestamp() * 1000)
+    lake.broker.produce(lake.topic, [Record(0, at, click("a", f"{SPEC.start}:00:00Z"))])
+    lake.read_all(live=True)
     commits = StreamCheckpoint.of(lake.settings, "web", "url").folder / "commits"
     last = max(commits.glob("[0-9]*"), key=lambda file: int(file.name))
     last.unlink()
