@@ -29,7 +29,7 @@ from tests.web_receiver import receiver
 BROKEN = Hour.parse("2026-01-11T09")
 #: Clean: if the broken hour lands again with other clicks, no duplicate of a later hour becomes a click, which would be
 #: held too.
-SPEC = SampleSpec(start=BROKEN.plus(-1), hours=3, clicks_per_hour=600, seed=5, is_clean=True, broken={BROKEN: 0.7})
+SPEC = SampleSpec(start=BROKEN.plus(-1), hours=2, clicks_per_hour=600, seed=5, is_clean=True, broken={BROKEN: 0.7})
 HOURS = list(SPEC.log_hours)
 
 

@@ -214,7 +214,7 @@ def _write_bomb(file: Path, mebibyte: bytes, after: bytes) -> None:
     [
         (b"\0", b"", [256 * MIB]),
         (b"x", b"\nnormal\n", [256 * MIB, 6]),
-        (b"x" * 1023 + b"\n", b"", [1023] * (256 << 10)),
+        (b"x" * 8191 + b"\n", b"", [8191] * (32 << 10)),
     ],
     ids=["zeros without a line end", "a line and a normal one", "many lines"],
 )

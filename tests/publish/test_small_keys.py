@@ -307,7 +307,7 @@ def together(hour: dict[str, set[str]], smallest: int) -> dict[str, tuple[int, i
     return shown
 
 
-@pytest.mark.parametrize("smallest", [1, 3, 10])
+@pytest.mark.parametrize("smallest", [1, 3])
 def test_what_is_put_together_is_as_an_oracle_says(spark: SparkSession, smallest: int) -> None:
     draw = random.Random(smallest)
     hours = {

@@ -237,7 +237,7 @@ def test_dry_run_says_what_a_replay_does_and_changes_nothing_else(copy: Temporar
 
 
 #: Until the accounts are written: who asks, what is recovered, and the ingest. Counting is killed in test_killed_jobs.
-COMMITS = some_of(range(1, 10), 4)
+COMMITS = some_of(range(1, 10), 3)
 
 
 @pytest.mark.faults
