@@ -30,6 +30,7 @@ from spark_jobs.backfill.decide import BackfillDecision, ComparedAgainError, dec
 from spark_jobs.backfill.plan import Plan, Request
 from spark_jobs.backfill.undo import undo
 from spark_jobs.publish import decide_held
+from tests.support.fault_rounds import some_of
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.temporary_lake import TemporaryLake, click
 
@@ -325,10 +326,10 @@ def test_killed_anywhere_and_started_again_it_ends_the_same(published_hours: Tem
             run(killed, STAGED)
 
     # The command finishes it too.
-    assert through(finish, range(1, 20), no_mix)
+    assert through(finish, some_of(range(1, 20), 7), no_mix)
     assert published(killed) == after
     assert killed.exports() == quiet.exports()
-    assert through(lambda: undone(killed, staged), range(1, 20), no_mix)
+    assert through(lambda: undone(killed, staged), some_of(range(1, 20), 7), no_mix)
     assert published(killed) == before
     assert newest(killed).state == "undone"
 

@@ -25,14 +25,14 @@ from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY, STREAM_BATCHES, Table
 from tests.stream.broken_checkpoint import TABLES, forget_end_of_batch, forget_last_commit
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake
-from tests.support.fault_rounds import ROUNDS, SEED
+from tests.support.fault_rounds import ARE_MANY, ROUNDS, SEED
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.lake_model import stored_counts
 from tests.support.temporary_lake import JOBS, click, copied_home
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.faults]
 
-STEPS = 8
+STEPS = 8 if ARE_MANY else 6
 START = Hour.parse("2026-03-20T08")
 #: Log hours that are run together: some of weeks ago, some of now.
 RANGES = [(START.plus(-501), START.plus(-499)), (START, START.plus(3))]
