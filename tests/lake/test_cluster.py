@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from tests.support.s3_server import S3Server
 
 #: Of which files, a task reads each: enough for all workers.
-SPEC = SampleSpec(start=Hour.parse("2026-03-01T00"), hours=4, clicks_per_hour=3000, seed=11, files_per_hour=4)
-BEFORE = HourRange(SPEC.start, SPEC.start.plus(2))
-KILLED = HourRange(SPEC.start.plus(2), SPEC.start.plus(4))
+SPEC = SampleSpec(start=Hour.parse("2026-03-01T00"), hours=6, clicks_per_hour=3000, seed=11, files_per_hour=4)
+BEFORE = HourRange(SPEC.start, SPEC.start.plus(3))
+KILLED = HourRange(SPEC.start.plus(3), SPEC.start.plus(6))
 
 pytestmark = [pytest.mark.slow, pytest.mark.servers, pytest.mark.faults]
 
