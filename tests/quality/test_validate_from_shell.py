@@ -81,9 +81,3 @@ def test_summary_json_and_exit_codes(lake: TemporaryLake, spark_remote: str) -> 
     assert any("quarantined_share_critical" in text for text in texts)
     assert not any("203.0.113.77" in text for text in texts)
     assert "203.0.113.77" not in f"{lake.rows(QUALITY_RESULTS)}{bad.stdout}{as_json.stdout}"
-
-
-def test_a_range_that_was_never_ingested_is_an_error(lake: TemporaryLake, spark_remote: str) -> None:
-    refused = _validate(lake, spark_remote, START, BAD)
-    assert refused.returncode == 1
-    assert refused.stderr.startswith(f"failed: web {START} has not been ingested")
