@@ -61,8 +61,8 @@ def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> 
     """Ingest and aggregate, side by side with DuckDB."""
     from pyspark.sql import SparkSession
 
-    from spark_jobs.aggregate import job as aggregate_job
     from spark_jobs.engine.session import configure
+    from spark_jobs.grouping.load import aggregate_measured
     from spark_jobs.ingest import job as ingest_job
 
     settings = replace(Settings.from_environment({}), home=home / "bench")
@@ -83,7 +83,7 @@ def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> 
     for turn in range(rounds + 1):  # the first turn warms both up
         shutil.rmtree(settings.lake, ignore_errors=True)
         measure("Clickmill: ingest", lambda: ingest_job.ingest(spark, settings, arguments), turn > 0)
-        measure("Clickmill: aggregate", lambda: aggregate_job.aggregate(spark, settings, arguments), turn > 0)
+        measure("Clickmill: aggregate", lambda: aggregate_measured(spark, settings, arguments), turn > 0)
         for name, same_work in (("DuckDB, the same work", True), ("DuckDB, the least", False)):
             measure(
                 name, partial(duckdb_pipeline.run, settings.landing, home / "duckdb", same_work=same_work), turn > 0
@@ -118,10 +118,10 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
     """Validate 4 log hours: Spark jobs, the time that Spark worked, and all of it."""
     from pyspark.sql import SparkSession
 
-    from spark_jobs.aggregate import job as aggregate_job
     from spark_jobs.engine.session import configure
     from spark_jobs.engine.spark_status import SparkStatus
     from spark_jobs.engine.steps import step
+    from spark_jobs.grouping.load import aggregate_measured
     from spark_jobs.ingest import job as ingest_job
     from spark_jobs.quality import job as quality_job
     from tests.support.job_times import job_times
@@ -137,7 +137,7 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
     for turn in range(rounds + 1):
         # As in every hour, the tables have just been written; the first turn warms up.
         ingest_job.ingest(spark, settings, arguments)
-        aggregate_job.aggregate(spark, settings, arguments)
+        aggregate_measured(spark, settings, arguments)
         with step(spark, f"round {turn}"):
             took = seconds(lambda: quality_job.validate(spark, settings, arguments))
         times = job_times(status, f"round {turn}")
@@ -156,21 +156,12 @@ def quality(home: Path, services: Services, clicks: int, rounds: int) -> None:
 
 def measuring(home: Path, services: Services, clicks: int, rounds: int) -> None:
     """Count the clicks of 4 log hours with the load of each instance measured and without, in turn."""
-    from unittest.mock import patch
+    from pyspark.sql import SparkSession
 
-    from pyspark.sql import DataFrame, SparkSession
-
-    from spark_jobs.aggregate import job as aggregate_job
-    from spark_jobs.aggregate.load import GroupingMetrics
+    from spark_jobs.aggregate.job import aggregate
     from spark_jobs.engine.session import configure
+    from spark_jobs.grouping.load import aggregate_measured
     from spark_jobs.ingest import job as ingest_job
-
-    class NotMeasured(GroupingMetrics):
-        def observe(self, counts: DataFrame, operator: str, key: str, grouping: object) -> DataFrame:
-            return counts
-
-        def rows(self) -> list[tuple[object, ...]]:
-            return []
 
     settings = replace(Settings.from_environment({}), home=home / "measuring")
     lines = make_landing(settings.landing, 4, clicks)
@@ -178,14 +169,14 @@ def measuring(home: Path, services: Services, clicks: int, rounds: int) -> None:
     os.environ["CLICKMILL_SPARK_UI_URL"] = services.spark_ui_url
     spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
     ingest_job.ingest(spark, settings, arguments)
-    times: dict[type, list[float]] = {GroupingMetrics: [], NotMeasured: []}
+    with_load: list[float] = []
+    without: list[float] = []
     for turn in range(4 * rounds + 2):
-        for kind in sorted(times, key=lambda kind: kind.__name__, reverse=turn % 2 == 0):
-            with patch.object(aggregate_job, "GroupingMetrics", kind):
-                took = seconds(lambda: aggregate_job.aggregate(spark, settings, arguments))
+        pair = [(aggregate_measured, with_load), (aggregate, without)]
+        for count, times in pair if turn % 2 else reversed(pair):
+            took = seconds(lambda: count(spark, settings, arguments))  # noqa: B023
             if turn > 1:
-                times[kind].append(took)
-    with_load, without = times.values()
+                times.append(took)
     pairs = sorted(one / other for one, other in zip(with_load, without, strict=True))
     console.print(
         f"aggregate {lines:,} clicks, load of the instances measured or not, {4 * rounds} rounds in turn: median "
@@ -201,8 +192,8 @@ def memory(home: Path) -> None:
     """Peak memory of a fresh server over 4 and over 24 log hours of the same size."""
     from pyspark.sql import SparkSession
 
-    from spark_jobs.aggregate import job as aggregate_job
     from spark_jobs.engine.session import configure
+    from spark_jobs.grouping.load import aggregate_measured
     from spark_jobs.ingest import job as ingest_job
 
     peaks = []
@@ -216,7 +207,7 @@ def memory(home: Path) -> None:
             arguments = JobArguments("web", HourRange(START, START.plus(hours)))
             watch = SparkWatch(services)
             took = seconds(lambda: ingest_job.ingest(spark, settings, arguments))  # noqa: B023 - called at once
-            took += seconds(lambda: aggregate_job.aggregate(spark, settings, arguments))  # noqa: B023
+            took += seconds(lambda: aggregate_measured(spark, settings, arguments))  # noqa: B023
             peaks.append(watch.stop())
             console.print(
                 f"{hours} log hours, {lines:,} lines in one range: peak memory of the server and its workers "

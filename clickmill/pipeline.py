@@ -63,7 +63,7 @@ def aggregate(source: ScheduledSource = "all", start: Start = None, end: End = N
     their days in the daily tables, which are sums of the hours; says in grouping_metrics what load each instance had.
     """
     settings, arguments = ready_job(source, start, end, hour)
-    from spark_jobs.aggregate.job import aggregate as run
+    from spark_jobs.grouping.load import aggregate_measured as run
 
     with session(settings) as spark:
         print_lines(run(spark, settings, arguments))

@@ -84,10 +84,10 @@ with DAG(
     @task.pyspark(conn_id="spark_default", **HOUR_ON_LAKE)
     def aggregate_clicks(params: Any = None, dag_run: Any = None, ti: Any = None, spark: Any = None) -> None:
         """Count the click hours that the log hours touch."""
-        from spark_jobs.aggregate import job
+        from spark_jobs.grouping.load import aggregate_measured
 
         with job_settings(spark) as settings:
-            log_lines(job.aggregate(spark, settings, chosen(params, dag_run, ti)), settings)
+            log_lines(aggregate_measured(spark, settings, chosen(params, dag_run, ti)), settings)
 
     @task.pyspark(conn_id="spark_default", **HOUR_ON_LAKE)
     def validate_clicks(params: Any = None, dag_run: Any = None, ti: Any = None, spark: Any = None) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.tables import SKETCH_LG_K
@@ -47,26 +45,3 @@ def complete_counts(parts: DataFrame, key: str, grouping: Grouping) -> DataFrame
     """What the grouping's instances counted, merged where it splits keys; ``visitor_count`` is from the sketch."""
     counts = parts if grouping.keeps_whole([*_CLICK_HOUR, key]) else merge_counts(parts, key)
     return counts.withColumn("visitor_count", estimated_visitors())
-
-
-def load_per_instance(key: str, grouping: Grouping, instances: int) -> Sequence[Column]:
-    """What to observe of ``count_per_instance``: for each instance i rows_i, keys_i and busiest_i.
-
-    ``rows`` are those that moved to it: clicks, or counts if the grouping combines. ``keys`` are its counts, of one
-    click hour and key each; ``busiest`` is the key with most rows in a click hour, as their number and the key, and
-    null if the grouping combines.
-    """
-    columns = []
-    for instance in range(instances):
-        is_there = F.col(INSTANCE) == instance
-        clicks = F.when(is_there, F.col("click_count"))
-        busiest = F.lit(None) if grouping.combines else clicks
-        columns += [
-            F.count_if(is_there).alias(f"rows_{instance}")
-            if grouping.combines
-            else F.sum(clicks).alias(f"rows_{instance}"),
-            F.count_if(is_there).alias(f"keys_{instance}"),
-            F.max(busiest).alias(f"busiest_rows_{instance}"),
-            F.max_by(F.col(key).cast("string"), busiest).alias(f"busiest_{instance}"),
-        ]
-    return columns

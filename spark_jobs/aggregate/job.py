@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 
@@ -13,12 +14,10 @@ from include.counting import CountKey, count_table
 from include.job_arguments import JobArguments
 from include.settings import Settings
 from include.sources import choose_sources
-from include.tables import GROUPING_METRICS
 from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, require_co_partitioned
 from spark_jobs.aggregate.count import complete_counts, count_per_instance
 from spark_jobs.aggregate.days import count_days
 from spark_jobs.aggregate.groupings import FieldsGrouping, FifoGrouping, Grouping, grouping_of
-from spark_jobs.aggregate.load import GroupingMetrics
 from spark_jobs.engine.session import files_kept_whole
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.hours.finalise import final_clicks
@@ -29,9 +28,20 @@ from spark_jobs.lake.lake import Lake
 #: Into so many partitions, at most, counts are put by click hour before they are written.
 MOST_PARTITIONS = 256
 
+#: Gives what the instances of a key's grouping count, to be computed within its context: whoever observes it.
+CountObserver = Callable[[DataFrame, CountKey, Grouping], AbstractContextManager[DataFrame]]
 
-def aggregate(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
+
+def _unobserved(parts: DataFrame, key: CountKey, grouping: Grouping) -> AbstractContextManager[DataFrame]:
+    return nullcontext(parts)
+
+
+def aggregate(
+    spark: SparkSession, settings: Settings, arguments: JobArguments, observed: CountObserver = _unobserved
+) -> list[str]:
     """Count the touched click hours again; returns a few lines on what was done.
+
+    ``spark_jobs.grouping.load`` counts too, and measures the load of the instances meanwhile.
 
     Raises:
         UsageError: if a configured grouping cannot be used on clicks.
@@ -50,13 +60,10 @@ def aggregate(spark: SparkSession, settings: Settings, arguments: JobArguments) 
         }
         for grouping in groupings.values():
             grouping.require_columns(clicks)
-        metrics = GroupingMetrics(spark, "aggregate_clicks", arguments, gives_on=True)
         has_fifo = any(isinstance(grouping, FifoGrouping) for grouping in groupings.values())
 
         def count(key: CountKey, grouping: Grouping) -> None:
-            operator = f"count_by_{key}"
-            with metrics.measured(operator):
-                parts = metrics.observe(count_per_instance(clicks, key, grouping), operator, key, grouping)
+            with observed(count_per_instance(clicks, key, grouping), key, grouping) as parts:
                 rows = _as_stored(parts, key, grouping, FieldsGrouping(buckets[key], (key,)), len(hours))
                 table = count_table(key)
                 lake.replace(table, rows, may_have_click_hours(table, hours))
@@ -64,11 +71,9 @@ def aggregate(spark: SparkSession, settings: Settings, arguments: JobArguments) 
         with files_kept_whole(spark) if has_fifo else nullcontext():
             in_parallel(spark, *(partial(count, *operator) for operator in groupings.items()))
         count_days(lake, hours)
-        lake.append_rows(GROUPING_METRICS, metrics.rows())
     listed = f"{hours[0]} to {hours[-1]}" if hours else "none"
     return [
         f"log hours {arguments.log_hours}: {len(hours)} click hours counted per {', '.join(groupings)} ({listed})",
-        *metrics.described(),
         *touched.described_left(),
     ]
 

@@ -15,9 +15,9 @@ from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING
-from spark_jobs.aggregate.job import aggregate
 from spark_jobs.backfill.plan import Chunk, Request, chunk_of, make_plan
 from spark_jobs.backfill.record import find_backfill, say, say_publishing
+from spark_jobs.grouping.load import aggregate_measured
 from spark_jobs.ingest.job import ingest
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.job import publish
@@ -78,7 +78,7 @@ def _run_range(
     failures: list[str] = []
     lines = [
         *ingest(spark, settings, arguments),
-        *aggregate(spark, settings, arguments),
+        *aggregate_measured(spark, settings, arguments),
     ]
     try:
         lines += require_valid(spark, settings, arguments)

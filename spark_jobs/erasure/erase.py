@@ -23,7 +23,6 @@ from include.settings import Settings
 from include.sources import JsonFields, Source, load_sources
 from include.storage import Entry, entry_of, is_on_disk, names, remove_folder
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, PUBLISHED
-from spark_jobs.aggregate.job import aggregate
 from spark_jobs.erasure.accounts import recount_accounts, recount_batches, say_rewritten
 from spark_jobs.erasure.certificate import COMPLETED, Certificate, erasure_key
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
@@ -34,6 +33,7 @@ from spark_jobs.erasure.requests import LEAST_CHARACTERS, Requests
 from spark_jobs.erasure.search import Searched, search
 from spark_jobs.erasure.streams import count_live_again, no_stream_runs
 from spark_jobs.erasure.tables import FoundRows, find_joined, find_rows, has_what_landed, redact_others, remove_rows
+from spark_jobs.grouping.load import aggregate_measured
 from spark_jobs.hours.held_hours import dropped_hours
 from spark_jobs.hours.stream_batches import in_order_of_time
 from spark_jobs.hours.touched_hours import closed_click_hours, removed_log_hours
@@ -337,7 +337,7 @@ class Erasure:
         # Who only ingests has nothing counted.
         is_counted = any(self.lake.data_files(table, may_have_click_hours(table, hours)) for table in AGGREGATES)
         for arguments in ranges if is_counted else []:
-            aggregate(self.spark, self.settings, arguments)
+            aggregate_measured(self.spark, self.settings, arguments)
             # What fails is held; that it is, is looked at in the end.
             with suppress(QualityError):
                 require_valid(self.spark, self.settings, arguments)

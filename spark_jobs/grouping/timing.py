@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from include.counting import CountKey
 from include.job_arguments import JobArguments
 from spark_jobs.aggregate.count import complete_counts, count_per_instance
 from spark_jobs.aggregate.groupings import Grouping
-from spark_jobs.aggregate.load import GroupingMetrics
 from spark_jobs.grouping.advice import GroupingLoad, KeyDistribution, Measurement
+from spark_jobs.grouping.load import GroupingMetrics
 
 #: An odd number, for there to be one in the middle.
 RUNS = 3
@@ -59,11 +60,10 @@ def measure_counts(
     ]
 
 
-def _count(clicks: DataFrame, key: str, grouping: Grouping, arguments: JobArguments) -> _Run:
-    metrics, operator = GroupingMetrics(clicks.sparkSession, "advise_grouping", arguments), f"count_by_{key}"
+def _count(clicks: DataFrame, key: CountKey, grouping: Grouping, arguments: JobArguments) -> _Run:
+    metrics = GroupingMetrics(clicks.sparkSession, "advise_grouping", arguments)
     start = time.perf_counter()
-    with metrics.measured(operator):
-        parts = metrics.observe(count_per_instance(clicks, key, grouping), operator, key, grouping)
+    with metrics.observed(count_per_instance(clicks, key, grouping), key, grouping) as parts:
         complete_counts(parts, key, grouping).write.format("noop").mode("overwrite").save()
     seconds = time.perf_counter() - start
     return _Run(seconds, tuple(row["rows_per_second"] for row in metrics.rows()))

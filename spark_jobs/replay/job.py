@@ -14,7 +14,7 @@ from include.log_hours import Hour, HourRange, hours_in_words, near_each_other
 from include.settings import Settings
 from include.sources import Source, load_sources
 from include.tables import QUARANTINE_REASONS
-from spark_jobs.aggregate.job import aggregate
+from spark_jobs.grouping.load import aggregate_measured
 from spark_jobs.hours.account import described_closed
 from spark_jobs.hours.replays import BEGUN, DONE, WITHDRAWING, WITHDRAWN, AskedReplay, open_replays
 from spark_jobs.ingest.job import ingest
@@ -237,7 +237,7 @@ def _count(spark: SparkSession, settings: Settings, source: Source, log_hours: H
     arguments = JobArguments(source.name, log_hours)
     # The account of a streamed source follows from its micro-batches.
     lines = [] if source.stream is None else ingest(spark, settings, arguments)
-    lines += aggregate(spark, settings, arguments)
+    lines += aggregate_measured(spark, settings, arguments)
     try:
         lines += require_valid(spark, settings, arguments)
     except QualityError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_jobs.aggregate.job import aggregate
+from spark_jobs.grouping.load import aggregate_measured
 from spark_jobs.ingest.job import ingest
 from spark_jobs.publish.job import publish
 from spark_jobs.quality.job import require_valid
@@ -10,7 +10,7 @@ from spark_jobs.topology.job import Job
 
 JOBS: dict[str, Job] = {
     "ingest": ingest,
-    "aggregate": aggregate,
+    "aggregate": aggregate_measured,
     "validate": require_valid,
     "publish": publish,
 }

@@ -106,14 +106,14 @@ class TemporaryLake:
 
     def run(self, job: str, start: str, end: str | None = None, *, source: str = "web", **options: Any) -> list[str]:
         """Run the job of that name for one log hour, or for a half-open range."""
-        from spark_jobs.aggregate.job import aggregate
+        from spark_jobs.grouping.load import aggregate_measured
         from spark_jobs.ingest.job import ingest
         from spark_jobs.publish.job import publish
         from spark_jobs.quality.job import require_valid
 
         jobs: dict[str, Callable[..., list[str]]] = {
             "ingest": ingest,
-            "aggregate": aggregate,
+            "aggregate": aggregate_measured,
             "validate": require_valid,
             "publish": lambda *session_settings_arguments: publish(*session_settings_arguments).lines,
         }

@@ -1,4 +1,4 @@
-"""What load each instance of a grouping had, measured while the job does its work: rows of grouping_metrics.
+"""Clicks counted as in ``aggregate``, with the load that each instance of a grouping had: rows of grouping_metrics.
 
 What an instance counted is observed in the query itself; how long it took, Spark knows of the task that it is.
 """
@@ -15,11 +15,24 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 
+from include.counting import CountKey
 from include.job_arguments import JobArguments
-from spark_jobs.aggregate.count import load_per_instance
+from include.settings import Settings
+from include.tables import GROUPING_METRICS
 from spark_jobs.aggregate.groupings import Grouping, instances_of
+from spark_jobs.aggregate.job import aggregate
 from spark_jobs.engine.spark_status import SparkStatus, Stage
 from spark_jobs.engine.steps import marked
+from spark_jobs.grouping.partitioning import load_per_instance
+from spark_jobs.lake.lake import Lake
+
+
+def aggregate_measured(spark: SparkSession, settings: Settings, arguments: JobArguments) -> list[str]:
+    """As ``aggregate``, with the load of each instance written to ``grouping_metrics``, and a line on each operator."""
+    metrics = GroupingMetrics(spark, "aggregate_clicks", arguments, gives_on=True)
+    lines = aggregate(spark, settings, arguments, metrics.observed)
+    Lake(spark, settings).append_rows(GROUPING_METRICS, metrics.rows())
+    return [*lines, *metrics.described()]
 
 
 @dataclass(frozen=True)
@@ -49,17 +62,14 @@ class GroupingMetrics:
         self._operators: list[_Operator] = []
 
     @contextmanager
-    def measured(self, operator: str) -> Iterator[None]:
-        """Compute the counts of this operator here, for its instances' times to be found."""
-        with marked(self._spark, self._mark(operator)):
-            yield
-
-    def observe(self, counts: DataFrame, operator: str, key: str, grouping: Grouping) -> DataFrame:
-        """The same counts, with ``instance_id``, whose load becomes known when they are computed."""
-        instances = instances_of(grouping, counts)
+    def observed(self, parts: DataFrame, key: CountKey, grouping: Grouping) -> Iterator[DataFrame]:
+        """The same counts, of ``count_per_instance``; their load becomes known as they are computed in this context."""
+        instances = instances_of(grouping, parts)
+        operator = f"count_by_{key}"
         observation = Observation(self._mark(operator))
         self._operators.append(_Operator(operator, grouping, instances, observation))
-        return counts.observe(observation, *load_per_instance(key, grouping, instances))
+        with marked(self._spark, self._mark(operator)):
+            yield parts.observe(observation, *load_per_instance(key, grouping, instances))
 
     def rows(self) -> list[dict[str, Any]]:
         """Rows of ``grouping_metrics``, one per operator and instance; after the counts have been computed."""
