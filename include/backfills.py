@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from include.errors import FinalError
 from include.journal import BACKFILL, in_order, read_events
 from include.log_hours import Hour, HourRange, LogHour
+from include.stored_rows import StoredLake
 from include.tables import AGGREGATES
 
 BEGUN, CHUNK_DONE, PUBLISHING, FINISHED = "begun", "chunk_done", "publishing", "finished"
@@ -161,13 +162,12 @@ def undo_until(lake: Path, backfill: Backfill) -> datetime | None:
 
 def history_kept(lake: Path) -> timedelta:
     """How long at least the published tables of a lake keep their log; Delta's own time if it is not in whole units."""
-    return min(_log_retention(lake / table.name) for table in AGGREGATES.values())
+    stored = (StoredLake(lake).stored(table) for table in AGGREGATES.values())
+    return min(_log_retention(table) if table else LOG_RETENTION for table in stored)
 
 
-def _log_retention(table: Path) -> timedelta:
-    if not DeltaTable.is_deltatable(str(table)):
-        return LOG_RETENTION
-    stated = DeltaTable(str(table)).metadata().configuration.get("delta.logRetentionDuration", "")
+def _log_retention(table: DeltaTable) -> timedelta:
+    stated = table.metadata().configuration.get("delta.logRetentionDuration", "")
     found = _INTERVAL.match(stated.lower())
     return timedelta(**{f"{found[2]}s": int(found[1])}) if found else LOG_RETENTION
 

@@ -83,9 +83,9 @@ def journal_row(
 def read_events(lake: Path, where: Filters) -> list[dict[str, Any]]:
     """The rows of ``journal`` that the filters let through, oldest first, with ``details`` as a dictionary."""
     # DAGs import the rules on events, and read none.
-    from include.stored_rows import read_rows
+    from include.stored_rows import StoredLake
 
-    return in_order(read_rows(lake, JOURNAL, JOURNAL.column_names, where))
+    return in_order(StoredLake(lake).read_rows(JOURNAL, JOURNAL.column_names, where))
 
 
 def in_order(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

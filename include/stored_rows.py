@@ -1,4 +1,4 @@
-"""Rows of a lake's tables, read without Spark and its jobs: a few of them, or few columns."""
+"""A lake's tables read without Spark and its jobs: a few rows of them, or few columns."""
 
 from __future__ import annotations
 
@@ -58,43 +58,72 @@ def log_days(source: str, log_hours: Iterable[Hour]) -> list[tuple[str, str, Any
     return [("source", "=", source), ("log_date", "in", sorted({hour.day for hour in log_hours}))]
 
 
-def read_table(lake: Path, table: Table, columns: Sequence[str], where: Filters) -> pa.Table:
-    """These columns of the rows that the filters let through; no rows of a table that has not been made.
+class StoredLake:
+    """The tables under one folder, as delta-rs has them."""
 
-    A column that an earlier version of the table lacks is null, and a filter on it lets nothing through.
-    """
-    return open_table(lake, table, columns, [where]).read_all()
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
+    def path(self, table: Table) -> Path:
+        """The table's folder."""
+        return self.folder / table.name
 
-def open_table(
-    lake: Path, table: Table, columns: Sequence[str], where: Sequence[Filters], version: int | None = None
-) -> pa.RecordBatchReader:
-    """As ``read_table``, of the rows that any of these filters lets through, which are read as they are asked for.
+    def uri(self, table: Table) -> str:
+        """The same, as Spark and delta-rs take it."""
+        return str(self.path(table))
 
-    By Arrow alone, so that delta-rs may ask for them while it writes. The newest version unless ``version`` is told.
-    """
-    wanted = arrow_schema(table, columns)
-    path = lake / table.name
-    if not DeltaTable.is_deltatable(str(path)):
-        return wanted.empty_table().to_reader()
-    stored = DeltaTable(str(path), version=version)
-    known = {one.name for one in stored.schema().fields}
-    possible = [one for one in where if _lets_through(one, known)]
-    if not possible:
-        return wanted.empty_table().to_reader()
-    # Of ``filter`` alone deltalake opens what it knows of every file: 7 s in a year of hours, 0.3 s with these.
-    dataset = stored.to_pyarrow_dataset(
-        file_pruning_predicate=_of_partitions(possible, table.partitioned_by), filesystem=table_files(path)
-    )
-    there = [name for name in columns if name in known]
-    chosen = filters_to_expression([list(one) for one in possible]) if all(possible) else None
+    def exists(self, table: Table) -> bool:
+        """Whether the table has been made: its first commit is there, or was before the log was tidied."""
+        return DeltaTable.is_deltatable(self.uri(table))
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        # Arrow begins to read as soon as it is told to.
-        for batch in dataset.to_batches(columns=there, filter=chosen):
-            yield _as_wanted(batch, wanted)
+    def stored(self, table: Table, version: int | None = None) -> DeltaTable | None:
+        """The table as it is now, or was at this version; None when it has not been made."""
+        return DeltaTable(self.uri(table), version=version) if self.exists(table) else None
 
-    return pa.RecordBatchReader.from_batches(wanted, batches())
+    def version(self, table: Table) -> int | None:
+        """The number of the table's newest version; None when it has not been made."""
+        stored = self.stored(table)
+        return stored.version() if stored else None
+
+    def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
+        """As ``read_table``, a dictionary for each of a few rows."""
+        rows: list[dict[str, Any]] = self.read_table(table, columns, where).to_pylist()
+        return rows
+
+    def read_table(self, table: Table, columns: Sequence[str], where: Filters) -> pa.Table:
+        """These columns of the rows that the filters let through; no rows of a table that has not been made.
+
+        A column that the stored table lacks is null, and a filter on it lets nothing through.
+        """
+        return self.open_table(table, columns, [where]).read_all()
+
+    def open_table(
+        self, table: Table, columns: Sequence[str], where: Sequence[Filters], version: int | None = None
+    ) -> pa.RecordBatchReader:
+        """As ``read_table``, of the rows that any of these filters lets through, which are read as they are asked for.
+
+        By Arrow alone, so that delta-rs may ask for them while it writes. Of the newest version, or of this one.
+        """
+        wanted = arrow_schema(table, columns)
+        stored = self.stored(table, version)
+        known = {one.name for one in stored.schema().fields} if stored else set()
+        possible = [one for one in where if _lets_through(one, known)]
+        if stored is None or not possible:
+            return wanted.empty_table().to_reader()
+        # Of ``filter`` alone deltalake opens what it knows of every file: 7 s in a year of hours, 0.3 s with these.
+        dataset = stored.to_pyarrow_dataset(
+            file_pruning_predicate=_of_partitions(possible, table.partitioned_by),
+            filesystem=table_files(self.path(table)),
+        )
+        there = [name for name in columns if name in known]
+        chosen = filters_to_expression([list(one) for one in possible]) if all(possible) else None
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            # Arrow begins to read as soon as it is told to.
+            for batch in dataset.to_batches(columns=there, filter=chosen):
+                yield _as_wanted(batch, wanted)
+
+        return pa.RecordBatchReader.from_batches(wanted, batches())
 
 
 def _lets_through(where: Filters, known: set[str]) -> bool:
@@ -127,9 +156,3 @@ def _as_wanted(rows: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
         for field in wanted
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)
-
-
-def read_rows(lake: Path, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
-    """As ``read_table``, a dictionary for each of a few rows."""
-    rows: list[dict[str, Any]] = read_table(lake, table, columns, where).to_pylist()
-    return rows

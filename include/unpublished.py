@@ -12,7 +12,7 @@ from include.landing import SUCCESS, as_landed_files, closed_hours, landed_since
 from include.log_hours import ONE_HOUR, Hour
 from include.settings import Settings
 from include.sources import Source
-from include.stored_rows import read_rows
+from include.stored_rows import StoredLake
 from include.tables import INGEST_ACCOUNTING, JOURNAL, STREAM_BATCHES, UNFINISHED_INGESTS
 
 
@@ -20,7 +20,7 @@ def known_hours(settings: Settings, source: Source) -> Collection[Hour]:
     """The source's log hours that are closed; of a stream those that it has read."""
     if source.stream is None:
         return closed_hours(settings.landing, source.name)
-    rows = read_rows(settings.lake, STREAM_BATCHES, ("log_date", "log_hour"), [("source", "=", source.name)])
+    rows = StoredLake(settings.lake).read_rows(STREAM_BATCHES, ("log_date", "log_hour"), [("source", "=", source.name)])
     return set(_by_hour(rows))
 
 
@@ -39,7 +39,7 @@ def files_landed_since(settings: Settings, source: Source) -> dict[Hour, list[st
     first = Hour.of(newest, 23).start - watched * ONE_HOUR
     in_lake = [("source", "=", source.name), ("log_date", ">=", first.date())]
     columns = ("log_date", "log_hour", "landed_files", "ingested_at")
-    accounts = _by_hour(read_rows(settings.lake, INGEST_ACCOUNTING, columns, in_lake))
+    accounts = _by_hour(StoredLake(settings.lake).read_rows(INGEST_ACCOUNTING, columns, in_lake))
     days_ingested = {hour.day for hour in accounts if hour.start >= first}.intersection(days)
     landed = listed_hours(settings.landing, source.name, sorted(days_ingested))
     since = {}
@@ -63,7 +63,7 @@ def late_names(names: Iterable[str]) -> list[str]:
 def ingested_hours(settings: Settings, source: Source) -> set[Hour]:
     """The source's log hours of which there were lines."""
     columns, of_source = ("log_date", "log_hour", "lines"), [("source", "=", source.name)]
-    rows = read_rows(settings.lake, INGEST_ACCOUNTING, columns, of_source)
+    rows = StoredLake(settings.lake).read_rows(INGEST_ACCOUNTING, columns, of_source)
     return set(_by_hour([row for row in rows if row["lines"]]))
 
 
@@ -88,13 +88,13 @@ def unpublished_hours(
     there = {hour for hour in found if (hour.start if source.stream is None else hour.end) <= now}
     if not there:
         return []
-    first = Hour.containing(max(there).start - within)
+    lake, first = StoredLake(settings.lake), Hour.containing(max(there).start - within)
     in_lake = [("source", "=", source.name), ("log_date", ">=", first.day)]
-    accounts = _by_hour(read_rows(settings.lake, INGEST_ACCOUNTING, _ACCOUNT, in_lake))
-    unfinished = _by_hour(read_rows(settings.lake, UNFINISHED_INGESTS, ("log_date", "log_hour"), in_lake[:1]))
+    accounts = _by_hour(lake.read_rows(INGEST_ACCOUNTING, _ACCOUNT, in_lake))
+    unfinished = _by_hour(lake.read_rows(UNFINISHED_INGESTS, ("log_date", "log_hour"), in_lake[:1]))
     reach = first.plus(-source.oldest_hours - 1)
     newest: dict[str, datetime] = {}
-    for event in read_rows(settings.lake, JOURNAL, ("subject", "at"), click_hours_since(reach)):
+    for event in lake.read_rows(JOURNAL, ("subject", "at"), click_hours_since(reach)):
         newest[event["subject"]] = max(event["at"], newest.get(event["subject"], event["at"]))
 
     def is_done(hour: Hour) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from include.counting import CountKey, live_count_table
 from include.log_hours import Hour
 from include.settings import Settings
-from include.stored_rows import read_rows
+from include.stored_rows import StoredLake
 from include.tables import STREAM_PROGRESS
 
 #: Progress older than that says nothing about now.
@@ -52,9 +52,9 @@ def stream_state(
     settings: Settings, source: str, keys: Sequence[CountKey], now: datetime, *, most: int = 8
 ) -> StreamState:
     """The state of a source's stream, of its micro-batches of the last minutes."""
-    state = StreamState()
+    state, lake = StreamState(), StoredLake(settings.lake)
     of_source = [("source", "=", source), ("began_at", ">=", now - RECENT)]
-    recent = read_rows(settings.lake, STREAM_PROGRESS, STREAM_PROGRESS.column_names, of_source)
+    recent = lake.read_rows(STREAM_PROGRESS, STREAM_PROGRESS.column_names, of_source)
     for query in ("clicks", *keys):
         rows = [row for row in recent if row["query"] == query]
         if rows:
@@ -62,8 +62,7 @@ def stream_state(
     hours = [Hour.of(now.date(), now.hour), Hour.of(now.date(), now.hour).plus(-1)]
     for hour in hours:
         for key in keys:
-            counts = read_rows(
-                settings.lake,
+            counts = lake.read_rows(
                 live_count_table(key),
                 [key, "click_count"],
                 [

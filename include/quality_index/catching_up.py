@@ -22,7 +22,7 @@ from include.journal import CLICK_HOUR
 from include.quality_index.model import STATES, series_of, state_of
 from include.settings import Settings
 from include.storage import filesystem_of, key_of, names
-from include.stored_rows import arrow_schema
+from include.stored_rows import StoredLake, arrow_schema
 from include.tables import JOURNAL, QUALITY_RESULTS, Table
 
 log = logging.getLogger("clickmill")
@@ -133,7 +133,7 @@ def _take_in(lake: Path, index: Path, stamp: str) -> None:
 
 
 def _bring_up(lake: Path, index: Path, stamp: str) -> None:
-    files = {table: _data_files(table, lake / table.name) for table in _PARTS}
+    files = {table: _data_files(StoredLake(lake), table) for table in _PARTS}
     index.parent.mkdir(parents=True, exist_ok=True)
     index.touch(0o600)
     index.chmod(0o600)  # one of an earlier version; what SQLite puts beside it has the same mode
@@ -153,19 +153,18 @@ def _bring_up(lake: Path, index: Path, stamp: str) -> None:
             raise
 
 
-def _data_files(table: Table, folder: Path) -> dict[str, Path]:
+def _data_files(lake: StoredLake, table: Table) -> dict[str, Path]:
     """The data files that the index is of, as they are now: as Delta names them, and where each is."""
-    from deltalake import DeltaTable
-
-    if not DeltaTable.is_deltatable(str(folder)):
+    stored = lake.stored(table)
+    if stored is None:
         return {}
-    actions = DeltaTable(str(folder)).get_add_actions(flatten=True)
+    actions = stored.get_add_actions(flatten=True)
     files = [str(name) for name in actions["path"].to_pylist()]
     if table == JOURNAL and files:
         kinds = actions["partition.kind"].to_pylist()
         files = [name for name, kind in zip(files, kinds, strict=True) if kind == CLICK_HOUR]
     # Delta's log escapes names as URLs do.
-    return {name: folder / unquote(name) for name in files}
+    return {name: lake.path(table) / unquote(name) for name in files}
 
 
 def _make(connection: sqlite3.Connection) -> None:

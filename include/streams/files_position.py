@@ -11,8 +11,8 @@ from include.landing import LandedHour, look_at, printed_name
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
-from include.stored_rows import read_rows
-from include.tables import INGEST_ACCOUNTING, STREAM_BATCHES
+from include.stored_rows import StoredLake
+from include.tables import INGEST_ACCOUNTING, STREAM_BATCHES, Table
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class FilesPosition:
         return landed.is_closed and not landed.unread(self._read_files(log_hour))
 
     def _read_files(self, log_hour: Hour) -> set[str]:
-        return {row["file"] for row in read_rows(self.settings.lake, STREAM_BATCHES, ["file"], self._of(log_hour))}
+        return {row["file"] for row in self._rows(STREAM_BATCHES, "file", log_hour)}
 
     def _account(self, log_hour: Hour) -> dict[str, Any] | None:
-        rows = read_rows(self.settings.lake, INGEST_ACCOUNTING, ["lines"], self._of(log_hour))
-        return next(iter(rows), None)
+        return next(iter(self._rows(INGEST_ACCOUNTING, "lines", log_hour)), None)
 
-    def _of(self, log_hour: Hour) -> list[tuple[str, str, Any]]:
-        return [("source", "=", self.source.name), ("log_date", "=", log_hour.day), ("log_hour", "=", log_hour.hour)]
+    def _rows(self, table: Table, column: str, log_hour: Hour) -> list[dict[str, Any]]:
+        where = [("source", "=", self.source.name), ("log_date", "=", log_hour.day), ("log_hour", "=", log_hour.hour)]
+        return StoredLake(self.settings.lake).read_rows(table, [column], where)

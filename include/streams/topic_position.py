@@ -13,7 +13,7 @@ from include.landing import LandedHour
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
-from include.stored_rows import read_table
+from include.stored_rows import StoredLake
 from include.streams.broker_topic import BrokerTopic, cut_off, made_again, next_offsets
 from include.streams.kafka import topic_of
 from include.tables import STREAM_BATCHES
@@ -65,7 +65,7 @@ class TopicPosition:
     def _batches(self) -> list[dict[str, Any]]:
         """What is in the lake of the topic of this name, a row for each stream, topic's id and partition."""
         of_topic = [("source", "=", self.source.name), ("topic", "=", topic_of(self.source).topic)]
-        rows = read_table(self.settings.lake, STREAM_BATCHES, _COLUMNS, of_topic)
+        rows = StoredLake(self.settings.lake).read_table(STREAM_BATCHES, _COLUMNS, of_topic)
         newest = rows.group_by(list(_COLUMNS[:3])).aggregate([("last_offset", "max"), ("written_at", "max")])
         found: list[dict[str, Any]] = newest.rename_columns(list(_COLUMNS)).to_pylist()
         return found

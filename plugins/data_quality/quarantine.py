@@ -5,15 +5,20 @@ Not their text: it may hold clients' addresses, and more people see pages than t
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from include.log_hours import Hour
 from include.settings import Settings
-from include.storage import table_files
-from include.stored_rows import read_rows
+from include.stored_rows import StoredLake
 from include.tables import QUARANTINED_CLICKS, REPLAY_OUTCOMES
 
 SAMPLES_PER_REASON = 5
+_COLUMNS = ("source", "reason", "file", "line")
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ def read_quarantine(settings: Settings, hour: Hour, source: str | None = None) -
 def _read_replays(settings: Settings, hour: Hour, source: str | None) -> dict[str, dict[str, ReplayOutcome]]:
     of_hour = [("log_date", "=", hour.day), ("log_hour", "=", hour.hour)]
     replays: dict[str, dict[str, ReplayOutcome]] = {}
-    for row in read_rows(settings.lake, REPLAY_OUTCOMES, REPLAY_OUTCOMES.column_names, of_hour):
+    for row in StoredLake(settings.lake).read_rows(REPLAY_OUTCOMES, REPLAY_OUTCOMES.column_names, of_hour):
         if source in (None, row["source"]):
             values = {of.name: row[of.name] for of in fields(ReplayOutcome)} | {"at": row["at"].isoformat()}
             replays.setdefault(row["source"], {})[row["reason"]] = ReplayOutcome(**values)
@@ -67,38 +72,22 @@ def _read_replays(settings: Settings, hour: Hour, source: str | None) -> dict[st
 
 
 def _read_lines(settings: Settings, hour: Hour, source: str | None) -> list[Quarantine]:
-    import pyarrow.compute as pc
-    from deltalake import DeltaTable
-    from deltalake.exceptions import TableNotFoundError
-
-    path = settings.lake / QUARANTINED_CLICKS.name
-    try:
-        table = DeltaTable(str(path))
-    except TableNotFoundError:
-        return []
-    of_hour = [("log_date", "=", hour.day.isoformat()), ("log_hour", "=", str(hour.hour))]
-    names = sorted({str(partition["source"]) for partition in table.partitions(file_pruning_predicate=of_hour)})
-    found = []
-    for name in names if source is None else [name for name in names if name == source]:
-        rows = table.to_pyarrow_dataset(
-            file_pruning_predicate=[("source", "=", name), *of_hour], filesystem=table_files(path)
-        )
-        reasons = rows.to_table(columns=["reason"])["reason"]
-        counts = sorted(
-            ((count["values"], count["counts"]) for count in pc.value_counts(reasons).to_pylist()),
-            key=lambda count: (-count[1], count[0]),
-        )
-        places = {reason: pc.indices_nonzero(pc.equal(reasons, reason))[:SAMPLES_PER_REASON] for reason, _ in counts}
-        found.append(
-            Quarantine(
-                name,
-                dict(counts),
-                {
-                    reason: [
-                        QuarantinedLine(**row) for row in rows.take(of_reason, columns=["file", "line"]).to_pylist()
-                    ]
-                    for reason, of_reason in places.items()
-                },
-            )
-        )
-    return found
+    where: list[tuple[str, str, Any]] = [("log_date", "=", hour.day), ("log_hour", "=", hour.hour)]
+    if source is not None:
+        where.append(("source", "=", source))
+    lines: dict[str, Counter[str]] = {}
+    samples: dict[str, dict[str, list[QuarantinedLine]]] = {}
+    # A batch at a time: all lines of an hour may be wrong.
+    for batch in StoredLake(settings.lake).open_table(QUARANTINED_CLICKS, _COLUMNS, [where]):
+        rows = pa.Table.from_batches([batch])
+        for group in rows.group_by(["source", "reason"]).aggregate([([], "count_all")]).to_pylist():
+            name, reason = group["source"], group["reason"]
+            lines.setdefault(name, Counter())[reason] += group["count_all"]
+            of_reason = samples.setdefault(name, {}).setdefault(reason, [])
+            of_group = rows.filter((pc.field("source") == name) & (pc.field("reason") == reason))
+            wanted = of_group.select(["file", "line"]).slice(0, SAMPLES_PER_REASON - len(of_reason))
+            of_reason += [QuarantinedLine(**row) for row in wanted.to_pylist()]
+    return [
+        Quarantine(name, dict(sorted(of.items(), key=lambda count: (-count[1], count[0]))), samples[name])
+        for name, of in lines.items()
+    ]

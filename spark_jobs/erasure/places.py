@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from deltalake import DeltaTable
-
 from include.log_hours import Hour
 from include.tables import REPLAYED_LINES
 from spark_jobs.erasure.certificate import Certificate
@@ -24,7 +22,7 @@ def move_places(lake: Lake, certificate: Certificate) -> None:
             transaction = certificate.transaction(f"{source} {hour}")
             if not lake.data_files(REPLAYED_LINES, has_log_hours(source, [hour])):
                 continue
-            if transaction.is_in(DeltaTable(lake.uri(REPLAYED_LINES))):
+            if transaction.is_in(lake.stored(REPLAYED_LINES)):
                 continue
             where = [("source", "=", source), ("log_date", "=", hour.day), ("log_hour", "=", hour.hour)]
             moved = [

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from pyarrow.parquet import ParquetFile
 
 from include.journal import REPLAY
@@ -146,7 +145,7 @@ def remove_rows(
     """
     changed: dict[Table, list[_Rewritten]] = {table: [] for table in ARRIVALS}
     transaction = certificate.transaction(source)
-    moved = {table for table in ARRIVALS if lake.exists(table) and transaction.is_in(DeltaTable(lake.uri(table)))}
+    moved = {table for table in ARRIVALS if transaction.is_in(lake.stored(table))}
     for hour in hours:
         files = [(table, file) for table in ARRIVALS for file in lake.data_files(table, has_log_hours(source, [hour]))]
         before = [_read(table, file) for table, file in files]

@@ -22,7 +22,7 @@ from include.locks import Held, Locks, locks_of
 from include.log_hours import Hour
 from include.settings import Settings
 from include.storage import flush_file, flush_folder, is_on_disk, remove_folder
-from include.stored_rows import Filters, open_table, read_rows, read_table
+from include.stored_rows import StoredLake
 from include.tables import AGGREGATES, Table
 from spark_jobs.engine.steps import step
 from spark_jobs.lake import declared
@@ -39,10 +39,11 @@ from spark_jobs.lake.version_checksums import write_checksum
 _LARGE_FILE = 1 << 30
 
 
-class Lake:
+class Lake(StoredLake):
     """The Delta tables under one folder, made as ``include.tables`` declares them when first written."""
 
     def __init__(self, spark: SparkSession | None, settings: Settings) -> None:
+        super().__init__(settings.lake)
         self._spark = spark
         self.settings = settings
         self._complete: set[str] = set()
@@ -54,18 +55,6 @@ class Lake:
         if self._spark is None:
             raise ValueError("this lake was opened without Spark")
         return self._spark
-
-    def path(self, table: Table) -> Path:
-        """The table's folder."""
-        return self.settings.lake / table.name
-
-    def uri(self, table: Table) -> str:
-        """The same, as Spark and delta-rs take it."""
-        return str(self.path(table))
-
-    def exists(self, table: Table) -> bool:
-        """Whether the table has been made: its first commit is there, or was before the log was tidied."""
-        return DeltaTable.is_deltatable(self.uri(table))
 
     def read(self, table: Table) -> DataFrame:
         """The table as it is now; with its declared columns and no rows when it has not been made.
@@ -99,10 +88,6 @@ class Lake:
         """The rows of these click hours."""
         wanted = list(hours)
         return self.read_files(table, may_have_click_hours(table, wanted)).where(click_hours_predicate(wanted))
-
-    def version(self, table: Table) -> int | None:
-        """The number of the table's newest version; None when it has not been made."""
-        return DeltaTable(self.uri(table)).version() if self.exists(table) else None
 
     def replace(self, table: Table, rows: DataFrame, choice: pc.Expression) -> None:
         """Replace, in one commit, the files that are chosen, by their partition: rows of no other may be among these.
@@ -183,7 +168,7 @@ class Lake:
             try:
                 version.commit(new, [], transaction.as_committed())
             except CommitFailedError:
-                if not transaction.is_in(DeltaTable(self.uri(table))):
+                if not transaction.is_in(self.stored(table)):
                     raise
                 return
             self._keep_commits(table, version.stored.version())
@@ -263,20 +248,6 @@ class Lake:
                 commit_properties=None if transaction is None else transaction.as_committed(),
             )
 
-    def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
-        """``include.stored_rows.read_rows`` of this lake."""
-        return read_rows(self.settings.lake, table, columns, where)
-
-    def read_table(self, table: Table, columns: Sequence[str], where: Filters) -> pa.Table:
-        """``include.stored_rows.read_table`` of this lake."""
-        return read_table(self.settings.lake, table, columns, where)
-
-    def open_table(
-        self, table: Table, columns: Sequence[str], where: Sequence[Filters], version: int | None = None
-    ) -> pa.RecordBatchReader:
-        """``include.stored_rows.open_table`` of this lake."""
-        return open_table(self.settings.lake, table, columns, where, version)
-
     def compact(self, table: Table, leave_out: str = "false", *, above_files: int = 0) -> bool:
         """Write a table of ``append_rows``, if it has more files than that, as few; whether it was.
 
@@ -284,7 +255,8 @@ class Lake:
         a week.
         """
         self.require_locks()
-        if not self.exists(table) or len(DeltaTable(self.uri(table)).file_uris()) <= above_files:
+        before = self.stored(table)
+        if before is None or len(before.file_uris()) <= above_files:
             return False
         with self.locked(f"write-{table.name}"):
             stored = DeltaTable(self.uri(table))

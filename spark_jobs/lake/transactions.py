@@ -20,9 +20,9 @@ class StreamTransaction:
     stream_id: str
     batch_id: int
 
-    def is_in(self, stored: DeltaTable) -> bool:
-        """Whether the table has the rows of this micro-batch, or of a later one."""
-        last = stored.transaction_version(self.stream_id)
+    def is_in(self, stored: DeltaTable | None) -> bool:
+        """Whether the table has the rows of this micro-batch, or of a later one; not if it has not been made."""
+        last = stored.transaction_version(self.stream_id) if stored else None
         return last is not None and last >= self.batch_id
 
     def as_committed(self, retries: int | None = None) -> CommitProperties:

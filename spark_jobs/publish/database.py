@@ -20,7 +20,7 @@ from include.errors import ClickmillError
 from include.log_hours import Hour, by_day
 from include.postgres import required_address
 from include.settings import Settings
-from include.stored_rows import Filters, read_table
+from include.stored_rows import Filters, StoredLake
 from include.tables import PUBLISHED, Table
 from spark_jobs.publish.exports import exported_columns
 
@@ -76,7 +76,7 @@ def remove_from_database(settings: Settings, table: Table, before: date) -> None
 def _replace(settings: Settings, connection: Connection, table: Table, where: Filters, condition: str) -> None:
     """Replace the rows of which the condition is true, given the values of the filters, in one transaction."""
     columns = exported_columns(table)
-    rows = read_table(settings.lake, table, columns, where)
+    rows = StoredLake(settings.lake).read_table(table, columns, where)
     with connection, connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM {SCHEMA}.{table.name} WHERE {condition}", [value for _, _, value in where])
         for lines in _as_csv(rows):

@@ -17,7 +17,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -97,8 +96,7 @@ class StreamedReplay:
     def write(self, hours: Sequence[Hour]) -> None:
         """Write the lines on record: first where they are to be, then away from where they were, then the account."""
         transaction = StreamTransaction(self.asked.replay.id, 0)
-        is_there = self.lake.exists(CLICKS)
-        if not (is_there and transaction.is_in(DeltaTable(self.lake.uri(CLICKS)))):
+        if not transaction.is_in(self.lake.stored(CLICKS)):
             with self.planned(hours) as clicks:
                 accepted = decided_lines(clicks.arrivals, clicks.decided).where("first_hour IS NULL")
                 files = self.lake.write_files(CLICKS, build_clicks(accepted, self.source.name))
@@ -225,7 +223,7 @@ class StreamedWithdrawal:
         return StreamTransaction(self.withdrawal.replay_id, 1)
 
     def _is_in(self, table: Table) -> bool:
-        return self.lake.exists(table) and self._transaction.is_in(DeltaTable(self.lake.uri(table)))
+        return self._transaction.is_in(self.lake.stored(table))
 
 
 def _clicks_of(lake: Lake, source: Source, replay_id: str, hours: Sequence[Hour]) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from deltalake import DeltaTable
 from pyspark import TaskContext
 from pyspark.sql import functions as F
 
@@ -72,9 +71,9 @@ def version_without(lake: Lake, stream_id: str, last: int) -> int | None:
 
     None if that is the table as it is.
     """
-    if not lake.exists(CLICKS):
+    stored = lake.stored(CLICKS)
+    if stored is None:
         return None
-    stored = DeltaTable(lake.uri(CLICKS))
     newest = stored.version()
     while StreamTransaction(stream_id, last + 1).is_in(stored):
         stored.load_as_version(stored.version() - 1)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deltalake import DeltaTable
-
 from include.errors import ClickmillError
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.lake.lake import Lake
@@ -60,11 +58,11 @@ class StreamStart:
     def _require_whole_batches(self, stream_id: str, last_batch: int) -> None:
         """See that no table has rows of a batch that ``stream_batches``, which is written last, does not have."""
         for table in (CLICKS, QUARANTINED_CLICKS):
-            is_there = self.lake.exists(table)
-            stored = DeltaTable(self.lake.uri(table)).transaction_version(stream_id) if is_there else None
-            if stored is not None and stored > last_batch:
+            stored = self.lake.stored(table)
+            written = stored.transaction_version(stream_id) if stored else None
+            if written is not None and written > last_batch:
                 raise ClickmillError(
-                    f"table {table.name} has rows of batch {stored} of stream {stream_id}, which had not ended when "
+                    f"table {table.name} has rows of batch {written} of stream {stream_id}, which had not ended when "
                     "its checkpoint was removed: they would be read twice, or stay in no account; bring the checkpoint "
                     "back, or restore the table to the version before them"
                 )

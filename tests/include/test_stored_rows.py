@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from include.stored_rows import ARROW_TYPES, open_table, read_rows
+from include.stored_rows import ARROW_TYPES, StoredLake
 from include.tables import INGEST_ACCOUNTING
 
 COLUMNS = ("source", "log_date", "log_hour", "lines")
@@ -62,7 +62,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_rows_are_those_for_which_all_filters_hold(lake: Path, where: list[tuple[str, str, Any]]) -> None:
     expected = [hour for hour in HOURS if all(OPERATORS[sign](hour[name], value) for name, sign, value in where)]
-    found = read_rows(lake, INGEST_ACCOUNTING, COLUMNS, where)
+    found = StoredLake(lake).read_rows(INGEST_ACCOUNTING, COLUMNS, where)
     assert sorted(found, key=repr) == sorted(expected, key=repr)
 
 
@@ -78,7 +78,7 @@ def test_rows_are_those_for_which_all_filters_hold(lake: Path, where: list[tuple
     ids=repr,
 )
 def test_any_of_several_conditions_may_let_a_row_through(lake: Path, conditions: list[Any]) -> None:
-    found = open_table(lake, INGEST_ACCOUNTING, COLUMNS, conditions).read_all().to_pylist()
+    found = StoredLake(lake).open_table(INGEST_ACCOUNTING, COLUMNS, conditions).read_all().to_pylist()
     expected = [
         hour
         for hour in HOURS
@@ -93,7 +93,7 @@ def test_of_an_earlier_version_its_rows_are_read(lake: Path, tmp_path: Path) -> 
     place = str(copied / INGEST_ACCOUNTING.name)
     DeltaTable(place).delete("source = 'web'")
     now, before = (
-        open_table(copied, INGEST_ACCOUNTING, COLUMNS, [[("log_hour", "=", 2)]], version).read_all().num_rows
+        StoredLake(copied).open_table(INGEST_ACCOUNTING, COLUMNS, [[("log_hour", "=", 2)]], version).read_all().num_rows
         for version in (None, 0)
     )
     assert (now, before) == (3, 6)

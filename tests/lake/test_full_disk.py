@@ -11,7 +11,7 @@ import pytest
 
 from include.home import REPOSITORY
 from include.settings import Settings
-from include.stored_rows import read_rows
+from include.stored_rows import StoredLake
 from include.tables import CLICKS, PUBLISHED_CLICKS_BY_URL_HOURLY
 from tests.support.small_disk import filled, small_disk
 
@@ -47,5 +47,6 @@ def test_each_job_says_in_one_line_that_a_disk_is_full_and_does_its_work_later(
                 assert line.startswith("failed: a disk is full"), line
             ended = run(job, settings.home, spark_remote)
             assert ended.returncode == 0, ended.stderr
-        counts = read_rows(settings.lake, PUBLISHED_CLICKS_BY_URL_HOURLY, ["click_count"], [])
-        assert sum(row["click_count"] for row in counts) == len(read_rows(settings.lake, CLICKS, ["line"], []))
+        stored = StoredLake(settings.lake)
+        counts = stored.read_rows(PUBLISHED_CLICKS_BY_URL_HOURLY, ["click_count"], [])
+        assert sum(row["click_count"] for row in counts) == len(stored.read_rows(CLICKS, ["line"], []))

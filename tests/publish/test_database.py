@@ -20,7 +20,7 @@ from alembic.script import ScriptDirectory
 from include.errors import ClickmillError
 from include.log_hours import Hour
 from include.settings import REPOSITORY, Settings
-from include.stored_rows import read_rows
+from include.stored_rows import StoredLake
 from include.tables import (
     OTHER_KEYS,
     PUBLISHED,
@@ -68,7 +68,9 @@ def in_database(postgres: PostgresServer, database: str, table: Table) -> list[t
 
 def in_lake(settings: Settings, table: Table) -> list[tuple[Any, ...]]:
     """The published rows, without sketches, sorted."""
-    return sorted(tuple(row.values()) for row in read_rows(settings.lake, table, exported_columns(table), []))
+    return sorted(
+        tuple(row.values()) for row in StoredLake(settings.lake).read_rows(table, exported_columns(table), [])
+    )
 
 
 @pytest.mark.spark
