@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator
@@ -42,7 +42,6 @@ def _checked_time_zone(name: str) -> str:
 
 
 Grain = Literal["hour", "day", "week", "month"]
-GRAINS: tuple[Grain, ...] = get_args(Grain)
 TimeZone = Annotated[str, AfterValidator(_checked_time_zone)]
 
 

@@ -202,10 +202,9 @@ def described_failure(row: Mapping[str, Any]) -> str:
 def of_newest_runs(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of rows of ``quality_results``, those of the run that validated each suite's partition last.
 
-    Whole runs, not single checks: a check that is gone, or worded again, leaves no outcome behind. Rows of an earlier
-    version have no outcome, and are left out.
+    Whole runs, not single checks: a check that is gone, or worded again, leaves no outcome behind.
     """
-    judged = [row for row in rows if row["outcome"] is not None]
+    judged = list(rows)
     newest: dict[tuple[str, str], tuple[datetime, str]] = {}
     for row in judged:
         partition, run = (row["suite"], row["partition"]), (row["validated_at"], row["run_id"])

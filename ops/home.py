@@ -86,7 +86,7 @@ def _close_to_everyone(folder: Path) -> None:
     """
     found = folder.lstat()
     if found.st_mode & 0o007 and stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
-        # A group that may only read has that from the umask under which an earlier version made the folder.
+        # A group that may only read has that from the usual umask, and nobody gave it.
         folder.chmod(found.st_mode & (0o7770 if found.st_mode & 0o020 else 0o7700))
 
 

@@ -39,7 +39,6 @@ from ops.services.supervisor import end_marked
 from ops.stream_state import stream_state
 from ops.stream_view import render
 
-DEFAULT_SOURCE = "web_stream"
 DEFAULT_RATE = 200
 #: Carried by the processes of a home's stream, so that stop-streams finds them.
 MARK = "CLICKMILL_STREAM_OF"

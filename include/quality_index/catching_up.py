@@ -135,8 +135,7 @@ def _take_in(lake: Path, index: Path, stamp: str) -> None:
 def _bring_up(lake: Path, index: Path, stamp: str) -> None:
     files = {table: _data_files(StoredLake(lake), table) for table in _PARTS}
     index.parent.mkdir(parents=True, exist_ok=True)
-    index.touch(0o600)
-    index.chmod(0o600)  # one of an earlier version; what SQLite puts beside it has the same mode
+    index.touch(0o600)  # what SQLite puts beside it has the same mode
     with closing(sqlite3.connect(index, timeout=_LOCK_PATIENCE_SECONDS, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -195,15 +194,12 @@ def _add(connection: sqlite3.Connection, table: Table, files: Mapping[str, Path]
     import pyarrow.dataset as ds
 
     writer = _Writer(connection)
-    add, there = writer.add_event, None
-    if table == QUALITY_RESULTS:
-        # Those of an earlier version say no outcome.
-        add, there = writer.add_result, ds.field("outcome").is_valid()
+    add = writer.add_result if table == QUALITY_RESULTS else writer.add_event
     schema = arrow_schema(table, [name for name in table.column_names if name not in table.partitioned_by])
     paths = list(new.values())
     keys, filesystem = [key_of(path) for path in paths], filesystem_of(paths[0])
     rows = ds.dataset(keys, schema=schema, format="parquet", filesystem=filesystem)
-    for batch in rows.to_batches(filter=there, batch_size=_ROWS_AT_ONCE):
+    for batch in rows.to_batches(batch_size=_ROWS_AT_ONCE):
         for row in batch.to_pylist():
             add(row)
     connection.executemany("INSERT INTO file VALUES (?, ?)", [(table.name, name) for name in new])

@@ -38,7 +38,6 @@ _RUNS = [
         names.RESOURCE_DAG_RUN, names.RESOURCE_TASK_INSTANCE, names.RESOURCE_BACKFILL,
     )),
 ]  # fmt: skip
-_EVERY_DAG = (names.ACTION_CAN_EDIT, names.RESOURCE_DAG)
 
 
 def _edit(dags: Iterable[str]) -> list[tuple[str, str]]:
@@ -74,9 +73,6 @@ def main() -> None:
         # Else API server and DAG processor both make them when the first DAG is read, and one of them fails.
         for dag in (REPOSITORY / "dags").glob("*.py"):
             security.sync_perm_for_dag(dag.stem)
-        # Which a former version gave.
-        if operator := security.find_role("Operator"):
-            security.remove_permission_from_role(operator, security.get_permission(*_EVERY_DAG))
         security.bulk_sync_roles([{"role": role, "perms": perms} for role, perms in ROLES.items()])
         if security.find_user(ADMIN) is None:
             role, password = security.find_role("Admin"), os.environ["CLICKMILL_ADMIN_PASSWORD"]

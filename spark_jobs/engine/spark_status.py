@@ -45,9 +45,7 @@ class Task:
     partition: int
     run_ms: int
     input_records: int
-    input_bytes: int
     shuffle_records_read: int
-    shuffle_bytes_read: int
     shuffle_records_written: int
     shuffle_bytes_written: int
     executor: str
@@ -59,9 +57,7 @@ class Stage:
     """One stage that ran, with its tasks by partition; ``job_id`` is the Spark job that ran it."""
 
     stage_id: int
-    attempt: int
     job_id: int
-    name: str
     steps: tuple[str, ...]
     tasks: tuple[Task, ...]
 
@@ -87,18 +83,12 @@ class PlanNode:
 class Query:
     """One SQL execution. ``plan`` is Spark's formatted plan: the final one when adaptive execution has ended.
 
-    ``steps`` are those of its Spark jobs, outer to inner. ``root_id`` is the execution that it is a part of, or its
-    own id. ``edges`` lead from a node to the node that reads it, as node ids.
+    ``steps`` are those of its Spark jobs, outer to inner.
     """
 
-    query_id: int
-    root_id: int
     description: str
-    status: str
-    duration_ms: int
     plan: str
     nodes: tuple[PlanNode, ...]
-    edges: tuple[tuple[int, int], ...]
     job_ids: tuple[int, ...]
     steps: tuple[str, ...]
 
@@ -234,14 +224,8 @@ class SparkStatus:
     def _stage(self, ran: _Ran) -> Stage:
         stage_id, number = int(ran.attempt["stageId"]), int(ran.attempt["attemptId"])
         tasks = self._get(f"stages/{stage_id}/{number}/taskList", length=_ALL) or ()
-        return Stage(
-            stage_id,
-            number,
-            ran.job_id,
-            str(ran.attempt["name"]),
-            ran.steps,
-            tuple(sorted(map(_task, _successful(tasks)), key=lambda task: task.partition)),
-        )
+        of_partition = sorted(map(_task, _successful(tasks)), key=lambda task: task.partition)
+        return Stage(stage_id, ran.job_id, ran.steps, tuple(of_partition))
 
     def _jobs(self, name: str) -> list[dict[str, Any]]:
         jobs = self._get("jobs") or ()
@@ -267,17 +251,12 @@ class SparkStatus:
             time.sleep(_PAUSE_SECONDS)
         job_ids = tuple(sorted(_job_ids(answer)))
         return Query(
-            query_id=query_id,
-            root_id=int(answer.get("rootExecutionId", query_id)),
             description=str(answer["description"]),
-            status=str(answer["status"]),
-            duration_ms=int(answer["duration"]),
             plan=str(answer["planDescription"]),
             nodes=tuple(
                 PlanNode(int(node["nodeId"]), str(node["nodeName"]), {m["name"]: m["value"] for m in node["metrics"]})
                 for node in answer["nodes"]
             ),
-            edges=tuple((int(edge["fromId"]), int(edge["toId"])) for edge in answer["edges"]),
             job_ids=job_ids,
             steps=next((jobs[job] for job in job_ids if job in jobs), ()),
         )
@@ -329,27 +308,19 @@ def _successful(tasks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """One attempt a partition: a speculative or failed one did the same work again."""
     seen: set[int] = set()
     for task in tasks:
-        if task["status"] == "SUCCESS" and "taskMetrics" in task and _partition(task) not in seen:
-            seen.add(_partition(task))
+        if task["status"] == "SUCCESS" and "taskMetrics" in task and task["partitionId"] not in seen:
+            seen.add(task["partitionId"])
             yield task
-
-
-def _partition(task: dict[str, Any]) -> int:
-    # Before Spark 3.3 there was no partitionId, and -1 stands for it where history is older.
-    partition = int(task.get("partitionId", -1))
-    return partition if partition >= 0 else int(task["index"])
 
 
 def _task(task: dict[str, Any]) -> Task:
     metrics = task["taskMetrics"]
     read, written = metrics["shuffleReadMetrics"], metrics["shuffleWriteMetrics"]
     return Task(
-        partition=_partition(task),
+        partition=int(task["partitionId"]),
         run_ms=int(metrics["executorRunTime"]),
         input_records=int(metrics["inputMetrics"]["recordsRead"]),
-        input_bytes=int(metrics["inputMetrics"]["bytesRead"]),
         shuffle_records_read=int(read["recordsRead"]),
-        shuffle_bytes_read=int(read["remoteBytesRead"]) + int(read["localBytesRead"]),
         shuffle_records_written=int(written["recordsWritten"]),
         shuffle_bytes_written=int(written["bytesWritten"]),
         executor=str(task["executorId"]),

@@ -9,23 +9,21 @@ import subprocess
 import sys
 from datetime import date
 from functools import cache
-from inspect import signature
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from clickmill import changes, options, streams, upkeep
+from clickmill import changes, options, upkeep
 from clickmill.app import COMMANDS, main, name_of, run
 from clickmill.work import print_json
 from include.buckets import MAX_BUCKETS
 from include.counting import CountKey
-from include.days import GRAINS
+from include.days import Grain
 from include.errors import EndedByHandError, UsageError
 from include.log_hours import Hour, HourRange
 from include.settings import REPOSITORY, Settings
 from ops.services.running import complete_environment
-from ops.stream import DEFAULT_SOURCE
 from tests.ops.service_ports import PORTS
 
 NAMES = [name_of(command) for of_heading in COMMANDS.values() for command in of_heading]
@@ -90,9 +88,8 @@ def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) ->
 
 def test_what_is_declared_is_what_the_rooms_know() -> None:
     assert get_args(options.Key) == get_args(CountKey)
-    assert get_args(options.Grain) == GRAINS
+    assert get_args(options.Grain) == get_args(Grain)
     assert upkeep.MOST_BUCKETS == MAX_BUCKETS
-    assert signature(streams.show_stream).parameters["source"].default == DEFAULT_SOURCE
 
 
 # --- wrong arguments ------------------------------------------------------------------------------

@@ -180,11 +180,7 @@ def test_a_home_may_have_any_name(settings: Settings, tmp_path: Path) -> None:
     assert counts_of(odd) == {("clicks", HOUR): Counts(passed=1)}
 
 
-@pytest.mark.parametrize("of_an_earlier_version", [False, True])
-def test_it_is_its_owners_alone(settings: Settings, of_an_earlier_version: bool) -> None:
-    if of_an_earlier_version:
-        settings.quality_index.parent.mkdir(parents=True, exist_ok=True)
-        settings.quality_index.touch(0o644)
+def test_it_is_its_owners_alone(settings: Settings) -> None:
     before = os.umask(0)
     try:
         append(settings.lake, validated_hours(FIRST, 1)[0])

@@ -158,7 +158,7 @@ def test_stages_and_tasks_are_found_by_their_step(lake: TemporaryLake) -> None:
     read = [stage for stage in status.stages("inner") if any(task.shuffle_records_read for task in stage.tasks)]
     assert [[task.partition for task in stage.tasks] for stage in read] == [[0, 1, 2]]
     assert sum(task.shuffle_records_read for task in read[0].tasks) == 1000
-    assert all(task.run_ms >= 0 and task.shuffle_bytes_read > 0 for task in read[0].tasks)
+    assert all(task.run_ms >= 0 for task in read[0].tasks)
     assert [query.steps for query in status.queries("outer")] == [("outer", "inner"), ("outer",)]
     assert status.queries("nothing ran here") == []
     assert status.problem is None
