@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Protocol, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from include.log_hours import MOST_HOURS_A_RUN, MOST_HOURS_BETWEEN, Hour, HourRange, contiguous
 from ops.airflow_api import AirflowApi, ApiError, HourRun, TaskTry, error_message, readable_log
@@ -58,87 +56,26 @@ def split_hours(
     return [hour for hour in hours if hour not in under_way | done], list(watched.values())
 
 
-class Display(Protocol):
-    """Where progress is shown."""
+class Display(Progress):
+    """How many hours are done: a bar in a terminal, else a line whenever one more is, for a log file."""
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __init__(self, console: Console) -> None:
+        columns = ("hours", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), "{task.fields[now]}")
+        super().__init__(*columns, console=console, disable=not console.is_terminal)
+        self._hours = self.add_task("hours", total=None, now="")
+        self._began, self._shown = time.monotonic(), -1
 
     def show(self, done: int, total: int, now: str) -> None:
         """Show how many runs have ended and what goes on."""
-
-    def note(self, message: str) -> None:
-        """Say something once."""
-
-
-class Bar:
-    """A progress bar, for a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._progress = Progress(
-            TextColumn("hours"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[now]}"),
-            console=console,
-        )
-        self._task: TaskID | None = None
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
-
-    def show(self, done: int, total: int, now: str) -> None:
-        """Show how many runs have ended and what goes on."""
-        if self._task is None:
-            self._task = self._progress.add_task("hours", total=total, now=now)
-        self._progress.update(self._task, completed=done, total=total, now=now)
-
-    def note(self, message: str) -> None:
-        """Say something once, above the bar."""
-        self._progress.console.print(message, markup=False, highlight=False)
-
-
-class Lines:
-    """A line whenever a run has ended, for a log file."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._began = time.monotonic()
-        self._shown = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return
-
-    def show(self, done: int, total: int, now: str) -> None:
-        """Show how many runs have ended, when that has changed."""
-        if done != self._shown:
+        self.update(self._hours, completed=done, total=total, now=now)
+        if self.disable and done != self._shown:
             self._shown = done
             seconds = time.monotonic() - self._began
             self.note(f"{done} of {total} hours done after {seconds:.0f} s{'; ' + now if now else ''}")
 
     def note(self, message: str) -> None:
         """Say something once."""
-        self._console.print(message, markup=False, highlight=False, soft_wrap=True)
-
-
-def choose_display(console: Console) -> Display:
-    """Return a bar for a terminal, lines for anything else."""
-    return Bar(console) if console.is_terminal else Lines(console)
+        self.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
 def _backfill_hours(

@@ -24,7 +24,7 @@ from include.log_hours import Hour, HourRange, contiguous
 from include.settings import Settings
 from include.sources import load_sources
 from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi
-from ops.backfill import Failure, Outcome, choose_display, run_hours, run_ranges
+from ops.backfill import Display, Failure, Outcome, run_hours, run_ranges
 from ops.home import Home, find_home
 from ops.services.running import Services
 from ops.services.start import start
@@ -245,9 +245,9 @@ def _run_through_airflow(
     together, hourly = hours[: len(hours) - alone], hours[len(hours) - alone :]
     outcomes = []
     if together:
-        outcomes.append(run_ranges(api, CLICKS_HOURLY, together, source, again, choose_display(console)))
+        outcomes.append(run_ranges(api, CLICKS_HOURLY, together, source, again, Display(console)))
     if hourly:
-        outcomes.append(run_hours(api, CLICKS_HOURLY, hourly, source, again, HOURS_AT_ONCE, choose_display(console)))
+        outcomes.append(run_hours(api, CLICKS_HOURLY, hourly, source, again, HOURS_AT_ONCE, Display(console)))
     return outcomes
 
 

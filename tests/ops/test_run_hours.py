@@ -14,7 +14,7 @@ from rich.console import Console
 from include.log_hours import Hour, HourRange
 from ops import backfill
 from ops.airflow_api import ApiError, HourRun, TaskTry, error_message, readable_log
-from ops.backfill import Lines, in_ranges, run_hours, run_ranges, split_hours
+from ops.backfill import Display, in_ranges, run_hours, run_ranges, split_hours
 from ops.run import exit_code_of_held, print_failures, print_held
 from ops.services.running import Services
 from tests.ops.log_hours import hour
@@ -134,7 +134,7 @@ def printed(console: Console) -> str:
 
 def run_all(api: FakeAirflow, numbers: Sequence[int], console: Console, again: bool = False) -> backfill.Outcome:
     hours = [hour(number) for number in numbers]
-    return run_hours(api, "clicks_hourly", hours, "web", again, 2, Lines(console))  # type: ignore[arg-type]
+    return run_hours(api, "clicks_hourly", hours, "web", again, 2, Display(console))  # type: ignore[arg-type]
 
 
 def test_hours_are_backfilled_range_by_range_and_each_backfill_is_closed(console: Console) -> None:
@@ -202,7 +202,7 @@ def test_ranges_are_one_run_each_with_small_gaps_in_them_and_a_month_at_most(con
     api = FakeAirflow()
     hours = [hour(number) for number in (0, 1, 25, 51, *range(800, 1700))]
 
-    outcome = run_ranges(api, "clicks_hourly", hours, "web", False, Lines(console))  # type: ignore[arg-type]
+    outcome = run_ranges(api, "clicks_hourly", hours, "web", False, Display(console))  # type: ignore[arg-type]
 
     assert (outcome.already_done, outcome.succeeded, outcome.failures, outcome.held) == (0, len(hours), [], [])
     expected = [(0, 26), (51, 52), (800, 800 + 744), (800 + 744, 1700)]
@@ -215,7 +215,7 @@ def test_hours_of_a_range_that_was_run_are_done_and_of_one_under_way_are_watched
     runs = HourRun("runs", HourRange(hour(3), hour(6)), "web", "running", "manual")
     api = FakeAirflow([ran, runs])
 
-    outcome = run_ranges(api, "clicks_hourly", [hour(n) for n in range(8)], "web", False, Lines(console))  # type: ignore[arg-type]
+    outcome = run_ranges(api, "clicks_hourly", [hour(n) for n in range(8)], "web", False, Display(console))  # type: ignore[arg-type]
 
     assert (outcome.already_done, outcome.succeeded) == (3, 5)
     assert api.asked == [(str(hour(6)), str(hour(8)), True)]
@@ -230,7 +230,7 @@ def test_of_a_range_it_is_named_for_what_the_checks_failed(console: Console) -> 
     ):
         api = FakeAirflow()
         api.holding, api.is_asked = {hour(2), hour(3)}, is_asked
-        assert run_ranges(api, "clicks_hourly", hours, "web", True, Lines(console)).held == held  # type: ignore[arg-type]
+        assert run_ranges(api, "clicks_hourly", hours, "web", True, Display(console)).held == held  # type: ignore[arg-type]
 
 
 def test_a_held_hour_is_exit_code_3_unless_it_was_planted() -> None:
