@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 from include.errors import UsageError
+from include.texts import as_literal
 
 ONE_HOUR = timedelta(hours=1)
 HOUR_FORMAT = "%Y-%m-%dT%H"
@@ -117,10 +118,26 @@ class LogHour:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> LogHour:
         """That of a row with ``source``, ``log_date`` and ``log_hour``."""
-        return cls(row["source"], Hour.of(row["log_date"], row["log_hour"]))
+        return cls(row["source"], log_hour_of(row))
 
     def __str__(self) -> str:
         return f"{self.source} {self.hour}"
+
+
+class Row(Protocol):
+    """A row by the names of its columns, of Spark or as a dictionary."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
+def log_hour_of(row: Row) -> Hour:
+    """That of a row with ``log_date`` and ``log_hour``."""
+    return Hour.of(row["log_date"], row["log_hour"])
+
+
+def click_hour_of(row: Row) -> Hour:
+    """That of a row with ``click_date`` and ``click_hour``."""
+    return Hour.of(row["click_date"], row["click_hour"])
 
 
 @dataclass(frozen=True)
@@ -246,3 +263,13 @@ def hours_predicate(hours: Iterable[Hour], day_column: str, hour_column: str) ->
             term += f" AND {hour_column} IN ({', '.join(map(str, numbers))})"
         terms.append(f"({term})")
     return " OR ".join(terms) if terms else "false"
+
+
+def log_hours_predicate(source: str, hours: Iterable[Hour]) -> str:
+    """``hours_predicate`` for a source's log hours."""
+    return f"source = {as_literal(source)} AND ({hours_predicate(hours, 'log_date', 'log_hour')})"
+
+
+def click_hours_predicate(hours: Iterable[Hour]) -> str:
+    """``hours_predicate`` for click hours."""
+    return hours_predicate(hours, "click_date", "click_hour")

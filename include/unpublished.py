@@ -9,7 +9,7 @@ from typing import Any
 from include.backfills import read_backfills
 from include.journal import click_hours_since
 from include.landing import SUCCESS, as_landed_files, closed_hours, landed_since, landing_days, listed_hours
-from include.log_hours import ONE_HOUR, Hour
+from include.log_hours import ONE_HOUR, Hour, log_hour_of
 from include.settings import Settings
 from include.sources import Source
 from include.stored_rows import StoredLake
@@ -116,4 +116,4 @@ _ACCOUNT = ("log_date", "log_hour", "click_hours", "ingested_at", "clicks_remove
 
 
 def _by_hour(rows: list[dict[str, Any]]) -> dict[Hour, Mapping[str, Any]]:
-    return {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
+    return {log_hour_of(row): row for row in rows}

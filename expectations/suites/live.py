@@ -12,7 +12,7 @@ from expectations.facts import Facts
 from expectations.findings import Finding, Partition
 from include.counting import CountKey, key_label, live_count_table
 from include.duckdb_sql import run_sql
-from include.log_hours import Hour
+from include.log_hours import click_hour_of
 
 #: The outcome where an hour's live counts are still to change: neither a pass nor a failure.
 NOT_FINAL = "not_final"
@@ -66,7 +66,7 @@ def click_hour_checks(counts: Iterable[CountKey]) -> list[Check]:
 def live_findings(facts: Facts) -> dict[tuple[Partition, str], Finding]:
     """What the live counts say of the hours that they have positions of; nothing of those without clicks."""
     return {
-        (Partition(Hour.of(hour["click_date"], hour["click_hour"])), _name(hour["key"])): Finding(
+        (Partition(click_hour_of(hour)), _name(hour["key"])): Finding(
             hour["unexplained"], hour["observed"], hour["unexplained"], 0, 0
         )
         for hour in run_sql(_HOURS, **facts).to_pylist()

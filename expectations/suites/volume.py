@@ -14,7 +14,7 @@ from expectations.checks import CRITICAL, WARNING, Check, between
 from expectations.facts import Facts
 from expectations.findings import NOT_ENOUGH_HISTORY, Finding, Findings, Partition
 from include.duckdb_sql import run_sql
-from include.log_hours import Hour
+from include.log_hours import Hour, log_hour_of
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, INGEST_ACCOUNTING, Table
 from include.usual_range import VolumeSettings, same_hour_before, usual_range
 
@@ -143,9 +143,9 @@ def _numbers(facts: Facts) -> Iterator[_Number]:
     landed: dict[tuple[str, str | None], dict[Hour, float]] = defaultdict(dict)
     for row in rows:
         if row["has_landed"]:
-            landed[row["metric"], row["source"]][Hour.of(row["log_date"], row["log_hour"])] = row["value"]
+            landed[row["metric"], row["source"]][log_hour_of(row)] = row["value"]
     for row in rows:
-        partition = Partition(Hour.of(row["log_date"], row["log_hour"]), row["source"])
+        partition = Partition(log_hour_of(row), row["source"])
         by_hour = landed[row["metric"], row["source"]]
         yield _Number(METRICS[row["metric"]], partition, row["value"], row["whole"], by_hour)
 

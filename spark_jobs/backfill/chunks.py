@@ -11,7 +11,7 @@ from include.backfills import CHUNK_DONE, FINISHED, Backfill
 from include.errors import FinalError, QualityError
 from include.holds import ClickHourState
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, HourRange
+from include.log_hours import HourRange, log_hour_of
 from include.settings import Settings
 from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING
@@ -96,7 +96,7 @@ def _lines_of(lake: Lake, backfill: Backfill, chunk: Chunk) -> int:
         ["log_date", "log_hour", "lines"],
         log_days(backfill.source, chunk.landed),
     )
-    return sum(row["lines"] for row in rows if Hour.of(row["log_date"], row["log_hour"]) in chunk.landed)
+    return sum(row["lines"] for row in rows if log_hour_of(row) in chunk.landed)
 
 
 def end_chunks(lake: Lake, settings: Settings, backfill: Backfill) -> Backfill:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from include.backfills import COMPARED, Backfill
 from include.holds import ClickHourState, described_failure, of_newest_runs
-from include.log_hours import Hour, LogHour
+from include.log_hours import Hour, LogHour, click_hour_of
 from include.sources import choose_sources
 from include.tables import AGGREGATES, VISIBILITY, Table
 from spark_jobs.aggregate.small_keys import publishable
@@ -163,12 +163,9 @@ def _changes(
             .limit(MOST_CHANGES)
             .collect()
         )
-    changed = {str(Hour.of(row["click_date"], row["click_hour"])): row["changed"] for row in by_hour if row["changed"]}
-    hour_changes = {
-        hour: HourChange(str(hour), row["old"], row["new"])
-        for row in by_hour
-        for hour in [Hour.of(row["click_date"], row["click_hour"])]
-    }
+    rows = {click_hour_of(row): row for row in by_hour}
+    changed = {str(hour): row["changed"] for hour, row in rows.items() if row["changed"]}
+    hour_changes = {hour: HourChange(str(hour), row["old"], row["new"]) for hour, row in rows.items()}
     keys = tuple(KeyChange(row[key], row["old"], row["new"]) for row in largest)
     return TableChange(published.name, key, dict(sorted(changed.items())), keys), hour_changes
 

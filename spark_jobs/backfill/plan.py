@@ -9,7 +9,7 @@ from typing import Any
 from include.backfills import Backfill, history_kept, read_backfills
 from include.errors import UsageError
 from include.landing import SUCCESS, LandedHour, landed_since, look_at
-from include.log_hours import Hour, HourRange, contiguous
+from include.log_hours import Hour, HourRange, contiguous, log_hour_of
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.stored_rows import log_days
@@ -151,7 +151,7 @@ def _is_same(backfill: Backfill, request: Request) -> bool:
 
 def _accounts(lake: Lake, request: Request) -> dict[Hour, Mapping[str, Any]]:
     rows = lake.read_rows(INGEST_ACCOUNTING, _ACCOUNT, log_days(request.source, request.log_hours))
-    by_hour = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
+    by_hour = {log_hour_of(row): row for row in rows}
     return {hour: by_hour[hour] for hour in request.log_hours if hour in by_hour}
 
 
@@ -161,7 +161,7 @@ def _landed(lake: Lake, source: Source, log_hours: HourRange) -> dict[Hour, Land
     if source.stream is None:
         return {hour: of for hour, of in looked.items() if of.folder.is_dir()}
     rows = lake.read_rows(STREAM_BATCHES, ["log_date", "log_hour"], log_days(source.name, log_hours))
-    read = {Hour.of(row["log_date"], row["log_hour"]) for row in rows}
+    read = {log_hour_of(row) for row in rows}
     return {hour: of for hour, of in looked.items() if hour in read}
 
 

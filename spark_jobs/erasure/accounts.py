@@ -11,14 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.log_hours import Hour
+from include.log_hours import Hour, log_hour_of, log_hours_predicate
 from include.storage import Entry
 from include.stored_rows import log_days
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.hours.account import HourAccount, replayed, with_rewritten
-from spark_jobs.hours.stream_batches import log_hour_of
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import log_hours_predicate
 from spark_jobs.lines.columns import as_numpy
 
 

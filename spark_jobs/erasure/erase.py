@@ -18,7 +18,7 @@ from include.errors import ClickmillError, FinalError, QualityError, UsageError
 from include.job_arguments import JobArguments, require_signed
 from include.landing import look_at
 from include.locks import locks_of
-from include.log_hours import Hour, near_each_other
+from include.log_hours import Hour, log_hour_of, near_each_other
 from include.settings import Settings
 from include.sources import JsonFields, Source, load_sources
 from include.storage import Entry, entry_of, is_on_disk, names, remove_folder
@@ -309,7 +309,7 @@ class Erasure:
 
     def _files_ingested(self, source: str) -> dict[Hour, int]:
         rows = self.lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour", "files"], [("source", "=", source)])
-        return {Hour.of(row["log_date"], row["log_hour"]): row["files"] for row in rows}
+        return {log_hour_of(row): row["files"] for row in rows}
 
     @property
     def _counts(self) -> set[str]:

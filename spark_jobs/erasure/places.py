@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from include.log_hours import Hour
+from include.log_hours import Hour, log_hours_predicate
 from include.tables import REPLAYED_LINES
 from spark_jobs.erasure.certificate import Certificate
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import log_hours_predicate
 
 
 def move_places(lake: Lake, certificate: Certificate) -> None:

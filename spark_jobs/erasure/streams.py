@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from include.counting import live_count_table
 from include.errors import ClickmillError, FinalError, StreamRunsAlreadyError
-from include.log_hours import Hour
+from include.log_hours import Hour, click_hours_predicate
 from include.sources import Source
 from include.storage import remove_folder
 from include.tables import STREAM_PROGRESS
@@ -15,7 +15,6 @@ from include.texts import as_literal
 from spark_jobs.hours.replays import open_replays, open_withdrawals
 from spark_jobs.hours.touched_hours import closed_click_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 
 

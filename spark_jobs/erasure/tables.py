@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyarrow.parquet import ParquetFile
 
 from include.journal import REPLAY
-from include.log_hours import Hour
+from include.log_hours import Hour, click_hour_of
 from include.stored_rows import arrow_schema
 from include.tables import (
     CLICKS,
@@ -271,7 +271,7 @@ def _add(found: FoundRows, table: Table, file: DataFile, rows: pa.Table) -> None
     if table == QUARANTINED_CLICKS:
         return
     hours = rows.group_by(["click_date", "click_hour"]).aggregate([]).to_pylist()
-    found.click_hours |= {Hour.of(row["click_date"], row["click_hour"]) for row in hours}
+    found.click_hours |= {click_hour_of(row) for row in hours}
     found.event_ids |= set(rows["event_id"].drop_null().to_pylist())
 
 

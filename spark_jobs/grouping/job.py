@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from include.counting import CountKey, CountSettings
 from include.errors import ClickmillError, UsageError
 from include.job_arguments import JobArguments
-from include.log_hours import Hour
+from include.log_hours import Hour, log_hour_of, log_hours_predicate
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS
@@ -41,7 +41,6 @@ from spark_jobs.grouping.partitioning import key_distribution, loads
 from spark_jobs.grouping.timing import measure_counts
 from spark_jobs.hours.touched_hours import touched_click_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import log_hours_predicate
 
 _OWN_NUMBER = ("fifo", "global")
 
@@ -167,7 +166,7 @@ def _drawn(accounts: Sequence[Mapping[str, Any]], most_clicks: int | None) -> li
     """The log hours to look at: all, or as many drawn ones as have at most ``most_clicks`` together; at least one."""
     clicks: Counter[Hour] = Counter()
     for account in accounts:
-        clicks[Hour.of(account["log_date"], account["log_hour"])] += account["accepted"]
+        clicks[log_hour_of(account)] += account["accepted"]
     if most_clicks is None or clicks.total() <= most_clicks:
         return sorted(clicks)
     drawn = sorted(+clicks)

@@ -13,17 +13,23 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from include.log_hours import MOST_HOURS_A_RUN, Hour, hours_in_words
+from include.log_hours import (
+    MOST_HOURS_A_RUN,
+    Hour,
+    click_hours_predicate,
+    hours_in_words,
+    log_hour_of,
+    log_hours_predicate,
+)
 from include.sources import Source, load_sources
 from include.stored_rows import log_days
 from include.streams.position import position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.hours.account import HourAccount, listed_first, with_reopened
-from spark_jobs.hours.stream_batches import account_of, in_order_of_time, log_hour_of, write_as_few
+from spark_jobs.hours.stream_batches import account_of, in_order_of_time, write_as_few
 from spark_jobs.hours.touched_hours import closed_click_hours
 from spark_jobs.lake.data_files import DataFile, has_source, may_have_click_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import click_hours_predicate, log_hours_predicate
 
 #: Longer than between the time that a row says and its commit.
 _MOMENT = timedelta(minutes=15)

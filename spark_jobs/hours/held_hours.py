@@ -27,7 +27,7 @@ from include.holds import (
 )
 from include.job_arguments import JobArguments
 from include.journal import CLICK_HOUR, Act, click_hours_filter, click_hours_since
-from include.log_hours import Hour, HourRange, LogHour, contiguous
+from include.log_hours import Hour, HourRange, LogHour, click_hour_of, contiguous
 from include.stored_rows import Filters
 from include.tables import AGGREGATES, JOURNAL, QUALITY_RESULTS, Table
 from spark_jobs.hours.touched_hours import log_hours_around, log_hours_touching
@@ -211,7 +211,7 @@ def _counted_at(lake: Lake, hours: Iterable[Hour]) -> dict[Hour, datetime]:
         except FileNotFoundError:
             rows = [row for hour in hours for row in _count_times_if_there(lake, table, hour)]
         for row in rows:
-            hour = Hour.of(row["click_date"], row["click_hour"])
+            hour = click_hour_of(row)
             newest[hour] = max(row["counted_at"], newest.get(hour, row["counted_at"]))
     return newest
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from include.journal import REPLAY, journal_row, read_events
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, log_hour_of
 from include.stored_rows import log_days
 from include.tables import QUARANTINED_CLICKS, REPLAYED_LINES
 from spark_jobs.engine.run_ids import new_run_id
@@ -60,7 +60,7 @@ class AskedReplay:
             lake.read_table(REPLAYED_LINES, [*columns, "replay_id"], [*of_days, *of_replay]).select(columns),
         ]
         rows = pa.concat_tables(found).group_by(columns).aggregate([]).to_pylist()
-        found_hours = {Hour.of(row["log_date"], row["log_hour"]) for row in rows}
+        found_hours = {log_hour_of(row) for row in rows}
         return sorted(found_hours.intersection(self.log_hours).difference(self.removed(lake)))
 
     def removed(self, lake: Lake) -> list[Hour]:

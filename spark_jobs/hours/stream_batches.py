@@ -9,11 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from include.landing import hour_folder
-from include.log_hours import Hour
+from include.log_hours import Hour, log_hour_of, log_hours_predicate
 from include.tables import STREAM_BATCHES
 from spark_jobs.hours.account import HourAccount
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import log_hours_predicate
 
 #: With more files than this, the table is written as few.
 MOST_FILES = 200
@@ -21,11 +20,6 @@ MOST_FILES = 200
 KEPT_DAYS = 7
 
 _PLACE = ("stream_id", "topic", "partition", "log_date", "log_hour", "file", "damage")
-
-
-def log_hour_of(row: Mapping[str, Any]) -> Hour:
-    """The log hour of a row."""
-    return Hour.of(row["log_date"], row["log_hour"])
 
 
 @contextmanager

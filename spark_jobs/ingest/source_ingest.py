@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.errors import ClickmillError, MissingLandingError
 from include.landing import LandedHour, look_at, printed_name
-from include.log_hours import Hour, HourRange, LogHour
+from include.log_hours import Hour, HourRange, LogHour, log_hour_of, log_hours_predicate
 from include.settings import Settings
 from include.sources import Source
 from include.stored_rows import log_days
@@ -45,7 +45,6 @@ from spark_jobs.ingest.spark_arrivals import StagedArrivals, reason_of, stage_ar
 from spark_jobs.ingest.stored_arrivals import StoredHour, stage_stored
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import log_hours_predicate
 from spark_jobs.lines.arrivals import LineParser
 from spark_jobs.lines.json_fields import SampledFields
 from spark_jobs.lines.rules import failure_of_rule
@@ -412,7 +411,7 @@ def _require_removed_files(landed: LandedHour, account: Account | None, source: 
 
 
 def _of_hours(rows: Iterable[Account], hours: Sequence[Hour]) -> dict[Hour, Account]:
-    by_hour = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
+    by_hour = {log_hour_of(row): row for row in rows}
     return {hour: by_hour[hour] for hour in hours if hour in by_hour}
 
 

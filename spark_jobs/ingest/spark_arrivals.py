@@ -14,7 +14,7 @@ from pyarrow.parquet import ParquetWriter
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from include.log_hours import Hour
+from include.log_hours import Hour, log_hour_of
 from include.storage import place
 from spark_jobs.engine.worker_tasks import run_tasks, share_files
 from spark_jobs.lines.arrivals import (
@@ -108,7 +108,7 @@ def stage_arrivals(
         arrivals_in(spark, staged),
         staged,
         [ReadFile(landed[file["number"]], file["lines"], file["bytes"], file["damage"]) for file in read],
-        [(Hour.of(row["log_date"], row["log_hour"]), fields_of(row)) for row in sampled],
+        [(log_hour_of(row), fields_of(row)) for row in sampled],
         sorted({row["warning"] for row in found if row["warning"] is not None}),
     )
 

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from include.days import Day
 from include.errors import ClickmillError
-from include.log_hours import Hour, by_day
+from include.log_hours import Hour, by_day, click_hour_of, log_hour_of
 from include.tables import Table
 from spark_jobs.lake.new_files import NewFile
 
@@ -61,12 +61,12 @@ class DataFile:
     @property
     def click_hour(self) -> Hour:
         """The click hour of its rows, if the table is partitioned by it."""
-        return Hour.of(self.partition["click_date"], self.partition["click_hour"])
+        return click_hour_of(self.partition)
 
     @property
     def log_hour(self) -> Hour:
         """The log hour of its rows, if the table is partitioned by it."""
-        return Hour.of(self.partition["log_date"], self.partition["log_hour"])
+        return log_hour_of(self.partition)
 
     def as_removed(self, now: int) -> RemoveAction:
         """The file as a commit removes it, at a time in milliseconds since 1970."""

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from include.buckets import Layout
 from include.errors import ClickmillError
 from include.locks import Held, Locks, locks_of
-from include.log_hours import Hour
+from include.log_hours import Hour, click_hours_predicate
 from include.settings import Settings
 from include.storage import flush_file, flush_folder, is_on_disk, remove_folder
 from include.stored_rows import StoredLake
@@ -31,7 +31,6 @@ from spark_jobs.lake.definitions import make_or_complete
 from spark_jobs.lake.merged_rows import merge_click_hours
 from spark_jobs.lake.new_files import NewFile, write_files
 from spark_jobs.lake.panics import panics_left_out
-from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.lake.transactions import NOT_TRIED_AGAIN, StreamTransaction
 from spark_jobs.lake.version_checksums import write_checksum
 

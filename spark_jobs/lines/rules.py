@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from include.duckdb_sql import closed_connection
 from include.errors import ClickmillError, UsageError
-from include.log_hours import Hour
+from include.log_hours import log_hour_of
 from include.texts import as_printable, crop_middle
 from spark_jobs.lines.columns import as_array
 
@@ -107,7 +107,7 @@ def repaired_texts(rule: str, lines: pa.Table) -> pa.StringArray:
             except duckdb.Error:
                 lines = half
     (line,) = lines.to_pylist()
-    place = f"{line['source']} {Hour.of(line['log_date'], line['log_hour'])} {line['file']}:{line['line']}"
+    place = f"{line['source']} {log_hour_of(line)} {line['file']}:{line['line']}"
     raise RuleError(f"the rule of the replay fails at {place} ({line['reason']}): {kind}")
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from include.days import Day, Grain, days_in, first_day, name_of
 from include.errors import UsageError
-from include.log_hours import Hour
+from include.log_hours import click_hour_of
 from include.settings import Settings
 from include.tables import (
     PUBLISHED_CLICKS_BY_COUNTRY_DAILY,
@@ -136,7 +136,7 @@ def _hours(lake: Lake, time_zone: str) -> Periods:
         time_zone,
         [
             Period(
-                f"{Hour.of(row['click_date'], row['click_hour']).start.astimezone(zone):%Y-%m-%dT%H%z}",
+                f"{click_hour_of(row).start.astimezone(zone):%Y-%m-%dT%H%z}",
                 row["click_count"],
                 row["bot_click_count"],
                 row["visitors"],

@@ -17,14 +17,13 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame
 
 from include.errors import ClickmillError
-from include.log_hours import Hour, by_day
+from include.log_hours import Hour, by_day, click_hours_predicate
 from include.stored_rows import Filters, arrow_schema
 from include.tables import AGGREGATES, VISIBILITY, Table
 from spark_jobs.aggregate.small_keys import publishable, visibility
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.lake.data_files import may_have_click_hours, parts_by_size
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.publish.exports import export_hours, exported_columns
 
 #: Click hours by the version of a table that has their rows; None: it had not been made.

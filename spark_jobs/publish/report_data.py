@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from include.holds import described_failure, failure_of, not_shown, of_newest_runs
-from include.log_hours import Hour, LogHour
+from include.log_hours import Hour, LogHour, click_hour_of, log_hour_of
 from include.settings import Settings
 from include.tables import (
     GROUPING_METRICS,
@@ -78,7 +78,7 @@ def _clicks_per_hour(lake: Lake, most: int) -> list[HourOfClicks]:
     columns = ("click_date", "click_hour", "click_count", "bot_click_count")
     rows = lake.read_table(table, columns, [("click_date", "in", days)])
     sums = rows.group_by(columns[:2]).aggregate([(name, "sum") for name in columns[2:]])
-    by_hour = {Hour.of(row["click_date"], row["click_hour"]): row for row in sums.to_pylist()}
+    by_hour = {click_hour_of(row): row for row in sums.to_pylist()}
     return [
         HourOfClicks(str(hour), by_hour[hour]["click_count_sum"], by_hour[hour]["bot_click_count_sum"])
         for hour in newest
@@ -123,7 +123,7 @@ def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
     return [
         AccountingRow(
             source=row["source"],
-            log_hour=str(Hour.of(row["log_date"], row["log_hour"])),
+            log_hour=str(log_hour_of(row)),
             quarantined_by_reason=dict(row["quarantined_by_reason"]),
             damaged_files=list(row["damaged_files"]),
             **{name: row[name] for name in _COUNTED},

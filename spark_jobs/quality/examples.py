@@ -11,13 +11,12 @@ from pyspark.sql import functions as F
 from expectations.checks import RowRule
 from expectations.judge import Outcome
 from include.buckets import Layout
-from include.log_hours import Hour
+from include.log_hours import Hour, click_hours_predicate
 from include.sources import Source
 from include.tables import CLICKS, QUARANTINED_CLICKS, Table
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.data_files import has_log_hours, may_have_click_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.quality.broken_rows import rows_shown, rows_with_same_key, some_of_each
 from spark_jobs.quality.facts import measuring
 

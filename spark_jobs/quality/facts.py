@@ -16,7 +16,7 @@ from expectations.suites import click_hour_checks, log_hour_checks
 from include.buckets import Layout
 from include.days import days_of, hours_of
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, HourRange, LogHour
+from include.log_hours import Hour, HourRange, LogHour, click_hours_predicate, log_hours_predicate
 from include.sources import Source
 from include.tables import (
     AGGREGATES,
@@ -38,7 +38,6 @@ from spark_jobs.hours.held_hours import published_at
 from spark_jobs.hours.touched_hours import TouchedHours
 from spark_jobs.lake.data_files import DataFile, has_days, has_log_hours, may_have_click_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import click_hours_predicate, log_hours_predicate
 from spark_jobs.quality import measures
 from spark_jobs.quality.earlier_hours import accounting_history, click_history
 from spark_jobs.quality.live_position import live_positions, live_tables

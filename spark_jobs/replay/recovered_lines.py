@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from include.log_hours import Hour
+from include.log_hours import Hour, log_hour_of, log_hours_predicate
 from include.tables import QUARANTINED_CLICKS, REPLAY_OUTCOMES, REPLAYED_LINES
 from include.texts import as_literal
 from spark_jobs.hours.replays import AskedReplay
 from spark_jobs.ingest.decided_clicks import PLACE, DecidedClicks, decided_lines
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import log_hours_predicate
 
 #: What is kept of a line that is recovered.
 _KEPT = ("reason", "raw", "bytes", "digest")
@@ -83,7 +82,7 @@ class Recovered:
         by = ["log_date", "log_hour", "reason", "outcome"]
         counts = self.lines.group_by(by).aggregate([("line", "count")])
         for row in counts.sort_by([(name, "ascending") for name in by]).to_pylist():
-            key = Hour.of(row["log_date"], row["log_hour"]), row["reason"]
+            key = log_hour_of(row), row["reason"]
             found.setdefault(key, Counter())[row["outcome"]] = row["line_count"]
         return found
 

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.errors import ClickmillError, FinalError
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, click_hour_of, log_hour_of
 from include.settings import Settings
 from include.sources import Source
 from include.stored_rows import log_days
@@ -38,7 +38,7 @@ from include.tables import (
 )
 from spark_jobs.hours.account import HourAccount
 from spark_jobs.hours.replays import AskedReplay, repairs_of
-from spark_jobs.hours.stream_batches import in_order_of_time, log_hour_of
+from spark_jobs.hours.stream_batches import in_order_of_time
 from spark_jobs.hours.touched_hours import removed_within_lateness
 from spark_jobs.ids.duplicates import CANDIDATES, DECIDED, decide_duplicates, log_hour_number
 from spark_jobs.ingest.clicks import build_clicks
@@ -260,7 +260,7 @@ def _batch(
         moments = {"first_clicked_at": moment, "last_clicked_at": moment}
         counted = {"lines": sign, "out_of_order": sign * int(row["is_out_of_order"]), **moments}
         hour = log_hour_of(row)
-        accounts[hour, row["file"]].add_accepted(counted, hour, Hour.of(row["click_date"], row["click_hour"]))
+        accounts[hour, row["file"]].add_accepted(counted, hour, click_hour_of(row))
     return [
         {
             "source": source.name,

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from include.errors import UsageError
 from include.journal import REPLAY, read_events
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, log_hour_of, log_hours_predicate
 from include.stored_rows import log_days
 from include.tables import REPLAY_OUTCOMES, REPLAYED_LINES
 from spark_jobs.hours.replays import BEGUN, WITHDRAWN, hours_of, say
@@ -20,7 +20,6 @@ from spark_jobs.hours.touched_hours import removed_log_hours
 from spark_jobs.ingest.decided_clicks import PLACE
 from spark_jobs.lake.journal import SignedAct
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import log_hours_predicate
 
 _QUARANTINED, _CLICKS, _GONE = "quarantined again", "stay clicks", "gone"
 
@@ -76,7 +75,7 @@ class Withdrawal:
         where = [*log_days(self.source, self._log_hours), ("replay_id", "=", self.replay_id)]
         rows = lake.read_table(REPLAYED_LINES, ["log_date", "log_hour", "replay_id"], where)
         by_hour = rows.group_by(["log_date", "log_hour"]).aggregate([]).to_pylist()
-        hours = {Hour.of(row["log_date"], row["log_hour"]) for row in by_hour}
+        hours = {log_hour_of(row) for row in by_hour}
         return sorted(hours - removed_log_hours(lake).get(self.source, set()))
 
     def lines(self, lake: Lake, hours: Sequence[Hour]) -> DataFrame:
@@ -103,7 +102,7 @@ class WithdrawnLines:
         found = lines.join(now, PLACE, "left").groupBy("log_date", "log_hour", lines["reason"], outcome).count()
         counts: dict[tuple[Hour, str], Counter[str]] = {}
         for row in sorted(found.collect()):
-            key = Hour.of(row["log_date"], row["log_hour"]), row["reason"]
+            key = log_hour_of(row), row["reason"]
             counts.setdefault(key, Counter())[row["outcome"]] = row["count"]
         return cls(counts)
 

@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.parquet import read_table
 
-from include.log_hours import Hour, LogHour, by_day, hours_in_words
+from include.log_hours import Hour, LogHour, by_day, hours_in_words, log_hour_of, log_hours_predicate
 from include.storage import filesystem_of, key_of
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, REPLAYED_LINES, Table
 from spark_jobs.hours.settled_hours import needed_still
 from spark_jobs.hours.touched_hours import removed_log_hours
 from spark_jobs.lake.data_files import DataFile, has_log_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import log_hours_predicate
 from spark_jobs.retention.removal import Removal, removal_of_files, say_removed
 
 _TABLES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
@@ -87,7 +86,7 @@ def _accounts(lake: Lake, source: str, before: Hour) -> dict[Hour, dict[str, Any
     """The accounts of log hours before that whose clicks are there."""
     columns = ["log_date", "log_hour", "lines", "click_hours", "clicks_removed_at"]
     rows = lake.read_rows(INGEST_ACCOUNTING, columns, [("source", "=", source), ("log_date", "<=", before.day)])
-    by_hour = {Hour.of(row["log_date"], row["log_hour"]): row for row in rows}
+    by_hour = {log_hour_of(row): row for row in rows}
     return {
         hour: row for hour, row in by_hour.items() if hour < before and row["lines"] and not row["clicks_removed_at"]
     }

@@ -14,7 +14,7 @@ from typing import Any
 
 from include.errors import UsageError
 from include.landing import SUCCESS, LandedHour, closed_hours, hour_of_folder, landed_since, look_at
-from include.log_hours import Hour, hours_in_words
+from include.log_hours import Hour, hours_in_words, log_hour_of
 from include.storage import entries, is_on_disk
 from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING
@@ -50,7 +50,7 @@ def old_landing(lake: Lake, source: str, before: Hour, archive: Path | None) -> 
     left = {hour: folder for folder in found if (hour := hour_of_folder(folder))}
     hours = {*closed, *left}
     rows = lake.read_rows(INGEST_ACCOUNTING, _ACCOUNT, log_days(source, hours)) if hours else []
-    accounts = {hour: row for row in rows if (hour := Hour.of(row["log_date"], row["log_hour"])) in hours}
+    accounts = {hour: row for row in rows if (hour := log_hour_of(row)) in hours}
     needed = needed_still(lake, source, {hour: row for hour, row in accounts.items() if hour in closed})
     kept = {hour: why for hour, of in closed.items() if (why := _not_read(of, accounts.get(hour)) or needed.get(hour))}
     going = {hour: closed[hour].folder for hour in sorted(closed.keys() - kept.keys())}

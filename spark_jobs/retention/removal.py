@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from include.log_hours import Hour, LogHour
+from include.log_hours import Hour, LogHour, log_hour_of, log_hours_predicate
 from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.lake.data_files import DataFile
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import log_hours_predicate
 
 
 @dataclass(frozen=True)
@@ -51,5 +50,5 @@ def say_removed(lake: Lake, source: str, hours: Sequence[Hour], column: str) -> 
     where = log_days(source, hours)
     rows = lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, where)
     now, of_these = datetime.now(UTC), set(hours)
-    said = [row | {column: now} for row in rows if Hour.of(row["log_date"], row["log_hour"]) in of_these]
+    said = [row | {column: now} for row in rows if log_hour_of(row) in of_these]
     lake.replace_rows(INGEST_ACCOUNTING, said, log_hours_predicate(source, hours))

@@ -10,9 +10,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import functions as F
 
-from include.log_hours import Hour
+from include.log_hours import Hour, log_hour_of
 from include.tables import CLICKS, STREAM_BATCHES
-from spark_jobs.hours.stream_batches import log_hour_of
 from spark_jobs.ids.duplicates import log_hour_number
 from spark_jobs.ids.id_manifest import IdManifest
 from spark_jobs.ids.known_ids import NO_HOUR, HashRange, IdFile, Ids, Numbers, now_hour

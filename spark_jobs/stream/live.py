@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from include.counting import CountKey, count_table, live_count_table
-from include.log_hours import Hour
+from include.log_hours import click_hour_of
 from include.settings import Settings
 from include.sources import Source
 from include.tables import CLICKS
@@ -53,7 +53,7 @@ class LiveUpdate:
             lake.merge_click_hours(
                 live_count_table(self.key),
                 counted,
-                [Hour.of(hour["click_date"], hour["click_hour"]) for hour in hours],
+                map(click_hour_of, hours),
                 StreamTransaction(self.stream_id, batch_id),
             )
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from include.log_hours import Hour
+from include.log_hours import Hour, log_hour_of
 from include.settings import Settings
 from include.sources import Source, stream_of
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
@@ -164,7 +164,7 @@ def parts_of(written: WrittenRows) -> dict[tuple[str, Hour], PartOfBatch]:
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, Hour]:
-    return row["file"], Hour.of(row["log_date"], row["log_hour"])
+    return row["file"], log_hour_of(row)
 
 
 def _known(*offsets: int | None) -> list[int]:

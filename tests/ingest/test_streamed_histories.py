@@ -27,7 +27,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from include.landing import LandedHour
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, log_hours_predicate
 from include.settings import Settings
 from include.sources import load_sources
 from include.stored_rows import ARROW_TYPES
@@ -38,7 +38,6 @@ from spark_jobs.hours.finalise import finalise, open_log_hours
 from spark_jobs.hours.touched_hours import touched_click_hours
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import log_hours_predicate
 from spark_jobs.lake.transactions import StreamTransaction
 from tests.stream.streamed_source import streamed_source
 from tests.support.fault_rounds import ARE_MANY, ROUNDS

@@ -16,13 +16,12 @@ import pytest
 from deltalake import DeltaTable
 
 from include.errors import ClickmillError
-from include.log_hours import Hour, HourRange
+from include.log_hours import Hour, HourRange, click_hours_predicate
 from include.tables import CLICKS, CLICKS_BY_URL_HOURLY
 from spark_jobs.engine.spark_status import SparkStatus
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.data_files import TableVersion, has_log_hours, may_have_click_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import click_hours_predicate
 from spark_jobs.lake.transactions import StreamTransaction
 from tests.support.job_times import job_times
 from tests.support.temporary_lake import click

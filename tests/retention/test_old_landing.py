@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from include.landing import SUCCESS, as_landed_files, hour_folder, look_at
-from include.log_hours import Hour
+from include.log_hours import Hour, log_hours_predicate
 from include.settings import Settings
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.predicates import log_hours_predicate
 from spark_jobs.retention import old_landing
 from spark_jobs.retention.old_landing import _going
 
