@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from expectations.checks import CRITICAL, WARNING, Check, RowRule, at_most, between, equal, percent, row_check
 from include.counting import counted_tables
 from include.settings import PipelineSettings
 from include.tables import CLICKS_BY_URL_HOURLY, VISITOR_COUNT_STANDARD_ERROR, Table
 
 _SUITE = "aggregates"
+_check, _row_check = partial(Check, suite=_SUITE), partial(row_check, suite=_SUITE)
 #: So many standard errors a visitor count may be above its clicks: with more rows than there are, none is.
 _SIGMAS = 5
 
@@ -28,8 +31,7 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
 
 def _of_table(key: str, table: Table) -> list[Check]:
     return [
-        Check(
-            suite=_SUITE,
+        _check(
             name=f"{key}_count_positive",
             table=table.name,
             expectation=between(f"smallest_{key}_count", 1, None),
@@ -38,8 +40,7 @@ def _of_table(key: str, table: Table) -> list[Check]:
             reason="A row stands for clicks that happened. Aggregate the hour again.",
             rows=RowRule("counts_below_1", shown="click_count < 1"),
         ),
-        Check(
-            suite=_SUITE,
+        _check(
             name=f"{key}_once",
             table=table.name,
             expectation=equal(f"{key}_rows", f"{key}_keys"),
@@ -48,8 +49,7 @@ def _of_table(key: str, table: Table) -> list[Check]:
             reason="Its clicks would be split over rows. Aggregate the hour again.",
             rows=RowRule("keys_twice", same=("click_date", "click_hour", str(table.bucket_key))),
         ),
-        row_check(
-            suite=_SUITE,
+        _row_check(
             name=f"{key}_bots_within_clicks",
             table=table.name,
             counted_as=f"bots_above_{key}_clicks",
@@ -58,8 +58,7 @@ def _of_table(key: str, table: Table) -> list[Check]:
             holds=f"crawlers' clicks per {key} are at most all clicks",
             reason="They are a part of them. Aggregate the hour again.",
         ),
-        row_check(
-            suite=_SUITE,
+        _row_check(
             name=f"{key}_visitors_within_clicks",
             table=table.name,
             counted_as=f"visitors_above_{key}_clicks",

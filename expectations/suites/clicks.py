@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from expectations.checks import CRITICAL, WARNING, Check, RowRule, at_most, below, between, percent, row_check, zero
 from include.check_settings import QUARANTINED_SHARES, ConfiguredCheck
@@ -13,6 +14,8 @@ from include.tables import CLICKS, QUARANTINE_REASONS, QUARANTINED_CLICKS, UNKNO
 from include.texts import as_literal
 
 _SUITE, _CLICKS, _QUARANTINED = "clicks", CLICKS.name, QUARANTINED_CLICKS.name
+_check = partial(Check, suite=_SUITE, table=_CLICKS)
+_row_check = partial(row_check, suite=_SUITE, table=_CLICKS)
 #: What trackers send in place of an id when they have none.
 NO_IDS = (
     "undefined", "null", "None", "nil", "NaN", "0", "-1", "{}", "[]", "true", "false", "-", "unknown",
@@ -28,15 +31,13 @@ MALFORMED_URL = (
 def log_hour_checks(settings: PipelineSettings, source: Source) -> list[Check]:
     """Of each of the source's log hours."""
     configured = (_configured(check) for check in source.all_checks(settings))
-    return [*_rows(source), *_shares(settings, source), *configured]
+    return [*_columns_and_ids(), *_times(source), *_keys(), *_shares(settings, source), *configured]
 
 
-def _rows(source: Source) -> list[Check]:
+def _columns_and_ids() -> list[Check]:
     return [
-        Check(
-            suite=_SUITE,
+        _check(
             name="column_types",
-            table=_CLICKS,
             expectation=zero("columns_of_other_types"),
             severity=CRITICAL,
             holds="every column of clicks has its declared type",
@@ -44,30 +45,24 @@ def _rows(source: Source) -> list[Check]:
             "hours again.",
             finding="other_types",
         ),
-        row_check(
-            suite=_SUITE,
+        _row_check(
             name="no_null_keys",
-            table=_CLICKS,
             counted_as="null_keys",
             broken=" OR ".join(f"{column} IS NULL" for column in CLICKS.required_columns),
             severity=CRITICAL,
             holds="no required column of clicks is null",
             reason="Rows without time, URL or country fall out of the counts. See the source's field mapping.",
         ),
-        Check(
-            suite=_SUITE,
+        _check(
             name="no_event_id_twice",
-            table=_CLICKS,
             expectation=zero("duplicate_event_ids"),
             severity=CRITICAL,
             holds="no event id is accepted twice within the lateness window",
             reason="A click would be counted twice. Ingest the log hours again, the earlier one first.",
             rows=RowRule("duplicate_event_ids", same=("source", "event_id")),
         ),
-        row_check(
-            suite=_SUITE,
+        _row_check(
             name="event_ids_are_ids",
-            table=_CLICKS,
             counted_as="ids_that_are_none",
             broken=f"trim(event_id) IN ({_listed(NO_IDS)})",
             severity=WARNING,
@@ -75,10 +70,13 @@ def _rows(source: Source) -> list[Check]:
             reason="All clicks of such an id but the first are dropped as duplicates. Fix the tracker; until "
             "then take event_id out of the source's fields.",
         ),
-        Check(
-            suite=_SUITE,
+    ]
+
+
+def _times(source: Source) -> list[Check]:
+    return [
+        _check(
             name="click_hour_is_of_its_time",
-            table=_CLICKS,
             expectation=zero("click_hours_not_of_their_times"),
             severity=CRITICAL,
             holds="click_date and click_hour are those of clicked_at",
@@ -88,40 +86,37 @@ def _rows(source: Source) -> list[Check]:
                 shown="click_date <> to_date(clicked_at) OR click_hour <> hour(clicked_at)",
             ),
         ),
-        Check(
-            suite=_SUITE,
+        _check(
             name="not_too_old",
-            table=_CLICKS,
             expectation=between("oldest_click_hours_before", None, source.oldest_hours),
             severity=CRITICAL,
             holds=f"no click is more than {source.oldest_hours} hours older than its log hour",
             reason="It would change an hour long past. oldest_hours of the source may be less than when the hour was "
             "ingested: ingest the log hour again.",
         ),
-        Check(
-            suite=_SUITE,
+        _check(
             name="not_too_new",
-            table=_CLICKS,
             expectation=below("newest_click_minutes_after", source.newest_minutes),
             severity=CRITICAL,
             holds=f"no click is {source.newest_minutes} minutes or more newer than its log hour",
             reason="It did not happen yet. newest_minutes of the source may be less than when the hour was ingested: "
             "ingest the log hour again.",
         ),
-        row_check(
-            suite=_SUITE,
+    ]
+
+
+def _keys() -> list[Check]:
+    return [
+        _row_check(
             name="known_countries",
-            table=_CLICKS,
             counted_as="invalid_country_codes",
             broken=f"country_code NOT IN ({_listed([*sorted(COUNTRY_CODES), UNKNOWN_COUNTRY])})",
             severity=CRITICAL,
             holds="every country code is ISO 3166-1 alpha-2 or 'unknown'",
             reason="Counts per country would have rows that no country has. Ingest the log hour again.",
         ),
-        row_check(
-            suite=_SUITE,
+        _row_check(
             name="urls_have_a_shape",
-            table=_CLICKS,
             counted_as="malformed_urls",
             broken=MALFORMED_URL,
             severity=CRITICAL,
@@ -209,8 +204,7 @@ def _configured(check: ConfiguredCheck) -> Check:
         for words, bound in (("at least", check.lowest), ("at most", check.highest))
         if bound is not None
     ]
-    return Check(
-        suite=_SUITE,
+    return _check(
         name=f"configured_{check.name}",
         table=_QUARANTINED if check.metric.startswith("quarantined") else _CLICKS,
         expectation=between(check.measured, check.lowest, check.highest),

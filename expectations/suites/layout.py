@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from expectations.checks import CRITICAL, Check, at_most, equal, one_of, row_check, zero
 from include.buckets import is_misplaced
 from include.counting import counted_tables
@@ -9,6 +11,7 @@ from include.settings import PipelineSettings
 from include.tables import CLICKS, CLICKS_BY_URL_HOURLY, QUARANTINED_CLICKS, Table
 
 _SUITE = "layout"
+_check, _row_check = partial(Check, suite=_SUITE), partial(row_check, suite=_SUITE)
 _REPARTITION = "Run: clickmill repartition --buckets N; clickmill check-partitioning says which N."
 
 
@@ -28,8 +31,7 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
     tables = counted_tables(settings.counts)
     checks = [check for key, table in tables.items() for check in _of_table(settings, key, table)]
     return checks + [
-        Check(
-            suite=_SUITE,
+        _check(
             name=f"{key}_same_buckets",
             table=table.name,
             expectation=equal("url_fewest_buckets", f"{key}_fewest_buckets"),
@@ -44,8 +46,7 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
 
 def _of_table(settings: PipelineSettings, key: str, table: Table) -> list[Check]:
     return [
-        row_check(
-            suite=_SUITE,
+        _row_check(
             name=f"{key}_buckets_are_hashes",
             table=table.name,
             counted_as=f"misplaced_{key}_rows",
@@ -54,8 +55,7 @@ def _of_table(settings: PipelineSettings, key: str, table: Table) -> list[Check]
             holds=f"every bucket is what the {key}'s hash says for the row's number of buckets",
             reason="Joins that rely on co-partitioning would miss rows. Aggregate the hour again.",
         ),
-        Check(
-            suite=_SUITE,
+        _check(
             name=f"{key}_one_number_of_buckets",
             table=table.name,
             expectation=equal(f"{key}_fewest_buckets", f"{key}_most_buckets"),
@@ -63,8 +63,7 @@ def _of_table(settings: PipelineSettings, key: str, table: Table) -> list[Check]
             holds=f"all rows of the table per {key} have the same number of buckets",
             reason=f"A key would be in several buckets, by the hour. {_REPARTITION}",
         ),
-        Check(
-            suite=_SUITE,
+        _check(
             name=f"{key}_type",
             table=table.name,
             expectation=one_of(f"{key}_key_type", str(table.key_type)),
@@ -78,8 +77,7 @@ def _of_table(settings: PipelineSettings, key: str, table: Table) -> list[Check]
 
 
 def _files_there(table: Table, what: str, fix: str) -> Check:
-    return Check(
-        suite=_SUITE,
+    return _check(
         name=f"{what}_files_are_there",
         table=table.name,
         expectation=zero(f"lost_{what}_files"),

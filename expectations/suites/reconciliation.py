@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from expectations.checks import CRITICAL, WARNING, Check, equal, zero
 from include.counting import counted_tables
 from include.settings import PipelineSettings
 from include.tables import AGGREGATES, CLICKS, CLICKS_BY_URL_HOURLY, DUPLICATE_CLICKS, INGEST_ACCOUNTING, daily_table
 
-_SUITE = "reconciliation"
+_check = partial(Check, suite="reconciliation")
 
 
 def log_hour_checks() -> list[Check]:
     """Of each log hour."""
     return [
-        Check(
-            suite=_SUITE,
+        _check(
             name="hour_is_there",
             table=INGEST_ACCOUNTING.name,
             expectation=zero("is_missing"),
@@ -23,8 +24,7 @@ def log_hour_checks() -> list[Check]:
             reason="An hour that is closed without lines is empty; this one is missing. When it lands, ingest it.",
             finding="presence",
         ),
-        Check(
-            suite=_SUITE,
+        _check(
             name="hour_is_complete",
             table=INGEST_ACCOUNTING.name,
             expectation=zero("files_not_closed_or_damaged"),
@@ -33,8 +33,7 @@ def log_hour_checks() -> list[Check]:
             reason="Lines may be missing. When the files are there, ingest the log hour again.",
             finding="damage",
         ),
-        Check(
-            suite=_SUITE,
+        _check(
             name="files_are_read",
             table=INGEST_ACCOUNTING.name,
             expectation=zero("files_not_read"),
@@ -44,8 +43,7 @@ def log_hour_checks() -> list[Check]:
             "the log hour again. A file that the stream has yet to read is counted once it is read.",
             finding="unread",
         ),
-        Check(
-            suite=_SUITE,
+        _check(
             name="lines_add_up",
             table=CLICKS.name,
             expectation=equal("lines", "accounted_lines"),
@@ -53,8 +51,7 @@ def log_hour_checks() -> list[Check]:
             holds="lines = clicks stored + duplicates + lines in quarantine",
             reason="No line vanishes and none is counted twice. Ingest the log hour again.",
         ),
-        Check(
-            suite=_SUITE,
+        _check(
             name="accepted_are_stored",
             table=CLICKS.name,
             expectation=equal("accepted", "stored_clicks"),
@@ -62,8 +59,7 @@ def log_hour_checks() -> list[Check]:
             holds="accepted lines = rows in clicks",
             reason="The accounting and the table were written by different runs. Ingest the log hour again.",
         ),
-        Check(
-            suite=_SUITE,
+        _check(
             name="duplicates_are_stored",
             table=DUPLICATE_CLICKS.name,
             expectation=equal("duplicates", "stored_duplicates"),
@@ -79,8 +75,7 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
     """Of each click hour."""
     tables = counted_tables(settings.counts)
     checks = [
-        Check(
-            suite=_SUITE,
+        _check(
             name=f"clicks_equal_{_plural(key).lower()}",
             table=table.name,
             expectation=equal("clicks", f"clicks_by_{key}"),
@@ -91,8 +86,7 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
         for key, table in tables.items()
     ]
     checks.append(
-        Check(
-            suite=_SUITE,
+        _check(
             name="urls_equal_countries",
             table=CLICKS_BY_URL_HOURLY.name,
             expectation=equal("clicks_by_url", "clicks_by_country"),
@@ -102,8 +96,7 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
         )
     )
     checks += [
-        Check(
-            suite=_SUITE,
+        _check(
             name=f"{key}_days_equal_hours",
             table=daily_table(table).name,
             expectation=zero(f"{key}_days_that_differ"),
@@ -116,8 +109,7 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
         for key, table in tables.items()
     ]
     return checks + [
-        Check(
-            suite=_SUITE,
+        _check(
             name=f"published_{key}_equals_computed",
             table=AGGREGATES[table].name,
             expectation=zero(f"published_{key}_differs"),
