@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clickmill.options import AsJson, End, Grain, Key, LogHour, Page, ScheduledSource, Start, option
 from clickmill.work import day_of, print_json, print_lines, ready_job, ready_settings, session
 from include.errors import UsageError
+
+if TYPE_CHECKING:
+    from include.documents.model import Document
 
 
 def results(
@@ -88,6 +91,16 @@ def out_of_order(
         print_lines(log_out_of_order_keys(spark, settings, arguments, key=key))
 
 
+Salt = Annotated[
+    int | None,
+    option(
+        "N",
+        "split keys over N instances (over all where there are fewer); default: the recommended number. Split are the "
+        "hot keys; every key where none is hot",
+    ),
+]
+
+
 def advise(
     key: Annotated[Key, typer.Option(help="the key to count by")],
     source: ScheduledSource = "all",
@@ -100,14 +113,7 @@ def advise(
         option("NAME,…", "some of fields, range, salted_fields, custom, shuffle, fifo, global; default: all"),
     ] = None,
     expression: Annotated[str | None, option("SQL", "what grouping custom goes by; without it there is none")] = None,
-    salt: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="split keys over N instances (over all where there are fewer); default: the recommended number. Split "
-            "are the hot keys; every key where none is hot",
-        ),
-    ] = None,
+    salt: Salt = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="count the clicks by each too, four times, and time it")
     ] = False,
@@ -135,29 +141,26 @@ def advise(
     """
     numbers = _counts(instances)
     settings, arguments = ready_job(source, start, end, hour)
+    _require_writable(html)
     from rich.console import Console
 
-    from include.documents.page import render_document
-    from include.documents.terminal import print_document, print_line
-    from include.pages.render import write_page
+    from include.documents.terminal import print_document
     from spark_jobs.grouping.advice_document import advice_document
     from spark_jobs.grouping.advice_values import as_json as values
     from spark_jobs.grouping.job import MOST_CLICKS, AdviceRequest, give_advice
 
     names = tuple(groupings.split(",")) if groupings is not None else ()
     request = AdviceRequest(key, numbers, names, expression, salt, None if all_clicks else MOST_CLICKS)
-    if html is not None:
-        _require_writable(html)
     with session(settings) as spark, Console(stderr=True).status("partitioning the clicks"):
         advice = give_advice(spark, settings, arguments, request, is_measured=measure)
-    if html is not None:
-        write_page(render_document(advice_document(advice)), html)
+    document = advice_document(advice)
+    if html:
+        _write_page(document, html)
     if as_json:
         print_json(values(advice))
-        return
-    print_document(Console(), advice_document(advice))
-    if html is not None:
-        print_line(Console(), f"Page: {html}")
+    else:
+        print_document(Console(), document)
+        print_lines([f"Page: {html}"] if html else [])
 
 
 def _counts(text: str) -> tuple[int, ...]:
@@ -167,9 +170,16 @@ def _counts(text: str) -> tuple[int, ...]:
         raise UsageError(f"--instances {text!r}: expected whole numbers above 0, such as 1,2,4,8,16") from None
 
 
-def _require_writable(page: Path) -> None:
-    if page.is_dir() or not page.absolute().parent.is_dir():
+def _require_writable(page: Path | None) -> None:
+    if page is not None and (page.is_dir() or not page.absolute().parent.is_dir()):
         raise UsageError(f"--html {page}: expected a file in a folder that is there")
+
+
+def _write_page(document: Document, page: Path) -> None:
+    from include.documents.page import render_document
+    from include.pages.render import write_page
+
+    write_page(render_document(document), page)
 
 
 class PipelineJob(StrEnum):
@@ -202,8 +212,7 @@ def topology(
     bytes that crossed each shuffle. Delta's own small queries, on its logs, are left out.
     """
     settings, arguments = ready_job(source, start, end, hour)
-    from include.documents.page import render_document
-    from include.pages.render import write_page
+    _require_writable(html)
     from spark_jobs.topology.job import explain
     from spark_jobs.topology.model import as_json as values
     from spark_jobs.topology.model import describe
@@ -220,7 +229,7 @@ def topology(
         print_lines(describe(ran, workers=workers, cores=cores) for ran in topologies)
     if html:
         document = topology_document(topologies, f"log hours {arguments.log_hours}", workers, cores)
-        write_page(render_document(document), html)
+        _write_page(document, html)
 
 
 def check_partitioning(
