@@ -98,21 +98,12 @@ def touched_click_hours(
     # An ingest touches what the later log hours touch of which it changes the duplicates, however far they are.
     if furthest and furthest > log_hours.end:
         rows = _accounting_around(lake, HourRange(log_hours.start, furthest))
-    missing = sorted(asked - (rows.keys() - unfinished.to_ingest.keys()))
+    missing = asked - (rows.keys() - unfinished.to_ingest.keys())
     if missing and not (allow_absent and len(missing) < len(asked)):
-        again = unfinished.to_ingest.get(missing[0], missing[0])
-        raise ClickmillError(
-            f"{missing[0]} has not been ingested{', not to the end' if missing[0] in unfinished.to_ingest else ''} "
-            f"({len(missing)} of {len(asked)} log hours); "
-            f"run: clickmill ingest --source {again.source} --hour {again.hour}"
-        )
-    ingested = asked - set(missing)
-    if removed := sorted(log_hour for log_hour in ingested if rows[log_hour]["clicks_removed_at"]):
-        raise ClickmillError(
-            f"{removed[0]} cannot be counted or checked again ({len(removed)} of {len(asked)} log hours): its clicks "
-            f"were removed at {rows[removed[0]]['clicks_removed_at']:%Y-%m-%d %H:%M} UTC, being older than clicks_days "
-            "of [retention]; what was published stays; leave these log hours out, or ingest them again"
-        )
+        raise _not_ingested(missing, len(asked), unfinished)
+    ingested = asked - missing
+    if removed := [log_hour for log_hour in ingested if rows[log_hour]["clicks_removed_at"]]:
+        raise _clicks_removed(removed, len(asked), rows)
     reopened = {
         LogHour(log_hour.source, Hour.parse(hour))
         for log_hour in ingested
@@ -145,6 +136,26 @@ def touched_click_hours(
         frozenset(
             of for of, row in unfinished.given_up.items() if not set(row["click_hours"]).isdisjoint(map(str, own))
         ),
+    )
+
+
+def _not_ingested(missing: Collection[LogHour], asked: int, unfinished: UnfinishedIngests) -> ClickmillError:
+    first = min(missing)
+    again = unfinished.to_ingest.get(first, first)
+    return ClickmillError(
+        f"{first} has not been ingested{', not to the end' if first in unfinished.to_ingest else ''} "
+        f"({len(missing)} of {asked} log hours); run: clickmill ingest --source {again.source} --hour {again.hour}"
+    )
+
+
+def _clicks_removed(
+    removed: Collection[LogHour], asked: int, rows: Mapping[LogHour, Mapping[str, Any]]
+) -> ClickmillError:
+    first = min(removed)
+    return ClickmillError(
+        f"{first} cannot be counted or checked again ({len(removed)} of {asked} log hours): its clicks were removed at "
+        f"{rows[first]['clicks_removed_at']:%Y-%m-%d %H:%M} UTC, being older than clicks_days of [retention]; what was "
+        "published stays; leave these log hours out, or ingest them again"
     )
 
 

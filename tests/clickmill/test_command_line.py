@@ -110,6 +110,10 @@ def test_what_is_declared_is_what_the_rooms_know() -> None:
         (["ingest", "--hour", HOUR], "no Spark Connect server is known"),
         (["topology", "--hour", HOUR], "missing argument 'JOB"),
         (["topology", "show", "--hour", HOUR], "'show' is not one of 'ingest', 'aggregate'"),
+        (
+            ["topology", "ingest", "--hour", HOUR, "--html", "/nowhere/x.html"],
+            "--html /nowhere/x.html: expected a file",
+        ),
         (["repartition", "--buckets", "many"], "invalid value for '--buckets'"),
         (["repartition", "--buckets", "4097"], "less than or equal to 4096"),
         (["movers", "--day", "yesterday"], "not a day: 'yesterday'; expected a day, UTC"),
