@@ -169,7 +169,7 @@ class _FileLocks:
         try:
             said = json.dumps(asdict(Holder.here(name))).encode()
             with suppress(OSError):  # who it is, is only told
-                write_whole(self._holder_file(name), lambda file: file.write(said))
+                write_whole(self._holder_file(name), said)
             yield _StaysHeld()
         finally:
             lock.release()
@@ -247,7 +247,7 @@ def _ticket(queue: Path, holder: Holder) -> Iterator[Path]:
     lock.acquire()
     try:
         said = json.dumps(asdict(holder)).encode()
-        write_whole(ticket.with_suffix(".json"), lambda file: file.write(said))
+        write_whole(ticket.with_suffix(".json"), said)
         hidden.rename(ticket)
         yield ticket
     finally:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from operator import methodcaller
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -119,23 +120,27 @@ def find(folder: Path, pattern: str) -> Iterator[Entry]:
             yield entry
 
 
-def write_whole(file: Path, write: Callable[[BinaryIO], object], *, is_durable: bool = False) -> Path:
+def write_whole(
+    file: Path, content: bytes | Callable[[BinaryIO], object], *, is_durable: bool = False, mode: int = 0o666
+) -> Path:
     """Replace the file at once, and make its folder: a reader sees the old one or the new one, whole.
 
-    A durable one is there, whole, after a power cut too, from the moment that this is done.
+    ``content`` may be what writes it. A durable file is there, whole, after a power cut too, from the moment that this
+    is done. ``mode`` is that of a file on a disk, less what the umask takes, from its first byte on.
     """
+    write: Callable[[BinaryIO], object] = methodcaller("write", content) if isinstance(content, bytes) else content
     if not is_on_disk(file):
         from include.object_store import upload
 
-        with SpooledTemporaryFile(_MOST_IN_MEMORY) as content:
-            write(cast(BinaryIO, content))
-            content.seek(0)
-            upload(content, str(file))
+        with SpooledTemporaryFile(_MOST_IN_MEMORY) as waiting:
+            write(cast(BinaryIO, waiting))
+            waiting.seek(0)
+            upload(waiting, str(file))
         return file
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_name(f".{file.name}.{uuid4().hex}")
     try:
-        with fresh.open("wb") as stream:
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
             write(stream)
             if is_durable:
                 flush_to_disk(stream)

@@ -6,7 +6,6 @@ What `.env` has already stays, so after an upgrade this adds what is new. Whoeve
 from __future__ import annotations
 
 import base64
-import os
 import secrets
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from include.command import exit_with
 from include.home import REPOSITORY
+from include.storage import write_whole
 
 
 def _password() -> str:
@@ -49,11 +49,8 @@ def complete(file: Path) -> list[str]:
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     there = {line.partition("=")[0].strip() for line in text.splitlines() if line.partition("=")[2].strip()}
     missing = [name for name in MADE if name not in there]
-    fresh = file.with_name(f"{file.name}.{os.getpid()}")
     lines = [*text.splitlines(), *(f"{name}={MADE[name]()}" for name in missing)]
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-        stream.write("".join(f"{line}\n" for line in lines))
-    os.replace(fresh, file)
+    write_whole(file, "".join(f"{line}\n" for line in lines).encode(), mode=0o600)
     return missing
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from include.errors import ClickmillError, UsageError
 from include.home import HomeFolders, data_path, home_path, locks_database
-from include.storage import is_on_disk
+from include.storage import is_on_disk, write_whole
 from include.visitor_keys import VisitorKeys
 
 # Each of them means something to Airflow's configuration, a database URL, a JVM option, or a pattern of paths.
@@ -97,19 +97,10 @@ def find_home(path: Path | str | None = None, environment: Mapping[str, str] | N
     return Home(root, data_path(environment), locks_database(environment))
 
 
-def _private_text(path: Path, text: str) -> None:
-    """Write a file that never, not for an instant, is readable by others."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-        stream.write(text)
-    os.replace(fresh, path)
-
-
 def _keep_secret(path: Path, make: Callable[[], str]) -> str:
     """Return the secret in a file; make it when there is none."""
     if not path.exists():
-        _private_text(path, make() + "\n")
+        write_whole(path, f"{make()}\n".encode(), mode=0o600)
     path.chmod(0o600)
     return _required(path, path.read_text(encoding="utf-8").strip())
 
@@ -176,7 +167,7 @@ def load_secrets(home: Home) -> Secrets:
     make_visitor_key(home)
     password = _keep_secret(folder / "airflow_admin_password", lambda: secrets.token_urlsafe(12))
     passwords = folder / "airflow_passwords.json"
-    _private_text(passwords, json.dumps({"admin": password}) + "\n")
+    write_whole(passwords, json.dumps({"admin": password}).encode() + b"\n", mode=0o600)
     return Secrets(
         spark_token=_keep_secret(folder / SPARK_TOKEN, lambda: secrets.token_urlsafe(32)),
         airflow_password=password,

@@ -11,7 +11,6 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from operator import methodcaller
 from pathlib import Path
 
 import numpy as np
@@ -266,7 +265,7 @@ def _write_hour(spec: SampleSpec, landing: Path, click_format: ClickFormat, arri
             if malformed.file == number:
                 lines.insert(int(malformed.place * (len(lines) + 1)), malformed.text)
         data = _compress(lines, spec.codec(arrived.log_hour, number))
-        write_whole(folder / name, methodcaller("write", data))
+        write_whole(folder / name, data)
     touch(folder / SUCCESS)
     hour_start = hour_number(arrived.log_hour) * MILLISECONDS_PER_HOUR
     accepted, broken = int(arrived.is_accepted.sum()), int(arrived.is_broken.sum())

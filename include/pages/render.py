@@ -51,7 +51,7 @@ def render_served_page(template: Path, script: str, *more_style_sheets: str, **v
 
 def write_page(html: str, page: Path) -> Path:
     """Replace the page at once: a reader sees the old one or the new one, whole."""
-    return write_whole(page, lambda file: file.write(html.encode()))
+    return write_whole(page, html.encode())
 
 
 def _style_sheet(folder: Path, more: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ def say_alive(settings: Settings, source: str, lag: int | None) -> None:
     """Leave a sign of life of this process, if that can be written: what is wrong with the disk, the stream tells."""
     said = {"host": gethostname(), "pid": os.getpid(), "at": datetime.now(UTC).isoformat(), "lag": lag}
     with suppress(OSError):
-        write_whole(_file(settings, source), lambda file: file.write(json.dumps(said).encode()))
+        write_whole(_file(settings, source), json.dumps(said).encode())
 
 
 def sign_of_life(settings: Settings, source: str) -> SignOfLife | None:

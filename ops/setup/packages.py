@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from include.errors import ClickmillError, UsageError
+from include.storage import write_whole
 from ops.setup.messages import how_to, say
 from ops.setup.prerequisites import install_command
 from ops.setup.stamps import STAMP, read_stamp, sha256_of, write_stamp
@@ -134,8 +135,5 @@ def make_command(root: Path) -> bool:
     )
     if program.exists() and program.read_text(encoding="utf-8") == text and os.access(program, os.X_OK):
         return False
-    fresh = program.with_name(f".clickmill.{os.getpid()}")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.chmod(0o755)
-    os.replace(fresh, program)
+    write_whole(program, text.encode(), mode=0o777)
     return True

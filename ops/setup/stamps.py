@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
+
+from include.storage import write_whole
 
 STAMP = "clickmill-setup.json"
 
@@ -31,6 +32,4 @@ def read_stamp(stamp: Path) -> dict[str, str]:
 
 def write_stamp(stamp: Path, sums: Mapping[str, str]) -> None:
     """Leave the sums of a finished step; whole or not at all."""
-    fresh = stamp.with_name(stamp.name + ".new")
-    fresh.write_text(json.dumps(dict(sums), indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    os.replace(fresh, stamp)
+    write_whole(stamp, json.dumps(dict(sums), indent=1, sort_keys=True).encode() + b"\n")

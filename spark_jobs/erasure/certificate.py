@@ -154,7 +154,7 @@ class Certificate:
         """Put it where it is kept."""
         content: dict[str, Any] = asdict(self)
         said = orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-        return write_whole(_folder(settings) / f"{self.erasure_id}.json", lambda file: file.write(said + b"\n"))
+        return write_whole(_folder(settings) / f"{self.erasure_id}.json", said + b"\n")
 
 
 def erasure_key(settings: Settings) -> bytes:

@@ -65,7 +65,7 @@ class IdManifest(BaseModel):
     def write(self, folder: Path, batch_id: int) -> None:
         """Keep it as that of a micro-batch."""
         text = self.model_dump_json().encode()
-        write_whole(self.file(folder, batch_id), lambda file: file.write(text), is_durable=True)
+        write_whole(self.file(folder, batch_id), text, is_durable=True)
 
     def require_files(self, folder: Path) -> None:
         """See that its files are as they were written.

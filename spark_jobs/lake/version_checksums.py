@@ -41,7 +41,7 @@ def write_checksum(before: TableVersion, added: Sequence[NewFile]) -> None:
             "numFiles": before.files.num_rows + len(added),
         }
         checksum = orjson.dumps(of_files | _of_columns(now))
-        write_whole(_checksum_file(before.folder, number), lambda stream: stream.write(checksum))
+        write_whole(_checksum_file(before.folder, number), checksum)
         _remove_older(before.folder, number - _KEPT + 1)
 
 

@@ -137,7 +137,7 @@ class LandedLogs:
         for file in sorted(self._unfinished.iterdir()):
             self._move(file, self._ready / file.name)
         self._require_lock()
-        write_whole(self._ready / _PLAN, lambda file: file.write(plan))
+        write_whole(self._ready / _PLAN, plan)
         self.finish_moving()
 
     def finish_moving(self) -> None:

@@ -16,6 +16,7 @@ from include.counting import live_count_table
 from include.errors import ClickmillError, UsageError
 from include.settings import Settings
 from include.sources import Source
+from include.storage import write_whole
 
 #: Of what Clickmill itself keeps in Spark's state; raise it when that changes.
 STATE_FORMAT = 1
@@ -134,10 +135,7 @@ def keep_with_checkpoint(file: Path, text: str) -> None:
         ClickmillError: if the folder cannot be written.
     """
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = file.with_name(f".{file.name}")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(file)
+        write_whole(file, text.encode())
     except OSError as error:
         raise ClickmillError(
             f"the checkpoint {file.parent} cannot be written ({error.strerror}); start the stream again when it can"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import BinaryIO
 from uuid import uuid4
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def put(file: Path, content: bytes = b"") -> Path:
-    return write_whole(file, lambda stream: stream.write(content))
+    return write_whole(file, content)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -103,6 +104,18 @@ def test_of_several_who_make_a_file_once_one_does(folder: Path) -> None:
             assert made.count(True) == 1
             assert file.read_bytes() == contents[made.index(True)]
     assert len(entries(folder)) == 20
+
+
+def test_a_private_file_is_its_owners_alone_from_its_first_byte_on(tmp_path: Path) -> None:
+    modes = []
+
+    def write(stream: BinaryIO) -> None:
+        (fresh,) = tmp_path.iterdir()
+        modes.append(fresh.stat().st_mode & 0o777)
+        stream.write(b"secret")
+
+    file = write_whole(tmp_path / "key", write, mode=0o600)
+    assert (file.read_bytes(), file.stat().st_mode & 0o777, modes) == (b"secret", 0o600, [0o600])
 
 
 def test_a_disk_without_hard_links_makes_a_file_once_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
