@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from include.counting import CountKey, live_count_table
@@ -23,7 +23,6 @@ class QueryState:
 
     query: str
     batch_id: int
-    began_at: datetime
     seconds: float
     rows: int
     rows_per_second: float
@@ -89,7 +88,6 @@ def _newest(query: str, rows: Sequence[dict[str, Any]]) -> QueryState:
     return QueryState(
         query=query,
         batch_id=last,
-        began_at=of_last[0]["began_at"].astimezone(UTC),
         seconds=took,
         rows=sum(row["rows"] for row in of_last),
         rows_per_second=of_last[0]["rows_per_second"],

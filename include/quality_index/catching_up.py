@@ -27,7 +27,7 @@ from include.tables import JOURNAL, QUALITY_RESULTS, Table
 
 log = logging.getLogger("clickmill")
 #: Raised with every change of the tables below: an index of another number is rebuilt.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 #: What the index has of each table.
 _PARTS = {QUALITY_RESULTS: ("verdict", "result"), JOURNAL: ("event",)}
 _COMMIT = re.compile(r"\d{20}\.json")
@@ -55,7 +55,7 @@ CREATE TABLE result (
     checked_table TEXT NOT NULL, severity TEXT NOT NULL, outcome TEXT NOT NULL,
     observed TEXT, observed_value REAL, lowest REAL, highest REAL,
     expectation INT NOT NULL REFERENCES sentence, advice INT REFERENCES sentence,
-    examples TEXT, duration_seconds REAL, link TEXT,
+    examples TEXT, link TEXT,
     PRIMARY KEY (suite, partition, check_id)
 ) WITHOUT ROWID;
 CREATE INDEX result_by_hour ON result (hour);
@@ -248,7 +248,7 @@ class _Writer:
         )
         if judged == newest:
             self._connection.execute(
-                f"INSERT OR REPLACE INTO result VALUES ({', '.join('?' * 20)})",
+                f"INSERT OR REPLACE INTO result VALUES ({', '.join('?' * 19)})",
                 (
                     *key,
                     row["check_id"],
@@ -267,7 +267,6 @@ class _Writer:
                     self._sentence(row["expectation"]),
                     self._sentence(row["advice"]),
                     json.dumps(row["examples"]) if row["examples"] else None,
-                    row["duration_seconds"],
                     row["link"],
                 ),
             )

@@ -59,7 +59,6 @@ class Result:
     expectation: str
     advice: str | None
     examples: tuple[str, ...]
-    duration_seconds: float | None
     link: str | None
 
     @property

@@ -173,7 +173,7 @@ _IS_NEWEST = """NOT EXISTS (SELECT 1 FROM event later WHERE later.hour = event.h
     AND (later.at, later.act_id, later.outcome) > (event.at, event.act_id, event.outcome))"""
 _RESULTS = """
 SELECT suite, partition, check_id, run_id, validated_at, source, series, hour, checked_table, severity, outcome,
-       observed, observed_value, lowest, highest, expected.text, advised.text, examples, duration_seconds, link
+       observed, observed_value, lowest, highest, expected.text, advised.text, examples, link
 FROM result
 JOIN sentence expected ON expected.id = expectation
 LEFT JOIN sentence advised ON advised.id = advice

@@ -47,17 +47,15 @@ class TouchedHours:
 
     ``own`` are those that belong to these log hours, in order. ``left`` are the others, with the log hour that each
     belongs to. ``log_hours_of`` has, of both, all log hours that touch them, with the moment each was ingested.
-    ``absent`` are the log hours asked for that have not been ingested, or not to the end; ``accounts`` has the
-    accounting of the others. ``unfinished`` are all log hours around them of which an ingest has not ended. ``closed``
-    are the click hours that stay as they were counted, each with a log hour whose clicks of it have been removed for
-    their age. ``given_up`` are log hours that touch ``own``, and whose ingest has not ended and will not: their sources
-    are not declared any more.
+    ``accounts`` has the accounting of the log hours that have been ingested to the end. ``unfinished`` are all log
+    hours around them of which an ingest has not ended. ``closed`` are the click hours that stay as they were counted,
+    each with a log hour whose clicks of it have been removed for their age. ``given_up`` are log hours that touch
+    ``own``, and whose ingest has not ended and will not: their sources are not declared any more.
     """
 
     own: list[Hour]
     left: dict[Hour, LogHour]
     log_hours_of: dict[Hour, dict[LogHour, datetime]]
-    absent: frozenset[LogHour]
     accounts: list[dict[str, Any]]
     unfinished: frozenset[LogHour]
     closed: dict[Hour, LogHour]
@@ -129,7 +127,6 @@ def touched_click_hours(
         own,
         left,
         {hour: touching[hour] for hour in [*own, *left]},
-        frozenset(missing),
         accounts,
         frozenset(unfinished.to_ingest),
         {hour: closed[hour] for hour in touched if hour in closed},

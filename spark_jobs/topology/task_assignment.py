@@ -47,20 +47,13 @@ class Assignment:
     cores: tuple[Core, ...]
     core_of: Mapping[TaskId, Core] = field(hash=False)
 
-    @property
-    def workers(self) -> list[str]:
-        """The workers, in the order in which they were given."""
-        return list(dict.fromkeys(core.worker for core in self.cores))
-
     def tasks_of(self, core: Core) -> list[TaskId]:
         """The core's tasks, in order."""
         return sorted(task for task, place in self.core_of.items() if place == core)
 
-    def idle(self, sub_topology: int | None = None) -> list[Core]:
-        """The cores without a task: of this sub-topology, or of any."""
-        busy = {
-            core for task, core in self.core_of.items() if sub_topology is None or task.sub_topology == sub_topology
-        }
+    def idle(self, sub_topology: int) -> list[Core]:
+        """The cores without a task of this sub-topology."""
+        busy = {core for task, core in self.core_of.items() if task.sub_topology == sub_topology}
         return [core for core in self.cores if core not in busy]
 
 

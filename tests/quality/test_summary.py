@@ -17,7 +17,7 @@ FIVE = Hour.parse("2026-03-01T05")
 
 
 def test_an_hour_that_is_left_to_another_run_names_its_log_hour_as_text() -> None:
-    touched = TouchedHours([], {FIVE: LogHour("web", FIVE.plus(1))}, {}, frozenset(), [], frozenset(), {})
+    touched = TouchedHours([], {FIVE: LogHour("web", FIVE.plus(1))}, {}, [], frozenset(), {})
     arguments = JobArguments.of("web", None, None, str(FIVE))
     now = datetime(2026, 3, 1, 8, tzinfo=UTC)
     validation = Validation("run", now, arguments, touched, [], {}, 1.0, Path("docs"))
