@@ -19,7 +19,8 @@ from include.tables import Table, daily_table
 from spark_jobs.aggregate.day_counts import counts_per_day
 from spark_jobs.aggregate.small_keys import without_few
 from spark_jobs.engine.steps import in_parallel, step
-from spark_jobs.lake.data_files import may_have_click_hours, parts_by_size
+from spark_jobs.engine.worker_tasks import parts_by_size
+from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 
 #: Of the hours' files, so many bytes at a time: the days' rows pass through this process. A month of a small site is

@@ -55,13 +55,18 @@ def run_tasks(
 
 def share_files(files: Iterable[Item], size_bytes: Callable[[Item], int], task_bytes: int) -> list[list[Item]]:
     """The files by task, neighbours together: of so many bytes, or one that is larger."""
-    shares: list[list[Item]] = []
-    size = task_bytes
-    for file in files:
-        bytes_ = size_bytes(file) + _OPEN_BYTES
-        if size + bytes_ > task_bytes:
-            shares.append([])
-            size = 0
-        shares[-1].append(file)
-        size += bytes_
-    return shares
+    return list(parts_by_size(((file, size_bytes(file) + _OPEN_BYTES) for file in files), task_bytes))
+
+
+def parts_by_size(sizes: Iterable[tuple[Item, int]], most: int) -> Iterator[list[Item]]:
+    """What has these sizes, in order, so many at a time that they add up to ``most``; a single one may have more."""
+    part: list[Item] = []
+    together = 0
+    for item, size in sizes:
+        if part and together + size > most:
+            yield part
+            part, together = [], 0
+        part.append(item)
+        together += size
+    if part:
+        yield part

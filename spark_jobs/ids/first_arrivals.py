@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Row
 
 from spark_jobs.ids.id_manifest import IdManifest
-from spark_jobs.ids.known_ids import HashRange, IdFile, KnownIds
-from spark_jobs.ids.partitions import HIGH, LOW
+from spark_jobs.ids.known_ids import IdFile, KnownIds
+from spark_jobs.ids.partitions import HIGH, LOW, HashRange
 from spark_jobs.lines.columns import as_numpy
 
 _RANGE = pa.struct([("first", pa.int64()), ("last", pa.int64())])

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from include.errors import ClickmillError
 from include.storage import write_whole
-from spark_jobs.ids.known_ids import NO_HOUR, HashRange, IdFile, Ids
+from spark_jobs.ids.known_ids import NO_HOUR, IdFile, Ids
+from spark_jobs.ids.partitions import HashRange
 
 
 class UnreadableIdsError(ClickmillError):

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
 import numpy as np
 
 from include.storage import write_whole
+from spark_jobs.ids.partitions import HashRange, Numbers
 from spark_jobs.lines.columns import write_arrays
 
-Numbers = np.ndarray[Any, np.dtype[Any]]
 #: So many files of a partition are merged, if each is at most twice as large as all smaller ones; into one of so many
 #: ids at most.
 _LEAST_MERGED, _MOST_IDS = 4, 1 << 22
@@ -33,24 +33,6 @@ NO_HOUR = -(2**31)
 def now_hour() -> int:
     """The hour that it is, in hours since 1970."""
     return int(time() // 3600)
-
-
-class HashRange(NamedTuple):
-    """Hashes whose upper 32 bits, as an unsigned number, are from the first to the last."""
-
-    first: int
-    last: int
-
-    @classmethod
-    def of_partition(cls, number: int, partitions: int) -> HashRange:
-        """Those of one of so many partitions: see ``partition_of`` of ``spark_jobs/ids/partitions.py``."""
-        first, end = (-(-(one << 32) // partitions) for one in (number, number + 1))
-        return cls(first, end - 1)
-
-    def have(self, hashes: Numbers) -> bool:
-        """Whether all of them are in it."""
-        upper = hashes.view(np.uint64) >> np.uint64(32)
-        return bool(upper.min() >= self.first and upper.max() <= self.last)
 
 
 class Ids(NamedTuple):
@@ -96,9 +78,8 @@ class Ids(NamedTuple):
 
     def within(self, hashes: HashRange) -> Ids:
         """Those of this range; a view."""
-        start = np.searchsorted(self.high, np.uint64(hashes.first << 32))
-        end = np.searchsorted(self.high, np.uint64((hashes.last << 32) + 0xFFFFFFFF), side="right")
-        return Ids(*(column[start:end] for column in self))
+        part = hashes.among(self.high)
+        return Ids(*(column[part] for column in self))
 
     def kept(self, oldest: int) -> Ids:
         """Those that are kept from this log hour, or a later one."""

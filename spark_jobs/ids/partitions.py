@@ -1,12 +1,44 @@
-"""How a stream's arrivals are partitioned: a task has all of an event id, in the order of arrival."""
+"""How event ids are shared over tasks, by ranges of their hashes: each has all of an id, of a stream in its order."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+Numbers = np.ndarray[Any, np.dtype[Any]]
 #: Two hashes of a click's event id; null in other rows.
 HIGH, LOW = "id_high", "id_low"
+
+
+class HashRange(NamedTuple):
+    """64-bit hashes, as unsigned numbers, whose upper 32 bits are from the first to the last."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def of_partition(cls, number: int, partitions: int) -> HashRange:
+        """Those of one of so many partitions, as ``partition_of`` has them."""
+        first, end = (-(-(one << 32) // partitions) for one in (number, number + 1))
+        return cls(first, end - 1)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest of them."""
+        return self.first << 32, (self.last << 32) + 0xFFFFFFFF
+
+    def have(self, hashes: Numbers) -> bool:
+        """Whether all of them are in it."""
+        upper = hashes.view(np.uint64) >> np.uint64(32)
+        return bool(upper.min() >= self.first and upper.max() <= self.last)
+
+    def among(self, hashes: Numbers) -> slice:
+        """Where those of the range are among hashes that are in order."""
+        least, greatest = map(np.uint64, self.bounds)
+        return slice(int(np.searchsorted(hashes, least)), int(np.searchsorted(hashes, greatest, side="right")))
 
 
 def id_hashes(event_id: Column) -> dict[str, Column]:

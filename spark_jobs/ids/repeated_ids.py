@@ -26,6 +26,7 @@ from include.storage import filesystem_of, is_on_disk, key_of, place
 from include.tables import DUPLICATE_CLICKS, Table
 from spark_jobs.engine.worker_tasks import run_tasks, share_files, write_scratch
 from spark_jobs.ids.duplicates import CANDIDATES, DECIDED, decide_duplicates
+from spark_jobs.ids.partitions import HashRange, Numbers
 from spark_jobs.lake.data_files import DataFile
 from spark_jobs.lines.columns import as_numpy, is_among, write_arrays
 
@@ -69,7 +70,7 @@ class IdFile:
         hashed = {"hash": _HASH, "first_hour": self._values()["first_hour"]}
         return self._query(hashed, ["event_id", *self._more_columns()])
 
-    def candidates(self, hashes: np.ndarray[Any, Any]) -> Iterator[pa.Table]:
+    def candidates(self, hashes: Numbers) -> Iterator[pa.Table]:
         """The same rows, those of these hashes, as ``CANDIDATES``."""
         columns = ["event_id", "file", "line", *self._more_columns()]
         if self.hour_number is None:
@@ -145,32 +146,6 @@ _Hashes = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class _Range:
-    """Hashes from one to below another; to the last one where that is None."""
-
-    start: int = 0
-    end: int | None = None
-
-    @classmethod
-    def all_in(cls, count: int) -> list[_Range]:
-        """All hashes, in so many ranges."""
-        bounds = [(number << 64) // count for number in range(count)]
-        return [cls(*bound) for bound in zip(bounds, [*bounds[1:], None], strict=True)]
-
-    @property
-    def condition(self) -> str:
-        """In SQL, whether an id's hash is one of these."""
-        below = "" if self.end is None else f" AND {_HASH} < {self.end}::UBIGINT"
-        return f"{_HASH} >= {self.start}::UBIGINT{below}"
-
-    def of_file(self, path: str) -> np.ndarray[Any, Any]:
-        """Those hashes of a file."""
-        hashes = _load(path)
-        end = len(hashes) if self.end is None else int(np.searchsorted(hashes, np.uint64(self.end)))
-        return np.asarray(hashes[int(np.searchsorted(hashes, np.uint64(self.start))) : end])
-
-
-@dataclass(frozen=True)
 class _Search:
     """What the tasks do, each on its share; sent to Spark's workers as it is. They give rows of ``_WRITTEN``."""
 
@@ -180,7 +155,7 @@ class _Search:
 
     def hash_ids(self, files: Iterable[IdFile]) -> list[dict[str, Any]]:
         """Keep the hashes of the ids of these files."""
-        found: dict[str, list[np.ndarray[Any, Any]]] = {_ARRIVED: [], _STORED: [], _OF_INGESTED: []}
+        found: dict[str, list[Numbers]] = {_ARRIVED: [], _STORED: [], _OF_INGESTED: []}
         for file in files:
             for ids in file.ids():
                 hashes = as_numpy(ids["hash"])
@@ -191,18 +166,19 @@ class _Search:
                     found[_OF_INGESTED].append(hashes[is_of_ingested])
         return [self._keep(what, np.sort(np.concatenate(parts))) for what, parts in found.items() if parts]
 
-    def compared(self, hashes: _Hashes) -> list[tuple[_Range, _Hashes]]:
+    def compared(self, hashes: _Hashes) -> list[tuple[HashRange, _Hashes]]:
         """The shares of ``compare``: as many as there are hashes of arrivals for."""
         arrived = sum(len(_load(path)) for path in hashes[_ARRIVED])
-        return [(part, hashes) for part in _Range.all_in(1 + arrived // _RANGE_HASHES)]
+        return [(part, hashes) for part in _ranges(arrived)]
 
-    def compare(self, share: tuple[_Range, _Hashes]) -> list[dict[str, Any]]:
+    def compare(self, share: tuple[HashRange, _Hashes]) -> list[dict[str, Any]]:
         """Keep those hashes of a range that come again."""
-        part, hashes = share
-        arrived = np.sort(np.concatenate([_NONE, *map(part.of_file, hashes[_ARRIVED])]))
+        part, paths = share
+        hashes = {what: [_load(path, part) for path in of_kind] for what, of_kind in paths.items()}
+        arrived = np.sort(np.concatenate([_NONE, *hashes[_ARRIVED]]))
         again = arrived[1:][arrived[1:] == arrived[:-1]]
-        stored = (among[is_among(among, arrived)] for among in map(part.of_file, hashes[_STORED]))
-        found = np.unique(np.concatenate([again, *stored, *map(part.of_file, hashes[_OF_INGESTED])]))
+        stored = (among[is_among(among, arrived)] for among in hashes[_STORED])
+        found = np.unique(np.concatenate([again, *stored, *hashes[_OF_INGESTED]]))
         return [self._keep(_FOUND, found)] if len(found) else []
 
     def select(self, share: tuple[Iterable[IdFile], Iterable[str]]) -> list[dict[str, Any]]:
@@ -210,26 +186,29 @@ class _Search:
         files, hashes = share[0], np.concatenate([_load(path) for path in share[1]])
         return self._keep_rows(_ROWS, CANDIDATES, (rows for file in files for rows in file.candidates(hashes)))
 
-    def decided(self, rows: Sequence[str]) -> list[tuple[_Range, Sequence[str]]]:
+    def decided(self, rows: Sequence[str]) -> list[tuple[HashRange, Sequence[str]]]:
         """The shares of ``decide``: as many as there are rows for."""
         count = sum(read_metadata(key_of(file), filesystem=filesystem_of(file)).num_rows for file in map(place, rows))
-        return [(part, rows) for part in _Range.all_in(1 + count // _RANGE_HASHES)]
+        return [(part, rows) for part in _ranges(count)]
 
-    def decide(self, share: tuple[_Range, Sequence[str]]) -> list[dict[str, Any]]:
+    def decide(self, share: tuple[HashRange, Sequence[str]]) -> list[dict[str, Any]]:
         """Decide on the rows of a range, of these files of rows."""
         part, paths = share
         files = list(map(place, paths))
         names, filesystem = [key_of(file) for file in files], filesystem_of(self.folder)
         candidates = dataset(names, CANDIDATES, format="parquet", filesystem=filesystem)
-        decided = decide_duplicates(candidates, self.ingested, self.lateness_hours, part.condition)
+        least, greatest = part.bounds
+        condition = f"{_HASH} BETWEEN {least}::UBIGINT AND {greatest}::UBIGINT"
+        decided = decide_duplicates(candidates, self.ingested, self.lateness_hours, condition)
         return self._keep_rows(_DECIDED, DECIDED, [decided]) if len(decided) else []
 
     def whole(self, files: Sequence[IdFile]) -> list[dict[str, Any]]:
         """All of this, one after the other."""
-        found = _paths(self.compare((_Range(), _paths(self.hash_ids(files)))))[_FOUND]
-        return self.decide((_Range(), _paths(self.select((files, found)))[_ROWS])) if found else []
+        (every,) = _ranges(0)
+        found = _paths(self.compare((every, _paths(self.hash_ids(files)))))[_FOUND]
+        return self.decide((every, _paths(self.select((files, found)))[_ROWS])) if found else []
 
-    def _keep(self, what: str, hashes: np.ndarray[Any, Any]) -> dict[str, Any]:
+    def _keep(self, what: str, hashes: Numbers) -> dict[str, Any]:
         path = self.folder / f"{uuid4()}.npy"
         with path.open("wb") as file:
             write_arrays(file, hashes)
@@ -247,9 +226,14 @@ def _paths(written: Iterable[Any]) -> dict[str, list[str]]:
     return found
 
 
-def _load(path: str) -> np.ndarray[Any, Any]:
-    """The hashes of a file, as they are looked at; all of them from an object store."""
+def _ranges(count: int) -> list[HashRange]:
+    """All hashes in ranges, one for each so many of ``count``."""
+    ranges = 1 + count // _RANGE_HASHES
+    return [HashRange.of_partition(number, ranges) for number in range(ranges)]
+
+
+def _load(path: str, part: HashRange | None = None) -> Numbers:
+    """The hashes of a file, those of a range, as they are looked at; all of them from an object store."""
     file = place(path)
-    if is_on_disk(file):
-        return np.asarray(np.load(file, mmap_mode="r")[0])
-    return np.asarray(np.load(BytesIO(file.read_bytes()))[0])
+    hashes = np.load(file, mmap_mode="r") if is_on_disk(file) else np.load(BytesIO(file.read_bytes()))
+    return np.asarray(hashes[0] if part is None else hashes[0][part.among(hashes[0])])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import reduce
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote
 
 import orjson
@@ -26,8 +26,6 @@ from include.errors import ClickmillError
 from include.log_hours import Hour, by_day, click_hour_of, log_hour_of
 from include.tables import Table
 from spark_jobs.lake.new_files import NewFile
-
-T = TypeVar("T")
 
 #: What the names of partition columns begin with where a row is a data file.
 _OF_PARTITION = "partition."
@@ -185,20 +183,6 @@ class TableVersion:
         rows = spark.read.schema(self.schema).option("basePath", str(self.folder)).parquet(*paths)
         # Spark puts what the folders say behind what the files say.
         return rows.select(*self.schema.names)
-
-
-def parts_by_size(sizes: Iterable[tuple[T, int]], most: int) -> Iterator[list[T]]:
-    """What has these sizes, in order, so many at a time that they add up to ``most``; a single one may have more."""
-    part: list[T] = []
-    together = 0
-    for one, size in sizes:
-        if part and together + size > most:
-            yield part
-            part, together = [], 0
-        part.append(one)
-        together += size
-    if part:
-        yield part
 
 
 def has_log_hours(source: str, hours: Iterable[Hour]) -> pc.Expression:

@@ -22,7 +22,8 @@ from include.stored_rows import Filters, arrow_schema
 from include.tables import AGGREGATES, VISIBILITY, Table
 from spark_jobs.aggregate.small_keys import publishable, visibility
 from spark_jobs.engine.steps import in_parallel
-from spark_jobs.lake.data_files import may_have_click_hours, parts_by_size
+from spark_jobs.engine.worker_tasks import parts_by_size
+from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.exports import export_hours, exported_columns
 

@@ -14,8 +14,8 @@ from include.log_hours import Hour, log_hour_of
 from include.tables import CLICKS, STREAM_BATCHES
 from spark_jobs.ids.duplicates import log_hour_number
 from spark_jobs.ids.id_manifest import IdManifest
-from spark_jobs.ids.known_ids import NO_HOUR, HashRange, IdFile, Ids, Numbers, now_hour
-from spark_jobs.ids.partitions import HIGH, LOW, id_hashes, repartition_by_hash
+from spark_jobs.ids.known_ids import NO_HOUR, IdFile, Ids, now_hour
+from spark_jobs.ids.partitions import HIGH, LOW, HashRange, Numbers, id_hashes, repartition_by_hash
 from spark_jobs.lake.data_files import TableVersion, has_log_hours, has_source
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction

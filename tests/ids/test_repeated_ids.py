@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from spark_jobs.ids import repeated_ids
 from spark_jobs.ids.duplicates import CANDIDATES, DECIDED, decide_duplicates
-from spark_jobs.ids.repeated_ids import IdFile, _paths, _Range, _Search, changed_hours
+from spark_jobs.ids.repeated_ids import IdFile, _paths, _ranges, _Search, changed_hours
 from spark_jobs.lines.arrivals import ARRIVALS
 from spark_jobs.lines.columns import table_of
 
@@ -135,7 +135,8 @@ def test_ids_of_one_hash_are_all_looked_at(tmp_path: Path, monkeypatch: pytest.M
     search = _Search(tmp_path, INGESTED, 3)
     arrived = [Arrival(one, 100, "f", line, line, None) for line, one in enumerate(["a", "b", "long"])]
     files = [_staged(tmp_path / "a.parquet", arrived)]
-    found = _paths(search.compare((_Range(), _paths(search.hash_ids(files)))))["found"]
+    (every,) = _ranges(0)
+    found = _paths(search.compare((every, _paths(search.hash_ids(files)))))["found"]
     rows = _read(_paths(search.select((files, found)))["rows"], CANDIDATES)
     assert {row[0] for row in rows} == {"a", "b"}
     assert search.whole(files) == []
