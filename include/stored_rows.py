@@ -53,6 +53,16 @@ def arrow_schema(table: Table, columns: Sequence[str]) -> pa.Schema:
 Filters = Sequence[tuple[str, str, Any]]
 
 
+def of_log_hour(hour: Hour) -> list[tuple[str, str, Any]]:
+    """The rows of a log hour, of all sources."""
+    return [("log_date", "=", hour.day), ("log_hour", "=", hour.hour)]
+
+
+def of_click_hour(hour: Hour) -> list[tuple[str, str, Any]]:
+    """The rows of a click hour."""
+    return [("click_date", "=", hour.day), ("click_hour", "=", hour.hour)]
+
+
 def log_days(source: str, log_hours: Iterable[Hour]) -> list[tuple[str, str, Any]]:
     """The rows of one source's days of log hours: whole partitions, so rows of other hours too."""
     return [("source", "=", source), ("log_date", "in", sorted({hour.day for hour in log_hours}))]

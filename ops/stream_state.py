@@ -10,7 +10,7 @@ from typing import Any
 from include.counting import CountKey, live_count_table
 from include.log_hours import Hour
 from include.settings import Settings
-from include.stored_rows import StoredLake
+from include.stored_rows import StoredLake, of_click_hour
 from include.tables import STREAM_PROGRESS
 
 #: Progress older than that says nothing about now.
@@ -58,19 +58,11 @@ def stream_state(
         rows = [row for row in recent if row["query"] == query]
         if rows:
             state.queries.append(_newest(query, rows))
-    hours = [Hour.of(now.date(), now.hour), Hour.of(now.date(), now.hour).plus(-1)]
-    for hour in hours:
+    this_hour = Hour.containing(now)
+    for hour in (this_hour, this_hour.plus(-1)):
+        where = [*of_click_hour(hour), ("source", "=", source), ("window_seconds", "=", 3600)]
         for key in keys:
-            counts = lake.read_rows(
-                live_count_table(key),
-                [key, "click_count"],
-                [
-                    ("click_date", "=", hour.day),
-                    ("click_hour", "=", hour.hour),
-                    ("source", "=", source),
-                    ("window_seconds", "=", 3600),
-                ],
-            )
+            counts = lake.read_rows(live_count_table(key), [key, "click_count"], where)
             if counts:
                 counts.sort(key=lambda row: (-row["click_count"], str(row[key])))
                 state.busiest[key] = [(row[key], row["click_count"]) for row in counts[:most]]

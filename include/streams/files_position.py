@@ -11,7 +11,7 @@ from include.landing import LandedHour, look_at, printed_name
 from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
-from include.stored_rows import StoredLake
+from include.stored_rows import StoredLake, of_log_hour
 from include.tables import INGEST_ACCOUNTING, STREAM_BATCHES, Table
 
 
@@ -55,5 +55,5 @@ class FilesPosition:
         return next(iter(self._rows(INGEST_ACCOUNTING, "lines", log_hour)), None)
 
     def _rows(self, table: Table, column: str, log_hour: Hour) -> list[dict[str, Any]]:
-        where = [("source", "=", self.source.name), ("log_date", "=", log_hour.day), ("log_hour", "=", log_hour.hour)]
+        where = [("source", "=", self.source.name), *of_log_hour(log_hour)]
         return StoredLake(self.settings.lake).read_rows(table, [column], where)

@@ -188,7 +188,7 @@ class Spool:
 
     def _hour_of(self, now: datetime) -> Hour:
         """The log hour; a clock that is set back a little does not lead back into an hour that is over."""
-        hour = Hour.of(now.date(), now.hour)
+        hour = Hour.containing(now)
         if self._hour is None or not hour < self._hour <= Hour(hour.start + ONE_HOUR):
             self._hour = hour
         return self._hour

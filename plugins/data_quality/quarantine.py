@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.log_hours import Hour
 from include.settings import Settings
-from include.stored_rows import StoredLake
+from include.stored_rows import StoredLake, of_log_hour
 from include.tables import QUARANTINED_CLICKS, REPLAY_OUTCOMES
 
 SAMPLES_PER_REASON = 5
@@ -62,9 +61,8 @@ def read_quarantine(settings: Settings, hour: Hour, source: str | None = None) -
 
 
 def _read_replays(settings: Settings, hour: Hour, source: str | None) -> dict[str, dict[str, ReplayOutcome]]:
-    of_hour = [("log_date", "=", hour.day), ("log_hour", "=", hour.hour)]
     replays: dict[str, dict[str, ReplayOutcome]] = {}
-    for row in StoredLake(settings.lake).read_rows(REPLAY_OUTCOMES, REPLAY_OUTCOMES.column_names, of_hour):
+    for row in StoredLake(settings.lake).read_rows(REPLAY_OUTCOMES, REPLAY_OUTCOMES.column_names, of_log_hour(hour)):
         if source in (None, row["source"]):
             values = {of.name: row[of.name] for of in fields(ReplayOutcome)} | {"at": row["at"].isoformat()}
             replays.setdefault(row["source"], {})[row["reason"]] = ReplayOutcome(**values)
@@ -72,7 +70,7 @@ def _read_replays(settings: Settings, hour: Hour, source: str | None) -> dict[st
 
 
 def _read_lines(settings: Settings, hour: Hour, source: str | None) -> list[Quarantine]:
-    where: list[tuple[str, str, Any]] = [("log_date", "=", hour.day), ("log_hour", "=", hour.hour)]
+    where = of_log_hour(hour)
     if source is not None:
         where.append(("source", "=", source))
     lines: dict[str, Counter[str]] = {}

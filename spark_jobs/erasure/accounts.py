@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from include.log_hours import Hour, log_hour_of, log_hours_predicate
 from include.storage import Entry
-from include.stored_rows import log_days
+from include.stored_rows import log_days, of_log_hour
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.hours.account import HourAccount, replayed, with_rewritten
 from spark_jobs.lake.lake import Lake
@@ -110,7 +110,7 @@ def _arrivals(lake: Lake, source: str, hour: Hour) -> tuple[pa.Table, pa.Table]:
 
 
 def _of_hour(lake: Lake, table: Table, source: str, hour: Hour, *columns: str) -> pa.Table:
-    where = [("source", "=", source), ("log_date", "=", hour.day), ("log_hour", "=", hour.hour)]
+    where = [("source", "=", source), *of_log_hour(hour)]
     return lake.read_table(table, columns, where)
 
 

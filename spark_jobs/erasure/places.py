@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from include.log_hours import Hour, log_hours_predicate
+from include.stored_rows import of_log_hour
 from include.tables import REPLAYED_LINES
 from spark_jobs.erasure.certificate import Certificate
 from spark_jobs.lake.data_files import has_log_hours
@@ -23,7 +24,7 @@ def move_places(lake: Lake, certificate: Certificate) -> None:
                 continue
             if transaction.is_in(lake.stored(REPLAYED_LINES)):
                 continue
-            where = [("source", "=", source), ("log_date", "=", hour.day), ("log_hour", "=", hour.hour)]
+            where = [("source", "=", source), *of_log_hour(hour)]
             moved = [
                 row | {"line": row["line"] - bisect_left(removed, row["line"])}
                 for row in lake.read_rows(REPLAYED_LINES, REPLAYED_LINES.column_names, where)

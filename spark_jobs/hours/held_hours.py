@@ -28,7 +28,7 @@ from include.holds import (
 from include.job_arguments import JobArguments
 from include.journal import CLICK_HOUR, Act, click_hours_filter, click_hours_since
 from include.log_hours import Hour, HourRange, LogHour, click_hour_of, contiguous
-from include.stored_rows import Filters
+from include.stored_rows import Filters, of_click_hour
 from include.tables import AGGREGATES, JOURNAL, QUALITY_RESULTS, Table
 from spark_jobs.hours.touched_hours import log_hours_around, log_hours_touching
 from spark_jobs.lake.journal import append_events
@@ -218,7 +218,7 @@ def _counted_at(lake: Lake, hours: Iterable[Hour]) -> dict[Hour, datetime]:
 
 def _count_times_if_there(lake: Lake, table: Table, hour: Hour) -> list[dict[str, Any]]:
     with suppress(FileNotFoundError):
-        return _count_times(lake, table, [("click_date", "=", hour.day), ("click_hour", "=", hour.hour)])
+        return _count_times(lake, table, of_click_hour(hour))
     return []
 
 

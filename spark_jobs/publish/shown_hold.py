@@ -7,6 +7,7 @@ from typing import Any
 
 from include.holds import PUBLISHED, PUBLISHED_ANYWAY, ClickHourState
 from include.log_hours import Hour, LogHour
+from include.stored_rows import of_click_hour
 from include.tables import (
     CLICKS_BY_COUNTRY_HOURLY,
     INGEST_ACCOUNTING,
@@ -19,9 +20,9 @@ from spark_jobs.lake.lake import Lake
 def numbers_of_hold(lake: Lake, state: ClickHourState) -> list[str]:
     """A few lines: the clicks that would be published, the lines of the log hours that fail, and what readers see."""
     log_hours = {LogHour.parse(failure.partition) for failure in state.failures if " " in failure.partition}
-    days = {log_hour.hour.day for log_hour in log_hours}
+    days = sorted({log_hour.hour.day for log_hour in log_hours})
     columns = ["source", "log_date", "log_hour", "lines", "accepted", "quarantined", "quarantined_by_reason"]
-    rows = [row for day in sorted(days) for row in lake.read_rows(INGEST_ACCOUNTING, columns, [("log_date", "=", day)])]
+    rows = lake.read_rows(INGEST_ACCOUNTING, columns, [("log_date", "in", days)])
     accounts = {LogHour.of(row): row for row in rows}
     counted = _clicks(lake, CLICKS_BY_COUNTRY_HOURLY, state.hour)
     return [
@@ -40,8 +41,7 @@ def readers_see(lake: Lake, state: ClickHourState) -> str:
 
 
 def _clicks(lake: Lake, table: Table, hour: Hour) -> int:
-    of_hour = [("click_date", "=", hour.day), ("click_hour", "=", hour.hour)]
-    return sum(row["click_count"] for row in lake.read_rows(table, ["click_count"], of_hour))
+    return sum(row["click_count"] for row in lake.read_rows(table, ["click_count"], of_click_hour(hour)))
 
 
 def _described(account: Mapping[str, Any]) -> str:
