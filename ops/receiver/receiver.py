@@ -394,10 +394,10 @@ class Receiver:
 
     async def _close_hours(self, told_to_end: asyncio.Event) -> None:
         """Close each hour once it is over and all of its lines are in files."""
-        hour = _hour(self.clock())
+        hour = Hour.containing(self.clock())
         while not told_to_end.is_set():
             await asyncio.sleep(LOOK_SECONDS)
-            now = _hour(self.clock())
+            now = Hour.containing(self.clock())
             if now <= hour or await self._close(hour, now):
                 hour = now
 
@@ -430,10 +430,6 @@ async def _cancelled(accepting: asyncio.Task[None], listening: socket.socket) ->
     with suppress(asyncio.CancelledError):
         await accepting
     listening.close()
-
-
-def _hour(moment: datetime) -> Hour:
-    return Hour.of(moment.date(), moment.hour)
 
 
 def say(what: str) -> None:
