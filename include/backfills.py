@@ -11,15 +11,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
-
-from deltalake import DeltaTable
+from typing import TYPE_CHECKING, Any
 
 from include.errors import FinalError
 from include.journal import BACKFILL, in_order, read_events
 from include.log_hours import Hour, HourRange, LogHour
 from include.stored_rows import StoredLake
 from include.tables import AGGREGATES
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 BEGUN, CHUNK_DONE, PUBLISHING, FINISHED = "begun", "chunk_done", "publishing", "finished"
 COMPARED, APPROVED, SWAPPING, SWAPPED, DROPPED = "compared", "approved", "swapping", "swapped", "dropped"

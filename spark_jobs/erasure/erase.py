@@ -27,7 +27,7 @@ from spark_jobs.erasure.accounts import recount_accounts, recount_batches, say_r
 from spark_jobs.erasure.certificate import COMPLETED, Certificate, erasure_key
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
 from spark_jobs.erasure.matches import Matcher, Words
-from spark_jobs.erasure.old_files import remove_former_versions, versions
+from spark_jobs.erasure.old_files import remove_former_versions
 from spark_jobs.erasure.places import move_places
 from spark_jobs.erasure.requests import LEAST_CHARACTERS, Requests
 from spark_jobs.erasure.search import Searched, search
@@ -41,7 +41,7 @@ from spark_jobs.ingest.job import ingest
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.journal import signed_act
 from spark_jobs.lake.lake import Lake
-from spark_jobs.lake.unneeded_files import stored_tables
+from spark_jobs.lake.unneeded_files import newest_versions, stored_tables
 from spark_jobs.landing.landed_logs import landed_logs
 from spark_jobs.lines.arrivals import LineParser
 from spark_jobs.lines.read_lines import LandedFile
@@ -209,7 +209,7 @@ class Erasure:
 
     def plan(self, certificate: Certificate, found: Found) -> None:
         """Put on record what is to go, before anything does."""
-        known = versions(self.lake)
+        known = newest_versions(self.settings.lake)
         for name, number in known.items():
             certificate.versions.setdefault(name, {"before": number})
         certificate.add(found.log_hours, found.rows.click_hours, found.numbers)
@@ -525,7 +525,7 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
             for hour, event in dropped_hours(erasure.lake).items()
         ),
     ]
-    now = versions(erasure.lake)
+    now = newest_versions(erasure.settings.lake)
     certificate.versions = {
         name: {"before": certificate.versions.get(name, {}).get("before"), "after": number}
         for name, number in now.items()
