@@ -27,8 +27,8 @@ from benchmarks.quality_pages import pages, pages_in_s3, pages_of_a_year
 from benchmarks.ranges import advice, empty_hours, maintain_year, one_range, own_log
 from benchmarks.spark_watch import SparkWatch
 from benchmarks.timing import console, seconds
+from include.hours import Hour, HourRange
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.storage import remove_folder
 from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY

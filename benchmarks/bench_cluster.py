@@ -21,8 +21,8 @@ import pytest
 
 from benchmarks.bench import START, make_landing
 from benchmarks.timing import console, seconds
+from include.hours import HourRange
 from include.job_arguments import JobArguments
-from include.log_hours import HourRange
 from include.settings import Settings
 from include.storage import place
 from ops.home import Home, load_secrets

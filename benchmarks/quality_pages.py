@@ -13,7 +13,7 @@ from rich.table import Table
 
 from benchmarks.figures import record
 from benchmarks.timing import console, seconds
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from ops.services.running import Services
 

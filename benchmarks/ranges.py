@@ -13,8 +13,8 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.figures import record
+from include.hours import Hour, HourRange
 from include.landing import SUCCESS, hour_folder
-from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi
 from ops.backfill import run_ranges

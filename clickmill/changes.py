@@ -23,8 +23,8 @@ from clickmill.options import (
 )
 from clickmill.work import announce, print_json, print_lines, ready_job, ready_settings, session
 from include.errors import UsageError
+from include.hours import Hour, HourRange
 from include.job_arguments import JobArguments, require_signed
-from include.log_hours import Hour, HourRange
 
 
 def backfill(

@@ -11,8 +11,8 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from include.errors import EndedByHandError, UsageError
+from include.hours import Hour, HourRange
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, HourRange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

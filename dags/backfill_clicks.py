@@ -43,7 +43,7 @@ from dags.tasks.launch import NAME_BY_ANNOUNCEMENT, announce, job_settings, log,
 from dags.tasks.notes import leave_note, skipped
 from dags.tasks.trigger import ask_about_hours, ask_again, asked_again
 from include.errors import UsageError
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import load_sources
 

@@ -34,7 +34,7 @@ from dags.tasks.notifications import held_notifiers
 from dags.tasks.trigger import ask_again, asked_again
 from include.errors import NotHeldError
 from include.holds import OtherFindingsError, findings_of
-from include.log_hours import Hour
+from include.hours import Hour
 
 #: More open questions would be more than a person answers, and the scheduler looks at each every time.
 MOST_OPEN_QUESTIONS = 128

@@ -10,7 +10,7 @@ import pandas as pd
 
 from expectations.checks import Check
 from expectations.judge import Outcome, judge
-from include.log_hours import Hour
+from include.hours import Hour
 
 #: The outcome where there is too little to judge by: neither a pass nor a failure.
 NOT_ENOUGH_HISTORY = "not_enough_history"

@@ -19,7 +19,7 @@ from include.check_settings import QUARANTINED_SHARES
 from include.counting import COMBINE
 from include.days import Day
 from include.duckdb_sql import quoted, quoted_name, run_sql
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import Source
 from include.tables import CLICKS, QUARANTINED_CLICKS, Table
 from include.uneven_load import skew, uneven_load_advice

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from include.errors import FinalError
+from include.hours import Hour, HourRange, LogHour
 from include.journal import BACKFILL, in_order, read_events
-from include.log_hours import Hour, HourRange, LogHour
 from include.stored_rows import StoredLake
 from include.tables import AGGREGATES
 

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator
 
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 
 #: Since then the offset of a time zone must be whole hours: an hour's counts cannot be split between two days.
 _SINCE, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)

@@ -18,8 +18,8 @@ from datetime import datetime
 from typing import Any
 
 from include.errors import ClickmillError
+from include.hours import Hour, HourRange, LogHour
 from include.journal import CLICK_HOUR, Act, in_order, journal_row
-from include.log_hours import Hour, HourRange, LogHour
 
 HELD, PUBLISHED, PUBLISHED_ANYWAY, DROPPED = "held", "published", "published_anyway", "dropped"
 RELEASED = "released"

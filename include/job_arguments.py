@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.errors import UsageError
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 
 
 @dataclass(frozen=True)

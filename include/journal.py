@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.tables import JOURNAL
 
 if TYPE_CHECKING:

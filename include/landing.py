@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from include.errors import UsageError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import Source
 from include.storage import Entry, entries, find, names
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow.parquet import filters_to_expression
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.storage import table_files
 from include.tables import Table
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from include.backfills import read_backfills
+from include.hours import ONE_HOUR, Hour, log_hour_of
 from include.journal import click_hours_since
 from include.landing import SUCCESS, as_landed_files, closed_hours, landed_since, landing_days, listed_hours
-from include.log_hours import ONE_HOUR, Hour, log_hour_of
 from include.settings import Settings
 from include.sources import Source
 from include.stored_rows import StoredLake

@@ -8,7 +8,7 @@ from statistics import median
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from include.log_hours import Hour
+from include.hours import Hour
 
 #: Makes the median absolute deviation of normally distributed numbers their standard deviation: 1 / Φ⁻¹(3/4).
 #: Source: P. J. Rousseeuw and C. Croux, "Alternatives to the Median Absolute Deviation", Journal of the American

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 
 from include.errors import ClickmillError, UsageError
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from ops.services.running import Services
 
 PAGE = 100

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-from include.log_hours import MOST_HOURS_A_RUN, MOST_HOURS_BETWEEN, Hour, HourRange, contiguous
+from include.hours import MOST_HOURS_A_RUN, MOST_HOURS_BETWEEN, Hour, HourRange, contiguous
 from ops.airflow_api import AirflowApi, ApiError, HourRun, TaskTry, error_message, readable_log
 
 POLL_SECONDS = 0.5

@@ -19,8 +19,8 @@ from prometheus_client.registry import Collector
 
 from include.command import exit_with
 from include.errors import ClickmillError, UsageError
+from include.hours import Hour, HourRange
 from include.locks import locks_of
-from include.log_hours import Hour, HourRange
 from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
 from include.sources import Source, load_sources

@@ -19,8 +19,8 @@ from rich.console import Console
 
 from include.errors import ClickmillError, UsageError
 from include.home import REPOSITORY
+from include.hours import Hour, HourRange, contiguous
 from include.landing import SUCCESS, closed_hours, hour_folder
-from include.log_hours import Hour, HourRange, contiguous
 from include.settings import Settings
 from include.sources import load_sources
 from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi

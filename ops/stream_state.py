@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from include.counting import CountKey, live_count_table
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from include.stored_rows import StoredLake, of_click_hour
 from include.tables import STREAM_PROGRESS

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from include.command import described_parser, exit_with
 from include.errors import ClickmillError, UsageError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.storage import place
 from samples import sample_logs
 from samples.sample_logs import make_sample

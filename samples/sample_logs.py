@@ -17,8 +17,8 @@ import numpy as np
 from backports import zstd
 
 from include.errors import UsageError
+from include.hours import Hour
 from include.landing import SUCCESS, hour_folder, look_at
-from include.log_hours import Hour
 from include.storage import is_on_disk, touch, write_whole
 from samples import catalog
 from samples.draw_clicks import ClickFormat, Clicks, ClickSource

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from include.errors import UsageError
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.sources import SOURCE_NAME
 
 Compression = Literal["mixed", "gzip", "zstd", "none"]

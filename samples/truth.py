@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.storage import write_whole
 
 MILLISECONDS_PER_HOUR = 3_600_000

@@ -14,7 +14,7 @@ from dags.tasks.defaults import WAITS_FOR_A_PERSON
 from dags.tasks.launch import announce, final_errors, page_address
 from dags.tasks.notes import leave_note
 from include.holds import ClickHourState, approval_run_id, compared, findings_of, findings_text, not_shown
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 
 #: What can be answered, and the decision that it is; none for the last.

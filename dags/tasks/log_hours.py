@@ -14,9 +14,9 @@ from typing import Any
 from dags.tasks.launch import final_errors
 from dags.tasks.notes import skipped
 from include.errors import UsageError
+from include.hours import MOST_HOURS_A_RUN, MOST_HOURS_BETWEEN, Hour, HourRange, contiguous
 from include.job_arguments import JobArguments, arguments_of_run
 from include.landing import hour_of_folder, is_ready
-from include.log_hours import MOST_HOURS_A_RUN, MOST_HOURS_BETWEEN, Hour, HourRange, contiguous
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.storage import find

@@ -12,7 +12,7 @@ from expectations.facts import Facts
 from expectations.findings import Finding, Partition
 from include.counting import CountKey, key_label, live_count_table
 from include.duckdb_sql import run_sql
-from include.log_hours import click_hour_of
+from include.hours import click_hour_of
 
 #: The outcome where an hour's live counts are still to change: neither a pass nor a failure.
 NOT_FINAL = "not_final"

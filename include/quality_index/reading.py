@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from include.holds import Event
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.quality_index.catching_up import catch_up
 from include.quality_index.model import Counts, Point, Result, Run, state_of
 from include.settings import Settings

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from include.hours import Hour
 from include.landing import LandedHour, look_at, printed_name
-from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
 from include.stored_rows import StoredLake, of_log_hour

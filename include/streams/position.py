@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from include.sources import Source
 from include.streams.files_position import FilesPosition

@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from include.hours import Hour
 from include.landing import LandedHour
-from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import Source
 from include.stored_rows import StoredLake

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TypeVar
 
 from include.errors import UsageError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from include.sources import ClickSockets, Source
 from include.storage import is_on_disk

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from include.hours import ONE_HOUR, Hour
 from include.landing import SUCCESS, hour_folder, hour_of_folder
-from include.log_hours import ONE_HOUR, Hour
 
 #: The end of a hidden name.
 UNFINISHED = ".unfinished"

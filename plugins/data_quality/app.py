@@ -25,9 +25,9 @@ from sqlalchemy import select
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from include.errors import ClickmillError, UsageError
+from include.hours import Hour, HourRange
 from include.job_arguments import arguments_of_run
 from include.locks import locks_of
-from include.log_hours import Hour, HourRange
 from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
 from include.storage import is_on_disk

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pygal
 from markupsafe import Markup
 
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.pages.charts import CHART_OPTIONS, as_svg
 from include.quality_index import Point
 from plugins.data_quality.rendering import as_number

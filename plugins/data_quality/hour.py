@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.quality_index import QualityIndex, Result
 from plugins.data_quality.history_chart import draw_history
 from plugins.data_quality.hold import Hold

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from include.log_hours import HourRange
+from include.hours import HourRange
 from include.quality_index import Result
 
 

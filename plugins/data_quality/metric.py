@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.quality_index import QualityIndex
 from include.texts import plural
 from plugins.data_quality.history_chart import draw_history

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from include.errors import UsageError
 from include.holds import Event, Failure, not_shown
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.quality_index import Counts, QualityIndex, Result
 from include.settings import Settings
 from include.sources import load_sources

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from include.stored_rows import StoredLake, of_log_hour
 from include.tables import QUARANTINED_CLICKS, REPLAY_OUTCOMES

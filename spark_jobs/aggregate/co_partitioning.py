@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from include.buckets import Layout, is_misplaced
 from include.counting import count_table
 from include.errors import QualityError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from include.tables import Table
 from spark_jobs.engine.column_functions import named_click_hour

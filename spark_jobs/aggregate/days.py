@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from include.counting import count_table
 from include.days import Day, days_of, days_predicate, hours_of
-from include.log_hours import Hour
+from include.hours import Hour
 from include.stored_rows import ARROW_TYPES
 from include.tables import Table, daily_table
 from spark_jobs.aggregate.day_counts import counts_per_day

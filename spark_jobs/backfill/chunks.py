@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from include.backfills import CHUNK_DONE, FINISHED, Backfill
 from include.errors import FinalError, QualityError
 from include.holds import ClickHourState
+from include.hours import HourRange, log_hour_of
 from include.job_arguments import JobArguments
-from include.log_hours import HourRange, log_hour_of
 from include.settings import Settings
 from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING

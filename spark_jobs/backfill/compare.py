@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from include.backfills import COMPARED, Backfill
 from include.holds import ClickHourState, described_failure, of_newest_runs
-from include.log_hours import Hour, LogHour, click_hour_of
+from include.hours import Hour, LogHour, click_hour_of
 from include.sources import choose_sources
 from include.tables import AGGREGATES, VISIBILITY, Table
 from spark_jobs.aggregate.small_keys import publishable

@@ -11,7 +11,7 @@ import orjson
 from include.backfills import Backfill
 from include.documents.model import Column, Document, Line, Table
 from include.documents.page import render_document
-from include.log_hours import Hour, as_ranges
+from include.hours import Hour, as_ranges
 from include.pages.render import write_page
 from include.settings import Settings
 from include.texts import MAX_TEXT_CHARACTERS, as_count, crop_middle

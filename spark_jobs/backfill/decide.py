@@ -13,9 +13,9 @@ from include.backfills import APPROVED, DROPPED, SWAPPED, SWAPPING, Backfill
 from include.errors import ClickmillError, DecidedAlreadyError, FinalError, UsageError
 from include.holds import DROPPED as DROPPED_HOUR
 from include.holds import ClickHourState, event_row
+from include.hours import Hour
 from include.job_arguments import require_signed
 from include.journal import Act
-from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import Table
 from spark_jobs.backfill.compare import name_of_counts, staged_states

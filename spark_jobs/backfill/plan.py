@@ -8,8 +8,8 @@ from typing import Any
 
 from include.backfills import Backfill, history_kept, read_backfills
 from include.errors import UsageError
+from include.hours import Hour, HourRange, contiguous, log_hour_of
 from include.landing import SUCCESS, LandedHour, landed_since, look_at
-from include.log_hours import Hour, HourRange, contiguous, log_hour_of
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.stored_rows import log_days

@@ -14,8 +14,8 @@ from include.backfills import (
     read_backfills,
 )
 from include.errors import FinalError
+from include.hours import Hour, HourRange
 from include.journal import BACKFILL, Act, journal_row
-from include.log_hours import Hour, HourRange
 from include.tables import AGGREGATES
 from spark_jobs.lake.journal import SignedAct, append_events
 from spark_jobs.lake.lake import Lake

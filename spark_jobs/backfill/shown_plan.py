@@ -8,7 +8,7 @@ from rich.console import Console
 
 from include.documents.model import Column, Document, Table
 from include.documents.terminal import print_document, print_line
-from include.log_hours import Hour, contiguous
+from include.hours import Hour, contiguous
 from include.texts import as_size
 from spark_jobs.backfill.plan import Plan
 

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from include.backfills import UNDOING, UNDONE, Backfill
 from include.errors import FinalError
 from include.holds import PUBLISHED, PUBLISHED_ANYWAY, ClickHourState
+from include.hours import Hour
 from include.journal import click_hours_filter
-from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import AGGREGATES, JOURNAL, Table
 from spark_jobs.backfill.decide import drop_counts

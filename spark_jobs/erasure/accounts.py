@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.log_hours import Hour, log_hour_of, log_hours_predicate
+from include.hours import Hour, log_hour_of, log_hours_predicate
 from include.storage import Entry
 from include.stored_rows import log_days, of_log_hour
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table

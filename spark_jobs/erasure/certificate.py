@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from include.storage import entries, kept_secret, write_whole
 from spark_jobs.engine.run_ids import new_run_id

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from include.backfills import read_backfills
 from include.counting import counted_tables
 from include.errors import ClickmillError, FinalError, QualityError, UsageError
+from include.hours import Hour, log_hour_of, near_each_other
 from include.job_arguments import JobArguments, require_signed
 from include.landing import look_at
 from include.locks import locks_of
-from include.log_hours import Hour, log_hour_of, near_each_other
 from include.settings import Settings
 from include.sources import JsonFields, Source, load_sources
 from include.storage import Entry, entry_of, is_on_disk, names, remove_folder

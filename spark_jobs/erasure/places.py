@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from include.log_hours import Hour, log_hours_predicate
+from include.hours import Hour, log_hours_predicate
 from include.stored_rows import of_log_hour
 from include.tables import REPLAYED_LINES
 from spark_jobs.erasure.certificate import Certificate

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from include.counting import live_count_table
 from include.errors import ClickmillError, FinalError, StreamRunsAlreadyError
-from include.log_hours import Hour, click_hours_predicate
+from include.hours import Hour, click_hours_predicate
 from include.sources import Source
 from include.storage import remove_folder
 from include.tables import STREAM_PROGRESS

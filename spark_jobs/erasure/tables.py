@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.parquet import ParquetFile
 
+from include.hours import Hour, click_hour_of
 from include.journal import REPLAY
-from include.log_hours import Hour, click_hour_of
 from include.stored_rows import arrow_schema
 from include.tables import (
     CLICKS,

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from include.counting import CountKey, CountSettings
 from include.errors import ClickmillError, UsageError
+from include.hours import Hour, log_hour_of, log_hours_predicate
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, log_hour_of, log_hours_predicate
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS

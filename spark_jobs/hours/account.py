@@ -10,8 +10,8 @@ from typing import Any
 
 from pyspark.sql import Row
 
+from include.hours import Hour
 from include.landing import SUCCESS, LandedHour, as_landed_files
-from include.log_hours import Hour
 from include.storage import Entry
 from spark_jobs.lines.json_fields import SampledFields
 from spark_jobs.lines.read_lines import ReadFile

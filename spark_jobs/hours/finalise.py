@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from include.log_hours import (
+from include.hours import (
     MOST_HOURS_A_RUN,
     Hour,
     click_hours_predicate,

@@ -25,9 +25,9 @@ from include.holds import (
     event_row,
     histories_of,
 )
+from include.hours import Hour, HourRange, LogHour, click_hour_of, contiguous
 from include.job_arguments import JobArguments
 from include.journal import CLICK_HOUR, Act, click_hours_filter, click_hours_since
-from include.log_hours import Hour, HourRange, LogHour, click_hour_of, contiguous
 from include.stored_rows import Filters, of_click_hour
 from include.tables import AGGREGATES, JOURNAL, QUALITY_RESULTS, Table
 from spark_jobs.hours.touched_hours import log_hours_around, log_hours_touching

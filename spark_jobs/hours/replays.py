@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from include.hours import Hour, HourRange, log_hour_of
 from include.journal import REPLAY, journal_row, read_events
-from include.log_hours import Hour, HourRange, log_hour_of
 from include.stored_rows import log_days
 from include.tables import QUARANTINED_CLICKS, REPLAYED_LINES
 from spark_jobs.engine.run_ids import new_run_id

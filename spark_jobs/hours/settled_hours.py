@@ -7,7 +7,7 @@ from typing import Any
 
 from include.backfills import read_backfills
 from include.holds import HELD, ClickHourState
-from include.log_hours import Hour, HourRange, LogHour
+from include.hours import Hour, HourRange, LogHour
 from spark_jobs.hours.held_hours import click_hour_states
 from spark_jobs.hours.touched_hours import UnfinishedIngests, log_hours_around
 from spark_jobs.lake.lake import Lake

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from include.hours import Hour, log_hour_of, log_hours_predicate
 from include.landing import hour_folder
-from include.log_hours import Hour, log_hour_of, log_hours_predicate
 from include.tables import STREAM_BATCHES
 from spark_jobs.hours.account import HourAccount
 from spark_jobs.lake.lake import Lake

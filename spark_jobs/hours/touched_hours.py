@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from include.errors import ClickmillError
-from include.log_hours import Hour, HourRange, LogHour
+from include.hours import Hour, HourRange, LogHour
 from include.settings import Settings
 from include.sources import Source, load_sources
 from include.tables import INGEST_ACCOUNTING, UNFINISHED_INGESTS

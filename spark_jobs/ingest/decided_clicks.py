@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS, DUPLICATE_CLICKS
 from spark_jobs.ids.duplicates import log_hour_number
 from spark_jobs.ingest.clicks import build_clicks

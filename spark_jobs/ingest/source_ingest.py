@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.errors import ClickmillError, MissingLandingError
+from include.hours import Hour, HourRange, LogHour, log_hour_of, log_hours_predicate
 from include.landing import LandedHour, look_at, printed_name
-from include.log_hours import Hour, HourRange, LogHour, log_hour_of, log_hours_predicate
 from include.settings import Settings
 from include.sources import Source
 from include.stored_rows import log_days

@@ -14,7 +14,7 @@ from pyarrow.parquet import ParquetWriter
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from include.log_hours import Hour, log_hour_of
+from include.hours import Hour, log_hour_of
 from include.storage import place
 from spark_jobs.engine.worker_tasks import run_tasks, share_files
 from spark_jobs.lines.arrivals import (

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyarrow.parquet import read_table
 from pyspark.sql import SparkSession
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.storage import filesystem_of, key_of, place
 from include.stored_rows import arrow_schema
 from include.tables import (

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from include.days import Day
 from include.errors import ClickmillError
-from include.log_hours import Hour, by_day, click_hour_of, log_hour_of
+from include.hours import Hour, by_day, click_hour_of, log_hour_of
 from include.tables import Table
 from spark_jobs.lake.new_files import NewFile
 

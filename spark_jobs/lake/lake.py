@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.buckets import Layout
 from include.errors import ClickmillError
+from include.hours import Hour, click_hours_predicate
 from include.locks import Held, Locks, locks_of
-from include.log_hours import Hour, click_hours_predicate
 from include.settings import Settings
 from include.storage import flush_file, flush_folder, is_on_disk, remove_folder
 from include.stored_rows import StoredLake

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 
-from include.log_hours import Hour, hours_predicate
+from include.hours import Hour, hours_predicate
 from include.stored_rows import arrow_schema
 from include.tables import Table
 

@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from include.errors import ClickmillError, UsageError
+from include.hours import MOST_HOURS_BETWEEN, Hour, contiguous
 from include.locks import locks_of
-from include.log_hours import MOST_HOURS_BETWEEN, Hour, contiguous
 from include.settings import Settings
 from include.sources import Source, load_sources
 from spark_jobs.landing.landed_logs import DIGESTS, Landed, landed_logs

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from include.errors import ClickmillError
+from include.hours import Hour
 from include.landing import SUCCESS, hour_folder, hour_of_folder
-from include.log_hours import Hour
 from include.storage import entries, filled_here, find, is_on_disk, move, remove_folder, touch, write_whole
 from spark_jobs.landing.log_digests import Log
 

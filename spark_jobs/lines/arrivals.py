@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from include.sources import Source
 from spark_jobs.lines.columns import as_array, as_numpy, in_pieces, table_of

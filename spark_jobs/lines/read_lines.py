@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from include.hours import Hour
 from include.landing import printed_name
-from include.log_hours import Hour
 from include.tables import MAX_RAW_CHARACTERS
 from spark_jobs.lines.cut_lines import cut_at_lines
 from spark_jobs.lines.decompress import DamagedFileError, decompressed

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from include.duckdb_sql import closed_connection
 from include.errors import ClickmillError, UsageError
-from include.log_hours import log_hour_of
+from include.hours import log_hour_of
 from include.texts import as_printable, crop_middle
 from spark_jobs.lines.columns import as_array
 

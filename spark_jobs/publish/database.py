@@ -17,7 +17,7 @@ import pyarrow.csv
 
 from include.days import days_of
 from include.errors import ClickmillError
-from include.log_hours import Hour, by_day
+from include.hours import Hour, by_day
 from include.postgres import required_address
 from include.settings import Settings
 from include.stored_rows import Filters, StoredLake

@@ -20,8 +20,8 @@ from include.holds import (
     event_row,
     not_shown,
 )
+from include.hours import Hour, HourRange
 from include.job_arguments import require_signed
-from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from spark_jobs.hours.held_hours import hold_failing, say_held, state_of_hour, states_between
 from spark_jobs.lake.journal import SignedAct, append_events, signed_act

@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from include.days import Day
-from include.log_hours import Hour
+from include.hours import Hour
 from include.storage import write_whole
 from include.tables import PUBLISHED, Table
 

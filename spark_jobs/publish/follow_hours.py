@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from include.log_hours import Hour
+from include.hours import Hour
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.database import copy_to_database

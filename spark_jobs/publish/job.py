@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from include.backfills import Backfill
 from include.errors import QualityError
 from include.holds import ClickHourState
+from include.hours import Hour, as_ranges
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, as_ranges
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.hours.held_hours import click_hour_states, hold_failing, judged_rows, lift

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from include.days import Day, Grain, days_in, first_day, name_of
 from include.errors import UsageError
-from include.log_hours import click_hour_of
+from include.hours import click_hour_of
 from include.settings import Settings
 from include.tables import (
     PUBLISHED_CLICKS_BY_COUNTRY_DAILY,

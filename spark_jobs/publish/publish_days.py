@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from include.days import Day, days_of, hours_of
 from include.holds import PUBLISHED as SAID_PUBLISHED
 from include.holds import PUBLISHED_ANYWAY, ClickHourState
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import AGGREGATES, PUBLISHED, PUBLISHED_CLICKS_BY_URL_HOURLY, Table
 from spark_jobs.aggregate.days import days_in_parts, read_hours, replace_days
 from spark_jobs.aggregate.small_keys import with_counted_sketches

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame
 
 from include.errors import ClickmillError
-from include.log_hours import Hour, by_day, click_hours_predicate
+from include.hours import Hour, by_day, click_hours_predicate
 from include.stored_rows import Filters, arrow_schema
 from include.tables import AGGREGATES, VISIBILITY, Table
 from spark_jobs.aggregate.small_keys import publishable, visibility

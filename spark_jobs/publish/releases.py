@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.days import Day
-from include.log_hours import Hour
+from include.hours import Hour
 from include.publication import NoiseSettings
 from include.tables import (
     CLICKS,

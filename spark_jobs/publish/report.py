@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from include.days import Grain, first_day, name_of
 from include.home import REPORT_FILE
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.pages.charts import CHART_OPTIONS, as_svg
 from include.pages.render import render_page, write_page
 from include.tables import QUARANTINE_REASONS, VISITOR_COUNT_STANDARD_ERROR

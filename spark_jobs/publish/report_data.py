@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from include.holds import described_failure, failure_of, not_shown, of_newest_runs
-from include.log_hours import Hour, LogHour, click_hour_of, log_hour_of
+from include.hours import Hour, LogHour, click_hour_of, log_hour_of
 from include.settings import Settings
 from include.tables import (
     GROUPING_METRICS,

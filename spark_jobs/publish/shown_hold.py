@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from include.holds import PUBLISHED, PUBLISHED_ANYWAY, ClickHourState
-from include.log_hours import Hour, LogHour
+from include.hours import Hour, LogHour
 from include.stored_rows import of_click_hour
 from include.tables import (
     CLICKS_BY_COUNTRY_HOURLY,

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from expectations.facts import ACCOUNTING_HISTORY
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, INGEST_ACCOUNTING
 from include.usual_range import same_hour_before
 from spark_jobs.lake.data_files import may_have_click_hours

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from expectations.checks import RowRule
 from expectations.judge import Outcome
 from include.buckets import Layout
-from include.log_hours import Hour, click_hours_predicate
+from include.hours import Hour, click_hours_predicate
 from include.sources import Source
 from include.tables import CLICKS, QUARANTINED_CLICKS, Table
 from spark_jobs.engine.steps import step

@@ -15,8 +15,8 @@ from expectations.facts import ACCOUNTING, GROUPINGS, Facts, as_facts
 from expectations.suites import click_hour_checks, log_hour_checks
 from include.buckets import Layout
 from include.days import days_of, hours_of
+from include.hours import Hour, HourRange, LogHour, click_hours_predicate, log_hours_predicate
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, HourRange, LogHour, click_hours_predicate, log_hours_predicate
 from include.sources import Source
 from include.tables import (
     AGGREGATES,

@@ -21,9 +21,9 @@ from include.buckets import Layout
 from include.counting import counted_tables
 from include.errors import QualityError
 from include.holds import failure_text
+from include.hours import Hour, LogHour
 from include.job_arguments import JobArguments
 from include.journal import Act
-from include.log_hours import Hour, LogHour
 from include.settings import Settings
 from include.sources import Source, choose_sources
 from include.tables import Table

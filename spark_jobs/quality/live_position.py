@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from include.counting import key_label, live_count_table
 from include.duckdb_sql import run_sql
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import load_sources
 from include.tables import STREAM_BATCHES, STREAM_PROGRESS, Table
 from spark_jobs.lake.lake import Lake

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from expectations.judge import Outcome
 from include.holds import ClickHourState
+from include.hours import Hour
 from include.job_arguments import JobArguments
-from include.log_hours import Hour
 from spark_jobs.hours.touched_hours import TouchedHours
 from spark_jobs.quality.examples import Place, place_of
 

@@ -9,8 +9,8 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from include.errors import ClickmillError, QualityError, UsageError
+from include.hours import Hour, HourRange, hours_in_words, near_each_other
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, HourRange, hours_in_words, near_each_other
 from include.settings import Settings
 from include.sources import Source, load_sources
 from include.tables import QUARANTINE_REASONS

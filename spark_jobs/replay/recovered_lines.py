@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from include.log_hours import Hour, log_hour_of, log_hours_predicate
+from include.hours import Hour, log_hour_of, log_hours_predicate
 from include.tables import QUARANTINED_CLICKS, REPLAY_OUTCOMES, REPLAYED_LINES
 from include.texts import as_literal
 from spark_jobs.hours.replays import AskedReplay

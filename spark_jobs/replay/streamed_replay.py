@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.errors import ClickmillError, FinalError
-from include.log_hours import Hour, HourRange, click_hour_of, log_hour_of
+from include.hours import Hour, HourRange, click_hour_of, log_hour_of
 from include.settings import Settings
 from include.sources import Source
 from include.stored_rows import log_days

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.errors import UsageError
+from include.hours import Hour, HourRange, log_hour_of, log_hours_predicate
 from include.journal import REPLAY, read_events
-from include.log_hours import Hour, HourRange, log_hour_of, log_hours_predicate
 from include.stored_rows import log_days
 from include.tables import REPLAY_OUTCOMES, REPLAYED_LINES
 from spark_jobs.hours.replays import BEGUN, WITHDRAWN, hours_of, say

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from include.log_hours import Hour, LogHour
+from include.hours import Hour, LogHour
 from include.settings import Settings
 from include.tables import AGGREGATES
 from include.visitor_keys import destroy_old_keys

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.parquet import read_table
 
-from include.log_hours import Hour, LogHour, by_day, hours_in_words, log_hour_of, log_hours_predicate
+from include.hours import Hour, LogHour, by_day, hours_in_words, log_hour_of, log_hours_predicate
 from include.storage import filesystem_of, key_of
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, REPLAYED_LINES, Table
 from spark_jobs.hours.settled_hours import needed_still

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from include.counting import counted_tables
-from include.log_hours import Hour, LogHour
+from include.hours import Hour, LogHour
 from include.storage import find
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, STREAM_PROGRESS, VISIBILITY, Table
 from spark_jobs.lake.lake import Lake

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from include.errors import UsageError
+from include.hours import Hour, hours_in_words, log_hour_of
 from include.landing import SUCCESS, LandedHour, closed_hours, hour_of_folder, landed_since, look_at
-from include.log_hours import Hour, hours_in_words, log_hour_of
 from include.storage import entries, is_on_disk
 from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from include.log_hours import Hour, LogHour, log_hour_of, log_hours_predicate
+from include.hours import Hour, LogHour, log_hour_of, log_hours_predicate
 from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.lake.data_files import DataFile

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.errors import ClickmillError
+from include.hours import Hour
 from include.landing import hour_folder
-from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import LandedFiles, Source
 from include.tables import INGEST_ACCOUNTING, STREAM_BATCHES

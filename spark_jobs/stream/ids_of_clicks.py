@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import functions as F
 
-from include.log_hours import Hour, log_hour_of
+from include.hours import Hour, log_hour_of
 from include.tables import CLICKS, STREAM_BATCHES
 from spark_jobs.ids.duplicates import log_hour_number
 from spark_jobs.ids.id_manifest import IdManifest

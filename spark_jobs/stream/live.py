@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from include.counting import CountKey, count_table, live_count_table
-from include.log_hours import click_hour_of
+from include.hours import click_hour_of
 from include.settings import Settings
 from include.sources import Source
 from include.tables import CLICKS

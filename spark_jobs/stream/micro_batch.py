@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from include.log_hours import Hour, log_hour_of
+from include.hours import Hour, log_hour_of
 from include.settings import Settings
 from include.sources import Source, stream_of
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES

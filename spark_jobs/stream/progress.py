@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pyspark.sql.streaming.query import StreamingQuery
 
 from include.counting import CountKey
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import STREAM_PROGRESS
 from spark_jobs.lake.lake import Lake
 from spark_jobs.stream.files import LINES_READ

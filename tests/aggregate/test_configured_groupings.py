@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from include.counting import count_table
 from include.errors import UsageError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import (
     AGGREGATES,
     CLICKS_BY_COUNTRY_HOURLY,

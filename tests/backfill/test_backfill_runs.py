@@ -14,8 +14,8 @@ from deltalake import DeltaTable
 
 from include.backfills import Backfill, UnknownBackfillError, read_backfills
 from include.errors import ClickmillError, QualityError, UsageError
+from include.hours import Hour, HourRange
 from include.journal import BACKFILL, read_events
-from include.log_hours import Hour, HourRange
 from include.sources import choose_sources
 from include.tables import (
     AGGREGATES,

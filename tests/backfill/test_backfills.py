@@ -10,8 +10,8 @@ import pytest
 
 from include.backfills import Backfill, Measured, backfills_of, staging_of
 from include.errors import UsageError
+from include.hours import Hour, HourRange, LogHour
 from include.journal import BACKFILL, Act, journal_row
-from include.log_hours import Hour, HourRange, LogHour
 from spark_jobs.backfill.estimate import estimated_seconds
 from spark_jobs.backfill.plan import Request
 

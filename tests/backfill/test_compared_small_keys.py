@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from include.backfills import read_backfills
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.tables import OTHER_KEYS
 from spark_jobs.backfill.plan import Request
 from tests.support.temporary_lake import TemporaryLake, click

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from include.backfills import Backfill
 from include.documents.page import render_document
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from spark_jobs.backfill.compare import Comparison, HourChange, KeyChange, TableChange
 from spark_jobs.backfill.comparison_page import MOST_OPEN_HOURS, comparison_document
 

@@ -8,8 +8,8 @@ import pytest
 
 from include.backfills import APPROVED, COMPARED, SWAPPED
 from include.errors import FinalError
+from include.hours import Hour, HourRange
 from include.journal import BACKFILL, read_events
-from include.log_hours import Hour, HourRange
 from spark_jobs.backfill.record import begin, find_backfill, say, say_publishing
 from spark_jobs.lake.journal import signed_act
 from spark_jobs.lake.lake import Lake

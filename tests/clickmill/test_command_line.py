@@ -21,7 +21,7 @@ from include.buckets import MAX_BUCKETS
 from include.counting import CountKey
 from include.days import Grain
 from include.errors import EndedByHandError, UsageError
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.settings import REPOSITORY, Settings
 from ops.services.running import complete_environment
 from tests.ops.service_ports import PORTS

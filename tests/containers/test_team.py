@@ -19,7 +19,7 @@ import pytest
 from deltalake import DeltaTable
 
 from include.errors import ClickmillError
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.settings import REPOSITORY
 from include.storage import find, place
 from include.tables import Table

@@ -15,9 +15,9 @@ from deltalake import write_deltalake
 
 from dags.tasks import log_hours
 from include.holds import HELD, PUBLISHED, event_row
+from include.hours import Hour, HourRange
 from include.journal import Act
 from include.landing import SUCCESS, as_landed_files, hour_folder, look_at
-from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import load_sources
 from include.tables import INGEST_ACCOUNTING, JOURNAL, UNFINISHED_INGESTS, Table

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import REPOSITORY
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec

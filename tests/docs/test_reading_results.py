@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import REPOSITORY
 from include.tables import CLICKS, VISITOR_COUNT_STANDARD_ERROR
 from samples.sample_logs import SampleSpec, make_sample

@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 import time
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.quality_index import open_index
 from include.settings import REPOSITORY, Settings
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi

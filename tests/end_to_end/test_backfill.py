@@ -7,7 +7,7 @@ from collections import Counter
 from deltalake import DeltaTable
 
 from include.backfills import read_backfills
-from include.log_hours import Hour
+from include.hours import Hour
 from ops.airflow_api import AirflowApi
 from ops.services.running import Services
 from samples.sample_logs import SampleSpec, make_sample

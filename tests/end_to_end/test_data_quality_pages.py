@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from ops.airflow_api import CLICKS_HOURLY, AirflowApi
 from ops.services.running import Services

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from include.hours import Hour
 from include.landing import SUCCESS, hour_folder
-from include.log_hours import Hour
 from ops.airflow_api import AirflowApi, ApiError
 from ops.services.running import Services
 from tests.support.waiting import wait_until

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from deltalake import DeltaTable
 
+from include.hours import Hour
 from include.journal import CLICK_HOUR, read_events
-from include.log_hours import Hour
 from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi, ApiError
 from ops.backfill import Outcome, run_hours
 from ops.services.running import Services

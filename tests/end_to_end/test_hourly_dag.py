@@ -15,7 +15,7 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from ops.airflow_api import AirflowApi
 from ops.backfill import Outcome, run_hours
 from ops.services.running import Services

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from include.errors import ClickmillError, UsageError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import REPOSITORY
 from include.sources import load_sources
 from include.tables import CLICKS, INGEST_ACCOUNTING, PUBLISHED_CLICKS_BY_URL_HOURLY, QUALITY_RESULTS

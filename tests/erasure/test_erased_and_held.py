@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.publish import decide_held

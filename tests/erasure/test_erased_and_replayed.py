@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.tables import CLICKS, REPLAYED_LINES
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.replay import job as replay_job

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from include.errors import ClickmillError
+from include.hours import Hour
 from include.landing import look_at
-from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import load_sources
 from include.tables import CLICKS, QUARANTINED_CLICKS, Table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS, INGEST_ACCOUNTING
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec

@@ -16,8 +16,8 @@ from backports import zstd
 
 from include.errors import UsageError
 from include.holds import DROPPED, Failure, event_row, histories_of
+from include.hours import Hour, HourRange
 from include.journal import REPLAY, Act, journal_row, read_events
-from include.log_hours import Hour, HourRange
 from include.settings import Settings
 from include.sources import JsonFields, Source, load_sources
 from include.tables import JOURNAL

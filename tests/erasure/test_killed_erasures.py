@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.tables import QUALITY_RESULTS
 from spark_jobs.erasure.requests import Requests
 from spark_jobs.replay import job as replay_job

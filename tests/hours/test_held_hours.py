@@ -18,7 +18,7 @@ from dags.tasks.held import body
 from dags.tasks.trigger import AGAIN
 from include.errors import NotHeldError, QualityError
 from include.holds import findings_text
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.settings import Settings
 from include.tables import PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
 from spark_jobs.hours.held_hours import state_of_hour

@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable
 
 from include.holds import event_row
+from include.hours import Hour
 from include.journal import Act
-from include.log_hours import Hour
 from include.tables import GROUPING_METRICS, JOURNAL, QUALITY_RESULTS
 from tests.support.temporary_lake import TemporaryLake
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from include.hours import Hour, HourRange
 from include.journal import read_events
-from include.log_hours import Hour, HourRange
 from spark_jobs.hours.replays import (
     BEGUN,
     DONE,

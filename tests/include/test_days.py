@@ -8,7 +8,7 @@ import pytest
 
 from include.days import Day, Grain, days_in, days_of, days_predicate, first_day, hours_of, name_of
 from include.errors import UsageError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from include.hours import Hour
 from include.landing import hour_folder, hour_of_folder, is_ready, look_at
-from include.log_hours import Hour
 from include.settings import Settings
 from include.sources import load_sources
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from include import quality_index
 from include.holds import event_row
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.quality_index import Counts, catch_up, open_index
 from include.settings import Settings
 from include.tables import JOURNAL, QUALITY_RESULTS

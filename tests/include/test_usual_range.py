@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.usual_range import (
     MAD_SCALE,
     SchemaDriftSettings,

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY
 from tests.support.lake_model import Files, LakeModel, landed, stored_counts
 from tests.support.temporary_lake import TemporaryLake

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from include.errors import ClickmillError, UsageError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from include.tables import CLICKS, QUALITY_RESULTS, QUARANTINED_CLICKS, STREAM_BATCHES
 from tests.stream.files_lake import FilesLake

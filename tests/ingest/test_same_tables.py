@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import (
     CLICKS,
     CLICKS_BY_COUNTRY_HOURLY,

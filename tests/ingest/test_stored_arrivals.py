@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import JsonFields, Source
 from include.tables import CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, REPLAYED_LINES
 from include.visitor_keys import VisitorKeys

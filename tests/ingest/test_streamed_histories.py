@@ -26,8 +26,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from include.hours import Hour, HourRange, log_hours_predicate
 from include.landing import LandedHour
-from include.log_hours import Hour, HourRange, log_hours_predicate
 from include.settings import Settings
 from include.sources import load_sources
 from include.stored_rows import ARROW_TYPES

@@ -20,8 +20,8 @@ import httpx
 import psycopg2
 import pytest
 
+from include.hours import Hour, HourRange
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, HourRange
 from include.settings import REPOSITORY, Settings
 from include.storage import place
 from include.tables import (

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 
 from include.errors import ClickmillError
-from include.log_hours import Hour, HourRange, click_hours_predicate
+from include.hours import Hour, HourRange, click_hours_predicate
 from include.tables import CLICKS, CLICKS_BY_URL_HOURLY
 from spark_jobs.engine.spark_status import SparkStatus
 from spark_jobs.engine.steps import step

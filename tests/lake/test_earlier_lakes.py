@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import GROUPING_METRICS, OUT_OF_ORDER_KEYS
 from tests.support.temporary_lake import TemporaryLake
 

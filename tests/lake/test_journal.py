@@ -9,8 +9,8 @@ import pytest
 
 from include.errors import ClickmillError, UsageError
 from include.holds import HELD, PUBLISHED_ANYWAY, event_row, histories_of
+from include.hours import Hour
 from include.journal import ACT, Act, click_hours_filter, click_hours_since, in_order, read_events
-from include.log_hours import Hour
 from include.tables import JOURNAL
 from spark_jobs.lake.journal import append_events, signed_act
 from spark_jobs.lake.lake import Lake

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.counting import CountKey, live_count_table
-from include.log_hours import Hour
+from include.hours import Hour
 from include.stored_rows import arrow_schema
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction

@@ -10,8 +10,8 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from include.holds import HELD, event_row
+from include.hours import Hour
 from include.journal import Act
-from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import JOURNAL
 from spark_jobs.lake.declared import as_arrow

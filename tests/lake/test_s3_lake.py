@@ -19,9 +19,9 @@ import pytest
 
 from include import only_spark
 from include.errors import ClickmillError, QualityError, StreamRunsAlreadyError, UsageError
+from include.hours import Hour, HourRange
 from include.landing import hour_folder
 from include.locks import locks_of
-from include.log_hours import Hour, HourRange
 from include.only_spark import the_only_spark
 from include.quality_index import open_index
 from include.settings import REPOSITORY, Settings

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from backports import zstd
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import Source
 from spark_jobs.landing.land import land
 from spark_jobs.landing.landed_logs import Landed

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import JsonFields, Source
 from spark_jobs.landing.land import FIRST_HOUR, land
 from spark_jobs.lines.parse_lines import parse_lines

@@ -14,7 +14,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import JsonFields, Source
 from spark_jobs.landing.land import land
 from spark_jobs.landing.landed_logs import Landed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import Source
 from spark_jobs.lines.arrivals import LineParser
 from spark_jobs.lines.lookups import Lookups

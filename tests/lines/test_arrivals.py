@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from include.log_hours import Hour
+from include.hours import Hour
 from spark_jobs.lines.arrivals import (
     ARRIVALS,
     LineParser,

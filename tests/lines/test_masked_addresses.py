@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import JsonFields, Source
 from include.tables import MAX_RAW_CHARACTERS
 from spark_jobs.lines.masked_addresses import mask_addresses

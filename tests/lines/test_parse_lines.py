@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import Source
 from include.tables import QUARANTINE_REASONS
 from spark_jobs.lines.parse_lines import parse_lines

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from backports import zstd
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import REPOSITORY
 from spark_jobs.lines import cut_lines, decompress
 from spark_jobs.lines import read_lines as module
@@ -184,7 +184,7 @@ def test_of_a_line_longer_than_a_piece_length_and_first_bytes_are_kept(tmp_path:
 _MEASURE = """
 import re, sys
 from pathlib import Path
-from include.log_hours import Hour
+from include.hours import Hour
 from spark_jobs.lines.read_lines import LandedFile, ReadFile, read_lines
 
 def peak_kib():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import JsonFields, Source
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from spark_jobs.lines.sampled_lines import SampledLines, fields_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.log_hours import Hour
+from include.hours import Hour
 
 
 def hour(number: int) -> Hour:

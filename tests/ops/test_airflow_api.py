@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from include.errors import ClickmillError
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from ops import airflow_api
 from ops.airflow_api import AirflowApi, ApiError
 from ops.services import health

@@ -17,9 +17,9 @@ import pytest
 from deltalake import write_deltalake
 from prometheus_client.parser import text_string_to_metric_families
 
+from include.hours import Hour
 from include.landing import SUCCESS, hour_folder
 from include.locks import locks_of
-from include.log_hours import Hour
 from include.settings import REPOSITORY, Settings
 from include.storage import Entry, find
 from include.streams.signs_of_life import say_alive

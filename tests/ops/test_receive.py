@@ -18,8 +18,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from include.hours import Hour
 from include.landing import hour_folder
-from include.log_hours import Hour
 from include.settings import REPOSITORY
 from include.sources import load_sources
 from tests.support.ports import claimed_port

@@ -15,9 +15,9 @@ from uuid import uuid4
 import psycopg2
 import pytest
 
+from include.hours import Hour
 from include.landing import SUCCESS, closed_hours, hour_folder, look_at
 from include.locks import locks_of
-from include.log_hours import Hour
 from include.settings import REPOSITORY
 from include.storage import find, place
 from ops.receive import is_received

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from include.errors import ClickmillError
+from include.hours import HourRange
 from include.landing import SUCCESS, closed_hours, hour_folder
-from include.log_hours import HourRange
 from ops import run as run_module
 from ops.home import Home
 from ops.run import SAMPLE_CLICKS, SAMPLE_HOURS, RunArguments, checked_arguments, land_logs, missing_sample_hours

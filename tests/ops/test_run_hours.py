@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from ops import backfill
 from ops.airflow_api import ApiError, HourRun, TaskTry, error_message, readable_log
 from ops.backfill import Display, in_ranges, run_hours, run_ranges, split_hours

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from include.hours import Hour
 from include.landing import hour_folder, look_at
-from include.log_hours import Hour
 from ops.receiver.spool import LineSplitter, Spool, close_hour, open_hours
 
 HOUR = Hour.parse("2026-03-01T08")

@@ -17,10 +17,10 @@ from starlette.testclient import TestClient
 
 from include.errors import ClickmillError
 from include.holds import Failure, event_row
+from include.hours import Hour, HourRange
 from include.journal import BACKFILL, Act, journal_row
 from include.landing import as_landed_files, hour_folder
 from include.locks import locks_of
-from include.log_hours import Hour, HourRange
 from include.pages.render import write_page
 from include.settings import Settings
 from include.storage import entries

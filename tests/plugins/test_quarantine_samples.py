@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from include.stored_rows import arrow_schema
 from include.tables import REPLAY_OUTCOMES

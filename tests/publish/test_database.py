@@ -18,7 +18,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import REPOSITORY, Settings
 from include.stored_rows import StoredLake
 from include.tables import (

@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.tables import UNKNOWN_COUNTRY
 from spark_jobs.publish.exports import export_hours
 

@@ -10,7 +10,7 @@ import pytest
 
 from include.days import days_of
 from include.errors import QualityError
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.tables import PUBLISHED, PUBLISHED_CLICKS_BY_COUNTRY_DAILY, PUBLISHED_CLICKS_BY_URL_DAILY
 from spark_jobs.aggregate import days
 from spark_jobs.lake.lake import Lake

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from include.errors import ClickmillError
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.tables import AGGREGATES, CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish import publish_hours

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from include.errors import QualityError, UsageError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS as CLICKS_TABLE
 from include.tables import (
     COUNT_RELEASES,

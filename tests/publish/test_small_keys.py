@@ -17,7 +17,7 @@ from rich.console import Console
 
 from include.documents.terminal import print_document
 from include.errors import QualityError, UsageError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from include.tables import (
     CLICKS_BY_URL_DAILY,

@@ -11,7 +11,7 @@ from expectations.facts import as_facts
 from expectations.frames import click_hour_frame
 from include.buckets import Layout
 from include.errors import QualityError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS_BY_URL_HOURLY, QUALITY_RESULTS
 from tests.support.day_faults import DAY_FAULTS
 from tests.support.temporary_lake import TemporaryLake, click

@@ -14,7 +14,7 @@ from clickmill import changes
 from clickmill.app import main
 from include.errors import NotHeldError
 from include.holds import Failure, findings_text
-from include.log_hours import Hour
+from include.hours import Hour
 from spark_jobs.publish import decide_held
 from tests.dags.test_dags import task_function
 

@@ -13,7 +13,7 @@ from expectations.frames import click_hour_frame, grouping_frame, log_hour_frame
 from expectations.suites import click_hour_checks, log_hour_checks
 from include.buckets import Layout
 from include.check_settings import ConfiguredCheck
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import PipelineSettings
 from include.sources import JsonFields, LandedFiles, Source
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, CLICKS_BY_URL_HOURLY

@@ -16,7 +16,7 @@ from expectations.facts import Facts, as_facts
 from expectations.findings import Finding, Partition, judge_findings
 from expectations.suites.schema_drift import schema_drift_findings
 from expectations.suites.volume import click_hour_checks, log_hour_checks, volume_findings
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import JsonFields, Source
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 

@@ -20,8 +20,8 @@ from include.holds import (
     event_row,
     histories_of,
 )
+from include.hours import Hour, LogHour
 from include.journal import Act
-from include.log_hours import Hour, LogHour
 from include.tables import JOURNAL
 from spark_jobs.hours.held_hours import arguments_for
 

@@ -16,7 +16,7 @@ from expectations.judge import Outcome, judge
 from expectations.suites import click_hour_checks, log_hour_checks
 from include.buckets import Layout
 from include.counting import counted_tables
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import PipelineSettings
 from include.sources import JsonFields, Source
 

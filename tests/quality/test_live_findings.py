@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 from expectations.facts import as_facts
 from expectations.findings import Finding, Partition
 from expectations.suites.live import live_findings
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from spark_jobs.lake.lake import Lake
 from spark_jobs.quality.live_position import live_positions

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from include.errors import QualityError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import AGGREGATES, QUALITY_RESULTS
 from tests.support.fault import Fault
 from tests.support.lake_faults import PLANTED, TABLE_WIDE

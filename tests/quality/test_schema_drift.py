@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import INGEST_ACCOUNTING, QUALITY_RESULTS
 from tests.support.fault import Fault
 from tests.support.history_faults import DRIFT_FAULTS, DRIFT_LINES, FINE_DRIFTS, UNWATCHED, drift_lines

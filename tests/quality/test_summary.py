@@ -7,8 +7,8 @@ from pathlib import Path
 
 import orjson
 
+from include.hours import Hour, LogHour
 from include.job_arguments import JobArguments
-from include.log_hours import Hour, LogHour
 from spark_jobs.hours.touched_hours import TouchedHours
 from spark_jobs.quality.summary import as_json
 from spark_jobs.quality.validation import Validation

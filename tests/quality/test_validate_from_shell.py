@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.quality_index import open_index
 from include.settings import REPOSITORY
 from include.tables import QUALITY_RESULTS, QUARANTINED_CLICKS

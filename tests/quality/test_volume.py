@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from include.errors import QualityError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, INGEST_ACCOUNTING, QUALITY_RESULTS
 from tests.support.fault import Fault
 from tests.support.history_faults import FINE_VOLUMES, USUAL_VISITORS, VOLUME_FAULTS, volume_lines

@@ -12,8 +12,8 @@ import pytest
 
 from clickmill.app import run as run_command
 from include.errors import ClickmillError, UsageError
+from include.hours import Hour, HourRange
 from include.journal import REPLAY, read_events
-from include.log_hours import Hour, HourRange
 from include.tables import (
     CLICKS,
     DUPLICATE_CLICKS,

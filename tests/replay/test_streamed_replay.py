@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from include.errors import ClickmillError
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.tables import (
     CLICKS,
     INGEST_ACCOUNTING,

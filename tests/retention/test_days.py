@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.errors import UsageError
-from include.log_hours import Hour, hours_in_words
+from include.hours import Hour, hours_in_words
 from include.settings import Settings
 from spark_jobs.retention import job as retention_job
 from spark_jobs.retention.days import retention_of

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from include.hours import Hour, log_hours_predicate
 from include.landing import SUCCESS, as_landed_files, hour_folder, look_at
-from include.log_hours import Hour, log_hours_predicate
 from include.settings import Settings
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.lake.lake import Lake

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from include.errors import ClickmillError
+from include.hours import Hour, HourRange
 from include.landing import hour_folder
-from include.log_hours import Hour, HourRange
 from include.sources import load_sources
 from include.tables import (
     AGGREGATES,

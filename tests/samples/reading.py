@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pycountry
 from crawleruseragents import is_crawler
 
-from include.log_hours import Hour
+from include.hours import Hour
 from samples.sample_spec import SampleSpec
 from tests.support.log_files import content_of
 

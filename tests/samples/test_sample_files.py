@@ -14,7 +14,7 @@ import pytest
 
 from include.command import exit_with
 from include.errors import UsageError
-from include.log_hours import Hour
+from include.hours import Hour
 from samples.__main__ import main
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec

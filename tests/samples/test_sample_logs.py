@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from crawleruseragents import is_crawler
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import QUARANTINE_REASONS
 from samples import catalog, sample_logs
 from samples.malformed_lines import DAMAGES

@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from include.hours import Hour
 from include.landing import look_at
-from include.log_hours import Hour
 from tests.stream.kafka_broker import Record
 from tests.support.log_files import content_of
 

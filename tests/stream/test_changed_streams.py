@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.errors import UsageError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.streams.signs_of_life import sign_of_life
 from include.tables import CLICKS, CLICKS_BY_URL_LIVE
 from spark_jobs.stream.compatibility import MADE_FOR, REFUSED

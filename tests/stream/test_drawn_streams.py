@@ -20,7 +20,7 @@ from uuid import uuid4
 import pytest
 from deltalake import DeltaTable
 
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.tables import PUBLISHED_CLICKS_BY_URL_HOURLY, STREAM_BATCHES, Table
 from tests.stream.broken_checkpoint import TABLES, forget_end_of_batch, forget_last_commit
 from tests.stream.kafka_broker import Record

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import STREAM_BATCHES, STREAM_PROGRESS
 from spark_jobs.engine.spark_status import SparkStatus
 from tests.stream.kafka_broker import Record

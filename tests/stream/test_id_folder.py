@@ -9,7 +9,7 @@ from time import time
 
 import pytest
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS, STREAM_BATCHES, STREAM_PROGRESS
 from spark_jobs.ids.id_manifest import IdManifest
 from spark_jobs.stream.checkpoint import StreamCheckpoint

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import QUALITY_RESULTS, STREAM_PROGRESS
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake

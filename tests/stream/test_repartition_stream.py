@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import REPOSITORY
 from include.tables import CLICKS, CLICKS_BY_URL_LIVE
 from samples.sample_logs import make_sample

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.log_hours import Hour, HourRange
+from include.hours import Hour, HourRange
 from include.tables import CLICKS, INGEST_ACCOUNTING, PUBLISHED_CLICKS_BY_URL_HOURLY, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.replay import job as replay_job
 from spark_jobs.replay.job import Request

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from include.backfills import read_backfills
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import AGGREGATES, PUBLISHED
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec

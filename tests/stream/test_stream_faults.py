@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import REPOSITORY
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from samples.sample_logs import make_sample

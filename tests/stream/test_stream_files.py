@@ -14,8 +14,8 @@ import pytest
 from deltalake import DeltaTable
 
 from include.errors import ClickmillError
+from include.hours import Hour
 from include.landing import hour_folder
-from include.log_hours import Hour
 from include.sources import Source, load_sources
 from include.streams.position import has_passed, waits_for
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, STREAM_PROGRESS

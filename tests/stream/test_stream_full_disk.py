@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS, STREAM_BATCHES
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome

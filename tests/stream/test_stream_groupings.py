@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from include.buckets import bucket_of
 from include.counting import live_count_table
-from include.log_hours import Hour
+from include.hours import Hour
 from include.streams.kafka import topic_of
 from include.tables import CLICKS, STREAM_PROGRESS
 from tests.stream.kafka_broker import Record

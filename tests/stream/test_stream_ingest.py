@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS, MAX_RAW_CHARACTERS, QUARANTINED_CLICKS, STREAM_BATCHES
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec

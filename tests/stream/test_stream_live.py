@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS, CLICKS_BY_COUNTRY_LIVE, CLICKS_BY_URL_LIVE, STREAM_PROGRESS
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
+from include.hours import Hour
 from include.job_arguments import JobArguments
-from include.log_hours import Hour
 from include.tables import OUT_OF_ORDER_KEYS
 from tests.stream.kafka_broker import Record
 from tests.stream.streamed_lake import StreamedLake

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.hours import Hour
 from spark_jobs.stream.lines import lines_of_records
 from tests.stream.kafka_broker import KafkaBroker, Record
 from tests.stream.streamed_home import StreamedHome

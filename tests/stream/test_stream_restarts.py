@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS, STREAM_BATCHES
 from tests.stream.broken_checkpoint import TABLES, forget_end_of_batch, forget_last_commit
 from tests.stream.kafka_broker import KafkaBroker, Record

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.streams.kafka import topic_of
 from include.tables import CLICKS
 from spark_jobs.stream.topic import partitions_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS, QUARANTINED_CLICKS, STREAM_BATCHES
 from tests.stream.files_lake import FilesLake
 from tests.support.ports import claimed_port

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.streams.signs_of_life import sign_of_life
 from include.tables import CLICKS
 from spark_jobs.stream.supervision import supervise

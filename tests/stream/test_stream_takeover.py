@@ -15,7 +15,7 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.hours import Hour
 from spark_jobs.stream.checkpoint import StreamCheckpoint
 from spark_jobs.stream.fence import OVERTAKEN
 from tests.stream.kafka_broker import KafkaBroker, Record

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.streams.position import has_passed, waits_for
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from samples.sample_logs import make_sample

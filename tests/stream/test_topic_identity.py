@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.streams.broker_topic import BrokerTopic
 from include.streams.kafka import topic_of
 from include.streams.position import has_passed

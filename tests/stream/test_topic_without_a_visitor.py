@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from include.errors import ClickmillError
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS, CLICKS_BY_COUNTRY_LIVE, CLICKS_BY_URL_LIVE, QUARANTINED_CLICKS, STREAM_BATCHES
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec

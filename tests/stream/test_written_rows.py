@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.sources import JsonFields, Source
 from spark_jobs.lines.arrivals import ARRIVALS
 from spark_jobs.stream import written_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from include.log_hours import Hour
+from include.hours import Hour
 from tests.support.temporary_lake import TemporaryLake
 
 Lines = list[bytes]

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from include.log_hours import Hour
+from include.hours import Hour
 from tests.support.fault import Fault, Lines
 from tests.support.temporary_lake import click
 

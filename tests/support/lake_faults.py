@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import (
     CLICKS,
     CLICKS_BY_COUNTRY_HOURLY,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, UNFINISHED_INGESTS
 from tests.support.temporary_lake import TemporaryLake, click
 

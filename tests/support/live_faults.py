@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from deltalake import DeltaTable
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import CLICKS_BY_COUNTRY_LIVE, CLICKS_BY_URL_LIVE, Table
 from tests.support.fault import Fault
 from tests.support.temporary_lake import TemporaryLake

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.tables import (
     Table,
 )

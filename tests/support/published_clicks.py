@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from include.log_hours import Hour
+from include.hours import Hour
 
 if TYPE_CHECKING:
     from include.tables import Table

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from include.log_hours import Hour
+from include.hours import Hour
 from include.settings import Settings
 from include.stored_rows import ARROW_TYPES
 from include.tables import Table

@@ -13,8 +13,8 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from include.holds import event_row
+from include.hours import Hour
 from include.journal import Act
-from include.log_hours import Hour
 from include.stored_rows import arrow_schema
 from include.tables import JOURNAL, QUALITY_RESULTS
 

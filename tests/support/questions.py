@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from include.log_hours import Hour
+from include.hours import Hour
 from ops.airflow_api import HELD_HOURS, AirflowApi
 from tests.support.waiting import wait_until
 

@@ -17,10 +17,10 @@ from rich.console import Console
 
 from include.errors import QualityError
 from include.holds import PUBLISHED, Event, event_row
+from include.hours import Hour
 from include.job_arguments import JobArguments
 from include.journal import ACT, CLICK_HOUR, Act, read_events
 from include.landing import SUCCESS, hour_folder
-from include.log_hours import Hour
 from include.settings import Settings
 from include.tables import TABLES, Table
 

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
+from include.hours import Hour
 from include.job_arguments import JobArguments
-from include.log_hours import Hour
 from include.tables import CLICKS_BY_URL_HOURLY
 from spark_jobs.engine.session import session_settings
 from spark_jobs.topology.model import QueryTopology

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from include.errors import UsageError
-from include.log_hours import MOST_HOURS_A_RUN, Hour, HourRange, contiguous, hours_predicate, near_each_other
+from include.hours import MOST_HOURS_A_RUN, Hour, HourRange, contiguous, hours_predicate, near_each_other
 
 FIVE = Hour.parse("2026-03-01T05")
 
