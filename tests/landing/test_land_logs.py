@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -59,9 +60,9 @@ def _kills(tmp_path: Path) -> Iterator[tuple[Path, bytes]]:
     after = before + log_line("05:30", "c") + log_line("07:00", "d")
     shorter = ACCESS.model_copy(update={"max_line_bytes": 256})
     grown = write_log(tmp_path / "access.log.1", after)
+    land_log(tmp_path / "landed", tmp_path / "access.log", before)
     for event in range(1, 1000):
-        landing = tmp_path / f"landing{event}"
-        land_log(landing, tmp_path / "access.log", before)
+        landing = shutil.copytree(tmp_path / "landed", tmp_path / f"landing{event}")
         if not _killed_at(event, landing, grown, shorter):
             assert event > 30
             return
