@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import pytest
 
-from include.settings import REPOSITORY, Settings
+from clickmill.app import main
+from include.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -24,15 +24,23 @@ from include.settings import REPOSITORY, Settings
         ([], "missing option '--key': expected one of url, country_code"),
     ],
 )
-def test_wrong_arguments(settings: Settings, arguments: list[str], said: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "CLICKMILL_"))}
-    environment |= {
-        "CLICKMILL_HOME": str(settings.home),
-        "CLICKMILL_SOURCES": str(settings.sources_file),
-        "CLICKMILL_PIPELINE": str(settings.pipeline_file),
-    }
-    command = [sys.executable, "-m", "clickmill", "advise", "--hour", "2026-03-01T05", *arguments]
-    refused = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
-    assert refused.returncode == 2
-    assert said in refused.stderr
-    assert (refused.stderr.count("\n"), refused.stdout) == (1, "")
+def test_wrong_arguments(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    for name in os.environ:
+        if name.startswith(("SPARK_", "CLICKMILL_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("CLICKMILL_HOME", str(settings.home))
+    monkeypatch.setenv("CLICKMILL_SOURCES", str(settings.sources_file))
+    monkeypatch.setenv("CLICKMILL_PIPELINE", str(settings.pipeline_file))
+    monkeypatch.setattr(sys, "argv", ["clickmill", "advise", "--hour", "2026-03-01T05", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    refused = capsys.readouterr()
+    assert ended.value.code == 2
+    assert said in refused.err
+    assert (refused.err.count("\n"), refused.out) == (1, "")
