@@ -176,11 +176,10 @@ def test_urls_with_a_beginning_go(sample_lake: TemporaryLake, tmp_path: Path) ->
     left = Counter(row["url"] for row in lake.rows(CLICKS))
     assert left == Counter({url: count for url, count in urls.items() if not url.startswith(prefix)})
     assert certificate(lake)["gone"]["clicks"] == of_prefix
-    fresh = sample_lake.copy(tmp_path / "again")
-    shutil.rmtree(fresh.settings.lake)
-    shutil.copytree(lake.settings.landing, fresh.settings.landing, dirs_exist_ok=True)
-    run_all(fresh)
-    assert_same_tables(comparable(lake), comparable(fresh))
+    published: Counter[str] = Counter()
+    for row in lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY):
+        published[row["url"]] += row["click_count"]
+    assert published == left
 
 
 def test_what_would_find_too_much_or_nothing_changes_nothing(lake: TemporaryLake) -> None:
