@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -31,6 +32,7 @@ from include.settings import REPOSITORY
 from ops.services.environment import AIRFLOW_DEFAULTS
 
 DAG_FILES = sorted((REPOSITORY / "dags").glob("*.py"))
+SOURCES = tomllib.loads((REPOSITORY / "config" / "sources.toml").read_text(encoding="utf-8"))["sources"]
 SLOW = ("pyspark", "great_expectations", "delta", "pandas", "pygal", "matplotlib")
 
 
@@ -213,8 +215,7 @@ def test_the_first_scheduled_run_is_that_of_the_hour_of_the_first_start(monkeypa
 
 
 def test_the_form_offers_the_declared_sources(clicks_hourly: DAG) -> None:
-    declared = ["all", "web", "access", "access_common", "collector", "web_stream"]
-    assert clicks_hourly.params.get_param("source").schema["enum"] == declared
+    assert clicks_hourly.params.get_param("source").schema["enum"] == ["all", *SOURCES]
     for name in ("from", "to"):
         assert clicks_hourly.params.get_param(name).schema["format"] == "date-time"
         assert clicks_hourly.params.get_param(name).description
@@ -222,7 +223,8 @@ def test_the_form_offers_the_declared_sources(clicks_hourly: DAG) -> None:
 
 def test_the_stream_catches_up_every_few_minutes_one_run_at_a_time() -> None:
     (dag,) = dags_of(REPOSITORY / "dags" / "clicks_stream.py")
-    assert dag.params.get_param("source").schema["enum"] == ["all", "collector", "web_stream"]
+    streamed = [name for name, source in SOURCES.items() if {"kafka", "files"} & source.keys()]
+    assert dag.params.get_param("source").schema["enum"] == ["all", *streamed]
     assert dag.max_active_runs == 1
     assert [task.task_id for task in dag.topological_sort()] == ["choose_sources", "stream_clicks"]
     assert dag.get_task("stream_clicks").partial_kwargs["conn_id"] == "spark_default"
