@@ -15,11 +15,11 @@ import pyarrow as pa
 from expectations.checks import Check, RowRule, counted_rows
 from expectations.facts import Facts
 from include.buckets import Layout
-from include.check_settings import QUARANTINED_SHARES
 from include.counting import COMBINE
 from include.days import Day
 from include.duckdb_sql import quoted, quoted_name, run_sql
 from include.hours import Hour
+from include.shares import QUARANTINED_SHARES
 from include.sources import Source
 from include.tables import CLICKS, QUARANTINED_CLICKS, Table
 from include.uneven_load import skew, uneven_load_advice

@@ -8,32 +8,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from include.tables import CLICKS, QUARANTINE_REASONS
+from include.shares import SHARES
+from include.tables import CLICKS
 
-
-def _quarantined_share(reason: str) -> str:
-    return f"quarantined_{reason}_share"
-
-
-#: Shares of the lines that are in quarantine, by reason: the metric and the reason.
-QUARANTINED_SHARES = {_quarantined_share(reason): reason for reason in QUARANTINE_REASONS}
-
-#: What a source's log hour has been measured by, and what the number is. Shares are 0 to 1; of nothing
-#: there is none, and nothing to judge.
-LOG_HOUR_METRICS = {
-    "lines": "lines of the log hour",
-    "accepted": "accepted clicks",
-    "files": "data files that were ingested",
-    "bytes": "their size as stored",
-    "duplicate_share": "duplicates among the lines",
-    "quarantined_share": "quarantined lines among the lines",
-    **{metric: f"lines quarantined as {reason} among the lines" for metric, reason in QUARANTINED_SHARES.items()},
-    "late_share": "clicks of an earlier hour among the clicks",
-    "out_of_order_share": "clicks older than one before them in their file among the clicks",
-    "unknown_country_share": "clicks of unknown country among the clicks",
-    "bot_share": "crawlers' clicks among the clicks",
-    "invalid_status_share": "clicks with a status that is no HTTP status among the clicks",
-}
+#: What a source's log hour has been measured by. Shares are 0 to 1; of nothing there is none, and nothing to judge.
+LOG_HOUR_METRICS = ("lines", "accepted", "files", "bytes", "duplicate_share", "out_of_order_share", *SHARES)
 
 #: And what is measured of a column of the clicks.
 COLUMN_METRICS = {
@@ -76,12 +55,7 @@ class Threshold(BaseModel):
 
 #: The bounds that each source has unless it, or the pipeline, says otherwise.
 SOURCE_THRESHOLDS = {
-    "quarantined_share": Threshold(warning=0.05, critical=0.5),
-    **{metric: Threshold(warning=0.03) for metric in QUARANTINED_SHARES},
-    "late_share": Threshold(warning=0.25),
-    "unknown_country_share": Threshold(warning=0.5),
-    "bot_share": Threshold(warning=0.5),
-    "invalid_status_share": Threshold(warning=0.01),
+    metric: Threshold(warning=share.warning, critical=share.critical) for metric, share in SHARES.items()
 }
 #: Bounds of what is of all sources together.
 THRESHOLDS = SOURCE_THRESHOLDS | {

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from functools import partial
 
 from expectations.checks import CRITICAL, WARNING, Check, RowRule, at_most, below, between, percent, row_check, zero
-from include.check_settings import QUARANTINED_SHARES, ConfiguredCheck
+from include.check_settings import ConfiguredCheck
 from include.countries import COUNTRY_CODES
 from include.settings import PipelineSettings
+from include.shares import SHARES, Share
 from include.sources import Source
-from include.tables import CLICKS, QUARANTINE_REASONS, QUARANTINED_CLICKS, UNKNOWN_COUNTRY
+from include.tables import CLICKS, QUARANTINED_CLICKS, UNKNOWN_COUNTRY
 from include.texts import as_literal
 
 _SUITE, _CLICKS, _QUARANTINED = "clicks", CLICKS.name, QUARANTINED_CLICKS.name
@@ -127,75 +128,27 @@ def _keys() -> list[Check]:
 
 
 def _shares(settings: PipelineSettings, source: Source) -> list[Check]:
-    def share(metric: str, table: str, of_what: str, reason: str) -> list[Check]:
+    def of_share(metric: str, share: Share) -> list[Check]:
         return at_most(
             source.threshold(metric, settings),
             suite=_SUITE,
             name=metric,
-            table=table,
+            table=share.table,
             column=metric,
-            holds=lambda bound: f"at most {percent(bound)} of {of_what}",
-            reason=reason,
-            rows=_ROWS_OF[metric],
+            holds=lambda bound: f"at most {percent(bound)} of {share.holds}",
+            reason=share.reason,
+            rows=_rows_of_share(metric),
         )
 
-    checks = [
-        *share(
-            "quarantined_share",
-            _QUARANTINED,
-            "the lines are in quarantine",
-            "A source may have changed its format. See quarantined_clicks for the reasons.",
-        ),
-        *share(
-            "late_share",
-            _CLICKS,
-            "the clicks are of an earlier hour",
-            "The uploader may be behind, or a clock wrong. The hours in which they happened are counted again.",
-        ),
-        *share(
-            "unknown_country_share",
-            _CLICKS,
-            "the clicks have an unknown country",
-            "The country field or the country database may be out of date.",
-        ),
-        *share(
-            "bot_share",
-            _CLICKS,
-            "the clicks are by crawlers",
-            "They count as clicks, and apart in bot_click_count. A crawler may be out of bounds; see the user agents.",
-        ),
-        *share(
-            "invalid_status_share",
-            _CLICKS,
-            "the clicks have a status that is no HTTP status (100 to 599)",
-            "The status field may be mapped to another field. Clicks without a status are fine.",
-        ),
-    ]
-    for metric, reason in QUARANTINED_SHARES.items():
-        checks += share(
-            metric,
-            _QUARANTINED,
-            f"the lines are in quarantine as {reason}",
-            f"{reason}: {QUARANTINE_REASONS[reason]}. See the lines in quarantined_clicks, and the source's settings.",
-        )
-    return checks
+    return [check for metric, share in SHARES.items() for check in of_share(metric, share)]
 
 
-def _share(name: str, counted: str) -> RowRule:
-    return RowRule(name, counted=counted, shown=counted, as_share=True)
-
-
-#: The rows that a share is of, by its name; those of the quarantine, and late ones, are counted by hours.
-_ROWS_OF = {
-    "unknown_country_share": _share("unknown_country_share", f"country_code = {as_literal(UNKNOWN_COUNTRY)}"),
-    "bot_share": _share("bot_share", "is_bot"),
-    "invalid_status_share": _share("invalid_status_share", "status NOT BETWEEN 100 AND 599"),
-    "late_share": RowRule(
-        "late_share", shown="unix_date(click_date) * 24 + click_hour < unix_date(log_date) * 24 + log_hour"
-    ),
-    "quarantined_share": RowRule("quarantined_share", shown="true"),
-    **{share: RowRule(share, shown=f"reason = {as_literal(reason)}") for share, reason in QUARANTINED_SHARES.items()},
-}
+def _rows_of_share(metric: str) -> RowRule | None:
+    """None of what is no share."""
+    share = SHARES.get(metric)
+    if share is None:
+        return None
+    return RowRule(metric, share.rows if share.is_counted else None, shown=share.rows, as_share=share.is_counted)
 
 
 def _configured(check: ConfiguredCheck) -> Check:
@@ -218,7 +171,7 @@ def _configured(check: ConfiguredCheck) -> Check:
 def _rows_of(check: ConfiguredCheck) -> RowRule | None:
     """Where one bound is to be broken, the rows to blame are those that are counted, or those that are not."""
     if check.column is None:
-        return _ROWS_OF.get(check.metric) if check.lowest is None else None
+        return _rows_of_share(check.metric) if check.lowest is None else None
     counted = f"{check.column} IS NULL"
     if check.pattern is not None:
         counted = f"CAST({check.column} AS STRING) RLIKE {as_literal(check.pattern)}"
