@@ -16,8 +16,6 @@ from include.storage import is_on_disk, key_of, store_of
 from include.tables import (
     AGGREGATES,
     CLICKS,
-    CLICKS_BY_COUNTRY_DAILY,
-    CLICKS_BY_URL_DAILY,
     COUNT_RELEASES,
     DUPLICATE_CLICKS,
     GROUPING_METRICS,
@@ -35,6 +33,7 @@ from include.tables import (
     STREAM_PROGRESS,
     UNFINISHED_INGESTS,
     Table,
+    daily_table,
 )
 
 #: Click logs as they arrive.
@@ -43,7 +42,7 @@ Data = Table | str
 
 _LINES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
 _ARRIVED = (*_LINES, INGEST_ACCOUNTING)
-_COUNTS = (*AGGREGATES, CLICKS_BY_URL_DAILY, CLICKS_BY_COUNTRY_DAILY)
+_COUNTS = (*AGGREGATES, *map(daily_table, AGGREGATES))
 _PUBLISHED = (*PUBLISHED, *PUBLISHED.values())
 _PUBLISH = ((*AGGREGATES, INGEST_ACCOUNTING, QUALITY_RESULTS, JOURNAL), (*_PUBLISHED, JOURNAL))
 #: What a run over log hours writes.

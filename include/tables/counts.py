@@ -20,9 +20,13 @@ VISITOR_COUNT_STANDARD_ERROR = 1.04 / 2 ** (SKETCH_LG_K / 2)
 PUBLISHED_VERSION = 2
 
 
-def _counts(what: str) -> tuple[Column, ...]:
+def _label(key: Column) -> str:
+    return key.name.removesuffix("_code")
+
+
+def _counts(relation: str) -> tuple[Column, ...]:
     return (
-        Column("click_count", "BIGINT", f"Accepted clicks {what}, crawlers included; at least 1."),
+        Column("click_count", "BIGINT", f"Accepted clicks {relation}, crawlers included; at least 1."),
         Column("bot_click_count", "BIGINT", "Those of them by crawlers."),
         Column(
             "visitor_count",
@@ -34,7 +38,7 @@ def _counts(what: str) -> tuple[Column, ...]:
     )
 
 
-def hourly_table(name: str, key: Column, what: str) -> Table:
+def hourly_table(name: str, key: Column, relation: str) -> Table:
     """A table of counts per click hour and key."""
     return Table(
         name=name,
@@ -42,7 +46,7 @@ def hourly_table(name: str, key: Column, what: str) -> Table:
         columns=(
             *CLICK_HOUR,
             key,
-            *_counts(what),
+            *_counts(relation),
             Column("bucket", "INT", f"pmod(hash({key.name}), buckets), by Spark's hash: MurmurHash3 with seed 42."),
             Column("buckets", "INT", "Number of buckets: the same in all rows of co-partitioned tables."),
             Column(
@@ -73,11 +77,11 @@ def _may_be_withheld(column: Column) -> Column:
     return replace(column, comment=column.comment.removesuffix(".") + withheld, required=False)
 
 
-def _published(name: str, computed: Table, key: Column, what: str) -> Table:
+def _published(computed: Table, key: Column, relation: str) -> Table:
     return Table(
-        name=name,
+        name=f"published_{computed.name}",
         grain=computed.grain,
-        columns=(*CLICK_HOUR, _with_others(key), *map(_may_be_withheld, _counts(what))),
+        columns=(*CLICK_HOUR, _with_others(key), *map(_may_be_withheld, _counts(relation))),
         key=computed.key,
         partitioned_by=BY_CLICK_HOUR,
         statistics=("click_count",),
@@ -119,20 +123,9 @@ def daily_table(hourly: Table) -> Table:
     )
 
 
-URL = Column("url", "STRING", "URL in normal form.")
-COUNTRY = Column("country_code", "STRING", "ISO 3166-1 alpha-2 code, or 'unknown'.")
-
-CLICKS_BY_URL_HOURLY = hourly_table("clicks_by_url_hourly", URL, "on the URL")
-CLICKS_BY_COUNTRY_HOURLY = hourly_table("clicks_by_country_hourly", COUNTRY, "from the country")
-PUBLISHED_CLICKS_BY_URL_HOURLY = _published("published_clicks_by_url_hourly", CLICKS_BY_URL_HOURLY, URL, "on the URL")
-PUBLISHED_CLICKS_BY_COUNTRY_HOURLY = _published(
-    "published_clicks_by_country_hourly", CLICKS_BY_COUNTRY_HOURLY, COUNTRY, "from the country"
-)
-
-
-def _visibility(name: str, published: Table, key: Column) -> Table:
+def _visibility(published: Table, key: Column) -> Table:
     return Table(
-        name=name,
+        name=published.name.replace("published_clicks", "visibility"),
         grain=f"one click hour and {key.name} that has been published since smallest_visitors is set; nobody reads it",
         columns=(
             *CLICK_HOUR,
@@ -146,24 +139,10 @@ def _visibility(name: str, published: Table, key: Column) -> Table:
     )
 
 
-#: By published table what has been hidden in it, and what has been shown.
-VISIBILITY = {
-    PUBLISHED_CLICKS_BY_URL_HOURLY: _visibility("visibility_by_url_hourly", PUBLISHED_CLICKS_BY_URL_HOURLY, URL),
-    PUBLISHED_CLICKS_BY_COUNTRY_HOURLY: _visibility(
-        "visibility_by_country_hourly", PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, COUNTRY
-    ),
-}
-
-CLICKS_BY_URL_DAILY, CLICKS_BY_COUNTRY_DAILY = map(daily_table, (CLICKS_BY_URL_HOURLY, CLICKS_BY_COUNTRY_HOURLY))
-PUBLISHED_CLICKS_BY_URL_DAILY, PUBLISHED_CLICKS_BY_COUNTRY_DAILY = map(
-    daily_table, (PUBLISHED_CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)
-)
-
-
 def live_table(key: Column) -> Table:
     """A table of counts of streamed clicks per source, window and key, brought up to date within seconds."""
     return Table(
-        name=f"clicks_by_{key.name.removesuffix('_code')}_live",
+        name=f"clicks_by_{_label(key)}_live",
         grain=f"one source, window and {key.name}",
         columns=(
             SOURCE,
@@ -181,17 +160,27 @@ def live_table(key: Column) -> Table:
     )
 
 
-CLICKS_BY_URL_LIVE = live_table(URL)
-CLICKS_BY_COUNTRY_LIVE = live_table(COUNTRY)
+URL = Column("url", "STRING", "URL in normal form.")
+COUNTRY = Column("country_code", "STRING", "ISO 3166-1 alpha-2 code, or 'unknown'.")
+#: What counts are published per, each with how clicks relate to it.
+_KEYS = {URL: "on the URL", COUNTRY: "from the country"}
+
+_HOURLY = [hourly_table(f"clicks_by_{_label(key)}_hourly", key, relation) for key, relation in _KEYS.items()]
+CLICKS_BY_URL_HOURLY, CLICKS_BY_COUNTRY_HOURLY, *_ = _HOURLY
+_DAILY = [daily_table(hourly) for hourly in _HOURLY]
+CLICKS_BY_URL_DAILY, CLICKS_BY_COUNTRY_DAILY, *_ = _DAILY
 
 #: Aggregate tables that must be co-partitioned, each with what consumers read of it.
-AGGREGATES = {
-    CLICKS_BY_URL_HOURLY: PUBLISHED_CLICKS_BY_URL_HOURLY,
-    CLICKS_BY_COUNTRY_HOURLY: PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
-}
-
+AGGREGATES = {hourly: _published(hourly, key, _KEYS[key]) for hourly, key in zip(_HOURLY, _KEYS, strict=True)}
+PUBLISHED_CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_COUNTRY_HOURLY, *_ = AGGREGATES.values()
 #: The published tables of hours, each with that of days.
-PUBLISHED = {
-    PUBLISHED_CLICKS_BY_URL_HOURLY: PUBLISHED_CLICKS_BY_URL_DAILY,
-    PUBLISHED_CLICKS_BY_COUNTRY_HOURLY: PUBLISHED_CLICKS_BY_COUNTRY_DAILY,
-}
+PUBLISHED = {hourly: daily_table(hourly) for hourly in AGGREGATES.values()}
+PUBLISHED_CLICKS_BY_URL_DAILY, PUBLISHED_CLICKS_BY_COUNTRY_DAILY, *_ = PUBLISHED.values()
+#: By published table what has been hidden in it, and what has been shown.
+VISIBILITY = {published: _visibility(published, key) for published, key in zip(PUBLISHED, _KEYS, strict=True)}
+
+_LIVE = [live_table(key) for key in _KEYS]
+CLICKS_BY_URL_LIVE, CLICKS_BY_COUNTRY_LIVE, *_ = _LIVE
+
+#: All that this module declares.
+COUNTS = (*_HOURLY, *_DAILY, *PUBLISHED, *PUBLISHED.values(), *VISIBILITY.values(), *_LIVE)
