@@ -1,12 +1,12 @@
 """Every table, declared once: names, grain, types, keys, partitioning and a comment per column.
 
 Writers, checks and docs import them from here. Types are Spark SQL types. Hours are UTC, and days too, but in the daily
-tables. One module each: ``arrivals``, ``counts``, ``releases``, ``quality``, ``streams``, ``replays``,
-``journal``; what a table is, in ``model``.
+tables. What a module declares is in ``TABLES``; what a table is, in ``model``.
 """
 
 from __future__ import annotations
 
+from include.tables import arrivals, journal, quality, releases, replays, streams
 from include.tables.arrivals import (
     CLICKS,
     DUPLICATE_CLICKS,
@@ -24,6 +24,7 @@ from include.tables.counts import (
     CLICKS_BY_URL_DAILY,
     CLICKS_BY_URL_HOURLY,
     CLICKS_BY_URL_LIVE,
+    COUNTS,
     OTHER_KEYS,
     PUBLISHED,
     PUBLISHED_CLICKS_BY_COUNTRY_DAILY,
@@ -50,34 +51,13 @@ from include.tables.releases import (
 from include.tables.replays import REPLAY_OUTCOMES, REPLAYED_LINES
 from include.tables.streams import STREAM_BATCHES, STREAM_PROGRESS
 
+_MODULES = (releases, quality, streams, replays, journal)
+#: By name, all that the modules declare.
 TABLES = {
     table.name: table
-    for table in (
-        CLICKS,
-        DUPLICATE_CLICKS,
-        QUARANTINED_CLICKS,
-        INGEST_ACCOUNTING,
-        UNFINISHED_INGESTS,
-        *AGGREGATES,
-        CLICKS_BY_URL_DAILY,
-        CLICKS_BY_COUNTRY_DAILY,
-        *PUBLISHED,
-        *PUBLISHED.values(),
-        *VISIBILITY.values(),
-        RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY,
-        RELEASED_CLICKS_BY_COUNTRY_DAILY,
-        COUNT_RELEASES,
-        QUALITY_RESULTS,
-        GROUPING_METRICS,
-        OUT_OF_ORDER_KEYS,
-        CLICKS_BY_URL_LIVE,
-        CLICKS_BY_COUNTRY_LIVE,
-        STREAM_BATCHES,
-        STREAM_PROGRESS,
-        REPLAYED_LINES,
-        REPLAY_OUTCOMES,
-        JOURNAL,
-    )
+    for tables in (vars(arrivals).values(), COUNTS, *(vars(module).values() for module in _MODULES))
+    for table in tables
+    if isinstance(table, Table)
 }
 
 __all__ = [
