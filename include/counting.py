@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -48,8 +48,8 @@ class CountSettings(BaseModel):
 
 
 def counts_by_key(configured: dict[CountKey, CountSettings]) -> dict[CountKey, CountSettings]:
-    """The operators, per URL and per country always among them."""
-    return {"url": CountSettings(), "country_code": CountSettings(), **configured}
+    """The operators, those of what is published always among them."""
+    return {key: CountSettings() for key in get_args(CountKey) if count_table(key) in AGGREGATES} | configured
 
 
 def key_label(key: str) -> str:
