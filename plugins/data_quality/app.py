@@ -31,10 +31,10 @@ from include.locks import locks_of
 from include.quality_index import QualityIndex, open_index
 from include.settings import Settings
 from include.storage import is_on_disk
-from plugins.data_quality.audit import newest_acts, render_audit
 from plugins.data_quality.backfills import render_backfills, shown_backfills
 from plugins.data_quality.hour import ShownRun, render_hour
 from plugins.data_quality.links import Links
+from plugins.data_quality.listings import LISTINGS, render_listing
 from plugins.data_quality.metric import METRIC_DAYS, render_metric
 from plugins.data_quality.overview import Filters, Wait, late_files, render_overview
 from plugins.data_quality.quarantine import read_quarantine
@@ -85,13 +85,13 @@ def waits(request: Request) -> Sequence[Wait]:
 
 def runs_of_hour(session: SessionDep, hour: str) -> Sequence[ShownRun]:
     """The newest runs of clicks_hourly over this log hour's partition."""
-    found = session.scalars(
+    runs = session.scalars(
         select(DagRun)
         .where(DagRun.dag_id == CLICKS_HOURLY, DagRun.partition_key == str(Hour.parse(hour)))
         .order_by(DagRun.run_after.desc(), DagRun.id.desc())
         .limit(MOST_RUNS)
     )
-    return [ShownRun(run.dag_id, run.run_id, str(run.state)) for run in found]
+    return [ShownRun(run.dag_id, run.run_id, str(run.state)) for run in runs]
 
 
 Index = Annotated[QualityIndex, Depends(read_index)]
@@ -145,10 +145,10 @@ def metric(
 @router.get("/run", dependencies=[Depends(may_read_the_run)])
 def run(request: Request, session: SessionDep, dag_id: str, run_id: str) -> Response:
     """The tab of a DAG run: leads to the page of its partition."""
-    found = session.scalar(select(DagRun).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id))
-    if found is None:
+    dag_run = session.scalar(select(DagRun).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id))
+    if dag_run is None:
         raise HTTPException(404, f"Airflow has no run {run_id} of {dag_id}.")
-    links, hours = _links(request), _hours_of(found)
+    links, hours = _links(request), _hours_of(dag_run)
     if hours is None:
         sentence = f"The run {run_id} of {dag_id} has no partition that Clickmill knows."
         return _answer(render_message(links, "This run is of no hour", sentence))
@@ -172,12 +172,6 @@ def one_backfill(request: Request, backfill_id: str) -> Response:
     return Response(page.read_bytes(), media_type="text/html", headers={"Content-Security-Policy": COMPARISON_POLICY})
 
 
-@router.get("/audit")
-def audit(request: Request) -> Response:
-    """Who had what decided, undone, erased or replayed."""
-    return _answer(render_audit(newest_acts(_settings(request).lake), _links(request)))
-
-
 @router.get("/docs/{path:path}")
 def data_docs(request: Request, path: str) -> Response:
     """A page of Great Expectations."""
@@ -185,6 +179,14 @@ def data_docs(request: Request, path: str) -> Response:
     if page is None or page.suffix != ".html":
         raise HTTPException(404, "There is no such page of Data Docs; those of old runs may have been removed.")
     return Response(page.read_bytes(), media_type="text/html", headers={"Content-Security-Policy": DOCS_POLICY})
+
+
+@router.get("/{name}")
+def listing(request: Request, name: str) -> Response:
+    """What a table of the lake has."""
+    if name not in LISTINGS:
+        return nothing(name)
+    return _answer(render_listing(LISTINGS[name], _settings(request).lake, _links(request)))
 
 
 @router.api_route("/{path:path}", methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
@@ -277,9 +279,9 @@ def _links(request: Request) -> Links:
 def _hours_of(run: DagRun) -> HourRange | None:
     """The hours of a run: its partition, the hour that held_hours asks about, what was asked for by hand; or None."""
     # Other DAGs' runs may have anything in their conf.
-    given = {name: value for name, value in (run.conf or {}).items() if isinstance(value, str)}
+    texts = {name: value for name, value in (run.conf or {}).items() if isinstance(value, str)}
     try:
-        asked = {"source": "all", "from": None, "to": None} | given
-        return arguments_of_run(asked, run.partition_key or given.get("hour")).log_hours
+        asked = {"source": "all", "from": None, "to": None} | texts
+        return arguments_of_run(asked, run.partition_key or texts.get("hour")).log_hours
     except UsageError:
         return None

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from include.backfills import Backfill, read_backfills, undo_until
-from include.pages.render import render_served_page
 from include.settings import Settings
 from plugins.data_quality.links import Links
-
-_TEMPLATES = Path(__file__).resolve().parent / "templates"
+from plugins.data_quality.rendering import render_page
 
 MOST_BACKFILLS = 100
 #: What is open is marked, so that it is seen.
@@ -42,12 +40,12 @@ def shown_backfills(settings: Settings) -> list[Shown]:
     newest = list(read_backfills(settings.lake).values())[: -MOST_BACKFILLS - 1 : -1]
     return [
         Shown(
-            one,
-            _STATES[one.state],
-            comparison_file(settings, one.id).is_file(),
-            undo_until(settings.lake, one) if one.state == "published" else None,
+            backfill,
+            _STATES[backfill.state],
+            comparison_file(settings, backfill.id).is_file(),
+            undo_until(settings.lake, backfill) if backfill.state == "published" else None,
         )
-        for one in newest
+        for backfill in newest
     ]
 
 
@@ -56,7 +54,6 @@ def comparison_file(settings: Settings, backfill_id: str) -> Path:
     return settings.reports / "backfills" / f"{backfill_id}.html"
 
 
-def render_backfills(found: Sequence[Shown], links: Links) -> tuple[str, str]:
+def render_backfills(shown: Sequence[Shown], links: Links) -> tuple[str, str]:
     """The list, and its policy."""
-    values: Mapping[str, object] = {"title": "Backfills", "found": found, "links": links}
-    return render_served_page(_TEMPLATES / "quality_backfills.html", "leave_frame.js", "quality.css", **values)
+    return render_page("quality_backfills.html", links, title="Backfills", backfills=shown)

@@ -17,6 +17,7 @@ from include.sources import load_sources
 from include.unpublished import files_landed_since, late_names
 from plugins.data_quality.hold import Hold
 from plugins.data_quality.links import Links
+from plugins.data_quality.listings import LISTINGS
 from plugins.data_quality.rendering import SIGNS, advice_of, render_page
 
 DEFAULT_DAYS, MOST_DAYS = 3, 31
@@ -104,13 +105,13 @@ class LateFiles:
 
 def late_files(settings: Settings) -> list[LateFiles]:
     """Those of all sources whose logs land, the newest hours first."""
-    found = [
+    late_hours = [
         LateFiles(source.name, str(hour), tuple(late))
         for source in load_sources(settings).values()
         for hour, names in files_landed_since(settings, source).items()
         if (late := late_names(names))
     ]
-    return sorted(found, key=lambda one: one.hour, reverse=True)
+    return sorted(late_hours, key=lambda late: late.hour, reverse=True)
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,7 @@ def render_overview(
             links,
             title="Data quality",
             span=None,
+            listings=LISTINGS,
             late=late,
             waits=waits,
             most_open=MOST_OPEN,
@@ -153,12 +155,13 @@ def render_overview(
     held_hours = {str(event.hour) for event in held}
     bad = [of_hour for of_hour in index.bad_hours(source=source, table=table) if of_hour[0] not in held_hours]
     answers = {str(event.hour): event for event in decided}
-    failing = [hour for hour, found in bad if found.failures and not _is_answered(index, hour, answers.get(hour))]
-    warned = [(hour, found) for hour, found in bad if not found.failures]
+    failing = [hour for hour, tally in bad if tally.failures and not _is_answered(index, hour, answers.get(hour))]
+    warned = [(hour, tally) for hour, tally in bad if not tally.failures]
     return render_page(
         "quality_overview.html",
         links,
         title="Data quality",
+        listings=LISTINGS,
         span=span,
         waits=waits,
         hours=hours,
@@ -199,10 +202,10 @@ def _grid(
         grid_hours = []
         for hour in map(str, of_day):
             of_hour = [counts.get((suite, hour), Counts()) for suite in suites]
-            absent = "none" if any(found != Counts() for found in of_hour) or hour in publications else "missing"
+            absent = "none" if any(tally != Counts() for tally in of_hour) or hour in publications else "missing"
             publication = publications.get(hour, absent)
             cells = [Cell(publication, SIGNS.get(publication, ("", publication))[1])]
-            cells += [_cell(found, absent) for found in of_hour]
+            cells += [_cell(tally, absent) for tally in of_hour]
             grid_hours.append(GridHour(hour, tuple(cells)))
         days.append((day, grid_hours))
     return days[::-1]
@@ -213,8 +216,8 @@ def _cell(counts: Counts, absent: str) -> Cell:
     if state == "missing":
         return Cell(absent, SIGNS[absent][1])
     words = [
-        f"{number} {what}"
-        for number, what in (
+        f"{number} {outcome}"
+        for number, outcome in (
             (counts.failures, "failed"),
             (counts.warnings, "warned"),
             (counts.passed, "passed"),
