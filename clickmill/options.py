@@ -11,9 +11,8 @@ import typer
 
 from include.home import REPOSITORY
 
-#: As include.counting and include.days have them, which take longer to import than help may.
+#: As include.days has it, which takes longer to import than help may.
 Grain = Literal["hour", "day", "week", "month"]
-Key = Literal["url", "country_code", "referrer", "user_agent", "visitor_id", "status", "source"]
 
 
 def option(metavar: str, text: str, *names: str, **more: Any) -> Any:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clickmill.options import AsJson, End, Grain, Key, LogHour, Page, ScheduledSource, Start, option
+from clickmill.options import AsJson, End, Grain, LogHour, Page, ScheduledSource, Start, option
 from clickmill.work import day_of, print_json, print_lines, ready_job, ready_settings, session
 from include.errors import UsageError
+from include.tables.arrivals import CountKey
 
 if TYPE_CHECKING:
     from include.documents.model import Document
@@ -77,7 +78,7 @@ def out_of_order(
     start: Start = None,
     end: End = None,
     hour: LogHour = None,
-    key: Annotated[Key, typer.Option(help="the key")] = "url",
+    key: Annotated[CountKey, typer.Option(help="the key")] = "url",
 ) -> None:
     """Find the keys whose clicks arrived out of order in log hours, and log them to out_of_order_keys.
 
@@ -102,7 +103,7 @@ Salt = Annotated[
 
 
 def advise(
-    key: Annotated[Key, typer.Option(help="the key to count by")],
+    key: Annotated[CountKey, typer.Option(help="the key to count by")],
     source: ScheduledSource = "all",
     start: Start = None,
     end: End = None,

@@ -6,9 +6,9 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from include.tables import AGGREGATES, CLICKS, Column, Table, hourly_table, live_table
+from include.tables import AGGREGATES, CLICKS, Column, Table, arrivals, hourly_table, live_table
 
-CountKey = Literal["url", "country_code", "referrer", "user_agent", "visitor_id", "status", "source"]
+CountKey = arrivals.CountKey
 
 #: The grouping by which no click moves before it is counted.
 COMBINE = "combine"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from include.tables.model import BY_LOG_HOUR, CLICK_HOUR, LOG_HOUR, SOURCE, Column, Table
 
 #: The longest raw text kept of a quarantined line, in characters; file and line lead to the rest.
@@ -51,6 +53,9 @@ CLICKS = Table(
     partitioned_by=BY_LOG_HOUR,
     statistics=("click_date", "click_hour", "clicked_at"),
 )
+
+#: What clicks can be counted by: these columns of theirs.
+CountKey = Literal["url", "country_code", "referrer", "user_agent", "visitor_id", "status", "source"]
 
 DUPLICATE_CLICKS = Table(
     name="duplicate_clicks",

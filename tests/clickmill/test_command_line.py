@@ -18,7 +18,6 @@ from clickmill import changes, options, upkeep
 from clickmill.app import COMMANDS, main, name_of, run
 from clickmill.work import print_json
 from include.buckets import MAX_BUCKETS
-from include.counting import CountKey
 from include.days import Grain
 from include.errors import EndedByHandError, UsageError
 from include.hours import Hour, HourRange
@@ -87,7 +86,6 @@ def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_what_is_declared_is_what_the_rooms_know() -> None:
-    assert get_args(options.Key) == get_args(CountKey)
     assert get_args(options.Grain) == get_args(Grain)
     assert upkeep.MOST_BUCKETS == MAX_BUCKETS
 
