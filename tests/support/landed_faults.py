@@ -67,6 +67,12 @@ def _with(count: int, **fields: Any) -> Callable[[Hour], Lines]:
     return lines
 
 
+def _share(fault: str, metric: str, count: int, *also: str, **fields: Any) -> Fault:
+    """That the first clicks of the hour have other fields is more than the share may be."""
+    observed = f"{metric} = {count / CLICKS_AN_HOUR:g}"
+    return Fault(fault, "warning", f"clicks.{metric}", observed, also, _with(count, **fields), has_examples=True)
+
+
 def _and(*bad: bytes) -> Callable[[Hour], Lines]:
     """The hour's clicks, and these lines."""
     return lambda hour: [*(line(hour, number) for number in range(CLICKS_AN_HOUR)), *(text + b"\n" for text in bad)]
@@ -149,14 +155,7 @@ LANDED = [
         lines=_and(*(b"nonsense",) * 80),
         has_examples=True,
     ),
-    Fault(
-        "20 of 64 clicks are of the hour before",
-        "warning",
-        "clicks.late_share",
-        "late_share = 0.3125",
-        lines=_with(20, ts=lambda hour: f"{hour.plus(-1)}:30:00Z"),
-        has_examples=True,
-    ),
+    _share("20 of 64 clicks are of the hour before", "late_share", 20, ts=lambda hour: f"{hour.plus(-1)}:30:00Z"),
     Fault(
         "a tracker sends 'undefined' as the id",
         "warning",
@@ -165,30 +164,9 @@ LANDED = [
         lines=_with(1, event_id="undefined"),
         has_examples=True,
     ),
-    Fault(
-        "33 of 64 clicks have a country that is none",
-        "warning",
-        "clicks.unknown_country_share",
-        "unknown_country_share = 0.515625",
-        lines=_with(33, geo={"country": "ZZZ"}),
-        has_examples=True,
-    ),
-    Fault(
-        "33 of 64 clicks are by a crawler",
-        "warning",
-        "clicks.bot_share",
-        "bot_share = 0.515625",
-        lines=_with(33, user_agent=CRAWLER),
-        has_examples=True,
-    ),
-    Fault(
-        "a click has the status 42",
-        "warning",
-        "clicks.invalid_status_share",
-        "invalid_status_share = 0.015625",
-        lines=_with(1, status=42),
-        has_examples=True,
-    ),
+    _share("33 of 64 clicks have a country that is none", "unknown_country_share", 33, geo={"country": "ZZZ"}),
+    _share("33 of 64 clicks are by a crawler", "bot_share", 33, user_agent=CRAWLER),
+    _share("a click has the status 42", "invalid_status_share", 1, status=42),
     Fault(
         "most clicks are on one URL",
         "warning",
