@@ -65,20 +65,20 @@ THRESHOLDS = SOURCE_THRESHOLDS | {
 }
 
 
-def checked_thresholds(given: Mapping[str, Threshold], known: Mapping[str, Threshold]) -> dict[str, Threshold]:
+def checked_thresholds(thresholds: Mapping[str, Threshold], known: Mapping[str, Threshold]) -> dict[str, Threshold]:
     """The thresholds, if all are known, and none of a share is above 1.
 
     Raises:
         ValueError: naming those that are not, and what is known.
     """
-    _require_known("threshold", given, known)
-    for metric, threshold in given.items():
+    _require_known("threshold", thresholds, known)
+    for metric, threshold in thresholds.items():
         bounds = [bound for bound in (threshold.warning, threshold.critical) if bound is not None]
         if not bounds:
             raise ValueError(f"{metric} has no bound; expected warning, critical or both")
         if metric.endswith("_share") and max(bounds) > 1:
             raise ValueError(f"{metric} has the bound {max(bounds):g}; expected a share, 0 to 1")
-    return dict(given)
+    return dict(thresholds)
 
 
 class ConfiguredCheck(BaseModel):
@@ -136,8 +136,8 @@ def checked_names(checks: tuple[ConfiguredCheck, ...]) -> tuple[ConfiguredCheck,
     return checks
 
 
-def _require_known(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+def _require_known(noun: str, names: Iterable[str], known: Iterable[str]) -> None:
     allowed = list(known)
-    unknown = [name for name in given if name not in allowed]
+    unknown = [name for name in names if name not in allowed]
     if unknown:
-        raise ValueError(f"unknown {what} {unknown[0]!r}; expected one of {', '.join(allowed)}")
+        raise ValueError(f"unknown {noun} {unknown[0]!r}; expected one of {', '.join(allowed)}")

@@ -40,7 +40,7 @@ reason = "The tracker runs on another page."
 def line(hour: Hour, number: int, **fields: Any) -> bytes:
     """The click of that number of an hour, as it lands."""
     ts = f"{hour}:{number % 60:02d}:00Z"
-    given = {
+    values = {
         "url": URLS[number % len(URLS)],
         "geo": {"country": COUNTRIES[number % len(COUNTRIES)]},
         "visitor_id": f"visitor {number}",
@@ -48,7 +48,7 @@ def line(hour: Hour, number: int, **fields: Any) -> bytes:
         "user_agent": "Mozilla/5.0",
         "status": 200,
     } | fields
-    return click(given.pop("event_id", f"{hour}-{number}"), given.pop("ts", ts), **given)
+    return click(values.pop("event_id", f"{hour}-{number}"), values.pop("ts", ts), **values)
 
 
 def fine_lines(hour: Hour) -> Lines:
