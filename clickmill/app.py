@@ -64,7 +64,7 @@ def make_app(chosen: str = "") -> typer.Typer:
         cls=_Sections,
         help="Click logs to counts per URL and per country. COMMAND --help says more of each.",
         epilog=_EPILOG,
-        context_settings={"max_content_width": 120},
+        context_settings={"max_content_width": 120, "help_option_names": ["-h", "--help"]},
         # Rich takes a tenth of a second to import.
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -90,14 +90,22 @@ def run(arguments: Sequence[str]) -> int | None:
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else " ".join([NAME, *arguments[:1]])
-        message = " ".join(error.format_message().split()).rstrip(".")
-        message = message.replace("Value error, ", "").replace(". Choose from: ", ": expected one of ")
-        raise UsageError(f"{message[:1].lower()}{message[1:]}; see {command} --help") from None
+        raise UsageError(f"{_said_of(error)}; see {command} --help") from None
     except typer.Abort:
         raise EndedByHandError("nobody answered") from None
     if code == EndedByHandError.exit_code:
         raise EndedByHandError("what is half done counts for nothing; run it again")
     return code
+
+
+def _said_of(error: typer.TyperException) -> str:
+    """What Typer says, as our own errors are said; of a value, which it is."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    # Pydantic's errors have it, their texts have not.
+    if isinstance(error.__cause__, ValueError) and hasattr(error.__cause__, "errors"):
+        message = message.replace("Input should", f"{error.__cause__.errors()[0]['input']!r} should")
+    message = message.replace("Value error, ", "").replace(". Choose from: ", ": expected one of ")
+    return f"{message[:1].lower()}{message[1:]}"
 
 
 def main() -> None:

@@ -88,7 +88,7 @@ def decide(
 
     A decision is for what the checks have found, and the command says what that is. It stands for counts that come
     later, while the checks find the same or better; for something worse or else, it is asked again. What is dropped
-    stays as it was published until it is released, or backfilled. Who decided, when and why is kept in quality_results.
+    stays as it was published until it is released, or backfilled. Who decided, when and why is kept in the journal.
     """
     is_range = bool(start or end)
     if bool(hour) == is_range or (is_range and not (start and end)):

@@ -15,7 +15,7 @@ from include.errors import QualityError
 def land(
     source: Source,
     logs: Annotated[
-        list[Path], typer.Argument(metavar="LOGS...", help="log files, plain, gzip, zstd, bzip2 or xz; or folders")
+        list[Path], typer.Argument(metavar="LOGS", help="log files, plain, gzip, zstd, bzip2 or xz; or folders")
     ],
 ) -> None:
     """Split log files into the landing zone by hour, as if they had arrived hour by hour.

@@ -195,7 +195,7 @@ class PipelineJob(StrEnum):
 def topology(
     jobs: Annotated[
         list[PipelineJob],
-        typer.Argument(metavar="JOB...", help="ingest, aggregate, validate or publish"),
+        typer.Argument(metavar="JOB", help="ingest, aggregate, validate or publish"),
     ],
     source: ScheduledSource = "all",
     start: Start = None,
@@ -235,7 +235,7 @@ def topology(
 
 def check_partitioning(
     tables: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="a table; default: all that are co-partitioned")
+        list[str] | None, typer.Argument(metavar="TABLE", help="a table; default: all that are co-partitioned")
     ] = None,
 ) -> None:
     """Check that the aggregate tables are co-partitioned, on what is stored; say what differs and how to fix it.

@@ -81,6 +81,8 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert not run([name, "--help"])
     text = capsys.readouterr().out
+    assert not run([name, "-h"])
+    assert capsys.readouterr().out == text
     assert text.startswith(f"Usage: clickmill {name} ")
     assert "2 wrong arguments or configuration" in " ".join(text.split())
 
@@ -106,14 +108,14 @@ def test_what_is_declared_is_what_the_rooms_know() -> None:
         (["ingest", "--hour", HOUR, "--source", "nothing"], "no source 'nothing' in"),
         (["ingest", "--hour", HOUR, "--source", "\u202enöthing\n"], "no source "),
         (["ingest", "--hour", HOUR], "no Spark Connect server is known"),
-        (["topology", "--hour", HOUR], "missing argument 'JOB"),
+        (["topology", "--hour", HOUR], "missing argument 'JOB';"),
         (["topology", "show", "--hour", HOUR], "'show' is not one of 'ingest', 'aggregate'"),
         (
             ["topology", "ingest", "--hour", HOUR, "--html", "/nowhere/x.html"],
             "--html /nowhere/x.html: expected a file",
         ),
-        (["repartition", "--buckets", "many"], "invalid value for '--buckets'"),
-        (["repartition", "--buckets", "4097"], "less than or equal to 4096"),
+        (["repartition", "--buckets", "many"], "invalid value for '--buckets': 'many' should be a valid integer"),
+        (["repartition", "--buckets", "4097"], "'4097' should be less than or equal to 4096"),
         (["movers", "--day", "yesterday"], "not a day: 'yesterday'; expected a day, UTC"),
         (["results", "--time-zone", "UTC"], "--time-zone UTC without --grain"),
         (
@@ -125,7 +127,7 @@ def test_what_is_declared_is_what_the_rooms_know() -> None:
         (["erase", "--visitor", "a", "--by", "Ada", "--because", "b"], "nothing is erased: expected --yes"),
         (["land", "--source", "nothing", "x"], "no source 'nothing'"),
         (["land", "--source", "web", "/nowhere/x.gz"], "no file /nowhere/x.gz"),
-        (["land", "--source", "web"], "missing argument 'LOGS"),
+        (["land", "--source", "web"], "missing argument 'LOGS';"),
     ],
 )
 def test_wrong_arguments_are_one_line_and_exit_code_2(
