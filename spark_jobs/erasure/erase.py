@@ -545,7 +545,7 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
         reasons.append(f"{len(certificate.left)} files have it still, or cannot be read: {some}")
     if old:
         some = ", ".join(map(str, old[:5]))
-        reasons.append(f"published as they were before: {some}; decide on them (decide_held, decide_backfill)")
+        reasons.append(f"published as they were before: {some}; decide on them (clickmill decide, decide-backfill)")
     if certificate.unjoined_hours:
         unjoined = ", ".join(
             f"{source} {hour}" for source, its in certificate.unjoined_hours.items() for hour in its[:5]

@@ -54,6 +54,8 @@ def test_a_guide_needs_no_module_and_no_environment(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert ".venv/bin/python -m" not in text
     assert 'eval "$(' not in text
+    # A task, or a command of before, is not typed.
+    assert not re.findall(r"`[a-z]+_[a-z_]+ --[a-z-]+", text)
 
 
 def test_what_messages_name_is_declared() -> None:
