@@ -46,7 +46,7 @@ def start(spark: SparkSession, settings: Settings, plan: Plan, *, because: str, 
         ClickmillError: if something blocks it; then nothing is changed.
     """
     if plan.blocks:
-        raise ClickmillError("; ".join(plan.blocks))
+        raise ClickmillError("\n  ".join(plan.blocks))
     of = plan.request
     lake = Lake(spark, settings)
     return begin(lake, of.source, of.log_hours, of.chunk_hours, is_staged=of.is_staged, actor=actor, because=because)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from include.backfills import UNDOING, UNDONE, Backfill
 from include.errors import FinalError
 from include.holds import PUBLISHED, PUBLISHED_ANYWAY, ClickHourState
-from include.hours import Hour
+from include.hours import Hour, contiguous
 from include.journal import click_hours_filter
 from include.settings import Settings
 from include.tables import AGGREGATES, JOURNAL, Table
@@ -70,10 +70,11 @@ def undo(
     return [
         f"{backfill.described}: undone by {by.strip()}; {len(hours)} click hours as they were published before "
         f"({hours[0]} to {hours[-1]})",
-        *([f"  of these, others had published since: {', '.join(map(str, others))}"] if others else []),
-        "  clicks has what the backfill ingested, and they stay as they are published whoever counts them again: land "
-        "the right files, and backfill the hours again; or: "
-        f"clickmill decide --from {hours[0]} --to {hours[-1].plus(1)} --decision release --help",
+        *(["  of these, others had published since:"] if others else []),
+        *(f"    {of_others}" for of_others in contiguous(others)),
+        "  clicks has what the backfill ingested, and they stay as they are published whoever counts them again:",
+        "    land the right files, and backfill the hours again",
+        f"    or clickmill decide --from {hours[0]} --to {hours[-1].plus(1)} --decision release --help",
         *followed,
     ]
 

@@ -191,7 +191,8 @@ class Erasure:
             _something(found)
         words = Words((*self.words.words, *sorted(found.rows.visitors)))
         pages = search([self.settings.reports, self.settings.scratch], words).found
-        undoable = [one.id for one in read_backfills(self.settings.lake).values() if one.state == "published"]
+        backfills = read_backfills(self.settings.lake).values()
+        undoable = sorted(one.id for one in backfills if one.state == "published")
         return Plan(
             self.hashes(),
             found.numbers,
@@ -203,7 +204,8 @@ class Erasure:
                 "click hours are counted again, and published or held",
                 f"  pages and reports that name it: {len(pages):,}",
                 "could not be undone any more: the erasure itself"
-                + (f", and backfills {', '.join(sorted(undoable))}" if undoable else "; no backfill is to be undone"),
+                + (", and these backfills:" if undoable else "; no backfill is to be undone"),
+                *(f"  {backfill_id}" for backfill_id in undoable),
             ],
         )
 

@@ -13,6 +13,7 @@ from include.job_arguments import JobArguments
 from include.settings import Settings
 from include.sources import choose_sources
 from include.tables import CLICKS, OUT_OF_ORDER_KEYS
+from include.texts import as_printable
 from spark_jobs.ingest.out_of_order import find_out_of_order
 from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
@@ -39,7 +40,7 @@ def log_out_of_order_keys(spark: SparkSession, settings: Settings, arguments: Jo
             rows = worst.orderBy(F.desc("out_of_order"), "key").limit(_LISTED).collect()
         report.append(f"{source.name} {arguments.log_hours}: {late or 0:,} clicks of {keys:,} {key}s out of order")
         report += [
-            f"  {row['out_of_order']:>9,} by up to {row['largest_delay']:,.3f} s: {row['key'] or 'null'}"
+            f"  {row['out_of_order']:>9,} by up to {row['largest_delay']:,.3f} s: {as_printable(row['key'] or 'null')}"
             for row in rows
         ]
     return report

@@ -104,10 +104,10 @@ def decide_range(
             if not _is_to_decide(state, decision):
                 continue
             (chosen if _has(state, decision, reason) and not state.staged_by else left).append(state)
-        left_out = [f"{state.hour} stays as it is: {'; '.join(state.said) or state.staged_by}" for state in left]
+        left_out = [line for state in left for line in _left_out(state)]
         if not chosen:
             of_what = f" with {reason!r} in all of its findings" if reason else ""
-            raise NotHeldError("; ".join([f"no hour of {hours} waits for that decision{of_what}", *left_out]))
+            raise NotHeldError("\n  ".join([f"no hour of {hours} waits for that decision{of_what}", *left_out]))
         signed.details["click_hours"] = ", ".join(str(state.hour) for state in chosen)
         lines, to_publish = [], []
         for state in chosen:
@@ -117,6 +117,12 @@ def decide_range(
         if to_publish:
             publish_hours(lake, to_publish)
         return [*lines, *left_out, *follow_hours(lake, [state.hour for state in chosen])]
+
+
+def _left_out(state: ClickHourState) -> list[str]:
+    if not state.said:
+        return [f"{state.hour} stays as it is: {state.staged_by}"]
+    return [f"{state.hour} stays as it is:", *(f"  {finding}" for finding in state.said)]
 
 
 def _has(state: ClickHourState, decision: str, reason: str) -> bool:

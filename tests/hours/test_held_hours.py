@@ -245,8 +245,15 @@ def test_hours_of_one_cause_are_decided_on_together(lake: TemporaryLake) -> None
     def decide_range(decision: str, reason: str = "") -> list[str]:
         return decide_held.decide_range(lake.spark, lake.settings, hours, decision, "Ada", "one cause", reason)
 
-    with pytest.raises(NotHeldError, match=f"no hour of {HOUR}..{THIRD} waits for that decision with 'other'"):
+    refused = f"no hour of {HOUR}..{THIRD} waits for that decision with 'other'"
+    with pytest.raises(NotHeldError, match=refused) as error:
         decide_range("publish", "other")
+    # An hour, and below it each finding, has a line of its own.
+    lines = str(error.value).splitlines()
+    assert [line for line in lines if line.endswith(" stays as it is:")] == [
+        f"  {HOUR} stays as it is:", f"  {NEXT} stays as it is:",
+    ]  # fmt: skip
+    assert all(line.startswith("    ") == (": expected " in line) for line in lines)
     with pytest.raises(NotHeldError, match=r"waits for that decision$"):
         decide_range("release")
     said = "\n".join(decide_range("publish", "quarantined_share"))
