@@ -9,6 +9,10 @@ if __name__ == "__main__":
     # In place of this folder, or of the one that it is run in.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-    from clickmill.app import main
+    try:
+        from clickmill.app import main
+    except KeyboardInterrupt:
+        print("interrupted: nothing was begun", file=sys.stderr)
+        sys.exit(130)
 
     main()

@@ -11,6 +11,9 @@ from clickmill.options import Source, option, source_names
 from clickmill.work import ended_by_hand, print_lines, ready_settings, session
 from include.errors import UsageError
 
+#: Which source is shown where none is named.
+_SHOWN = "web_stream"
+
 
 def stream(
     source: Annotated[
@@ -51,7 +54,7 @@ def show_stream(
         typer.Option(
             envvar="SOURCE", show_envvar=False, metavar="NAME", autocompletion=source_names, help="a streamed source"
         ),
-    ] = "web_stream",
+    ] = _SHOWN,
     rate: Annotated[
         str,
         typer.Option(
@@ -77,7 +80,8 @@ def show_stream(
 
     _end_by_any_signal()
     with ended_by_hand("what was started has been ended"):
-        (chosen,) = choose_sources(Settings.from_environment(), source.strip())
+        # make gives SOURCE also where it is blank.
+        (chosen,) = choose_sources(Settings.from_environment(), source.strip() or _SHOWN)
         return run(chosen, rate_of(rate.strip()), Console())
 
 

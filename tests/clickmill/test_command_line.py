@@ -220,6 +220,12 @@ def test_from_any_folder_it_runs_this_tree() -> None:
     assert json.loads(command_line("locks", "--json").stdout) == []
 
 
+def test_a_blank_variable_of_make_is_none() -> None:
+    shown = command_line("show-stream", SOURCE=" ", RATE="x")
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert shown.stderr.startswith("wrong arguments: RATE=x: expected clicks a second")
+
+
 #: What a shell is to suggest for the last word of a line, among others.
 SUGGESTED = [
     ("clickmill dec", {"decide", "decide-backfill"}),
