@@ -63,14 +63,17 @@ def movers(
     """Show the URLs whose published clicks of a day, UTC, changed most against the day before."""
     of = day_of(day)
     settings = ready_settings()
-    from spark_jobs.publish.shown_movers import mover_lines, read_movers
+    from rich.console import Console
+
+    from include.documents.terminal import print_document
+    from spark_jobs.publish.shown_movers import movers_document, read_movers
 
     with session(settings) as spark:
         found = read_movers(spark, settings, of, top)
     if as_json:
         print_json(found)
     else:
-        print_lines(mover_lines(found, of))
+        print_document(Console(), movers_document(found, of))
 
 
 def out_of_order(

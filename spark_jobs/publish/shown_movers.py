@@ -9,9 +9,10 @@ from datetime import date, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.documents.model import Column, Document, Line, Table
 from include.settings import Settings
 from include.tables import CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
-from include.texts import as_printable
+from include.texts import as_count
 from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, require_co_partitioned
 from spark_jobs.aggregate.groupings import FieldsGrouping
 from spark_jobs.aggregate.movers import biggest, clicks_per_url, movers
@@ -50,14 +51,10 @@ def read_movers(spark: SparkSession, settings: Settings, day: date, most: int = 
     return [Mover(row["url"], row["change"], row["clicks"], row["clicks_before"]) for row in rows]
 
 
-def mover_lines(found: Sequence[Mover], day: date) -> list[str]:
-    """One line each after a heading."""
+def movers_document(found: Sequence[Mover], day: date) -> Document:
+    """A table of them."""
     if not found:
-        return [f"no URL has other published clicks on {day} than on {day - ONE_DAY}"]
-    return [
-        f"{'change':>12} {day.isoformat():>12} {(day - ONE_DAY).isoformat():>12}  url",
-        *(
-            f"{mover.change:>+12,} {mover.clicks:>12,} {mover.clicks_before:>12,}  {as_printable(mover.url)}"
-            for mover in found
-        ),
-    ]
+        return Document((Line(f"no URL has other published clicks on {day} than on {day - ONE_DAY}"),))
+    rows = ((f"{mover.change:+,}", as_count(mover.clicks), as_count(mover.clicks_before), mover.url) for mover in found)
+    columns = (Column("Change"), Column("Clicks"), Column("Before"), Column("URL", "key"))
+    return Document((Table(f"URLs whose clicks changed most on {day}", columns, tuple(rows)),))
