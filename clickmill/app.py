@@ -101,9 +101,10 @@ def run(arguments: Sequence[str]) -> int | None:
 def _said_of(error: typer.TyperException) -> str:
     """What Typer says, as our own errors are said; of a value, which it is."""
     message = " ".join(error.format_message().split()).rstrip(".")
+    cause: Any = error.__cause__
     # Pydantic's errors have it, their texts have not.
-    if isinstance(error.__cause__, ValueError) and hasattr(error.__cause__, "errors"):
-        message = message.replace("Input should", f"{error.__cause__.errors()[0]['input']!r} should")
+    if hasattr(cause, "errors"):
+        message = message.replace("Input should", f"{cause.errors()[0]['input']!r} should")
     message = message.replace("Value error, ", "").replace(". Choose from: ", ": expected one of ")
     return f"{message[:1].lower()}{message[1:]}"
 
