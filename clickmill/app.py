@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import select
 import sys
 from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import groupby
 from typing import Any
 
@@ -53,6 +55,39 @@ class _Sections(TyperGroup):
                 formatter.write_dl([(command.name, command.get_short_help_str(width)) for command in of_heading])
 
 
+class _FaultError(Exception):
+    """Carries an error past Typer, which has a meaning of its own for it."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _with_its_faults(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The same command, whose end of a file is no answer of a person, and whose broken socket no reader of a pipe."""
+
+    @wraps(command)
+    def run(**options: Any) -> int | None:
+        try:
+            return command(**options)
+        except EOFError as error:
+            raise _FaultError(error) from None
+        except BrokenPipeError as error:
+            if _has_readers():
+                raise _FaultError(error) from None
+            raise
+
+    return run
+
+
+def _has_readers() -> bool:
+    """Whether all that is printed is read still; ``head`` reads no more once it has its lines."""
+    pipes = select.poll()
+    for number in (1, 2):
+        pipes.register(number, 0)
+    return not any(event & select.POLLERR for _, event in pipes.poll(0))
+
+
 def name_of(command: Callable[..., int | None]) -> str:
     """As it is typed."""
     return command.__name__.replace("_", "-")
@@ -71,7 +106,7 @@ def make_app(chosen: str = "") -> typer.Typer:
     )
     commands = [(heading, command) for heading, of_heading in COMMANDS.items() for command in of_heading]
     for heading, command in [each for each in commands if name_of(each[1]) == chosen] or commands:
-        app.command(name_of(command), epilog=_EPILOG, rich_help_panel=heading)(command)
+        app.command(name_of(command), epilog=_EPILOG, rich_help_panel=heading)(_with_its_faults(command))
     # Of a single command Typer would make the whole application.
     app.callback()(lambda: None)
     return app
@@ -91,8 +126,8 @@ def run(arguments: Sequence[str]) -> int | None:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else " ".join([NAME, *arguments[:1]])
         raise UsageError(f"{_said_of(error)}; see {command} --help") from None
-    except typer.Abort:
-        raise EndedByHandError("nobody answered") from None
+    except _FaultError as fault:
+        raise fault.error from None
     if code == EndedByHandError.exit_code:
         raise EndedByHandError("what is half done counts for nothing; run it again")
     return code

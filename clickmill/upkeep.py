@@ -78,9 +78,16 @@ def erase(
             print_lines(shown.lines)
         if dry_run:
             return
-        if shown and input(f"to erase it for good, type {SURE}: ").strip() != SURE:
+        if shown and not _is_confirmed():
             raise FinalError("nothing is erased: it was not confirmed")
         print_lines(run(spark, settings, wanted, by, because, shown=shown))
+
+
+def _is_confirmed() -> bool:
+    try:
+        return input(f"to erase it for good, type {SURE}: ").strip() == SURE
+    except EOFError:
+        return False
 
 
 def release_counts(

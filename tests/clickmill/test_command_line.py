@@ -194,6 +194,22 @@ def test_ctrl_c_is_one_line_and_exit_code_130(
     assert line == "interrupted: what is half done counts for nothing; run it again"
 
 
+@pytest.mark.parametrize("fault", [EOFError("compressed file ended"), BrokenPipeError(32, "broken pipe")])
+def test_a_fault_is_not_taken_for_an_answer_or_a_closed_pipe(fault: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(changes, "require_signed", fail)
+    with pytest.raises(type(fault), match=str(fault.args[-1])):
+        run(["undo", "b1", "--by", "Ada", "--because", "b"])
+
+
+def test_who_reads_only_the_beginning_ends_it_without_a_word() -> None:
+    command = f'"{sys.executable}" "{REPOSITORY / "clickmill"}" locks; echo $? >&2'
+    ran = subprocess.run(["sh", "-c", f"({command}) | true"], cwd="/", capture_output=True, text=True)
+    assert ran.stderr in ("0\n", "1\n")
+
+
 def test_json_is_of_plain_values(capsys: pytest.CaptureFixture[str]) -> None:
     from spark_jobs.backfill.plan import Request
     from spark_jobs.publish.shown_movers import Mover
