@@ -174,11 +174,11 @@ class _Search:
     def compare(self, share: tuple[HashRange, _Hashes]) -> list[dict[str, Any]]:
         """Keep those hashes of a range that come again."""
         part, paths = share
-        hashes = {what: [_load(path, part) for path in of_kind] for what, of_kind in paths.items()}
-        arrived = np.sort(np.concatenate([_NONE, *hashes[_ARRIVED]]))
+        arrived = np.sort(np.concatenate([_NONE, *_parts(paths[_ARRIVED], part)]))
         again = arrived[1:][arrived[1:] == arrived[:-1]]
-        stored = (among[is_among(among, arrived)] for among in hashes[_STORED])
-        found = np.unique(np.concatenate([again, *stored, *hashes[_OF_INGESTED]]))
+        # A file at a time: there may be many, open or in memory as long as their hashes are looked at.
+        stored = (among[is_among(among, arrived)] for among in _parts(paths[_STORED], part))
+        found = np.unique(np.concatenate([again, *stored, *_parts(paths[_OF_INGESTED], part)]))
         return [self._keep(_FOUND, found)] if len(found) else []
 
     def select(self, share: tuple[Iterable[IdFile], Iterable[str]]) -> list[dict[str, Any]]:
@@ -230,6 +230,11 @@ def _ranges(count: int) -> list[HashRange]:
     """All hashes in ranges, one for each so many of ``count``."""
     ranges = 1 + count // _RANGE_HASHES
     return [HashRange.of_partition(number, ranges) for number in range(ranges)]
+
+
+def _parts(paths: Iterable[str], part: HashRange) -> Iterator[Numbers]:
+    """The hashes of a range, of one of these files after the other."""
+    return (_load(path, part) for path in paths)
 
 
 def _load(path: str, part: HashRange | None = None) -> Numbers:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -140,3 +142,24 @@ def test_ids_of_one_hash_are_all_looked_at(tmp_path: Path, monkeypatch: pytest.M
     rows = _read(_paths(search.select((files, found)))["rows"], CANDIDATES)
     assert {row[0] for row in rows} == {"a", "b"}
     assert search.whole(files) == []
+
+
+def test_stored_hashes_are_held_a_file_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a day of lateness there are many files, mapped from a disk or whole in memory from an object store."""
+    held: list[weakref.ref[Any]] = []
+    most = 0
+
+    def load(path: str, part: object) -> Any:
+        nonlocal most
+        hashes = np.arange(3, dtype=np.uint64)
+        if path.startswith("stored"):
+            held.append(weakref.ref(hashes))
+            most = max(most, sum(of_file() is not None for of_file in held))
+        return hashes
+
+    monkeypatch.setattr(repeated_ids, "_load", load)
+    paths = {"arrived": ["arrived"], "stored": [f"stored {n}" for n in range(9)], "duplicates of ingested": []}
+    (every,) = _ranges(0)
+    assert _Search(tmp_path, INGESTED, 3).compare((every, paths))
+    # The one that is looked at, and the next one.
+    assert most <= 2
