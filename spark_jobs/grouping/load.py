@@ -58,7 +58,7 @@ class GroupingMetrics:
 
     def __init__(self, spark: SparkSession, job: str, arguments: JobArguments, *, gives_on: bool = False) -> None:
         self._spark, self._job, self._arguments, self._gives_on = spark, job, arguments, gives_on
-        self._run_id, self._measured_at = uuid4().hex, datetime.now(UTC)
+        self._run_id = uuid4().hex
         self._operators: list[_Operator] = []
 
     @contextmanager
@@ -76,8 +76,10 @@ class GroupingMetrics:
         status = SparkStatus.of(self._spark)
         counted = {self._mark(operator.name): operator.rows for operator in self._operators if any(operator.rows)}
         stages = status.stages_that_read(counted, gives_on=self._gives_on) if status is not None and counted else {}
+        # Not before: who has waited for the lake has run later than who has not.
+        measured_at = datetime.now(UTC)
         return [
-            row
+            row | {"measured_at": measured_at}
             for operator in self._operators
             for row in self._rows_of(operator, _seconds(stages.get(self._mark(operator.name)), operator.rows))
         ]
@@ -90,7 +92,6 @@ class GroupingMetrics:
         return [
             {
                 "run_id": self._run_id,
-                "measured_at": self._measured_at,
                 "job": self._job,
                 "operator": operator.name,
                 "source": self._arguments.source,
