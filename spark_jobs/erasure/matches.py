@@ -62,9 +62,12 @@ class Words:
 
     @cached_property
     def _forms(self) -> list[bytes]:
-        """As those that are no addresses are written in texts, in JSON and in URLs."""
-        words = [word for word in self.words if not normal_address(word)]
-        forms = {form for word in words for form in (word, json.dumps(word)[1:-1], quote(word), quote(word, safe=""))}
+        """As those that are no addresses are written in texts, in JSON, in JSON that is a text of JSON, and in URLs."""
+        forms: set[str] = set()
+        for word in self.words:
+            if not normal_address(word):
+                escaped = json.dumps(word)[1:-1]
+                forms |= {word, escaped, json.dumps(escaped)[1:-1], quote(word), quote(word, safe="")}
         return sorted(form.encode() for form in forms)
 
     @cached_property

@@ -15,7 +15,7 @@ import pytest
 from backports import zstd
 
 from include.errors import UsageError
-from include.holds import DROPPED, Failure, event_row, histories_of
+from include.holds import DROPPED, Failure, event_row, findings_text, histories_of
 from include.hours import Hour, HourRange
 from include.journal import REPLAY, Act, journal_row, read_events
 from include.settings import Settings
@@ -76,6 +76,8 @@ def test_a_word_is_found_whole_only_whatever_is_around_it() -> None:
         'x"visitör-1"',
         "\xff\n192.0.2.7",
         json.dumps("visitör-1"),
+        # As the quality index has findings of the journal.
+        json.dumps({"findings": findings_text([Failure("web 2026-03-01T05", "x", "found visitör-1; more")])}),
         "=a.b(c)&",
         "192.0.2.7-8",
         r"as Apache writes it: visit\xC3\xB6r-1",
