@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from include.journal import ACT, BEGUN, SIGNED_ACTS, read_events
+from include.journal import ACT, BEGUN, CLICK_HOUR, SIGNED_ACTS, read_events
 from include.tables import JOURNAL, Table
 from plugins.data_quality.links import Links
 from plugins.data_quality.rendering import as_moment, render_page
@@ -47,13 +47,14 @@ def _acts(lake: Path) -> Iterable[Entry]:
     events: dict[str, list[dict[str, Any]]] = {}
     for row in read_events(lake, [("act", "in", SIGNED_ACTS)]):
         events.setdefault(row["act_id"], []).append(row)
-    acts = [(next(row for row in of_act if row["actor"]), of_act) for of_act in events.values()]
-    return (_act(*act) for act in sorted(acts, key=lambda act: act[0]["at"], reverse=True))
+    return map(_act, sorted(events.values(), key=lambda of_act: of_act[0]["at"], reverse=True))
 
 
-def _act(signed: dict[str, Any], events: Sequence[dict[str, Any]]) -> Entry:
+def _act(events: Sequence[dict[str, Any]]) -> Entry:
     """From its events, oldest first; that of the act itself says what was asked for, another one what was decided."""
     of_act = [row for row in events if row["kind"] == ACT]
+    # Of a backfill and its hours the backfill: what became of these quotes the person.
+    signed = min((row for row in events if row["actor"]), key=lambda row: row["kind"] == CLICK_HOUR)
     subject = of_act[0]["subject"] if of_act else f"{signed['subject']}: {signed['event'].replace('_', ' ')}"
     state, outcome = "begun, not ended", "It runs, or was killed: ask for it again, and it is finished."
     if of_act and of_act[-1]["event"] != BEGUN:
@@ -61,7 +62,7 @@ def _act(signed: dict[str, Any], events: Sequence[dict[str, Any]]) -> Entry:
         outcome = f"Ended {as_moment(of_act[-1]['at'])} UTC. " + "; ".join(f"{key} {details[key]}" for key in details)
     return Entry(
         f"{signed['act'].replace('_', ' ').capitalize()} {subject}: {state}",
-        (f"By {signed['actor']}, {as_moment(signed['at'])} UTC", signed["because"], outcome),
+        (f"By {signed['actor']}, {as_moment(events[0]['at'])} UTC", signed["because"], outcome),
         is_marked=state != "completed",
     )
 

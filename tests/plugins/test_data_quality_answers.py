@@ -361,6 +361,31 @@ def test_the_audit_says_who_had_what_done_why_and_what_became_of_it(client: Test
     assert "Erase visitor 1 request: completed" in re.sub(r"<[^>]*>", "", client.get("audit").text)
 
 
+def test_the_audit_has_the_words_for_a_dropped_backfill_as_they_were_given(
+    client: TestClient, settings: Settings
+) -> None:
+    lake, backfill_id = Lake(None, settings), "20260302T000000-ab12"
+    with signed_act(lake, "decide_backfill", f"{backfill_id}: drop", "Ada", "wrong files") as signed:
+        act, hour = signed.act, Hour.parse(HOUR)
+        because = f"backfill {backfill_id} of web {HOUR}: {act.because}"
+        signed.decide([event_row(act, datetime.now(UTC), hour, "dropped", because, actor=act.actor)])
+        signed.decide(
+            [
+                journal_row(
+                    act, BACKFILL, backfill_id, "dropped", datetime.now(UTC),
+                    hours=HourRange.single(hour), source="web", actor=act.actor, because=act.because, details={},
+                )
+            ]
+        )  # fmt: skip
+        killed = re.sub(r"<[^>]*>", "", client.get("audit").text)
+    ended = re.sub(r"<[^>]*>", "", client.get("audit").text)
+    assert f"Decide backfill {backfill_id}: dropped: begun, not ended" in killed
+    assert f"Decide backfill {backfill_id}: drop: completed" in ended
+    for page in (killed, ended):
+        assert "UTC: wrong files" in page
+        assert "of web" not in page
+
+
 def test_the_index_that_cannot_be_read_is_a_sentence(client: TestClient, settings: Settings) -> None:
     append(settings.lake, [Row()])
     settings.quality_index.mkdir(parents=True)
