@@ -86,7 +86,7 @@ class HomeFolders:
 
     @property
     def quality_index(self) -> Path:
-        """What the pages on data quality read; made from ``quality_results`` by include/quality_index."""
+        """What the pages on data quality read; made from two tables by include/quality_index."""
         return self.root / "quality_index.sqlite"
 
     @property

@@ -242,7 +242,7 @@ def _unreadable(request: Request, error: Exception) -> Response:
     page = render_message(
         _links(request),
         "The index cannot be read",
-        f"{_settings(request).quality_index} could not be read or brought up to quality_results; the API "
+        f"{_settings(request).quality_index} could not be read or brought up to the lake; the API "
         "server's log says why. Load the page again; if that does not help, remove that file: it is made again.",
     )
     return _answer(page, 503)
