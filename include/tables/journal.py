@@ -40,12 +40,17 @@ JOURNAL = Table(
             "withdrawing, from when on no ingest recovers its lines; withdrawn, once its hours are published without. "
             "Of an act: begun, before anything is done, where no other event says so; completed, or failed.",
         ),
-        Column("actor", "STRING", "The person who decided or asked for it; null for what a job did.", required=False),
+        Column(
+            "actor",
+            "STRING",
+            "The person who decided or asked for it; null for what a job did, and for the end of an act of which an "
+            "earlier event has it.",
+            required=False,
+        ),
         Column(
             "because",
             "STRING",
-            "Why: the person's words, or what a job found; null where nobody said, and where an earlier event of the "
-            "act has it.",
+            "Why: the person's words, or what a job found; null where nobody said, and where actor is left out so.",
             required=False,
         ),
         Column(

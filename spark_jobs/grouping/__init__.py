@@ -1,1 +1,1 @@
-"""Which grouping suits the clicks that there are: measured, advised, shown. Only the command advise uses it."""
+"""Which grouping suits the clicks that there are: measured, advised, shown; and the load of those that count."""

@@ -33,7 +33,7 @@ def append_events(lake: Lake, rows: Sequence[Mapping[str, Any]]) -> None:
 
 @dataclass
 class SignedAct:
-    """What a person has asked for, while it is done. Who asked, and why, is in its first event, and in no other.
+    """What a person has asked for, while it is done. Who asked, and why, its end says only if no event has it.
 
     ``subject`` is what was asked for; ``details``, what was done, go into its last event.
     """
