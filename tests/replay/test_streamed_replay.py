@@ -186,7 +186,7 @@ def test_what_was_recovered_is_erased_like_other_clicks(copy: FilesLake) -> None
 
 def _count_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """What follows the lines is killed in tests of its own."""
-    for function in ("aggregate", "require_valid"):
+    for function in ("aggregate_measured", "require_valid"):
         monkeypatch.setattr(replay_job, function, lambda *_: [])
     monkeypatch.setattr(replay_job, "publish", lambda *_: SimpleNamespace(lines=[]))
 
