@@ -195,10 +195,8 @@ def replay(
     with session(settings) as spark:
         if withdraw is not None:
             print_lines(job.withdraw(spark, settings, withdraw, **signed, is_dry_run=dry_run))
-        elif dry_run:
-            print_lines(job.dry_run(spark, settings, request))
         else:
-            print_lines(job.replay(spark, settings, request, **signed))
+            print_lines(job.replay(spark, settings, request, **signed, is_dry_run=dry_run))
 
 
 def require_alone(others: dict[str, object]) -> None:

@@ -66,10 +66,7 @@ with DAG(
                 log_hours = JobArguments.of(params["source"], params["from"], params["to"]).log_hours
                 reasons = tuple(sorted(set(params["reasons"] or ())))
                 request = job.Request(params["source"], log_hours, reasons, (params["rule"] or "").strip() or None)
-                if is_dry_run:
-                    lines = job.dry_run(spark, settings, request)
-                else:
-                    lines = job.replay(spark, settings, request, by=by, because=because)
+                lines = job.replay(spark, settings, request, by=by, because=because, is_dry_run=is_dry_run)
             log_lines(lines, settings)
 
     replay_quarantined()

@@ -66,7 +66,7 @@ JOURNAL = Table(
             "counts now). "
             "Of a replay: reasons (of quarantine, that it keeps to; none: all), rule (the SQL expression that repairs "
             "a line, which later ingests apply too), lines (recovered, as clicks or duplicates; or quarantined again). "
-            "Of an act: error, or what was done.",
+            "Of an act: error, and stage (of an act in stages, which one failed); or what was done.",
         ),
     ),
     key=("act_id", "kind", "subject", "event", "at"),

@@ -42,6 +42,7 @@ class SignedAct:
     act: Act
     subject: str
     details: dict[str, str] = field(default_factory=dict)
+    is_dry_run: bool = False
     _is_on_record: bool = False
 
     def decide(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -63,17 +64,23 @@ class SignedAct:
 
 
 @contextmanager
-def signed_act(lake: Lake, name: str, subject: str, by: str, because: str) -> Iterator[SignedAct]:
+def signed_act(
+    lake: Lake, name: str, subject: str, by: str, because: str, *, is_dry_run: bool = False
+) -> Iterator[SignedAct]:
     """Put on the journal that an act was completed, or failed; what it does says so before, by ``decide`` or ``begin``.
 
-    Neither ``subject`` nor the details, nor an error's text, may name a visitor or an address: the record stays.
+    Of a dry run nothing is. Neither ``subject`` nor the details, nor an error's text, may name a visitor or an address:
+    the record stays.
 
     Raises:
         UsageError: if nobody or no reason is named; then nothing is on record.
     """
     require_signed(by, because)
     act = Act(new_run_id(datetime.now(UTC)), name, by.strip(), because.strip())
-    signed = SignedAct(lake, act, subject)
+    signed = SignedAct(lake, act, subject, is_dry_run=is_dry_run)
+    if is_dry_run:
+        yield signed
+        return
     try:
         yield signed
     except Exception as error:

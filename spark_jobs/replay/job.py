@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,17 +20,15 @@ from spark_jobs.hours.account import described_closed
 from spark_jobs.hours.replays import BEGUN, DONE, WITHDRAWING, WITHDRAWN, AskedReplay, open_replays
 from spark_jobs.ingest.job import ingest
 from spark_jobs.ingest.source_ingest import SourceIngest
-from spark_jobs.lake.journal import signed_act
+from spark_jobs.lake.journal import SignedAct, signed_act
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.stages import Stage, Stages, evaluate, explain
 from spark_jobs.lines.rules import require_rule
 from spark_jobs.publish.job import publish
 from spark_jobs.quality.job import require_valid
-from spark_jobs.replay.recovered_lines import recovered_lines
+from spark_jobs.replay.recovered_lines import Recovered, recovered_lines
 from spark_jobs.replay.streamed_replay import StreamedReplay, StreamedWithdrawal
 from spark_jobs.replay.withdrawals import Withdrawal, WithdrawnLines
-
-#: Says how many lines are recovered, or quarantined again, before anything is written.
-_Say = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -58,62 +57,58 @@ class Request:
         return f"{self.source} {self.log_hours}"
 
 
-def dry_run(spark: SparkSession, settings: Settings, request: Request) -> list[str]:
-    """What the replay would recover, in a few lines; only that is kept, in ``replay_outcomes``.
-
-    Raises:
-        UsageError: if there is no such source.
-        ClickmillError: if the rule fails on a line, or lines cannot be read.
-    """
-    source, lake = replayed_source(settings, request.source), Lake(spark, settings)
-    with lake.locked():
-        asked = _asked(lake, request)
-        hours, left_out = asked.hours(lake), _left_out(asked.removed(lake))
-        if not hours:
-            return [_nothing(request), *left_out]
-        if source.stream is not None:
-            with StreamedReplay(lake, settings, source, asked).planned(hours) as clicks:
-                found = recovered_lines(lake, asked, clicks, hours)
-        else:
-            with SourceIngest(lake, settings, source, allow_missing=False, asked=asked).planned(hours) as plan:
-                found = recovered_lines(lake, asked, plan.clicks, hours)
-        found.write_outcomes(lake, is_dry_run=True)
-    return [f"{request.described}: {found.total:,} quarantined lines would be recovered", *found.described(), *left_out]
-
-
-def replay(spark: SparkSession, settings: Settings, request: Request, *, by: str, because: str) -> list[str]:
+def replay(
+    spark: SparkSession, settings: Settings, request: Request, *, by: str, because: str, is_dry_run: bool = False
+) -> list[str]:
     """Recover what is a click by now, and count, validate and publish it; returns a few lines on what was done.
 
-    That critical checks fail holds the click hours that they touch, as ever, and is no error.
+    That critical checks fail holds the click hours that they touch, as ever, and is no error. With ``is_dry_run`` it
+    only says what it would recover; only that is kept, in ``replay_outcomes``.
 
     Raises:
         UsageError: if there is no such source, or nobody or no reason is named.
         ClickmillError: if the rule fails on a line, or lines cannot be read: then nothing is changed.
     """
-    source, lake = replayed_source(settings, request.source), Lake(spark, settings)
-    with signed_act(lake, "replay_quarantined", request.described, by, because) as signed:
-        with lake.locked():
-            asked = _asked(lake, request)
-            hours, left_out = asked.hours(lake), _left_out(asked.removed(lake))
-            if not hours:
-                return [_nothing(request), *left_out]
-            recover = _recover if source.stream is None else _recover_streamed
+    lake, source = Lake(spark, settings), replayed_source(settings, request.source)
+    asked = request.described
+    with signed_act(lake, "replay_quarantined", asked, by, because, is_dry_run=is_dry_run) as signed:
+        stages = _replay_stages(lake, source, request, signed)
+        return explain(stages) if is_dry_run else evaluate(stages, signed.details)
 
-            def begin(total: int) -> None:
-                if total:
-                    asked.say(signed, BEGUN, total)
-                else:
-                    signed.begin()
 
-            lines, total = recover(lake, settings, source, asked, hours, begin)
-            lines += left_out
-        signed.details |= {"replay_id": asked.replay.id, "lines": str(total)}
-        if not total:
-            return [f"{request.described}: no quarantined line is a click by now", *lines]
-        for ours in near_each_other(hours):
-            lines += _count(spark, settings, source, ours)
-        asked.say(signed, DONE, total)
-    return [f"{request.described}: {total:,} quarantined lines recovered, replay {asked.replay.id}", *lines]
+def _replay_stages(lake: Lake, source: Source, request: Request, signed: SignedAct) -> Stages:
+    with lake.locked():
+        asked = AskedReplay.of(lake, request.source, request.log_hours, request.reasons, request.rule)
+        hours, left_out = asked.hours(lake), _left_out(asked.removed(lake))
+        if not hours:
+            of_reasons = f" of {', '.join(request.reasons)}" if request.reasons else ""
+            line = f"{request.described}: no quarantined lines{of_reasons}; nothing to replay"
+            yield Stage("recover", [line, *left_out])
+            return
+        with _recovery(lake, source, asked, hours) as recovery:
+            total, recovered, lines = recovery.total, recovery.recovered, [*recovery.lines, *left_out]
+            signed.details |= {"replay_id": asked.replay.id, "lines": str(total)}
+
+            def recover() -> list[str]:
+                # First what is said: an ingest that comes after a kill recovers the same lines.
+                asked.say(signed, BEGUN, total)
+                if recovered:
+                    recovered.write(lake)
+                    recovered.write_outcomes(lake, is_dry_run=False)
+                recovery.write()
+                return [f"{request.described}: {total:,} quarantined lines recovered, replay {asked.replay.id}", *lines]
+
+            if total:
+                line = f"{request.described}: {total:,} quarantined lines would be recovered"
+                yield Stage("recover", [line, *lines], recover)
+            else:
+                line = f"{request.described}: no quarantined line is a click by now"
+                yield Stage("recover", [line, *lines], signed.begin)
+            if recovered and (signed.is_dry_run or not total):
+                recovered.write_outcomes(lake, is_dry_run=True)
+    if total:
+        yield from _counting(lake, source, hours)
+        yield Stage("end", [], partial(asked.say, signed, DONE, total))
 
 
 def withdraw(
@@ -132,39 +127,42 @@ def withdraw(
     withdrawal = Withdrawal.of(lake, replay_id)
     source = replayed_source(settings, withdrawal.source)
     if withdrawal.is_over():
-        return [_was_withdrawn(withdrawal)]
-    if is_dry_run:
-        with lake.locked():
-            hours = withdrawal.hours(lake)
-            found = _withdrawn(lake, settings, source, withdrawal, hours)
-        return [f"{withdrawal.described}: {found.total:,} lines would be quarantined again", *found.described()]
-    with signed_act(lake, "withdraw_replay", withdrawal.described, by, because) as signed:
-        with lake.locked():
-            hours = withdrawal.hours(lake)
-            begin = partial(withdrawal.say, signed, WITHDRAWING)
-            found = _withdrawn(lake, settings, source, withdrawal, hours, begin)
-            withdrawal.forget_outcomes(lake, hours)
-        signed.details |= {"replay_id": replay_id, "lines": str(found.total)}
-        lines = [*found.described()]
-        for ours in near_each_other(hours):
-            lines += _count(spark, settings, source, ours)
-        withdrawal.say(signed, WITHDRAWN, found.total)
-    return [f"{withdrawal.described}: withdrawn, {found.total:,} lines are quarantined again", *lines]
+        row = withdrawal.events[WITHDRAWN]
+        by_whom = f"{row['actor']} at {row['at']:%Y-%m-%d %H:%M} UTC: {row['because']}"
+        return [f"{withdrawal.described}: was withdrawn by {by_whom}"]
+    with signed_act(lake, "withdraw_replay", withdrawal.described, by, because, is_dry_run=is_dry_run) as signed:
+        stages = _withdrawal_stages(lake, source, withdrawal, signed)
+        return explain(stages) if is_dry_run else evaluate(stages, signed.details)
 
 
+def _withdrawal_stages(lake: Lake, source: Source, withdrawal: Withdrawal, signed: SignedAct) -> Stages:
+    with lake.locked():
+        hours = withdrawal.hours(lake)
+        with _withdrawn(lake, source, withdrawal, hours) as (withdrawn, write):
+            signed.details |= {"replay_id": withdrawal.replay_id, "lines": str(withdrawn.total)}
+
+            def quarantine() -> list[str]:
+                # First what is said: an ingest that comes after a kill recovers none of them either.
+                withdrawal.say(signed, WITHDRAWING, withdrawn.total)
+                write()
+                withdrawal.forget_outcomes(lake, hours)
+                line = f"{withdrawal.described}: withdrawn, {withdrawn.total:,} lines are quarantined again"
+                return [line, *withdrawn.described()]
+
+            line = f"{withdrawal.described}: {withdrawn.total:,} lines would be quarantined again"
+            yield Stage("quarantine", [line, *withdrawn.described()], quarantine)
+    yield from _counting(lake, source, hours)
+    yield Stage("end", [], partial(withdrawal.say, signed, WITHDRAWN, withdrawn.total))
+
+
+@contextmanager
 def _withdrawn(
-    lake: Lake,
-    settings: Settings,
-    source: Source,
-    withdrawal: Withdrawal,
-    hours: Sequence[Hour],
-    begin: _Say | None = None,
-) -> WithdrawnLines:
-    """What becomes of the lines of a withdrawn replay; it is written if there is somebody to say ``begin`` to."""
+    lake: Lake, source: Source, withdrawal: Withdrawal, hours: Sequence[Hour]
+) -> Iterator[tuple[WithdrawnLines, Callable[[], object]]]:
+    """What becomes of the lines of a withdrawn replay, and how that is written."""
     if not hours:
-        if begin:
-            begin(0)
-        return WithdrawnLines({})
+        yield WithdrawnLines({}), list
+        return
     lines = withdrawal.lines(lake, hours)
     if source.stream is not None:
         if withdrawal.replay_id in open_replays(lake, source.name):
@@ -173,68 +171,55 @@ def _withdrawn(
                 "of it, and withdraw it then; nothing is changed"
             )
         streamed = StreamedWithdrawal(lake, source, withdrawal)
-        found = WithdrawnLines.of(lines, streamed.planned(hours))
-        if begin:
-            begin(found.total)
-            streamed.write(hours)
-        return found
-    ingest = SourceIngest(lake, settings, source, allow_missing=False, withdrawn=withdrawal.replay_id)
-    with ingest.planned(hours) as plan:
-        found = WithdrawnLines.of(lines, plan.clicks.arrivals)
-        if begin:
-            # First what is said: an ingest that comes after a kill recovers none of them either.
-            begin(found.total)
-            ingest.write(plan)
-    return found
-
-
-def _was_withdrawn(withdrawal: Withdrawal) -> str:
-    row = withdrawal.events[WITHDRAWN]
-    return (
-        f"{withdrawal.described}: was withdrawn by {row['actor']} at {row['at']:%Y-%m-%d %H:%M} UTC: {row['because']}"
-    )
-
-
-def _recover(
-    lake: Lake, settings: Settings, source: Source, asked: AskedReplay, hours: Sequence[Hour], begin: _Say
-) -> tuple[list[str], int]:
-    """Ingest the log hours again, if lines are recovered by that; a few lines on them, and how many they are."""
-    ingest = SourceIngest(lake, settings, source, allow_missing=False, asked=asked)
-    with ingest.planned(hours) as plan:
-        found = recovered_lines(lake, asked, plan.clicks, hours)
-        # First what is said: an ingest that comes after a kill recovers the same lines.
-        begin(found.total)
-        if found.total:
-            found.write(lake)
-            ingest.write(plan)
-        found.write_outcomes(lake, is_dry_run=not found.total)
-    warnings = [f"  warning: {said}" for said in plan.warnings]
-    return [*found.described(), *warnings, *described_closed(plan.accounts.values())], found.total
-
-
-def _recover_streamed(
-    lake: Lake, settings: Settings, source: Source, asked: AskedReplay, hours: Sequence[Hour], begin: _Say
-) -> tuple[list[str], int]:
-    """The same of a source that is streamed: the lines are added to what the stream has written."""
-    replay = StreamedReplay(lake, settings, source, asked)
-    lines, total = ["  as it had begun before it was killed"], replay.recorded(hours)
-    if total:
-        begin(total)
+        yield WithdrawnLines.of(lines, streamed.planned(hours)), partial(streamed.write, hours)
     else:
-        with replay.planned(hours) as clicks:
-            found = recovered_lines(lake, asked, clicks, hours)
-        lines, total = [*found.described()], found.total
-        begin(total)
-        if total:
-            found.write(lake)
-        found.write_outcomes(lake, is_dry_run=not total)
-    if total:
-        replay.write(hours)
-    return lines, total
+        ingest = SourceIngest(lake, lake.settings, source, allow_missing=False, withdrawn=withdrawal.replay_id)
+        with ingest.planned(hours) as plan:
+            yield WithdrawnLines.of(lines, plan.clicks.arrivals), partial(ingest.write, plan)
 
 
-def _count(spark: SparkSession, settings: Settings, source: Source, log_hours: HourRange) -> list[str]:
-    arguments = JobArguments(source.name, log_hours)
+@dataclass(frozen=True)
+class _Recovery:
+    """How many lines are recovered, lines that say so, and how they are written.
+
+    ``recovered`` is to be put on record before; None if that is on record, as a stream's replay was killed after it.
+    """
+
+    total: int
+    lines: list[str]
+    write: Callable[[], object]
+    recovered: Recovered | None = None
+
+
+@contextmanager
+def _recovery(lake: Lake, source: Source, asked: AskedReplay, hours: Sequence[Hour]) -> Iterator[_Recovery]:
+    """By an ingest of the log hours again; of a source that is streamed, lines are added to what the stream wrote."""
+    if source.stream is None:
+        ingest = SourceIngest(lake, lake.settings, source, allow_missing=False, asked=asked)
+        with ingest.planned(hours) as plan:
+            recovered = recovered_lines(lake, asked, plan.clicks, hours)
+            warnings = [f"  warning: {warning}" for warning in plan.warnings]
+            lines = [*recovered.described(), *warnings, *described_closed(plan.accounts.values())]
+            yield _Recovery(recovered.total, lines, partial(ingest.write, plan), recovered)
+        return
+    streamed = StreamedReplay(lake, lake.settings, source, asked)
+    write = partial(streamed.write, hours)
+    if total := streamed.recorded(hours):
+        yield _Recovery(total, ["  as it had begun before it was killed"], write)
+        return
+    with streamed.planned(hours) as clicks:
+        recovered = recovered_lines(lake, asked, clicks, hours)
+        yield _Recovery(recovered.total, [*recovered.described()], write, recovered)
+
+
+def _counting(lake: Lake, source: Source, hours: Sequence[Hour]) -> Stages:
+    for ours in near_each_other(hours):
+        line = f"  {source.name} {ours}: would be counted, validated and published"
+        yield Stage(f"count {ours}", [line], partial(_count, lake, source, ours))
+
+
+def _count(lake: Lake, source: Source, log_hours: HourRange) -> list[str]:
+    spark, settings, arguments = lake.spark, lake.settings, JobArguments(source.name, log_hours)
     # The account of a streamed source follows from its micro-batches.
     lines = [] if source.stream is None else ingest(spark, settings, arguments)
     lines += aggregate_measured(spark, settings, arguments)
@@ -255,15 +240,6 @@ def replayed_source(settings: Settings, name: str) -> Source:
     if name not in sources:
         raise UsageError(f"no source {name!r} in {settings.sources_file}: expected one of {', '.join(sorted(sources))}")
     return sources[name]
-
-
-def _asked(lake: Lake, request: Request) -> AskedReplay:
-    return AskedReplay.of(lake, request.source, request.log_hours, request.reasons, request.rule)
-
-
-def _nothing(request: Request) -> str:
-    of_reasons = f" of {', '.join(request.reasons)}" if request.reasons else ""
-    return f"{request.described}: no quarantined lines{of_reasons}; nothing to replay"
 
 
 def _left_out(removed: Sequence[Hour]) -> list[str]:

@@ -109,8 +109,9 @@ def uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_job, "_count", lambda *_: [])
 
 
-def _replay(lake: TemporaryLake, *reasons: str, rule: str | None = None) -> list[str]:
-    return replay_job.replay(lake.spark, lake.settings, _request(*reasons, rule=rule), **SIGNED)
+def _replay(lake: TemporaryLake, *reasons: str, rule: str | None = None, is_dry_run: bool = False) -> list[str]:
+    request = _request(*reasons, rule=rule)
+    return replay_job.replay(lake.spark, lake.settings, request, **SIGNED, is_dry_run=is_dry_run)
 
 
 def _request(*reasons: str, rule: str | None = None) -> Request:
@@ -213,7 +214,7 @@ def _repaired(content: bytes) -> bytes:
 @pytest.mark.usefixtures("uncounted")
 def test_dry_run_says_what_a_replay_does_and_changes_nothing_else(copy: TemporaryLake) -> None:
     before = copy.tables()
-    said = replay_job.dry_run(copy.spark, copy.settings, _request())
+    said = _replay(copy, is_dry_run=True)
     assert_same_tables(copy.tables() | {REPLAY_OUTCOMES.name: []}, before)
     assert said[0] == "web 2026-03-01T05..2026-03-01T11: 39 quarantined lines would be recovered"
     # In an even hour "every" stands in a line of the new app: a duplicate, if it is one two hours before.
@@ -225,7 +226,7 @@ def test_dry_run_says_what_a_replay_does_and_changes_nothing_else(copy: Temporar
             f"  {hour} not_json: clicks 0, duplicates 0, stay 2",
         )
     ]
-    assert said[1:] == expected
+    assert said[1:] == [*expected, f"  web {FROM}..{TO}: would be counted, validated and published"]
     outcomes = {(row["log_hour"], row["reason"]): row for row in copy.rows(REPLAY_OUTCOMES)}
     assert len(outcomes) == 12
     assert {row["replay_id"] for row in outcomes.values()} == {None}
@@ -337,7 +338,8 @@ def test_withdrawn_replay_leaves_the_tables_as_they_were(
     ]
     done = _withdraw(copy)
     assert done[0].endswith("of web 2026-03-01T05..2026-03-01T11: withdrawn, 45 lines are quarantined again")
-    assert done[1:13] == said[1:]
+    assert done[1:13] == said[1:13]
+    assert said[13:] == [f"  web {FROM}..{TO}: would be counted, validated and published"]
     assert_same_tables(_tables(copy), before)
     assert not copy.rows(REPLAY_OUTCOMES)
     assert [(row["event"], row["actor"]) for row in _events(copy)] == [
@@ -438,7 +440,7 @@ def test_bad_requests_are_one_clear_line(copy: TemporaryLake) -> None:
     with pytest.raises(UsageError, match="no quarantine reason 'bad': expected one of line_too_long"):
         _request("bad")
     with pytest.raises(UsageError, match=r"no source 'wep' in .*: expected one of access, web"):
-        replay_job.dry_run(copy.spark, copy.settings, Request("wep", _request().log_hours))
+        replay_job.replay(copy.spark, copy.settings, Request("wep", _request().log_hours), **SIGNED, is_dry_run=True)
     with pytest.raises(UsageError, match=r"no replay 'x': expected the id of one in table journal, such as none yet"):
         replay_job.withdraw(copy.spark, copy.settings, "x", **SIGNED)
     signed = ["--by", "A", "--because", "b"]

@@ -97,9 +97,9 @@ def copy(tmp_path: Path, broken: FilesLake) -> Any:
     return Homes(tmp_path / "homes").copy(broken)
 
 
-def _replay(lake: FilesLake) -> list[str]:
-    request = Request("web", HOURS)
-    return replay_job.replay(lake.spark, lake.settings, request, by="Ada", because="the mapping is fixed")
+def _replay(lake: FilesLake, *, is_dry_run: bool = False) -> list[str]:
+    signed = {"by": "Ada", "because": "the mapping is fixed"}
+    return replay_job.replay(lake.spark, lake.settings, Request("web", HOURS), **signed, is_dry_run=is_dry_run)
 
 
 def _accounts(lake: FilesLake) -> dict[Hour, tuple[int, ...]]:
@@ -119,12 +119,12 @@ EXPECTED = Counter([(event_id, True) for event_id in RECOVERED] + [(name, False)
 
 def test_lines_of_a_stream_are_recovered_and_the_stream_goes_on(copy: FilesLake) -> None:
     assert _accounts(copy) == BEFORE
-    said = replay_job.dry_run(copy.spark, copy.settings, Request("web", HOURS))
-    assert said == [
+    assert _replay(copy, is_dry_run=True) == [
         "web 2026-03-01T08..2026-03-01T10: 6 quarantined lines would be recovered",
         "  2026-03-01T08 missing_url: clicks 3, duplicates 1, stay 0",
         "  2026-03-01T08 not_json: clicks 0, duplicates 0, stay 1",
         "  2026-03-01T09 missing_url: clicks 1, duplicates 1, stay 0",
+        "  web 2026-03-01T08..2026-03-01T10: would be counted, validated and published",
     ]
     assert _accounts(copy) == BEFORE
     _replay(copy)
