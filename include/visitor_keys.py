@@ -14,15 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from include.errors import ClickmillError
 from include.home import HomeFolders
-from include.locks import locks_of
 from include.storage import entries, make_secret
-
-if TYPE_CHECKING:
-    from include.settings import Settings
 
 #: What a killed process has left of a key that it was making is removed when it is that old.
 _UNFINISHED = timedelta(days=1)
@@ -68,6 +63,10 @@ class VisitorKeys:
         names = [entry.path.name for entry in entries(self.folder) if not entry.path.name.startswith(".")]
         return {name: key for name in names if (key := self._read(name)) is not None}
 
+    def made_before(self, moment: datetime) -> list[str]:
+        """The days of the keys that are older."""
+        return sorted(name for name, key in self.stored().items() if key.made_at < moment)
+
     def remove(self, names: Iterable[str], now: datetime) -> None:
         """Remove these keys, and what is left of those that were never finished."""
         left = [
@@ -109,21 +108,7 @@ def _content(file: Path) -> bytes | None:
     return None
 
 
-def destroy_old_keys(settings: Settings, now: datetime, *, dry_run: bool = False) -> list[str]:
-    """Destroy the keys that were made more than ``visitor_key_days`` ago; a line that says which, if there are any.
-
-    No job is between two lines of a day meanwhile.
-    """
-    keys = VisitorKeys.of(settings)
-    before = now - timedelta(days=settings.pipeline.retention.visitor_key_days)
-    with locks_of(settings).held("lake"):
-        old = sorted(name for name, key in keys.stored().items() if key.made_at < before)
-        if not dry_run:
-            keys.remove(old, now)
-    return [f"keys for visitors of {_in_words(old)}"] if old else []
-
-
-def _in_words(names: Iterable[str]) -> str:
+def days_in_words(names: Iterable[str]) -> str:
     """Days that follow each other as one range."""
     ranges: list[list[str]] = []
     for name in names:

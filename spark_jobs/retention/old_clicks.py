@@ -6,7 +6,6 @@ The counts of the click hours that they touch stay as they are from then on: see
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +20,8 @@ from spark_jobs.hours.settled_hours import needed_still
 from spark_jobs.hours.touched_hours import removed_log_hours
 from spark_jobs.lake.data_files import DataFile, has_log_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.retention.removal import Removal, removal_of_files, say_removed
+from spark_jobs.lake.stages import Stage
+from spark_jobs.retention.removal import removal_of_files, say_removed
 
 _TABLES = (CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS)
 _WITH_TEXTS = (QUARANTINED_CLICKS, REPLAYED_LINES)
@@ -30,14 +30,18 @@ _PART = 744
 _say_removed = partial(say_removed, column="clicks_removed_at")
 
 
-def old_clicks(lake: Lake, source: str, before: Hour) -> list[Removal]:
-    """What is of log hours before that. Hold the lake's lock until it has gone."""
+def old_clicks(lake: Lake, source: str, before: Hour, gone: set[LogHour]) -> list[Stage]:
+    """What is of log hours before that; ``gone`` gets those of which no clicks are left, or would be.
+
+    Hold the lake's lock until it has gone.
+    """
     accounts = _accounts(lake, source, before)
     kept = needed_still(lake, source, accounts)
     going = sorted(accounts.keys() - kept.keys())
     # Those that a killed run has left, and what has come to them since.
-    gone = [hour for hour in removed_log_hours(lake).get(source, ()) if hour < before]
-    choice = has_log_hours(source, [*going, *gone])
+    left = [hour for hour in removed_log_hours(lake).get(source, ()) if hour < before]
+    gone.update(LogHour(source, hour) for hour in going)
+    choice = has_log_hours(source, [*going, *left])
 
     def remove() -> None:
         for start in range(0, len(going), _PART):
@@ -47,16 +51,15 @@ def old_clicks(lake: Lake, source: str, before: Hour) -> list[Removal]:
                 lake.replace_files(table, [], choice)
         _remove_texts(lake, REPLAYED_LINES, source, {file.log_hour for file in replayed})
 
-    removed = {*going, *gone}
+    removed = {*going, *left}
     replayed = [file for file in _files_with_texts(lake, REPLAYED_LINES, source, before) if file.log_hour in removed]
     files = [file for table in _TABLES for file in lake.data_files(table, choice)]
     files += replayed
     reasons = (f"{hour}, as {why}" for hour, why in sorted(kept.items()))
-    removal = removal_of_files(f"clicks of {source}, {hours_in_words(removed)}", files, remove, reasons)
-    return [replace(removal, log_hours=frozenset(LogHour(source, hour) for hour in going))]
+    return [removal_of_files(f"clicks of {source}, {hours_in_words(removed)}", files, remove, reasons)]
 
 
-def old_texts(lake: Lake, source: str, before: Hour) -> list[Removal]:
+def old_texts(lake: Lake, source: str, before: Hour) -> list[Stage]:
     """The texts of quarantined lines, also of replayed ones, of log hours before that.
 
     Where they were read and why they were refused stays.

@@ -14,15 +14,16 @@ from include.hours import Hour, LogHour
 from include.storage import find
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, STREAM_PROGRESS, VISIBILITY, Table
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.stages import Stage
 from spark_jobs.publish.database import remove_from_database
 from spark_jobs.quality.live_position import live_tables
-from spark_jobs.retention.removal import Removal, removal_of_files
+from spark_jobs.retention.removal import removal, removal_of_files
 
 #: The days of an hour, in any time zone, have no other hours but of so many days around it.
 _OF_ITS_DAYS = timedelta(days=2)
 
 
-def old_counts(lake: Lake, before: date, gone: Collection[LogHour]) -> Iterator[Removal]:
+def old_counts(lake: Lake, before: date, gone: Collection[LogHour]) -> Iterator[Stage]:
     """Those of click dates before that, a removal for each table. Hold the lake's lock until they have gone.
 
     They stay as long as an hour of their days may be counted again: as there are clicks, but of log hours that
@@ -49,7 +50,7 @@ def old_counts(lake: Lake, before: date, gone: Collection[LogHour]) -> Iterator[
             )
 
 
-def old_progress(lake: Lake, before: date) -> list[Removal]:
+def old_progress(lake: Lake, before: date) -> list[Stage]:
     """What streams said of micro-batches that began before that, but for each query's first one, which is asked for."""
     where = [("began_at", "<", before), ("batch_id", ">", 0)]
     rows = lake.read_table(STREAM_PROGRESS, ["batch_id"], where).num_rows
@@ -57,10 +58,10 @@ def old_progress(lake: Lake, before: date) -> list[Removal]:
     def remove() -> None:
         lake.compact(STREAM_PROGRESS, f"began_at < TIMESTAMP '{before}T00:00:00Z' AND batch_id > 0")
 
-    return [Removal(f"{STREAM_PROGRESS.name} before {before}", rows, int(rows > 0), 0, remove)]
+    return [removal(f"{STREAM_PROGRESS.name} before {before}", rows, int(rows > 0), 0, remove)]
 
 
-def _published(lake: Lake, table: Table, before: date) -> Removal:
+def _published(lake: Lake, table: Table, before: date) -> Stage:
     is_old = pc.field("partition.click_date") < before
     exports = [
         (entry.path, entry.size)
@@ -75,9 +76,9 @@ def _published(lake: Lake, table: Table, before: date) -> Removal:
         remove_from_database(lake.settings, table, before)
         lake.replace_files(table, [], is_old)
 
-    of_table = removal_of_files("", lake.data_files(table, is_old), remove)
-    files, size = of_table.files + len(exports), of_table.size_bytes + sum(size for _, size in exports)
-    return Removal(f"{table.name} and exports before {before}", of_table.rows, files, size, remove)
+    files = lake.data_files(table, is_old)
+    rows, size = sum(file.rows for file in files), sum(file.size for file in files) + sum(size for _, size in exports)
+    return removal(f"{table.name} and exports before {before}", rows, len(files) + len(exports), size, remove)
 
 
 def _date_of(export: Path) -> date:

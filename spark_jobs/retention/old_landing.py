@@ -20,7 +20,8 @@ from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.hours.settled_hours import needed_still
 from spark_jobs.lake.lake import Lake
-from spark_jobs.retention.removal import Removal, say_removed
+from spark_jobs.lake.stages import Stage
+from spark_jobs.retention.removal import removal, say_removed
 
 #: What a partition is called while its files go: no landing partition, so that nobody ingests half of it.
 _GOING = ".going-"
@@ -32,7 +33,7 @@ _PART = 744
 _NOTHING: Mapping[str, Any] = {"landed_files": None}
 
 
-def old_landing(lake: Lake, source: str, before: Hour, archive: Path | None) -> list[Removal]:
+def old_landing(lake: Lake, source: str, before: Hour, archive: Path | None) -> list[Stage]:
     """The landing partitions of log hours before that. Hold the lake's lock until they have gone.
 
     Raises:
@@ -70,15 +71,15 @@ def old_landing(lake: Lake, source: str, before: Hour, archive: Path | None) -> 
         for hour, folder in gone.items():
             _remove(folder, accounts.get(hour, _NOTHING), archive and archive / source)
 
-    removal = Removal(
+    stage = removal(
         f"landing partitions of {source}, {hours_in_words(going)}",
         0,
         sum(len(closed[hour].files) for hour in going) + len(left),
         sum(closed[hour].size_bytes for hour in going),
         remove,
-        tuple(f"{hour}, as {why}" for hour, why in sorted(kept.items())),
+        (f"{hour}, as {why}" for hour, why in sorted(kept.items())),
     )
-    return [removal]
+    return [stage]
 
 
 def _not_read(landed: LandedHour, account: Mapping[str, Any] | None) -> str | None:

@@ -15,7 +15,8 @@ from include.errors import ClickmillError
 from include.locks import locks_of
 from include.settings import Settings
 from include.storage import place
-from include.visitor_keys import VisitorKeys, destroy_old_keys
+from include.visitor_keys import VisitorKeys
+from spark_jobs.retention.job import maintain
 from tests.support.s3_server import S3Server
 
 DAY, NEXT = date(2026, 3, 1), date(2026, 3, 2)
@@ -25,6 +26,12 @@ NOW = datetime.now(UTC)
 @pytest.fixture
 def keys(settings: Settings) -> VisitorKeys:
     return VisitorKeys.of(settings)
+
+
+def destroy_old_keys(settings: Settings, now: datetime, *, dry_run: bool = False) -> list[str]:
+    """By a maintenance, of a lake without tables."""
+    *of_keys, _ = maintain(settings, dry_run=dry_run, now=now)
+    return of_keys
 
 
 def _age(keys: VisitorKeys, name: str, days: float) -> None:

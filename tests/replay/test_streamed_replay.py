@@ -259,8 +259,8 @@ def test_withdrawal_of_a_stream_whose_clicks_were_erased(copy: FilesLake, monkey
     _replay(copy)
     lake = Lake(copy.spark, copy.settings)
     with lake.locked():
-        for removal in old_texts(lake, "web", SECOND.plus(1)):
-            removal.remove()
+        for stage in old_texts(lake, "web", SECOND.plus(1)):
+            stage.run()
     # By landed lines the erasure would know which of them these were.
     shutil.rmtree(copy.settings.landing / "web")
     erase(copy, Requests.of(prefixes=["http://shop.test/n", "http://shop.test/both", "http://shop.test/twice"]))

@@ -54,10 +54,10 @@ def ingest(lake: Lake, *hours: Hour) -> None:
 
 def removed(lake: Lake, archive: Path | None = None, then: Callable[[], None] = lambda: None) -> tuple[str, ...]:
     """What stays and why; ``then`` happens between the look and the removal."""
-    (removal,) = old_landing.old_landing(lake, "web", BEFORE, archive)
+    (stage,) = old_landing.old_landing(lake, "web", BEFORE, archive)
     then()
-    removal.remove()
-    return removal.kept
+    stage.run()
+    return tuple(line.removeprefix("  stays: ") for line in stage.lines if line.startswith("  stays: "))
 
 
 def there(lake: Lake) -> dict[str, list[str]]:
