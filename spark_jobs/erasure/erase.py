@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -41,6 +41,7 @@ from spark_jobs.ingest.job import ingest
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.journal import signed_act
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lake.stages import Stage, Stages, evaluate, explain
 from spark_jobs.lake.unneeded_files import newest_versions, stored_tables
 from spark_jobs.landing.landed_logs import landed_logs
 from spark_jobs.lines.arrivals import LineParser
@@ -167,47 +168,46 @@ class Erasure:
     def _landed_sources(self) -> list[str]:
         return sorted(name for name in names(self.settings.landing) if name[0] not in "._")
 
-    def certificate(self) -> Certificate | None:
-        """That of an erasure of the same requests that was killed."""
-        return Certificate.open(self.settings, self.hashes())
+    def certificate(self, by: str, because: str) -> tuple[Certificate, Found | None]:
+        """That of an erasure of the same requests that was killed; or that of one that begins, and what it finds.
 
-    def new_certificate(self, by: str, because: str) -> Certificate:
-        """That of one that begins."""
-        return Certificate.new(self.hashes(), by.strip(), because.strip())
+        Raises:
+            FinalError: if there is nothing to erase, and no erasure of the same requests to finish.
+        """
+        if begun := Certificate.open(self.settings, self.hashes()):
+            return begun, None
+        found = self.find()
+        if not found.numbers:
+            raise FinalError(
+                "nothing found: no line, click or quarantined line is of what is asked for; nothing is changed"
+            )
+        return Certificate.new(self.hashes(), by.strip(), because.strip()), found
 
     def hashes(self) -> list[str]:
         """Which requests these are, without a name."""
         return self.requests.hashes(erasure_key(self.settings))
 
-    def planned(self) -> Plan:
-        """What would go, and what could not be undone any more; changes nothing.
+    def stages(self, certificate: Certificate, found: Found | None, shown: Plan | None = None) -> Stages:
+        """The rest of what a killed one has begun, then all that is found; ``shown`` is what a person has seen."""
+        if certificate.is_removing:
+            yield Stage("remove", [], partial(self.remove, certificate))
+        found = found or self.find()
 
-        Raises:
-            UsageError: if the requests would find too much.
-            FinalError: if there is nothing to erase, and no erasure of the same requests to finish.
-        """
-        found, begun = self.find(), self.certificate()
-        if begun is None:
-            _something(found)
-        words = Words((*self.words.words, *sorted(found.rows.visitors)))
-        pages = search([self.settings.reports, self.settings.scratch], words).found
-        backfills = read_backfills(self.settings.lake).values()
-        undoable = sorted(one.id for one in backfills if one.state == "published")
-        return Plan(
-            self.hashes(),
-            found.numbers,
-            [
-                f"would be erased ({self.requests.described()}):",
-                *([f"  the rest of erasure {begun.erasure_id}, which was begun"] if begun else []),
-                *_described(found.numbers),
+        def erase() -> list[str]:
+            self.plan(certificate, found)
+            self.erase(certificate, found)
+            return [*_described(certificate.found), *(_more(found.numbers, shown.numbers) if shown else [])]
+
+        rest = [f"  the rest of erasure {certificate.erasure_id}, which was begun"] if certificate.found_at else []
+        yield Stage("erase", [*rest, *_described(found.numbers)], erase)
+        if found.numbers or not certificate.is_counted:
+            line = (
                 f"  in {sum(map(len, found.log_hours.values())):,} log hours; at least {len(found.rows.click_hours):,} "
-                "click hours are counted again, and published or held",
-                f"  pages and reports that name it: {len(pages):,}",
-                "could not be undone any more: the erasure itself"
-                + (", and these backfills:" if undoable else "; no backfill is to be undone"),
-                *(f"  {backfill_id}" for backfill_id in undoable),
-            ],
-        )
+                "click hours are counted again, and published or held"
+            )
+            yield Stage("count", [line], partial(self.count_again, certificate))
+        yield Stage("old files", [], self.remove_old_files)
+        yield Stage("search", [], partial(_conclude, self, certificate))
 
     def plan(self, certificate: Certificate, found: Found) -> None:
         """Put on record what is to go, before anything does."""
@@ -327,8 +327,8 @@ class Erasure:
         there = self._files_ingested(source).keys() - removed_log_hours(self.lake).get(source, set())
         return there.intersection(certificate.hours_of(source))
 
-    def count_again(self, certificate: Certificate) -> None:
-        """Take the log hours through the jobs: count, validate and publish."""
+    def count_again(self, certificate: Certificate) -> list[str]:
+        """Take the log hours through the jobs: count, validate and publish; returns what is not published, and why."""
         ranges = []
         for source in certificate.log_hours:
             ingested = self._ingested(source, certificate)
@@ -347,6 +347,7 @@ class Erasure:
             certificate.not_published_hours |= done.left
         certificate.counted_at = datetime.now(UTC).isoformat()
         certificate.write(self.settings)
+        return [f"  {hour} stays as it is published: {why}" for hour, why in certificate.not_published_hours.items()]
 
     def not_published_since(self, certificate: Certificate) -> list[Hour]:
         """The click hours whose published rows are older than what was found last, and may count it."""
@@ -410,7 +411,24 @@ def plan(spark: SparkSession, settings: Settings, requests: Requests, by: str, b
         UsageError: if the requests would find too much, or nobody or no reason is named.
         FinalError: if there is nothing to erase.
     """
-    return _erasure(spark, settings, requests, by, because).planned()
+    erasure = _erasure(spark, settings, requests, by, because)
+    certificate, found = erasure.certificate(by, because)
+    found = found or erasure.find()
+    words = Words((*erasure.words.words, *sorted(found.rows.visitors)))
+    pages = search([settings.reports, settings.scratch], words).found
+    undoable = [backfill.id for backfill in read_backfills(settings.lake).values() if backfill.state == "published"]
+    return Plan(
+        erasure.hashes(),
+        found.numbers,
+        [
+            f"would be erased ({requests.described()}):",
+            *explain(erasure.stages(certificate, found)),
+            f"  pages and reports that name it: {len(pages):,}",
+            "could not be undone any more: the erasure itself"
+            + (", and these backfills:" if undoable else "; no backfill is to be undone"),
+            *(f"  {backfill_id}" for backfill_id in sorted(undoable)),
+        ],
+    )
 
 
 def erase(
@@ -434,31 +452,18 @@ def erase(
     if shown and set(shown.requests) != set(erasure.hashes()):
         raise UsageError("nothing is erased: the requests are not those that were shown; plan it again")
     with locks_of(settings).held("erase"), no_stream_runs(erasure.lake, erasure.sources):
-        certificate, found = erasure.certificate(), None
-        if certificate is None:
-            found = _something(erasure.find())
-            certificate = erasure.new_certificate(by, because)
+        certificate, found = erasure.certificate(by, because)
         asked = f"erasure {certificate.erasure_id}"
         with signed_act(erasure.lake, "erase_visitor", asked, by, because) as signed:
             signed.begin()
-            if certificate.is_removing:
-                erasure.remove(certificate)
-            found = found or erasure.find()
-            more = _more(found.numbers, shown.numbers) if shown else []
-            erasure.plan(certificate, found)
-            erasure.erase(certificate, found)
-            if not certificate.is_counted:
-                erasure.count_again(certificate)
-            erasure.remove_old_files()
-            _conclude(erasure, certificate)
+            lines = evaluate(erasure.stages(certificate, found, shown), signed.details)
             signed.details |= {name: str(number) for name, number in certificate.found.items()}
         # Last of all: if this is not reached, the same requests go on.
         certificate.state, certificate.completed_at = COMPLETED, datetime.now(UTC).isoformat()
         page = certificate.write(settings)
     return [
         f"erasure {certificate.erasure_id} ({requests.described()}) is complete:",
-        *_described(certificate.found),
-        *more,
+        *lines,
         f"  click hours counted again: {len(certificate.click_hours)}, published: {len(certificate.published_hours)}",
         f"  files searched: {certificate.searched['files']:,}",
         f"  certificate: {page}",
@@ -492,14 +497,6 @@ def _named(path: Path | Iterable[LandedFile]) -> Iterator[None]:
         raise ClickmillError(
             f"nothing is erased: {named} cannot be read ({error}); see that it can be, and erase again"
         ) from error
-
-
-def _something(found: Found) -> Found:
-    if not found.numbers:
-        raise FinalError(
-            "nothing found: no line, click or quarantined line is of what is asked for; nothing is changed"
-        )
-    return found
 
 
 def _described(numbers: Mapping[str, int]) -> list[str]:
