@@ -125,7 +125,7 @@ def run(arguments: Sequence[str]) -> int | None:
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else " ".join([NAME, *arguments[:1]])
-        raise UsageError(f"{_said_of(error)}; see {command} --help") from None
+        raise UsageError(f"{_message_of(error)}; see {command} --help") from None
     except _FaultError as fault:
         raise fault.error from None
     if code == EndedByHandError.exit_code:
@@ -133,7 +133,7 @@ def run(arguments: Sequence[str]) -> int | None:
     return code
 
 
-def _said_of(error: typer.TyperException) -> str:
+def _message_of(error: typer.TyperException) -> str:
     """What Typer says, as our own errors are said; of a value, which it is."""
     message = " ".join(error.format_message().split()).rstrip(".")
     cause: Any = error.__cause__

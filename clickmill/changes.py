@@ -180,12 +180,11 @@ def replay(
     if withdraw is not None:
         require_alone(replayed | {"--reason": reason, "--rule": rule})
         announce(f"looking for what replay {withdraw} has recovered")
-        settings = ready_settings()
     else:
         hours = replayed_hours(replayed)
         expression = _read(rule)
         announce(f"looking at the quarantined lines of {source}, {hours}")
-        settings = ready_settings()
+    settings = ready_settings()
     from spark_jobs.replay import job
 
     signed = {"by": by, "because": because}

@@ -13,8 +13,6 @@ from clickmill.work import ended_by_hand, print_json, print_lines
 if TYPE_CHECKING:
     from ops.services.running import Services
 
-_ENDED = "what was started has been ended"
-
 
 def _of_make(variable: str, metavar: str, text: str, **more: Any) -> Any:
     """An option of run; make gives it as a variable."""
@@ -52,7 +50,7 @@ def start() -> None:
     """Start the services, Spark Connect and Airflow, and run nothing; running ones are left alone."""
     from ops.services.start import start as start_all
 
-    with ended_by_hand(_ENDED):
+    with ended_by_hand():
         began = time.monotonic()
         services = start_all()
     print(f"services are up after {time.monotonic() - began:.1f} s")
@@ -112,7 +110,7 @@ def serve() -> None:
     """Start the services and stay, until told to end by SIGTERM or Ctrl-C: for systemd and containers."""
     from ops.services.foreground import run as run_all
 
-    with ended_by_hand(_ENDED):
+    with ended_by_hand():
         run_all()
 
 

@@ -79,7 +79,7 @@ def show_stream(
     from ops.stream import rate_of, run
 
     _end_by_any_signal()
-    with ended_by_hand("what was started has been ended"):
+    with ended_by_hand():
         # make gives SOURCE also where it is blank.
         (chosen,) = choose_sources(Settings.from_environment(), source.strip() or _SHOWN)
         return run(chosen, rate_of(rate.strip()), Console())
@@ -90,7 +90,7 @@ def stop_streams() -> None:
     from ops.stream import stop_marked
 
     _end_by_any_signal()
-    with ended_by_hand("what was started has been ended"):
+    with ended_by_hand():
         print(stop_marked())
 
 

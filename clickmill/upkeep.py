@@ -10,12 +10,11 @@ import typer
 
 from clickmill.options import Because, By, DryRun, option
 from clickmill.work import announce, day_of, print_lines, ready_settings, session
+from include.buckets import MAX_BUCKETS
 from include.errors import ClickmillError, FinalError, UsageError
 
 #: What a person types to be sure.
 SURE = "erase"
-#: As include.buckets has it.
-MOST_BUCKETS = 4096
 
 
 def maintain(
@@ -113,7 +112,7 @@ def release_counts(
 
 
 def repartition(
-    buckets: Annotated[int, typer.Option(min=1, max=MOST_BUCKETS, metavar="N", help="their number")],
+    buckets: Annotated[int, typer.Option(min=1, max=MAX_BUCKETS, metavar="N", help="their number")],
 ) -> None:
     """Give all co-partitioned tables a new number of buckets, together.
 

@@ -69,11 +69,11 @@ def movers(
     from spark_jobs.publish.shown_movers import movers_document, read_movers
 
     with session(settings) as spark:
-        found = read_movers(spark, settings, of, top)
+        urls = read_movers(spark, settings, of, top)
     if as_json:
-        print_json(found)
+        print_json(urls)
     else:
-        print_document(Console(), movers_document(found, of))
+        print_document(Console(), movers_document(urls, of))
 
 
 def out_of_order(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 @contextmanager
-def ended_by_hand(then: str) -> Iterator[None]:
+def ended_by_hand(then: str = "what was started has been ended") -> Iterator[None]:
     """Say after Ctrl-C what has become of the work.
 
     Raises:
@@ -100,10 +100,8 @@ def ready_job(
     return settings, arguments
 
 
-@contextmanager
-def session(settings: Settings) -> Iterator[SparkSession]:
+def session(settings: Settings) -> AbstractContextManager[SparkSession]:
     """A session of the home's Spark server, or of the driver that spark-submit gives."""
     from spark_jobs.engine.session import spark_session
 
-    with spark_session(settings) as spark:
-        yield spark
+    return spark_session(settings)

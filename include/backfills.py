@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from include.errors import FinalError
 from include.hours import Hour, HourRange, LogHour
-from include.journal import BACKFILL, in_order, read_events
+from include.journal import BACKFILL, hours_of, in_order, read_events
 from include.stored_rows import StoredLake
 from include.tables import AGGREGATES
 
@@ -226,7 +226,7 @@ def _backfill(events: list[Mapping[str, Any]]) -> Backfill:
     return Backfill(
         id=begun["subject"],
         source=begun["source"],
-        log_hours=HourRange(Hour.parse(begun["first_hour"]), Hour.parse(begun["end_hour"])),
+        log_hours=hours_of(begun),
         chunk_hours=int(begun["details"]["chunk_hours"]),
         is_staged=json.loads(begun["details"]["is_staged"]),
         because=begun["because"] or "",

@@ -80,6 +80,11 @@ def journal_row(
     }
 
 
+def hours_of(row: Mapping[str, Any]) -> HourRange:
+    """The hours of a row of ``journal`` that has some, as ``journal_row`` was given them."""
+    return HourRange(Hour.parse(row["first_hour"]), Hour.parse(row["end_hour"]))
+
+
 def read_events(lake: Path, where: Filters) -> list[dict[str, Any]]:
     """The rows of ``journal`` that the filters let through, oldest first, with ``details`` as a dictionary."""
     # DAGs import the rules on events, and read none.

@@ -53,9 +53,10 @@ def arrow_schema(table: Table, columns: Sequence[str]) -> pa.Schema:
 Filters = Sequence[tuple[str, str, Any]]
 
 
-def of_log_hour(hour: Hour) -> list[tuple[str, str, Any]]:
-    """The rows of a log hour, of all sources."""
-    return [("log_date", "=", hour.day), ("log_hour", "=", hour.hour)]
+def of_log_hour(hour: Hour, source: str | None = None) -> list[tuple[str, str, Any]]:
+    """The rows of a log hour: of this source, or of all."""
+    of_source = [("source", "=", source)] if source is not None else []
+    return [*of_source, ("log_date", "=", hour.day), ("log_hour", "=", hour.hour)]
 
 
 def of_click_hour(hour: Hour) -> list[tuple[str, str, Any]]:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 from rich.console import Console
 
@@ -102,31 +101,29 @@ def checked_arguments(variables: Mapping[str, str]) -> RunArguments:
     Raises:
         UsageError: naming the value and what was expected.
     """
-    given = SimpleNamespace(
-        **{name.lower(): variables.get(name, "").strip() for name in ("HOURS", "CLICKS", "LOGS", "FORMAT", "SOURCE")}
-    )
-    hours = _whole_number("HOURS", given.hours or str(SAMPLE_HOURS), MOST_HOURS)
-    clicks = _whole_number("CLICKS", given.clicks or str(SAMPLE_CLICKS), 100_000_000)
-    if not given.logs:
-        for name in ("format", "source"):
-            if getattr(given, name):
+    values = {name: variables.get(name, "").strip() for name in ("HOURS", "CLICKS", "LOGS", "FORMAT", "SOURCE")}
+    logs_format, source = values["FORMAT"], values["SOURCE"]
+    hours = _whole_number("HOURS", values["HOURS"] or str(SAMPLE_HOURS), MOST_HOURS)
+    clicks = _whole_number("CLICKS", values["CLICKS"] or str(SAMPLE_CLICKS), 100_000_000)
+    if not values["LOGS"]:
+        for name in ("FORMAT", "SOURCE"):
+            if values[name]:
                 raise UsageError(
-                    f"{name.upper()}={getattr(given, name)} goes with LOGS=path: set LOGS, "
-                    f"or leave {name.upper()} out for sample logs",
+                    f"{name}={values[name]} goes with LOGS=path: set LOGS, or leave {name} out for sample logs"
                 )
         return RunArguments(hours, clicks, None, SAMPLE_SOURCE)
-    for name in ("hours", "clicks"):
-        if getattr(given, name):
-            raise UsageError(f"{name.upper()} is for sample logs: leave it out, or leave LOGS out")
-    if not given.format and not given.source:
-        raise UsageError(f"LOGS={given.logs} needs FORMAT={'|'.join(FORMATS)}, or SOURCE=name")
-    if given.format and given.format not in FORMATS:
-        raise UsageError(f"FORMAT={given.format}: expected one of {', '.join(FORMATS)}")
-    logs = Path(given.logs).expanduser().absolute()
+    for name in ("HOURS", "CLICKS"):
+        if values[name]:
+            raise UsageError(f"{name} is for sample logs: leave it out, or leave LOGS out")
+    if not logs_format and not source:
+        raise UsageError(f"LOGS={values['LOGS']} needs FORMAT={'|'.join(FORMATS)}, or SOURCE=name")
+    if logs_format and logs_format not in FORMATS:
+        raise UsageError(f"FORMAT={logs_format}: expected one of {', '.join(FORMATS)}")
+    logs = Path(values["LOGS"]).expanduser().absolute()
     if not os.access(logs, os.R_OK):
         what = "cannot be read" if logs.exists() else "does not exist"
-        raise UsageError(f"LOGS={given.logs}: {logs} {what}; expected a log file or a folder of them")
-    return RunArguments(hours, clicks, logs, _choose_source(given.format, given.source))
+        raise UsageError(f"LOGS={values['LOGS']}: {logs} {what}; expected a log file or a folder of them")
+    return RunArguments(hours, clicks, logs, _choose_source(logs_format, source))
 
 
 # --- logs -----------------------------------------------------------------------------------------

@@ -55,5 +55,5 @@ class FilesPosition:
         return next(iter(self._rows(INGEST_ACCOUNTING, "lines", log_hour)), None)
 
     def _rows(self, table: Table, column: str, log_hour: Hour) -> list[dict[str, Any]]:
-        where = [("source", "=", self.source.name), *of_log_hour(log_hour)]
+        where = of_log_hour(log_hour, self.source.name)
         return StoredLake(self.settings.lake).read_rows(table, [column], where)

@@ -28,12 +28,12 @@ class Services:
     @property
     def airflow_url(self) -> str:
         """The Airflow UI and REST API."""
-        return f"http://localhost:{self.airflow_port}"
+        return _address(self.airflow_port)
 
     @property
     def spark_ui_url(self) -> str:
         """Spark's own UI and its REST API (/api/v1)."""
-        return f"http://localhost:{self.spark_ui_port}"
+        return _address(self.spark_ui_port)
 
     @property
     def spark_url(self) -> str:
@@ -47,15 +47,19 @@ class Services:
 
     def environment(self) -> dict[str, str]:
         """The variables a job run by hand needs; SPARK_REMOTE holds the token."""
-        return _job_environment(self.home, self.spark_remote, spark_ui=self.spark_ui_url, airflow=self.airflow_url)
+        return _job_environment(self.home, self.spark_remote, self.spark_ui_port, self.airflow_port)
 
 
-def _job_environment(home: Path, remote: str, spark_ui: str, airflow: str) -> dict[str, str]:
+def _address(port: int) -> str:
+    return f"http://localhost:{port}"
+
+
+def _job_environment(home: Path, remote: str, spark_ui_port: int, airflow_port: int) -> dict[str, str]:
     return {
         "CLICKMILL_HOME": str(home),
         "SPARK_REMOTE": remote,
-        "CLICKMILL_SPARK_UI_URL": spark_ui,
-        "CLICKMILL_AIRFLOW_URL": airflow,
+        "CLICKMILL_SPARK_UI_URL": _address(spark_ui_port),
+        "CLICKMILL_AIRFLOW_URL": _address(airflow_port),
         "AIRFLOW_HOME": str(Home(home).airflow),
         "GX_ANALYTICS_ENABLED": "false",
     }
@@ -153,6 +157,5 @@ def complete_environment(environment: MutableMapping[str, str]) -> None:
     require_same_data(home)
     with suppress(FileNotFoundError):  # ended meanwhile
         remote = home.spark_remote_file.read_text(encoding="utf-8").strip()
-        answers = {"spark_ui": f"http://localhost:{ports.spark_ui}", "airflow": f"http://localhost:{ports.airflow}"}
-        for name, value in _job_environment(home.path, remote, **answers).items():
+        for name, value in _job_environment(home.path, remote, ports.spark_ui, ports.airflow).items():
             environment.setdefault(name, value)

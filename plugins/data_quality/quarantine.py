@@ -70,13 +70,10 @@ def _read_replays(settings: Settings, hour: Hour, source: str | None) -> dict[st
 
 
 def _read_lines(settings: Settings, hour: Hour, source: str | None) -> list[Quarantine]:
-    where = of_log_hour(hour)
-    if source is not None:
-        where.append(("source", "=", source))
     lines: dict[str, Counter[str]] = {}
     samples: dict[str, dict[str, list[QuarantinedLine]]] = {}
     # A batch at a time: all lines of an hour may be wrong.
-    for batch in StoredLake(settings.lake).open_table(QUARANTINED_CLICKS, _COLUMNS, [where]):
+    for batch in StoredLake(settings.lake).open_table(QUARANTINED_CLICKS, _COLUMNS, [of_log_hour(hour, source)]):
         rows = pa.Table.from_batches([batch])
         for group in rows.group_by(["source", "reason"]).aggregate([([], "count_all")]).to_pylist():
             name, reason = group["source"], group["reason"]

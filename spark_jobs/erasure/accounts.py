@@ -110,7 +110,7 @@ def _arrivals(lake: Lake, source: str, hour: Hour) -> tuple[pa.Table, pa.Table]:
 
 
 def _of_hour(lake: Lake, table: Table, source: str, hour: Hour, *columns: str) -> pa.Table:
-    where = [("source", "=", source), *of_log_hour(hour)]
+    where = of_log_hour(hour, source)
     return lake.read_table(table, columns, where)
 
 

@@ -24,7 +24,7 @@ def move_places(lake: Lake, certificate: Certificate) -> None:
                 continue
             if transaction.is_in(lake.stored(REPLAYED_LINES)):
                 continue
-            where = [("source", "=", source), *of_log_hour(hour)]
+            where = of_log_hour(hour, source)
             moved = [
                 row | {"line": row["line"] - bisect_left(removed, row["line"])}
                 for row in lake.read_rows(REPLAYED_LINES, REPLAYED_LINES.column_names, where)

@@ -27,7 +27,7 @@ from include.holds import (
 )
 from include.hours import Hour, HourRange, LogHour, click_hour_of, contiguous
 from include.job_arguments import JobArguments
-from include.journal import CLICK_HOUR, Act, click_hours_filter, click_hours_since
+from include.journal import CLICK_HOUR, Act, click_hours_filter, click_hours_since, read_events
 from include.stored_rows import Filters, of_click_hour
 from include.tables import AGGREGATES, JOURNAL, QUALITY_RESULTS, Table
 from spark_jobs.hours.touched_hours import log_hours_around, log_hours_touching
@@ -49,7 +49,7 @@ def click_hour_states(
     if not touching:
         return {}
     results = results_of(lake, set(touching), set().union(*touching.values()))
-    findings = Findings.of(results, events_of(lake, click_hours_filter(touching)))
+    findings = Findings.of(results, read_events(lake.folder, click_hours_filter(touching)))
     counted_at = _counted_at(lake, touching)
     backfills = read_backfills(lake.settings.lake)
     staging = [backfill for backfill in backfills.values() if backfill.is_staging]
@@ -101,11 +101,6 @@ def results_of(lake: Lake, click_hours: Collection[Hour], log_hours: Collection[
     partitions = sorted(map(str, (*click_hours, *log_hours)))
     of_these = [("hour", "in", sorted(map(str, hours))), ("partition", "in", partitions)]
     return lake.read_rows(QUALITY_RESULTS, COLUMNS, of_these)
-
-
-def events_of(lake: Lake, where: Filters) -> list[dict[str, Any]]:
-    """The rows of ``journal`` that the filters let through."""
-    return lake.read_rows(JOURNAL, JOURNAL.column_names, where)
 
 
 def arguments_for(log_hours: Iterable[LogHour]) -> list[JobArguments]:
@@ -167,14 +162,14 @@ def judged_rows(act: Act, states: Iterable[ClickHourState], because: str) -> lis
 
 def held_hours(lake: Lake, since: Hour) -> dict[Hour, tuple[str, ...]]:
     """The click hours from there on whose newest event is a hold, in order, each with the failed checks."""
-    histories = histories_of(events_of(lake, click_hours_since(since)))
+    histories = histories_of(read_events(lake.folder, click_hours_since(since)))
     return {hour: history[-1].examples for hour, history in histories.items() if history[-1].outcome == HELD}
 
 
 def decided_hours(lake: Lake, since: Hour | None = None) -> dict[Hour, Event]:
     """The click hours from there on, in order, on which a person's decision was the last one made, each with that."""
     of_these = click_hours_since(since) if since else [("kind", "=", CLICK_HOUR)]
-    answers = {hour: answer_of(history) for hour, history in histories_of(events_of(lake, of_these)).items()}
+    answers = {hour: answer_of(history) for hour, history in histories_of(read_events(lake.folder, of_these)).items()}
     return {hour: answer for hour, answer in answers.items() if answer}
 
 
@@ -190,7 +185,7 @@ def published_at(lake: Lake, click_hours: Collection[Hour]) -> dict[Hour, int]:
     was not carried out yet has published nothing.
     """
     published: dict[Hour, int] = {}
-    for hour, history in histories_of(events_of(lake, click_hours_filter(click_hours))).items():
+    for hour, history in histories_of(read_events(lake.folder, click_hours_filter(click_hours))).items():
         done = (event for event in reversed(history) if event.outcome in _PUBLISHING and not event.note)
         if (last := next(done, None)) and last.outcome != DROPPED:
             published[hour] = int(last.at.timestamp()) * 1_000_000 + last.at.microsecond

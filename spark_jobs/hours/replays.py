@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from include.hours import Hour, HourRange, log_hour_of
-from include.journal import REPLAY, journal_row, read_events
+from include.journal import REPLAY, hours_of, journal_row, read_events
 from include.stored_rows import log_days
 from include.tables import QUARANTINED_CLICKS, REPLAYED_LINES
 from spark_jobs.engine.run_ids import new_run_id
@@ -81,11 +81,6 @@ def say(
         hours=log_hours, source=source, actor=act.actor, because=act.because, details=details,
     )  # fmt: skip
     signed.decide([row])
-
-
-def hours_of(row: Mapping[str, Any]) -> HourRange:
-    """The log hours of an event of a replay."""
-    return HourRange(Hour.parse(row["first_hour"]), Hour.parse(row["end_hour"]))
 
 
 def repairs_of(

@@ -196,7 +196,7 @@ def _visible_files(folder: Path) -> Iterator[Path]:
             yield from _visible_files(entry) if entry.is_dir() else [entry]
 
 
-def land_all(settings: Settings, name: str, given: Iterable[Path]) -> Iterator[str]:
+def land_all(settings: Settings, name: str, paths: Iterable[Path]) -> Iterator[str]:
     """Land log files, and those in folders, as the source of this name; lines on each, and on what is to do next.
 
     Raises:
@@ -206,7 +206,7 @@ def land_all(settings: Settings, name: str, given: Iterable[Path]) -> Iterator[s
     source = landed_source(settings, name)
     hours: set[Hour] = set()
     with locks_of(settings).held(f"land-{name}") as lock:
-        for logs in files_of(given):
+        for logs in files_of(paths):
             landed = land(source, logs, settings.landing, datetime.now(UTC), lock.require)
             hours.update(landed.lines if landed else ())
             yield from _summary(name, logs, landed)

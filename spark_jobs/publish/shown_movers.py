@@ -51,10 +51,10 @@ def read_movers(spark: SparkSession, settings: Settings, day: date, most: int = 
     return [Mover(row["url"], row["change"], row["clicks"], row["clicks_before"]) for row in rows]
 
 
-def movers_document(found: Sequence[Mover], day: date) -> Document:
+def movers_document(urls: Sequence[Mover], day: date) -> Document:
     """A table of them."""
-    if not found:
+    if not urls:
         return Document((Line(f"no URL has other published clicks on {day} than on {day - ONE_DAY}"),))
-    rows = ((f"{mover.change:+,}", as_count(mover.clicks), as_count(mover.clicks_before), mover.url) for mover in found)
+    rows = ((f"{mover.change:+,}", as_count(mover.clicks), as_count(mover.clicks_before), mover.url) for mover in urls)
     columns = (Column("Change"), Column("Clicks"), Column("Before"), Column("URL", "key"))
     return Document((Table(f"URLs whose clicks changed most on {day}", columns, tuple(rows)),))

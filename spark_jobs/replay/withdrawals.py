@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 
 from include.errors import UsageError
 from include.hours import Hour, HourRange, log_hour_of, log_hours_predicate
-from include.journal import REPLAY, read_events
+from include.journal import REPLAY, hours_of, read_events
 from include.stored_rows import log_days
 from include.tables import REPLAY_OUTCOMES, REPLAYED_LINES
-from spark_jobs.hours.replays import BEGUN, WITHDRAWN, hours_of, say
+from spark_jobs.hours.replays import BEGUN, WITHDRAWN, say
 from spark_jobs.hours.touched_hours import removed_log_hours
 from spark_jobs.ingest.decided_clicks import PLACE
 from spark_jobs.lake.journal import SignedAct

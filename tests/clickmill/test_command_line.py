@@ -10,12 +10,12 @@ import sys
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import pytest
 
 from clickmill import changes, options, upkeep
-from clickmill.app import COMMANDS, main, name_of, run
+from clickmill.app import COMMANDS, name_of, run
 from clickmill.work import print_json
 from include.buckets import MAX_BUCKETS
 from include.days import Grain
@@ -24,6 +24,7 @@ from include.hours import Hour, HourRange
 from include.settings import REPOSITORY, Settings
 from ops.services.running import complete_environment
 from tests.ops.service_ports import PORTS
+from tests.support.refusals import enter_home, refusal
 
 NAMES = [name_of(command) for of_heading in COMMANDS.values() for command in of_heading]
 OVER_HOURS = ["aggregate", "ingest", "publish", "validate"]
@@ -32,13 +33,7 @@ HOUR = "2026-03-01T05"
 
 @pytest.fixture(autouse=True)
 def a_home(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home without services, and no variables of others."""
-    for name in os.environ:
-        if name.startswith(("SPARK_", "CLICKMILL_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("CLICKMILL_HOME", str(settings.home))
-    monkeypatch.setenv("CLICKMILL_SOURCES", str(settings.sources_file))
-    monkeypatch.setenv("CLICKMILL_PIPELINE", str(settings.pipeline_file))
+    enter_home(settings, monkeypatch)
 
 
 def command_line(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -47,18 +42,6 @@ def command_line(*arguments: str, **variables: str) -> subprocess.CompletedProce
     return subprocess.run(
         command, cwd="/", env=os.environ | variables, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
-
-
-def refusal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str]:
-    """The exit code, and the one line that is said."""
-    monkeypatch.setattr(sys, "argv", ["clickmill", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    printed = capsys.readouterr()
-    assert printed.err.count("\n") == 1, printed.err
-    assert printed.out == ""
-    assert isinstance(ended.value.code, int)
-    return ended.value.code, printed.err.rstrip("\n")
 
 
 # --- help -----------------------------------------------------------------------------------------
@@ -89,7 +72,8 @@ def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) ->
 
 def test_what_is_declared_is_what_the_rooms_know() -> None:
     assert get_args(options.Grain) == get_args(Grain)
-    assert upkeep.MOST_BUCKETS == MAX_BUCKETS
+    (declared,) = get_type_hints(upkeep.repartition, include_extras=True)["buckets"].__metadata__
+    assert declared.max == MAX_BUCKETS
 
 
 # --- wrong arguments ------------------------------------------------------------------------------

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import pytest
 
-from clickmill.app import main
 from include.settings import Settings
+from tests.support.refusals import enter_home, refusal
 
 
 @pytest.mark.parametrize(
@@ -31,16 +28,7 @@ def test_wrong_arguments(
     arguments: list[str],
     said: str,
 ) -> None:
-    for name in os.environ:
-        if name.startswith(("SPARK_", "CLICKMILL_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("CLICKMILL_HOME", str(settings.home))
-    monkeypatch.setenv("CLICKMILL_SOURCES", str(settings.sources_file))
-    monkeypatch.setenv("CLICKMILL_PIPELINE", str(settings.pipeline_file))
-    monkeypatch.setattr(sys, "argv", ["clickmill", "advise", "--hour", "2026-03-01T05", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    refused = capsys.readouterr()
-    assert ended.value.code == 2
-    assert said in refused.err
-    assert (refused.err.count("\n"), refused.out) == (1, "")
+    enter_home(settings, monkeypatch)
+    code, line = refusal(capsys, monkeypatch, "advise", "--hour", "2026-03-01T05", *arguments)
+    assert code == 2
+    assert said in line
