@@ -11,45 +11,11 @@ from include.check_settings import SOURCE_THRESHOLDS, ConfiguredCheck, Threshold
 from include.errors import UsageError
 from include.retention import SourceRetention
 from include.settings import PipelineSettings, Settings, read_toml
+from include.source_fields import FieldPath, LineFields
 
-FieldPath = Annotated[str, StringConstraints(pattern=r"^[^.\s`]+(\.[^.\s`]+)*$")]
 #: Of the whole name.
 SOURCE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _HOW_TO_STREAM = "expected a [sources.{0}.kafka] or [sources.{0}.files] table in its sources file"
-
-
-class JsonFields(BaseModel):
-    """Which JSON field is what; nested fields by a dotted path. Fields left out are null in the clicks."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    time: FieldPath
-    url: FieldPath
-    time_format: Literal["iso8601", "epoch_seconds", "epoch_milliseconds"] = "iso8601"
-    event_id: FieldPath | None = None
-    country: FieldPath | None = None
-    visitor: FieldPath | None = None
-    client_address: FieldPath | None = None
-    referrer: FieldPath | None = None
-    user_agent: FieldPath | None = None
-    status: FieldPath | None = None
-
-    def paths(self) -> dict[str, tuple[str, ...]]:
-        """Role (``time``, ``url`` …) to the field's path, mapped roles only."""
-        roles = self.model_dump(exclude={"time_format"}, exclude_none=True)
-        return {role: tuple(path.split(".")) for role, path in roles.items()}
-
-    @model_validator(mode="after")
-    def no_path_inside_another(self) -> JsonFields:
-        """A field cannot be both a value and the parent of another mapped field."""
-        paths = set(self.paths().values())
-        for path in paths:
-            for length in range(1, len(path)):
-                if path[:length] in paths:
-                    raise ValueError(
-                        f"field {'.'.join(path[:length])!r} is mapped and {'.'.join(path)!r} inside it too"
-                    )
-        return self
 
 
 class StreamSettings(BaseModel):
@@ -128,7 +94,7 @@ class Source(BaseModel):
 
     name: str = ""
     format: Literal["json", "combined", "common"]
-    fields: JsonFields | None = None
+    fields: LineFields | None = None
     base_url: str | None = Field(None, pattern=r"^https?://[^/?#\s]+$")
     scheduled: bool = False
     lateness_hours: int = Field(6, ge=0, le=744)

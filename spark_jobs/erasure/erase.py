@@ -20,7 +20,7 @@ from include.job_arguments import JobArguments, require_signed
 from include.landing import look_at
 from include.locks import locks_of
 from include.settings import Settings
-from include.sources import JsonFields, Source, load_sources
+from include.sources import LineFields, Source, load_sources
 from include.storage import Entry, entry_of, is_on_disk, names, remove_folder
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, PUBLISHED
 from spark_jobs.erasure.accounts import recount_accounts, recount_batches, say_rewritten
@@ -109,7 +109,7 @@ class Erasure:
 
     def _matcher(self, source: str) -> Matcher:
         # What is of a source that is not declared any more is known by its texts.
-        unknown = Source(name=source, format="json", fields=JsonFields(time="-", url="-"))
+        unknown = Source(name=source, format="json", fields=LineFields(time="-", url="-"))
         return Matcher.of(self.requests, LineParser.of(self.sources.get(source, unknown), self.settings))
 
     def find(self) -> Found:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from include.duckdb_sql import quoted
+from spark_jobs.lines.extraction import Extraction
 
 # Quoted fields may hold backslash escapes.
 _QUOTED = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
@@ -28,8 +29,8 @@ _BYTES = {'"': "%22", "b": "%08", "t": "%09", "n": "%0A", "v": "%0B", "f": "%0C"
 _BACKSLASH = "\udc5c"
 
 
-def extraction(format_: str) -> tuple[str, str, dict[str, str]]:
-    """SQL that makes a table of ``lines``; of its columns, whether that is such a line, and each role's text."""
+def extraction(format_: str) -> Extraction:
+    """How the lines of an access log are taken apart."""
     before = _extracted("text", _BEFORE_REQUEST, ("before", "client_address", "time"))
     rest = _extracted("substr(text, length(head['before']) + 1)", _FROM_REQUEST[format_], _ROLES[format_])
     table = (
@@ -40,7 +41,7 @@ def extraction(format_: str) -> tuple[str, str, dict[str, str]]:
     values = {role: f"nullif({part}, '-')" for role, part in parts.items()}
     values["url"] = f"nullif(regexp_extract({values.pop('request')}, {quoted(_REQUEST)}, 1, 's'), '')"
     # All parts are empty without a match, and these in no other case.
-    return table, "head['time'] <> '' AND rest['status'] <> ''", values
+    return Extraction("not_access_log", table, "head['time'] <> '' AND rest['status'] <> ''", values)
 
 
 def _extracted(text: str, pattern: str, names: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.duckdb_sql import quoted
+from spark_jobs.lines.extraction import Extraction
 
 # DuckDB's parser (yyjson) is strict but for two things: a comma before a closing bracket, and NaN and Infinity. Lines
 # with what looks like one of them are looked at again without their texts. Three patterns, each with one first
@@ -36,8 +37,8 @@ def strict_json(texts: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pa.array(is_strict), texts, None)
 
 
-def extraction(paths: Mapping[str, tuple[str, ...]]) -> tuple[str, str, dict[str, str]]:
-    """SQL that makes a table of ``lines``; of its columns, whether that is a JSON object, and each role's text.
+def extraction(paths: Mapping[str, tuple[str, ...]]) -> Extraction:
+    """How the mapped fields are taken out of JSON objects.
 
     A value of another type than text is its JSON; of a name that comes twice in an object the first is taken.
     """
@@ -49,7 +50,7 @@ def extraction(paths: Mapping[str, tuple[str, ...]]) -> tuple[str, str, dict[str
     is_object = "json_valid(text) AND ltrim(text, ' \t\r\n') LIKE '{%'"
     parts = ", ".join(f"tree{n} := json_transform(text, {quoted(json.dumps(tree))})" for n, tree in enumerate(trees))
     table = f"SELECT CASE WHEN {is_object} THEN struct_pack({parts}) END AS object FROM lines"
-    return table, "object IS NOT NULL", values
+    return Extraction("not_json", table, "object IS NOT NULL", values, strict_json)
 
 
 def _add(trees: list[dict[str, Any]], path: tuple[str, ...]) -> int:

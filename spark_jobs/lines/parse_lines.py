@@ -16,9 +16,10 @@ from include.countries import country_code
 from include.duckdb_sql import run_sql
 from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
-from spark_jobs.lines import access_log_lines, json_lines
+from spark_jobs.lines.access_log_lines import url_of_target
 from spark_jobs.lines.addresses import normal_addresses
 from spark_jobs.lines.columns import as_array, as_numpy, is_null, map_distinct, table_of
+from spark_jobs.lines.formats import extraction_of, time_extraction_of
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from spark_jobs.lines.masked_addresses import address_mask, shortened
 from spark_jobs.lines.times import HOUR_MICROS, clicked_at
@@ -93,15 +94,11 @@ def click_times(lines: pa.Table, source: Source) -> pa.Int64Array:
     quarantined for anything else has its time. Of ``lines`` only ``value`` and ``bytes`` are needed.
     """
     texts, _ = _texts(lines.combine_chunks(), source)
-    if source.fields is not None:
-        table, _, values = json_lines.extraction({"time": source.fields.paths()["time"]})
-        texts = json_lines.strict_json(texts)
-    else:
-        table, _, values = access_log_lines.extraction(source.format)
+    extraction = time_extraction_of(source)
     times = run_sql(
-        f"WITH times AS MATERIALIZED (SELECT {values['time']} AS time FROM ({table}))"
+        f"WITH times AS MATERIALIZED (SELECT {extraction.values['time']} AS time FROM ({extraction.table}))"
         f" SELECT {clicked_at('time', source)} AS clicked_at FROM times",
-        lines=pa.table({"text": texts}),
+        lines=pa.table({"text": extraction.prepared(texts)}),
     )
     return as_array(times["clicked_at"])
 
@@ -134,7 +131,7 @@ def _reasons(
         "line_too_long": _is_too_long(lines, source),
         "not_utf8": ~is_utf8,
         "blank": _is_blank(texts, is_formed),
-        "not_json" if source.fields else "not_access_log": ~is_formed,
+        extraction_of(source).not_formed: ~is_formed,
         "missing_time": is_null(fields["time"]),
         "bad_time": is_null(fields["clicked_at"]),
         "time_out_of_range": (moment < log_hour - source.oldest_hours * HOUR_MICROS)
@@ -167,21 +164,18 @@ def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
 
 def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
     """The mapped roles' texts, null where absent or only spaces; ``is_formed``; ``clicked_at`` in microseconds."""
-    if source.fields is not None:
-        table, is_formed, values = json_lines.extraction(source.fields.paths())
-        texts = json_lines.strict_json(texts)
-    else:
-        table, is_formed, values = access_log_lines.extraction(source.format)
+    extraction = extraction_of(source)
+    values = dict(extraction.values)
     if "visitor" in values:
         values["visitor_id"] = values.pop("visitor")
     parts = ", ".join(f"{value} AS {role}" for role, value in values.items())
-    found = run_sql(
-        f"WITH taken AS MATERIALIZED ({table}),"
-        f" parts AS (SELECT {is_formed} AS is_formed, {parts} FROM taken)"
+    taken = run_sql(
+        f"WITH taken AS MATERIALIZED ({extraction.table}),"
+        f" parts AS (SELECT {extraction.is_formed} AS is_formed, {parts} FROM taken)"
         f" SELECT *, {clicked_at('time', source)} AS clicked_at FROM parts",
-        lines=pa.table({"text": texts}),
+        lines=pa.table({"text": extraction.prepared(texts)}),
     )
-    fields = {name: as_array(found[name]) for name in found.column_names}
+    fields = {name: as_array(taken[name]) for name in taken.column_names}
     fields["is_formed"] = fields["is_formed"].fill_null(False)
     return fields | {role: _or_null(fields[role]) for role in values}
 
@@ -199,7 +193,7 @@ def _url_reader(source: Source, tracking_parameters: tuple[str, ...]) -> Callabl
     if source.base_url is None:
         return normal_form
     base_url = source.base_url
-    return lambda target: normal_form(access_log_lines.url_of_target(target, base_url))
+    return lambda target: normal_form(url_of_target(target, base_url))
 
 
 def _not_utf8(texts: pa.StringArray) -> list[int]:

@@ -19,7 +19,7 @@ from include.holds import DROPPED, Failure, event_row, findings_text, histories_
 from include.hours import Hour, HourRange
 from include.journal import REPLAY, Act, journal_row, read_events
 from include.settings import Settings
-from include.sources import JsonFields, Source, load_sources
+from include.sources import LineFields, Source, load_sources
 from include.tables import JOURNAL
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
 from spark_jobs.erasure.matches import Matcher, Words
@@ -34,7 +34,7 @@ from spark_jobs.lines.read_lines import LandedFile
 from tests.support.temporary_lake import click, make_settings
 
 HOUR = Hour.parse("2026-03-01T10")
-WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"))
+WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url"))
 
 
 @pytest.mark.parametrize(

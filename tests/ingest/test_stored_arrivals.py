@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from include.hours import Hour
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from include.tables import CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, REPLAYED_LINES
 from include.visitor_keys import VisitorKeys
 from spark_jobs.ingest.stored_arrivals import StoredHour, stored_arrivals
@@ -22,7 +22,7 @@ from spark_jobs.lines.repairs import Places, Repairs, Replay, line_digests
 from tests.support.temporary_lake import click
 
 HOUR = Hour.parse("2026-03-01T05")
-WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url", event_id="event_id"))
+WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url", event_id="event_id"))
 
 
 def _file(folder: Path, name: str, rows: list[dict[str, Any]], *, nullable: bool = True) -> Path:
@@ -108,7 +108,7 @@ def test_a_masked_line_has_its_country_and_no_visitor_unless_texts_are_kept(tmp_
     rejected = [_rejected(1, line, "missing_url", length=len(line) + 2), _rejected(2, b"", "missing_url", length=90)]
     files = {QUARANTINED_CLICKS.name: [_file(tmp_path, "q", rejected)]}
     lookups = Lookups(VisitorKeys(tmp_path / "secrets" / "visitor_keys"))
-    fields = JsonFields(time="ts", url="url", client_address="ip", user_agent="agent")
+    fields = LineFields(time="ts", url="url", client_address="ip", user_agent="agent")
     masked = Source(name="web", format="json", fields=fields)
     (click_of_network, removed) = _arrivals(files, source=masked, lookups=lookups)
     assert (click_of_network["reason"], click_of_network["country_code"]) == (None, "GB")
@@ -197,7 +197,7 @@ def test_a_rule_on_record_that_throws_leaves_the_line_and_says_so(tmp_path: Path
 
 
 def test_a_digest_tells_no_address_and_is_the_same_of_a_line_that_is_kept_masked() -> None:
-    fields = JsonFields(time="ts", url="url", client_address="ip")
+    fields = LineFields(time="ts", url="url", client_address="ip")
     masked = Source(name="web", format="json", fields=fields)
     texts = [
         b'{"ts": "x", "ip": "81.2.69.17", "for": "2001:db8:1:2::7"}',

@@ -15,15 +15,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from include.hours import Hour
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from spark_jobs.landing.land import FIRST_HOUR, land
 from spark_jobs.lines.parse_lines import parse_lines
 from spark_jobs.lines.read_lines import LandedFile, ReadFile, read_lines
 from tests.landing.landing_zone import ACCESS, FIRST, NOW, SECOND, THIRD, log_line
 
-WEB = Source(name="web", format="json", fields=JsonFields(time="a.t", url="u"))
-SECONDS = Source(name="web", format="json", fields=JsonFields(time="a.t", url="u", time_format="epoch_seconds"))
-MILLIS = Source(name="web", format="json", fields=JsonFields(time="a.t", url="u", time_format="epoch_milliseconds"))
+WEB = Source(name="web", format="json", fields=LineFields(time="a.t", url="u"))
+SECONDS = Source(name="web", format="json", fields=LineFields(time="a.t", url="u", time_format="epoch_seconds"))
+MILLIS = Source(name="web", format="json", fields=LineFields(time="a.t", url="u", time_format="epoch_milliseconds"))
 #: Of the hour before and after each line that may have no time.
 BEFORE, AFTER = FIRST, THIRD
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from include.errors import ClickmillError
 from include.hours import Hour
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from spark_jobs.landing.land import land
 from spark_jobs.landing.landed_logs import Landed
 from spark_jobs.lines.arrivals import LineParser, read_files, unique_ids
@@ -61,7 +61,7 @@ def _with_time(source: Source, time: str, name: str) -> bytes:
 @pytest.mark.parametrize("time", STRAY.values(), ids=STRAY)
 @pytest.mark.parametrize("is_first", [False, True])
 @pytest.mark.parametrize(
-    "source", [ACCESS, Source(name="web", format="json", fields=JsonFields(time="ts", url="url"))], ids=["log", "json"]
+    "source", [ACCESS, Source(name="web", format="json", fields=LineFields(time="ts", url="url"))], ids=["log", "json"]
 )
 def test_a_stray_time_harms_its_own_line_only(tmp_path: Path, source: Source, time: str, is_first: bool) -> None:
     stray = _with_time(source, time, "stray")

@@ -14,7 +14,7 @@ from typing import Any
 import can_ada
 import pycountry
 
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 
 _EPOCH = datetime(1970, 1, 1)
 _HOUR = 3_600_000_000  # microseconds
@@ -141,7 +141,7 @@ def _refuse(constant: str) -> Any:
     raise ValueError(constant)
 
 
-def _json_fields(text: str, roles: JsonFields) -> dict[str, str | None] | _Unformed:
+def _json_fields(text: str, roles: LineFields) -> dict[str, str | None] | _Unformed:
     try:
         value = json.loads(
             text, object_pairs_hook=_Pairs, parse_int=_Number, parse_float=_Number, parse_constant=_refuse

@@ -6,13 +6,13 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from spark_jobs.lines.parse_lines import PARSED, parse_lines
 from tests.lines.lines import TRACKING, lines_table
 
 FIELDS = {"event_id": "event_id", "time": "ts", "url": "url", "country": "geo.country", "visitor": "visitor_id",
           "referrer": "referrer", "user_agent": "user_agent", "status": "status"}  # fmt: skip
-WEB = Source(name="web", format="json", fields=JsonFields(**FIELDS))
+WEB = Source(name="web", format="json", fields=LineFields(**FIELDS))
 ACCESS = Source(name="access", format="combined", base_url="http://www.test")
 COMMON = Source(name="access", format="common", base_url="http://www.test")
 NOON = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)

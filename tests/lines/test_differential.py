@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS
 from spark_jobs.lines.parse_lines import parse_lines
 from tests.lines.lines import HOUR, TRACKING, lines_table
@@ -33,17 +33,17 @@ CLICK_FIELDS = ("clicked_at", "url", "event_id", "country_code", "visitor_id", "
                 "user_agent", "status")  # fmt: skip
 
 SOURCES = {
-    "json": Source(name="json", format="json", fields=JsonFields(**FIELDS), max_line_bytes=LIMIT),
+    "json": Source(name="json", format="json", fields=LineFields(**FIELDS), max_line_bytes=LIMIT),
     "epoch seconds": Source(
         name="seconds",
         format="json",
-        fields=JsonFields(time="ts", url="url", client_address="visitor_id", time_format="epoch_seconds"),
+        fields=LineFields(time="ts", url="url", client_address="visitor_id", time_format="epoch_seconds"),
         max_line_bytes=LIMIT,
     ),
     "epoch milliseconds": Source(
         name="milliseconds",
         format="json",
-        fields=JsonFields(time="ts", url="url", event_id="geo.country", time_format="epoch_milliseconds"),
+        fields=LineFields(time="ts", url="url", event_id="geo.country", time_format="epoch_milliseconds"),
         max_line_bytes=LIMIT,
     ),
     "combined": Source(name="combined", format="combined", base_url="http://www.test", max_line_bytes=LIMIT),

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from include.errors import UsageError
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from include.tables import UNKNOWN_COUNTRY
 from include.visitor_keys import VisitorKeys
 from spark_jobs.lines.lookups import MAX_AGENT_CHARACTERS, Lookups, country_reader, is_crawler, visitors_of
@@ -30,10 +30,10 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.
 CLIENTS = Source(
     name="clients",
     format="json",
-    fields=JsonFields(time="ts", url="url", client_address="ip", user_agent="ua", country="land", visitor="visitor"),
+    fields=LineFields(time="ts", url="url", client_address="ip", user_agent="ua", country="land", visitor="visitor"),
 )
 ADDRESSES = Source(
-    name="addresses", format="json", fields=JsonFields(time="ts", url="url", client_address="ip", user_agent="ua")
+    name="addresses", format="json", fields=LineFields(time="ts", url="url", client_address="ip", user_agent="ua")
 )
 INSTANCES = [text for crawler in crawleruseragents.CRAWLER_USER_AGENTS_DATA for text in crawler.get("instances", [])]
 

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.hours import Hour
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from include.tables import MAX_RAW_CHARACTERS
 from spark_jobs.lines.masked_addresses import mask_addresses
 from spark_jobs.lines.sampled_lines import SampledLines
 from tests.lines.lines import arrivals, lines_table
 from tests.lines.parsing import ACCESS, WEB, parse
 
-CLIENTS = Source(name="clients", format="json", fields=JsonFields(time="ts", url="url", client_address="client.ip"))
+CLIENTS = Source(name="clients", format="json", fields=LineFields(time="ts", url="url", client_address="client.ip"))
 
 #: None of them is part of an address, whatever is beside it but digits.
 SEPARATORS = (

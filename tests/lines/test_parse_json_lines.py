@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from include.tables import QUARANTINE_REASONS
 from tests.lines.parsing import ISO, NOON, WEB, line, parse, with_value
 
@@ -272,7 +272,7 @@ def _micros(moment: datetime) -> int:
     ],
 )
 def test_renamed_and_nested_fields(time_format: Any, time: Any) -> None:
-    fields = JsonFields(time="meta.at-time", url="page.address", time_format=time_format, event_id="meta.id")
+    fields = LineFields(time="meta.at-time", url="page.address", time_format=time_format, event_id="meta.id")
     source = Source(name="other", format="json", fields=fields)
     texts = [
         {"meta": {"at-time": time, "id": "x"}, "page": {"address": "http://shop.test/p"}},
@@ -287,7 +287,7 @@ def test_renamed_and_nested_fields(time_format: Any, time: Any) -> None:
 
 @pytest.mark.parametrize("time_format", ["epoch_seconds", "epoch_milliseconds"])
 def test_numbers_of_any_size_are_times_or_bad_ones(time_format: Any) -> None:
-    source = Source(name="o", format="json", fields=JsonFields(time="ts", url="url", time_format=time_format))
+    source = Source(name="o", format="json", fields=LineFields(time="ts", url="url", time_format=time_format))
     texts = ["1e18", "-1e18", "9" * 400, "1e400", "1e-400", "0." + "0" * 99 + "1", "NaN", "inf", "1_0", "0x1", "", "e",
              "1e", ".", "--1", "1 2", "1e99999999999", ISO, "٣"]  # fmt: skip
     found = {text: row["reason"] for text, row in zip(texts, parse([line(ts=t) for t in texts], source), strict=True)}
@@ -311,7 +311,7 @@ def test_numbers_of_any_size_are_times_or_bad_ones(time_format: Any) -> None:
     ids=lambda value: ",".join(value),
 )
 def test_fields_of_any_name(fields: dict[str, str], record: dict[str, Any]) -> None:
-    source = Source(name="o", format="json", fields=JsonFields(time="ts", **fields))
+    source = Source(name="o", format="json", fields=LineFields(time="ts", **fields))
     (row,) = parse([json.dumps({"ts": ISO} | record).encode()], source)
     assert (row["reason"], row["url"], row["referrer"]) == (None, "http://shop.test/", "r")
 

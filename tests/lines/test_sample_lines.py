@@ -3,12 +3,12 @@ from __future__ import annotations
 import json
 
 from include.hours import Hour
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from spark_jobs.lines.sampled_lines import SampledLines, fields_of
 from tests.lines.lines import arrivals, lines_table
 
-WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"))
+WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url"))
 
 
 def _sampled(lines: dict[int, bytes], source: Source = WEB) -> dict[int, str]:
@@ -36,7 +36,7 @@ def test_only_objects_are_sampled_whatever_else_is_wrong_with_them() -> None:
 
 def test_fields_are_told_by_place_less_those_that_are_not_watched_and_addresses() -> None:
     first, second = Hour.parse("2026-03-01T05"), Hour.parse("2026-03-01T06")
-    fields = JsonFields(time="ts", url="url", client_address="ip")
+    fields = LineFields(time="ts", url="url", client_address="ip")
     source = Source(name="web", format="json", fields=fields, unwatched_fields=("geo",))
     lines = [b'{"ip": "192.0.2.%d", "geo": {"c": "DE"}, "n": %d}' % (n, n) for n in range(1, 251)]
     sampled = SampledLines(source, ("log_date", "log_hour"))

@@ -15,7 +15,7 @@ from include.buckets import Layout
 from include.check_settings import ConfiguredCheck
 from include.hours import Hour
 from include.settings import PipelineSettings
-from include.sources import JsonFields, LandedFiles, Source
+from include.sources import LandedFiles, LineFields, Source
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, CLICKS_BY_URL_HOURLY
 
 LAYOUTS = {
@@ -23,7 +23,7 @@ LAYOUTS = {
     "country": (CLICKS_BY_COUNTRY_HOURLY, Layout(4, 8, "INT")),
 }
 FIVE, SIX, SEVEN = (Hour.parse(f"2026-03-01T0{hour}") for hour in (5, 6, 7))
-WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"))
+WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url"))
 NO_REFERRER = ConfiguredCheck(name="x", metric="null_share", column="referrer", highest=0.5, reason="why")
 SETTINGS = PipelineSettings(checks=(NO_REFERRER,))
 CHECKS, OF_CLICK_HOURS = log_hour_checks(SETTINGS, WEB), click_hour_checks(SETTINGS)

@@ -17,7 +17,7 @@ from expectations.findings import Finding, Partition, judge_findings
 from expectations.suites.schema_drift import schema_drift_findings
 from expectations.suites.volume import click_hour_checks, log_hour_checks, volume_findings
 from include.hours import Hour
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 
 NOW = Hour.parse("2026-03-29T05")
@@ -29,7 +29,7 @@ def _checks(settings: VolumeSettings) -> list[Check]:
     return [*click_hour_checks(settings), *log_hour_checks(settings)]
 
 
-WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url", country="geo.country"))
+WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url", country="geo.country"))
 
 
 def _facts(facts: Iterable[tuple[str, dict[str, Any]]]) -> Facts:

@@ -18,7 +18,7 @@ from include.buckets import Layout
 from include.counting import counted_tables
 from include.hours import Hour
 from include.settings import PipelineSettings
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 
 HOUR = Hour.parse("2026-03-01T05")
 DAY = HOUR.day
@@ -31,7 +31,7 @@ SETTINGS = PipelineSettings.model_validate(
         }
     }
 )
-SOURCE = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"), oldest_hours=24)
+SOURCE = Source(name="web", format="json", fields=LineFields(time="ts", url="url"), oldest_hours=24)
 ACCOUNT = {
     "source": "web", "log_date": DAY, "log_hour": 5, "lines": 10, "accepted": 9, "duplicates": 0,
     "out_of_order": 0, "files": 1, "bytes": 100, "is_closed": True, "damaged_files": [], "unread_files": [],

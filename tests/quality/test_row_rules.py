@@ -11,7 +11,7 @@ from expectations.checks import counted_rows
 from expectations.suites import log_hour_checks
 from include.check_settings import ConfiguredCheck
 from include.settings import PipelineSettings
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from include.tables import CLICKS
 from include.texts import as_literal
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"))
+WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url"))
 ODD_TEXTS = ["it's", "a\\b", "\\'", "'; DROP TABLE clicks; --", "\\u0041", "%s {x} :a ?", 'ß\n\t"', "", None]
 PATTERNS = [r"^it's$", r"^a\\b$", r"\\'", r"^\\u\d{4}$", "^$", r"[\"'{]"]
 

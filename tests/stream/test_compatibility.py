@@ -9,7 +9,7 @@ import pytest
 
 from include.errors import UsageError
 from include.settings import Settings
-from include.sources import JsonFields, KafkaTopic, Source
+from include.sources import KafkaTopic, LineFields, Source
 from spark_jobs.stream.compatibility import REFUSED, Dependence, dependences, require_fit
 from tests.support.temporary_lake import make_settings
 
@@ -20,7 +20,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def source(event_id: str | None = "id", topic: str = "t", **given: Any) -> Source:
-    fields = JsonFields(time="ts", url="url", event_id=event_id)
+    fields = LineFields(time="ts", url="url", event_id=event_id)
     return Source(name="web", format="json", fields=fields, kafka=KafkaTopic(topic=topic), **given)
 
 

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.hours import Hour
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from spark_jobs.lines.arrivals import ARRIVALS
 from spark_jobs.stream import written_rows
 from spark_jobs.stream.micro_batch import parts_of
 from spark_jobs.stream.written_rows import WrittenRows, rows_written
 
-WEB = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"))
+WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url"))
 #: Log hours of it are before 1970.
 DAY = date(1969, 12, 31)
 places = st.tuples(st.sampled_from(["clicks/0", "clicks/1"]), st.integers(0, 3))

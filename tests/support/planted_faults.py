@@ -9,7 +9,7 @@ from __future__ import annotations
 from expectations.checks import Check
 from expectations.suites import click_hour_checks, grouping_checks, live, log_hour_checks, schema_drift, volume
 from include.settings import REPOSITORY, PipelineSettings
-from include.sources import JsonFields, Source
+from include.sources import LineFields, Source
 from include.table_docs import fill_blocks, markdown_table
 from tests.support.day_faults import DAY_FAULTS
 from tests.support.history_faults import HISTORY_FAULTS
@@ -31,7 +31,7 @@ FAULTS = [
 
 def all_checks() -> dict[str, tuple[str, Check]]:
     """Every built-in check by its name, with what it is of: ``log hour``, ``click hour`` or ``operator``."""
-    source = Source(name="web", format="json", fields=JsonFields(time="ts", url="url"))
+    source = Source(name="web", format="json", fields=LineFields(time="ts", url="url"))
     settings = PipelineSettings()
     by_kind = {
         "log hour": [

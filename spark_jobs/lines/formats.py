@@ -1,0 +1,21 @@
+"""The formats of lines: which module takes a source's lines apart."""
+
+from __future__ import annotations
+
+from include.sources import Source
+from spark_jobs.lines import access_log_lines, json_lines
+from spark_jobs.lines.extraction import Extraction
+
+
+def extraction_of(source: Source) -> Extraction:
+    """How the lines of a source are taken apart."""
+    if source.fields is not None:
+        return json_lines.extraction(source.fields.paths())
+    return access_log_lines.extraction(source.format)
+
+
+def time_extraction_of(source: Source) -> Extraction:
+    """The same for whoever needs the role ``time`` alone; the others may be missing."""
+    if source.fields is not None:
+        return json_lines.extraction({"time": source.fields.paths()["time"]})
+    return access_log_lines.extraction(source.format)
