@@ -20,7 +20,8 @@ from include.job_arguments import JobArguments, require_signed
 from include.landing import look_at
 from include.locks import locks_of
 from include.settings import Settings
-from include.sources import LineFields, Source, load_sources
+from include.source_fields import LineFields
+from include.sources import Source, load_sources
 from include.storage import Entry, entry_of, is_on_disk, names, remove_folder
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, PUBLISHED
 from spark_jobs.erasure.accounts import recount_accounts, recount_batches, say_rewritten

@@ -19,7 +19,8 @@ from include.holds import DROPPED, Failure, event_row, findings_text, histories_
 from include.hours import Hour, HourRange
 from include.journal import REPLAY, Act, journal_row, read_events
 from include.settings import Settings
-from include.sources import LineFields, Source, load_sources
+from include.source_fields import LineFields
+from include.sources import Source, load_sources
 from include.tables import JOURNAL
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
 from spark_jobs.erasure.matches import Matcher, Words

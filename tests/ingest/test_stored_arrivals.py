@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from include.hours import Hour
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from include.tables import CLICKS, DUPLICATE_CLICKS, QUARANTINED_CLICKS, REPLAYED_LINES
 from include.visitor_keys import VisitorKeys
 from spark_jobs.ingest.stored_arrivals import StoredHour, stored_arrivals

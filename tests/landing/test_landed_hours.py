@@ -15,7 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from include.hours import Hour
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from spark_jobs.landing.land import FIRST_HOUR, land
 from spark_jobs.lines.parse_lines import parse_lines
 from spark_jobs.lines.read_lines import LandedFile, ReadFile, read_lines

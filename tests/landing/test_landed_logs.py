@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from include.errors import ClickmillError
 from include.hours import Hour
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from spark_jobs.landing.land import land
 from spark_jobs.landing.landed_logs import Landed
 from spark_jobs.lines.arrivals import LineParser, read_files, unique_ids

@@ -14,7 +14,8 @@ from typing import Any
 import can_ada
 import pycountry
 
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 
 _EPOCH = datetime(1970, 1, 1)
 _HOUR = 3_600_000_000  # microseconds

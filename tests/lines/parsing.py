@@ -6,7 +6,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from spark_jobs.lines.parse_lines import PARSED, parse_lines
 from tests.lines.lines import TRACKING, lines_table
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS
 from spark_jobs.lines.parse_lines import parse_lines
 from tests.lines.lines import HOUR, TRACKING, lines_table

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from include.errors import UsageError
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from include.tables import UNKNOWN_COUNTRY
 from include.visitor_keys import VisitorKeys
 from spark_jobs.lines.lookups import MAX_AGENT_CHARACTERS, Lookups, country_reader, is_crawler, visitors_of

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.hours import Hour
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS
 from spark_jobs.lines.masked_addresses import mask_addresses
 from spark_jobs.lines.sampled_lines import SampledLines

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from include.tables import QUARANTINE_REASONS
 from tests.lines.parsing import ISO, NOON, WEB, line, parse, with_value
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import json
 
 from include.hours import Hour
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from spark_jobs.lines.sampled_lines import SampledLines, fields_of
 from tests.lines.lines import arrivals, lines_table

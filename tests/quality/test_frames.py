@@ -15,7 +15,8 @@ from include.buckets import Layout
 from include.check_settings import ConfiguredCheck
 from include.hours import Hour
 from include.settings import PipelineSettings
-from include.sources import LandedFiles, LineFields, Source
+from include.source_fields import LineFields
+from include.sources import LandedFiles, Source
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, CLICKS_BY_URL_HOURLY
 
 LAYOUTS = {

@@ -17,7 +17,8 @@ from expectations.findings import Finding, Partition, judge_findings
 from expectations.suites.schema_drift import schema_drift_findings
 from expectations.suites.volume import click_hour_checks, log_hour_checks, volume_findings
 from include.hours import Hour
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 
 NOW = Hour.parse("2026-03-29T05")

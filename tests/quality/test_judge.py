@@ -18,7 +18,8 @@ from include.buckets import Layout
 from include.counting import counted_tables
 from include.hours import Hour
 from include.settings import PipelineSettings
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 
 HOUR = Hour.parse("2026-03-01T05")
 DAY = HOUR.day

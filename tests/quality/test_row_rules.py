@@ -11,7 +11,8 @@ from expectations.checks import counted_rows
 from expectations.suites import log_hour_checks
 from include.check_settings import ConfiguredCheck
 from include.settings import PipelineSettings
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from include.tables import CLICKS
 from include.texts import as_literal
 

@@ -9,7 +9,8 @@ import pytest
 
 from include.errors import UsageError
 from include.settings import Settings
-from include.sources import KafkaTopic, LineFields, Source
+from include.source_fields import LineFields
+from include.sources import KafkaTopic, Source
 from spark_jobs.stream.compatibility import REFUSED, Dependence, dependences, require_fit
 from tests.support.temporary_lake import make_settings
 

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.hours import Hour
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from spark_jobs.lines.arrivals import ARRIVALS
 from spark_jobs.stream import written_rows
 from spark_jobs.stream.micro_batch import parts_of

@@ -9,7 +9,8 @@ from __future__ import annotations
 from expectations.checks import Check
 from expectations.suites import click_hour_checks, grouping_checks, live, log_hour_checks, schema_drift, volume
 from include.settings import REPOSITORY, PipelineSettings
-from include.sources import LineFields, Source
+from include.source_fields import LineFields
+from include.sources import Source
 from include.table_docs import fill_blocks, markdown_table
 from tests.support.day_faults import DAY_FAULTS
 from tests.support.history_faults import HISTORY_FAULTS
