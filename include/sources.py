@@ -134,11 +134,13 @@ class Source(BaseModel):
 
     @model_validator(mode="after")
     def fits_its_format(self) -> Source:
-        """JSON needs a field mapping, access logs a base URL, and neither takes the other's settings."""
+        """JSON needs a field mapping; lines of an access log have paths, without the host."""
         if (self.format == "json") != (self.fields is not None):
             raise ValueError("[fields] belongs to a json source, and a json source needs it")
-        if (self.format == "json") == (self.base_url is not None):
-            raise ValueError("base_url belongs to a combined or common source, and such a source needs it")
+        if self.format != "json" and self.base_url is None:
+            raise ValueError(
+                'a combined or common source has paths without a host: expected base_url = "https://shop.example.com"'
+            )
         if self.unwatched_fields and self.fields is None:
             raise ValueError("unwatched_fields belongs to a json source: lines of an access log have no fields")
         return self

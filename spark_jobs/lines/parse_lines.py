@@ -16,12 +16,12 @@ from include.countries import country_code
 from include.duckdb_sql import run_sql
 from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
-from spark_jobs.lines.access_log_lines import url_of_target
 from spark_jobs.lines.addresses import normal_addresses
 from spark_jobs.lines.columns import as_array, as_numpy, is_null, map_distinct, table_of
 from spark_jobs.lines.formats import extraction_of, time_extraction_of
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from spark_jobs.lines.masked_addresses import address_mask, shortened
+from spark_jobs.lines.targets import normal_urls, target_values
 from spark_jobs.lines.times import HOUR_MICROS, clicked_at
 from spark_jobs.lines.urls import url_normalizer
 
@@ -71,7 +71,12 @@ def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str,
     lines = lines.combine_chunks()
     texts, is_utf8 = _texts(lines, source)
     fields = _fields(texts, source)
-    fields["normal_url"] = map_distinct(fields["url"], _url_reader(source, tracking_parameters), pa.string())
+    fields["normal_url"] = normal_urls(
+        fields,
+        source.base_url or "",
+        url_normalizer(tracking_parameters),
+        is_escaped=extraction_of(source).is_escaped,
+    )
     reason = _reasons(lines, source, is_utf8, texts, fields)
     is_click = pc.is_null(reason)
     hour = as_numpy(lines["hour"])
@@ -165,7 +170,7 @@ def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
 def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
     """The mapped roles' texts, null where absent or only spaces; ``is_formed``; ``clicked_at`` in microseconds."""
     extraction = extraction_of(source)
-    values = dict(extraction.values)
+    values = target_values(extraction.values)
     if "visitor" in values:
         values["visitor_id"] = values.pop("visitor")
     parts = ", ".join(f"{value} AS {role}" for role, value in values.items())
@@ -186,14 +191,6 @@ def _or_null(texts: pa.StringArray) -> pa.StringArray:
     if not pc.any(may_be_blank).as_py():  # trimming costs more than reading
         return texts
     return pc.if_else(pc.equal(pc.ascii_trim(texts, " "), ""), None, texts)
-
-
-def _url_reader(source: Source, tracking_parameters: tuple[str, ...]) -> Callable[[str], str | None]:
-    normal_form = url_normalizer(tracking_parameters)
-    if source.base_url is None:
-        return normal_form
-    base_url = source.base_url
-    return lambda target: normal_form(url_of_target(target, base_url))
 
 
 def _not_utf8(texts: pa.StringArray) -> list[int]:

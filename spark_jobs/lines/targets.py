@@ -1,0 +1,128 @@
+r"""The URL that a line asks for, from the parts that it has: host, scheme, path, query, a request line, or the whole.
+
+* A whole URL stays as it is. A path is one of the line's host, or else of the source's ``base_url``.
+* The scheme is the line's, or else ``base_url``'s; without both it is ``https``, unless the port is 80.
+* Ports 80 and 443 go where the line does not say the scheme: it is the server's own, which may stand behind another.
+* A query follows its ``?``, unless the path has it already.
+
+A host that is none (``_``, nginx's name for any, or ``-``) is as if it were not there; one with characters that no host
+has makes no URL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from include.duckdb_sql import quoted
+from spark_jobs.lines.columns import as_array, map_distinct
+
+#: What of a URL a line may say beside ``url``: that may be the whole, a path, or a path with a query.
+_BEFORE_URL = ("scheme", "host", "query")
+#: Between the parts of a URL; one in a part is what it would be in a URL, where no host has it.
+_BETWEEN, _NO_PART = "\x1e", "%1E"
+
+# A method is any token: RFC 9110, section 9.1. The target may have spaces, where a client did not encode them.
+_REQUEST = r"^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S.*?)(?: HTTP/\d+(?:\.\d+)?)?$"
+
+_HEXADECIMAL = re.compile(r"\\x([0-9A-Fa-f]{2})")
+_BYTES = {'"': "%22", "b": "%08", "t": "%09", "n": "%0A", "v": "%0B", "f": "%0C", "r": "%0D"}
+# Stands for an escaped backslash meanwhile: half of a surrogate pair, which is in no text of UTF-8.
+_BACKSLASH = "\udc5c"
+
+_NO_HOST = ("", "-", "_")
+_HOST = re.compile(r"[^\x00- \x7f/\\?#@,;<>\"]+")
+_PORT = re.compile(r":(80|443)\Z")
+#: As servers say it: ``$scheme``, ``$https``, CloudFront's ``cs-protocol``, ``x-forwarded-proto``.
+_SCHEMES = {"on": "https", "off": "http"}
+
+
+def target_values(values: Mapping[str, str]) -> dict[str, str]:
+    """The SQL of a line's roles with ``url`` for what it asks for: of the URL, the path and the request the first."""
+    asked = [values[role] for role in ("url", "path") if role in values]
+    if "request" in values:
+        asked.append(f"nullif({part_of_request(values['request'], 2)}, '')")
+    others = {role: value for role, value in values.items() if role not in ("url", "path", "request")}
+    if not asked:
+        return others
+    return others | {"url": asked[0] if len(asked) == 1 else f"coalesce({', '.join(asked)})"}
+
+
+def part_of_request(request: str, part: int) -> str:
+    """The SQL of a request line's method (1) or target (2), empty where it is no such line."""
+    return f"regexp_extract({request}, {quoted(_REQUEST)}, {part}, 's')"
+
+
+def normal_urls(
+    fields: Mapping[str, pa.Array], base_url: str, normal_form: Callable[[str], str | None], *, is_escaped: bool
+) -> pa.Array:
+    """The normal form of each line's URL, null where there is none; computed once for each distinct one.
+
+    ``fields`` are roles' texts: ``url``, and ``scheme``, ``host`` and ``query`` where the format has them. Where
+    ``is_escaped``, bytes in them may be written with a backslash, see ``percent_encoded``.
+    """
+    parts = [role for role in _BEFORE_URL if role in fields]
+
+    def normal_of_target(target: str) -> str | None:
+        if is_escaped and "\\" in target:
+            target = percent_encoded(target)
+        return normal_form(base_url + target if target.startswith("/") else target)
+
+    def normal_of_parts(joined: str) -> str | None:
+        *before, target = joined.split(_BETWEEN, len(parts))
+        found = dict(zip(parts, before, strict=True))
+        query = found.pop("query", "")
+        if is_escaped:
+            target, query = percent_encoded(target), percent_encoded(query)
+        return normal_form(url_of_parts(base_url, _with_query(target, query), **found))
+
+    if not parts:
+        return map_distinct(fields["url"], normal_of_target, pa.string())
+    # The URL is last: what separates the parts may stand in it.
+    texts = (pc.replace_substring(as_array(fields[part]).fill_null(""), _BETWEEN, _NO_PART) for part in parts)
+    joined = pc.binary_join_element_wise(*texts, fields["url"], _BETWEEN)
+    return map_distinct(joined, normal_of_parts, pa.string())
+
+
+def url_of_parts(base_url: str, target: str, host: str = "", scheme: str = "") -> str:
+    """A whole URL of a target and what else a line says; a target without a host, or of one that is none, is no URL."""
+    if not target.startswith("/"):
+        return target
+    own, _, of_base = base_url.partition("://")
+    port = None
+    if host in _NO_HOST:
+        host = of_base
+    elif _HOST.fullmatch(host):
+        port = _PORT.search(host)
+    else:
+        return ""
+    scheme = scheme.lower().removesuffix("://").removesuffix(":")
+    if scheme in _NO_HOST:
+        scheme = own or ("http" if port and port[1] == "80" else "https")
+        host = host[: port.start()] if port else host
+    return f"{_SCHEMES.get(scheme, scheme)}://{host}{target}" if host else target
+
+
+def _with_query(target: str, query: str) -> str:
+    query = query.removeprefix("?")
+    if query in ("", "-") or target.endswith(f"?{query}"):
+        return target
+    # A question mark in a path that has its query beside it was percent-encoded: nginx's $uri is decoded.
+    return f"{target.replace('?', '%3F')}?{query}"
+
+
+def percent_encoded(target: str) -> str:
+    r"""A target whose bytes servers write with a backslash, as ``\"``, ``\t`` or ``\xC3``, with these percent-encoded.
+
+    Source: https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#format-notes, and nginx's ``escape=default``.
+    """
+    if "\\" not in target:
+        return target
+    # Few passes over the whole: a call for each escape costs seconds where a client sends nothing else.
+    target = target.replace("\\\\", _BACKSLASH)
+    for letter, byte in _BYTES.items():
+        target = target.replace(f"\\{letter}", byte)
+    return _HEXADECIMAL.sub(lambda byte: f"%{byte[1].upper()}", target).replace(_BACKSLASH, "%5C")
