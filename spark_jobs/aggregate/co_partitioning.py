@@ -31,13 +31,13 @@ class Difference:
     """One thing in which a stored table is not as co-partitioning needs it; ``fix`` says what to do."""
 
     table: str
-    what: str
-    found: str
+    subject: str
+    observed: str
     expected: str
     fix: str
 
     def __str__(self) -> str:
-        return f"{self.table}: {self.what}: found {self.found}; expected {self.expected}; to fix it: {self.fix}"
+        return f"{self.table}: {self.subject}: found {self.observed}; expected {self.expected}; to fix it: {self.fix}"
 
 
 def co_partitioned_tables(settings: Settings) -> list[Table]:
@@ -70,16 +70,16 @@ def layout_differences(layouts: Mapping[Table, Layout], buckets: int) -> list[Di
     """In what the tables' numbers of buckets and key types differ from each other, and from ``buckets``."""
     repartition = REPARTITION.format(buckets=buckets)
     key_types: dict[str | None, str | None] = {}
-    found = []
+    deviations = []
     for table, layout in layouts.items():
         key_type = key_types.setdefault(table.bucket_key, table.key_type)
         if layout.buckets != buckets:
-            found.append(Difference(table.name, "number of buckets", str(layout), str(buckets), repartition))
+            deviations.append(Difference(table.name, "number of buckets", str(layout), str(buckets), repartition))
         if layout.key_type != key_type:
             again = "move the table's folder away, and run clickmill aggregate for all log hours"
-            what = f"type of {table.bucket_key}"
-            found.append(Difference(table.name, what, layout.key_type, str(key_type), again))
-    return found
+            subject = f"type of {table.bucket_key}"
+            deviations.append(Difference(table.name, subject, layout.key_type, str(key_type), again))
+    return deviations
 
 
 def row_differences(lake: Lake, tables: Sequence[Table], buckets: int) -> list[Difference]:
@@ -88,11 +88,11 @@ def row_differences(lake: Lake, tables: Sequence[Table], buckets: int) -> list[D
         return []
     frames = [(table.name, placement_facts(lake.read(table), table)) for table in tables]
     facts = collected(lake.spark, {"measure buckets": frames})
-    found = []
+    deviations = []
     for table in tables:
         (fact,) = facts[table.name].to_pylist()
         if fact["misplaced_rows"]:
-            found.append(
+            deviations.append(
                 Difference(
                     table.name,
                     "bucket",
@@ -103,7 +103,7 @@ def row_differences(lake: Lake, tables: Sequence[Table], buckets: int) -> list[D
             )
         if fact["keys_with_two_buckets"]:
             end = Hour.parse(fact["last_hour"]).plus(1)
-            found.append(
+            deviations.append(
                 Difference(
                     table.name,
                     "buckets of a key",
@@ -113,7 +113,7 @@ def row_differences(lake: Lake, tables: Sequence[Table], buckets: int) -> list[D
                     "hours that brought late clicks",
                 )
             )
-    return found
+    return deviations
 
 
 def _hours(fact: Mapping[str, str]) -> str:

@@ -26,13 +26,15 @@ def check(spark: SparkSession, settings: Settings, tables: Sequence[Table]) -> l
     lake = Lake(spark, settings)
     # Beside another job some tables would be seen before it and some after.
     with lake.locked():
-        found = differences(lake, tables)
+        deviations = differences(lake, tables)
         made = [table for table in tables if lake.exists(table)]
-        said = [f"{table.name}: {lake.buckets(table)} buckets by {table.bucket_key}" for table in made if not found]
-    if found:
-        raise QualityError("\n  ".join(["not co-partitioned:", *map(str, found)]))
+        table_lines = [
+            f"{table.name}: {lake.buckets(table)} buckets by {table.bucket_key}" for table in made if not deviations
+        ]
+    if deviations:
+        raise QualityError("\n  ".join(["not co-partitioned:", *map(str, deviations)]))
     missing = [f"{table.name}: not made yet" for table in tables if table not in made]
-    return [f"co-partitioned: {len(made)} tables, every bucket is what its key says", *said, *missing]
+    return [f"co-partitioned: {len(made)} tables, every bucket is what its key says", *table_lines, *missing]
 
 
 def chosen_tables(settings: Settings, names: Sequence[str]) -> list[Table]:

@@ -16,13 +16,13 @@ def counts_per_day(counts: DataFrame, hours: DataFrame, key: str) -> DataFrame:
     """
     of_day = ["time_zone", "day"]
     wanted = ["click_date", "click_hour", key, "click_count", "bot_click_count", SKETCH]
-    said = [name for name in hours.columns if name not in ("click_date", "click_hour", *of_day)]
+    day_columns = [name for name in hours.columns if name not in ("click_date", "click_hour", *of_day)]
     return (
         with_days(counts.select(*wanted), F.broadcast(hours))
         .groupBy(*of_day, key)
         .agg(
             *summed_counts(),
-            *(F.any_value(name).alias(name) for name in said),
+            *(F.any_value(name).alias(name) for name in day_columns),
         )
         .withColumn("visitor_count", estimated_visitors())
         .withColumnRenamed("day", "click_date")

@@ -33,10 +33,10 @@ def count_days(lake: Lake, hours: Iterable[Hour]) -> None:
 
     A file of an hour that is lost does not stop the others: the suite ``layout`` finds it.
     """
-    said = {"counted_at": datetime.now(UTC)}
+    day_values = {"counted_at": datetime.now(UTC)}
     tables = [count_table(key) for key in lake.settings.pipeline.counts]
     for days in days_in_parts(lake, tables, days_of(lake.settings.pipeline.time_zones, hours)):
-        of_days = dict.fromkeys(days, said)
+        of_days = dict.fromkeys(days, day_values)
         in_parallel(lake.spark, *(partial(_count, lake, table, of_days) for table in tables))
 
 
@@ -67,8 +67,8 @@ def replace_days(
     hours. Fewer visitors than ``smallest_visitors`` are not shown, and no sketch then.
     """
     daily, key = daily_table(hourly), hourly.key[-1]
-    said = {column.name: column.type for column in daily.columns if column.name in next(iter(days.values()))}
-    rows = counts_per_day(counts, hours_frame(lake, days, said), key)
+    column_types = {column.name: column.type for column in daily.columns if column.name in next(iter(days.values()))}
+    rows = counts_per_day(counts, hours_frame(lake, days, column_types), key)
     if smallest_visitors:
         rows = without_few(rows, smallest_visitors)
     with step(lake.spark, f"count {daily.name}"):
@@ -78,16 +78,18 @@ def replace_days(
     return computed
 
 
-def hours_frame(lake: Lake, days: Mapping[Day, Mapping[str, Any]], said: Mapping[str, str] | None = None) -> DataFrame:
+def hours_frame(
+    lake: Lake, days: Mapping[Day, Mapping[str, Any]], column_types: Mapping[str, str] | None = None
+) -> DataFrame:
     """One row per hour of each day: ``click_date`` and ``click_hour``, UTC, ``time_zone`` and ``day``, its date there.
 
-    Of what is said of the days, those with a type in ``said`` are further columns. There is one day at least.
+    Of what is said of the days, those with a type in ``column_types`` are further columns. There is one day at least.
     """
-    said = said or {}
-    types = {"click_date": "DATE", "click_hour": "INT", "time_zone": "STRING", "day": "DATE", **said}
+    column_types = column_types or {}
+    types = {"click_date": "DATE", "click_hour": "INT", "time_zone": "STRING", "day": "DATE", **column_types}
     rows = [
         {"click_date": hour.day, "click_hour": hour.hour, "time_zone": day.time_zone, "day": day.date}
-        | {name: of_day[name] for name in said}
+        | {name: of_day[name] for name in column_types}
         for day, of_day in days.items()
         for hour in day.hours
     ]

@@ -82,8 +82,8 @@ def _as_stored(
     parts: DataFrame, key: CountKey, grouping: Grouping, stored: FieldsGrouping, click_hours: int
 ) -> DataFrame:
     """The rows of one consumer's table from what its instances counted; few files, as a click hour is in one task."""
-    said = stored.placement() | {"counted_at": F.lit(datetime.now(UTC))}
+    constants = stored.placement() | {"counted_at": F.lit(datetime.now(UTC))}
     # A hint, not a repartition: Spark writes small partitions together, and a large one by several tasks.
     partitions = min(max(click_hours, 1), MOST_PARTITIONS)
-    counts = complete_counts(parts, key, grouping).withColumns(said)
+    counts = complete_counts(parts, key, grouping).withColumns(constants)
     return counts.hint("rebalance", partitions, "click_date", "click_hour")

@@ -19,25 +19,25 @@ def repartition(spark: SparkSession, settings: Settings, buckets: int) -> list[s
     A table that has them already, in all its rows, stays as it is.
     """
     lake = Lake(spark, settings)
-    said = []
+    lines = []
     with lake.locked():
         # In this order, so that the first table has the newest number wherever this ends: see co_partitioning.
         for table in co_partitioned_tables(settings):
             if not lake.exists(table):
-                said.append(f"{table.name}: not made yet")
+                lines.append(f"{table.name}: not made yet")
                 continue
             before = lake.layout(table)
             if _is_partitioned(lake, table, before, buckets):
-                said.append(f"{table.name}: has {buckets} buckets already")
+                lines.append(f"{table.name}: has {buckets} buckets already")
                 continue
             _repartition(lake, table, buckets)
-            said.append(f"{table.name}: {buckets} buckets, {before} before")
+            lines.append(f"{table.name}: {buckets} buckets, {before} before")
     if settings.pipeline.buckets != buckets:
-        said.append(
+        lines.append(
             f"{settings.pipeline_file} says buckets = {settings.pipeline.buckets}: "
             f"write {buckets} there, for a lake that is built again"
         )
-    return said
+    return lines
 
 
 def _is_partitioned(lake: Lake, table: Table, layout: Layout, buckets: int) -> bool:

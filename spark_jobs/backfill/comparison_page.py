@@ -98,7 +98,7 @@ def _failed(comparison: Comparison) -> Iterator[Line | Table]:
 
 def as_json(backfill: Backfill, comparison: Comparison) -> str:
     """For programs: what the page says, and that the hours are UTC."""
-    said = {
+    content = {
         "backfill_id": backfill.id,
         "source": backfill.source,
         "from": str(backfill.log_hours.start),
@@ -108,7 +108,7 @@ def as_json(backfill: Backfill, comparison: Comparison) -> str:
         "new_clicks": comparison.new_clicks,
         **asdict(comparison),
     }
-    return orjson.dumps(said, option=orjson.OPT_INDENT_2).decode() + "\n"
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
 def as_lines(comparison: Comparison) -> list[str]:

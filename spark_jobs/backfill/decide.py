@@ -108,20 +108,22 @@ def _carried_out(signed: SignedAct, decision: BackfillDecision) -> list[str] | N
 
 
 def _require_open(backfill: Backfill, decision: str) -> None:
-    what = backfill.described
-    made = [one for one in backfill.decisions if one.event in _MADE.values()]
+    description = backfill.described
+    made = [earlier for earlier in backfill.decisions if earlier.event in _MADE.values()]
     if not backfill.is_open or backfill.state == "undoing":
         by = f" by {made[-1].actor}: {made[-1].because}" if made else ""
-        raise DecidedAlreadyError(f"{what} is {backfill.state}{by}; there is nothing to decide. {backfill.next_step}")
+        raise DecidedAlreadyError(
+            f"{description} is {backfill.state}{by}; there is nothing to decide. {backfill.next_step}"
+        )
     if decision == DROP and backfill.state == "swapping":
         raise FinalError(
-            f"{what} was approved by {made[-1].actor}, and some tables may have it; approve it again, which does the "
-            "rest, then undo it"
+            f"{description} was approved by {made[-1].actor}, and some tables may have it; approve it again, "
+            "which does the rest, then undo it"
         )
     if decision == APPROVE and not backfill.is_staged:
-        raise FinalError(f"{what} is not staged: what passes the checks is published as its chunks are done")
+        raise FinalError(f"{description} is not staged: what passes the checks is published as its chunks are done")
     if decision == APPROVE and backfill.state == "running":
-        raise FinalError(f"{what} has chunks that are not done or not compared; start it again, then decide")
+        raise FinalError(f"{description} has chunks that are not done or not compared; start it again, then decide")
 
 
 def _drop(signed: SignedAct, backfill: Backfill) -> list[str]:
@@ -136,12 +138,12 @@ def _drop(signed: SignedAct, backfill: Backfill) -> list[str]:
             dropped = drop_counts(signed, backfill, changed, act.because or "")
     followed = follow_hours(lake, dropped)
     say(lake, backfill, DROPPED, signed)
-    what = (
+    outcome = (
         f"{len(dropped)} click hours stay as they were published"
         if backfill.is_staged
         else "given up; what its chunks have published stays, and can be undone"
     )
-    return [f"{backfill.described}: dropped by {act.actor}; {what}", *followed]
+    return [f"{backfill.described}: dropped by {act.actor}; {outcome}", *followed]
 
 
 def drop_counts(signed: SignedAct, backfill: Backfill, states: Iterable[ClickHourState], because: str) -> list[Hour]:
@@ -183,7 +185,7 @@ def swap(lake: Lake, backfill: Backfill, states: Mapping[Hour, ClickHourState], 
         publish_hours(lake, hours, say_swapped)
     followed = follow_hours(lake, states)
     say(lake, backfill, SWAPPED)
-    approved = next(one for one in reversed(backfill.decisions) if one.event == APPROVED)
+    approved = next(decision for decision in reversed(backfill.decisions) if decision.event == APPROVED)
     held = sum(state.is_held for state in states.values())
     return [
         f"{backfill.described}: approved by {approved.actor}; {len(hours)} click hours published"

@@ -19,11 +19,11 @@ def estimated_seconds(measured: Sequence[Measured], chunks: Sequence[tuple[int, 
     A chunk takes a fixed time, a time for each log hour and one for each byte, none of them below 0: those that fit
     the newest chunks best by least squares (on two or fewer of the three terms while fewer have been measured).
     """
-    newest = sorted(measured, key=lambda one: one.at)[-MOST_MEASURED:]
+    newest = sorted(measured, key=lambda measurement: measurement.at)[-MOST_MEASURED:]
     if not newest:
         return None
-    terms = np.array([_terms(one.log_hours, one.size_bytes) for one in newest])
-    seconds = np.array([one.seconds for one in newest])
+    terms = np.array([_terms(measurement.log_hours, measurement.size_bytes) for measurement in newest])
+    seconds = np.array([measurement.seconds for measurement in newest])
     best: tuple[float, np.ndarray] | None = None
     for count in range(1, min(3, len({tuple(row) for row in terms})) + 1):
         for chosen in combinations(range(3), count):

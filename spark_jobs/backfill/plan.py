@@ -103,7 +103,9 @@ def make_plan(lake: Lake, settings: Settings, request: Request) -> Plan:
     accounts = _accounts(lake, request)
     landed = _landed(lake, source, request.log_hours)
     backfills = read_backfills(settings.lake)
-    resumed = next((one for one in backfills.values() if one.is_open and _is_same(one, request)), None)
+    resumed = next(
+        (backfill for backfill in backfills.values() if backfill.is_open and _is_same(backfill, request)), None
+    )
     pieces = [piece for piece in request.chunks() if not (resumed and piece.start in resumed.done)]
     chunks = [chunk for piece in pieces if (chunk := _chunk(piece, landed)).landed]
     touched = {Hour.parse(hour) for row in accounts.values() for hour in row["click_hours"]}
@@ -128,7 +130,7 @@ def make_plan(lake: Lake, settings: Settings, request: Request) -> Plan:
 
 def expected_seconds(backfills: Mapping[str, Backfill], chunks: Iterable[Chunk]) -> float | None:
     """How long these chunks take, judged by those of the backfills; None if none has been done."""
-    measured = [one for backfill in backfills.values() for one in backfill.done.values()]
+    measured = [measurement for backfill in backfills.values() for measurement in backfill.done.values()]
     return estimated_seconds(measured, [(len(chunk.landed), chunk.size_bytes) for chunk in chunks])
 
 
@@ -175,8 +177,8 @@ def _is_new(landed: LandedHour, account: Mapping[str, Any], source: Source) -> b
 
 def _published(lake: Lake, hours: HourRange) -> tuple[Hour, ...]:
     files = lake.data_files(PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)
-    found = {file.click_hour for file in files}
-    return tuple(sorted(hour for hour in found if hour in hours))
+    published = {file.click_hour for file in files}
+    return tuple(sorted(hour for hour in published if hour in hours))
 
 
 def _blocks(
@@ -188,9 +190,9 @@ def _blocks(
     backfills: Sequence[Backfill],
 ) -> list[str]:
     blocks = [
-        blocked_by(one)
-        for one in backfills
-        if one.is_open and one.meets(source.name, request.log_hours) and not _is_same(one, request)
+        blocked_by(backfill)
+        for backfill in backfills
+        if backfill.is_open and backfill.meets(source.name, request.log_hours) and not _is_same(backfill, request)
     ]
     if not landed and not accounts:
         where = lake.settings.landing / source.name

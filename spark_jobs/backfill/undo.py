@@ -80,11 +80,11 @@ def undo(
 
 
 def _require_undoable(backfill: Backfill) -> None:
-    what = backfill.described
+    description = backfill.described
     if backfill.state in ("running", "waiting", "swapping"):
-        raise FinalError(f"{what} is {backfill.state}, and cannot be undone yet. {backfill.next_step}")
+        raise FinalError(f"{description} is {backfill.state}, and cannot be undone yet. {backfill.next_step}")
     if not backfill.published:
-        raise FinalError(f"{what} is {backfill.state}, and has published nothing: there is nothing to undo")
+        raise FinalError(f"{description} is {backfill.state}, and has published nothing: there is nothing to undo")
 
 
 def _is_counted_since(backfill: Backfill, state: ClickHourState) -> bool:

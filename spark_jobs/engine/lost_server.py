@@ -38,7 +38,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 # It is said in our own words; and that nobody hears a good-bye is no matter.
 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
-clients_log.addFilter(lambda said: not said.getMessage().startswith(("ReleaseExecute failed", "session.stop()")))
+clients_log.addFilter(lambda record: not record.getMessage().startswith(("ReleaseExecute failed", "session.stop()")))
 
 
 def patience_seconds(host: str) -> float:
@@ -75,7 +75,7 @@ def require_answer(remote: str) -> None:
     host, port = address.hostname or "localhost", address.port or 15002
     seconds = patience_seconds(host)
     deadline = time.monotonic() + (seconds if seconds > ALONE_SECONDS else 0)
-    is_said = False
+    has_warned = False
     while True:
         try:
             socket.create_connection((host, port), timeout=10).close()
@@ -86,9 +86,9 @@ def require_answer(remote: str) -> None:
                     f"the Spark Connect server at {host}:{port} does not answer ({error}); "
                     "start it with: clickmill start"
                 ) from None
-        if not is_said:
+        if not has_warned:
             log.warning("the Spark server at %s:%d does not answer; asked again for %.0f s", host, port, seconds)
-            is_said = True
+            has_warned = True
         time.sleep(_PAUSE_SECONDS)
 
 

@@ -126,7 +126,7 @@ class SparkStatus:
         known = status._get("applications")
         if known is None:
             return None
-        ids = [str(one["id"]) for one in known]
+        ids = [str(entry["id"]) for entry in known]
         if status.application not in ids:
             log.warning("no status of Spark: %s has the applications %s; expected %s", address, ids, application)
             return None
@@ -167,21 +167,23 @@ class SparkStatus:
         computes, rather one that does: with one task, what writes the rows into a table reads as many. Only what may be
         that stage is asked for, as each request takes its milliseconds.
         """
-        found = {
+        stage_of_mark = {
             mark: self._stage_that_read(jobs, records[mark], gives_on)
             for mark, jobs in self._marked_jobs(records).items()
         }
-        return {mark: stage for mark, stage in found.items() if stage is not None}
+        return {mark: stage for mark, stage in stage_of_mark.items() if stage is not None}
 
     def _marked_jobs(self, marks: Collection[str]) -> dict[str, list[dict[str, Any]]]:
         """The Spark jobs that ran under each of these marks, when they have ended there too."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             jobs = self._get("jobs") or ()
-            found = {mark: [job for job in jobs if has_mark(job["jobTags"], mark)] for mark in marks}
-            ended = all(of_mark and all(job["status"] != "RUNNING" for job in of_mark) for of_mark in found.values())
+            jobs_of_mark = {mark: [job for job in jobs if has_mark(job["jobTags"], mark)] for mark in marks}
+            ended = all(
+                of_mark and all(job["status"] != "RUNNING" for job in of_mark) for of_mark in jobs_of_mark.values()
+            )
             if ended or self.problem is not None or time.monotonic() > deadline:
-                return found
+                return jobs_of_mark
             time.sleep(_PAUSE_SECONDS)
 
     def _stage_that_read(self, jobs: Iterable[dict[str, Any]], records: Sequence[int], gives_on: bool) -> Stage | None:
@@ -290,9 +292,9 @@ class SparkStatus:
 
 
 def _address_of(spark: SparkSession) -> str | None:
-    given = os.environ.get("CLICKMILL_SPARK_UI_URL")
-    if given:
-        return given.rstrip("/")
+    address = os.environ.get("CLICKMILL_SPARK_UI_URL")
+    if address:
+        return address.rstrip("/")
     port = spark.conf.get("spark.ui.port", "")
     if spark.conf.get("spark.ui.enabled", "true") == "false" or not port or port == "0":
         return None

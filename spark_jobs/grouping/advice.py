@@ -189,11 +189,11 @@ def salting(distribution: KeyDistribution, instances: int, most_instances: int, 
     for keys in choices:
         for number in range(2, instances + 1):
             largest = max(salted_clicks(distribution, instances, keys, number))
-            found = largest * instances / distribution.clicks
-            if found <= EVEN_SKEW:
+            split_skew = largest * instances / distribution.clicks
+            if split_skew <= EVEN_SKEW:
                 return Salting(number, _names_of(keys))
-            if found < best_skew:
-                best, best_skew = Salting(number, _names_of(keys)), found
+            if split_skew < best_skew:
+                best, best_skew = Salting(number, _names_of(keys)), split_skew
     return best
 
 

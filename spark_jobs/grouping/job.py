@@ -108,8 +108,8 @@ class _Candidate:
     @property
     def partitioned_by(self) -> Grouping:
         """One instance gets the same rows from all."""
-        is_one = getattr(self.grouping, "instances", None) == 1
-        return GlobalGrouping() if is_one else self.grouping
+        has_one_instance = getattr(self.grouping, "instances", None) == 1
+        return GlobalGrouping() if has_one_instance else self.grouping
 
 
 def give_advice(
@@ -147,14 +147,14 @@ def give_advice(
             )
         candidates = _candidates(request, distribution)
         with step(spark, "partition clicks"):
-            found = _repartition(clicks, request, candidates)
+            loads = _repartition(clicks, request, candidates)
         drawn = len(hours) if len(hours) < len(arguments.log_hours) else None
-        advice = advise(distribution, arguments.source, str(arguments.log_hours), found, core_count(spark), drawn)
+        advice = advise(distribution, arguments.source, str(arguments.log_hours), loads, core_count(spark), drawn)
         if not is_measured:
             return advice
         pairs = [
             (candidate.grouping, load)
-            for candidate, load in zip(candidates, found, strict=True)
+            for candidate, load in zip(candidates, loads, strict=True)
             if load.instances <= MAX_INSTANCES
         ]
         pairs.sort(key=lambda pair: advice.loads.index(pair[1]))
@@ -177,14 +177,14 @@ def _drawn(accounts: Sequence[Mapping[str, Any]], most_clicks: int | None) -> li
 
 def _candidates(request: AdviceRequest, distribution: KeyDistribution) -> list[_Candidate]:
     most = max(request.instances)
-    found = []
+    candidates = []
     for count in request.counts:
         split = salting(distribution, count, most, request.salts)
         for name in request.chosen:
             if name not in _OWN_NUMBER:
                 its = split if name == "salted_fields" else None
-                found.append(_Candidate(name, _grouping(name, request, count, its), its))
-    return found + [
+                candidates.append(_Candidate(name, _grouping(name, request, count, its), its))
+    return candidates + [
         _Candidate(name, _grouping(name, request, 1, None), None) for name in request.chosen if name in _OWN_NUMBER
     ]
 

@@ -53,7 +53,9 @@ def measure_counts(
             clicks=distribution.clicks,
             seconds=run.seconds,
             predicted_speed_up=load.speed_up,
-            measured_speed_up=one / run.seconds if (one := alone.get(load.grouping, alone.get("global"))) else None,
+            measured_speed_up=seconds_alone / run.seconds
+            if (seconds_alone := alone.get(load.grouping, alone.get("global")))
+            else None,
             rates=run.rates,
         )
         for (_, load), run in zip(groupings, middle, strict=True)

@@ -201,9 +201,9 @@ class Lake(StoredLake):
             if transaction is not None and before is not None and transaction.is_in(before):
                 return
             # Merged by name: a table of an earlier version may have more columns, which are null from now on.
-            said = None if transaction is None else transaction.as_committed()
+            properties = None if transaction is None else transaction.as_committed()
             arrow = declared.as_arrow(table, rows)
-            write_deltalake(self.uri(table), arrow, mode="append", schema_mode="merge", commit_properties=said)
+            write_deltalake(self.uri(table), arrow, mode="append", schema_mode="merge", commit_properties=properties)
             if before is not None:
                 self._keep_commits(table, before.version())
 
@@ -310,17 +310,17 @@ class Lake(StoredLake):
         return declared.columns_of_other_types(TableVersion.newest(self.path(table), table), table)
 
     @contextmanager
-    def staged(self, rows: DataFrame, what: str) -> Iterator[DataFrame]:
+    def staged(self, rows: DataFrame, name: str) -> Iterator[DataFrame]:
         """The rows, computed now and kept as Parquet until the end, for several passes that each need few columns."""
-        with self.scratch_folder(what) as folder:
-            with step(self.spark, f"stage {what}"):
+        with self.scratch_folder(name) as folder:
+            with step(self.spark, f"stage {name}"):
                 rows.write.mode("overwrite").option("compression", "lz4_raw").parquet(str(folder))
             yield self.spark.read.schema(rows.schema).parquet(str(folder))
 
     @contextmanager
-    def scratch_folder(self, what: str) -> Iterator[Path]:
+    def scratch_folder(self, name: str) -> Iterator[Path]:
         """An empty folder for intermediate rows, removed at the end."""
-        folder = self.settings.scratch / f"staged-{what.replace(' ', '-')}-{uuid4()}"
+        folder = self.settings.scratch / f"staged-{name.replace(' ', '-')}-{uuid4()}"
         folder.mkdir(parents=True)
         try:
             yield folder

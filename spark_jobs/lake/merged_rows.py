@@ -16,12 +16,12 @@ def merge_click_hours(
     stored: DeltaTable, table: Table, rows: pa.Table, hours: Iterable[Hour], properties: CommitProperties | None = None
 ) -> None:
     """Merge rows of these click hours, unique by the table's key, in one commit."""
-    given = rows.select(table.column_names).cast(arrow_schema(table, table.column_names))
+    new_rows = rows.select(table.column_names).cast(arrow_schema(table, table.column_names))
     same = " AND ".join(_is_same(name, name in table.required_columns) for name in table.key)
     # Delta looks at files of these hours alone.
     in_hours = hours_predicate(hours, "old.click_date", "old.click_hour")
     merge = stored.merge(
-        given,
+        new_rows,
         f"{same} AND ({in_hours})",
         source_alias="new",
         target_alias="old",

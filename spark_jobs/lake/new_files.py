@@ -108,8 +108,8 @@ class TaskFiles:
                 file = _OpenFile(self._table, self._folder, partition)
             self._open[partition] = file
             file.add(piece)
-            if sum(one.waiting_bytes for one in self._open.values()) >= _GROUP_BYTES:
-                max(self._open.values(), key=lambda one: one.waiting_bytes).write_group()
+            if sum(open_file.waiting_bytes for open_file in self._open.values()) >= _GROUP_BYTES:
+                max(self._open.values(), key=lambda open_file: open_file.waiting_bytes).write_group()
 
     def end(self) -> Iterator[NewFile]:
         """There are no more rows."""
@@ -197,10 +197,10 @@ class _Statistics:
 
     def as_json(self) -> str:
         """As the log has them."""
-        found = {
+        statistics = {
             "numRecords": self.rows,
             "minValues": self.least,
             "maxValues": self.greatest,
             "nullCount": self.nulls,
         }
-        return orjson.dumps(found, option=orjson.OPT_UTC_Z).decode()
+        return orjson.dumps(statistics, option=orjson.OPT_UTC_Z).decode()

@@ -40,9 +40,9 @@ def unneeded_files(table: Path, kept: timedelta) -> list[UnneededFile]:
     What is of no version is found by listing the folder, so a job that broke off before its commit is tidied too.
     """
     stored = DeltaTable(str(table))
-    found = stored.vacuum(_hours(kept), dry_run=True, enforce_retention_duration=False, full=True)
-    infos = filesystem_of(table).get_file_info([key_of(table / name) for name in found])
-    sized = zip(found, infos, strict=True)
+    names = stored.vacuum(_hours(kept), dry_run=True, enforce_retention_duration=False, full=True)
+    infos = filesystem_of(table).get_file_info([key_of(table / name) for name in names])
+    sized = zip(names, infos, strict=True)
     return [UnneededFile(name, info.size) for name, info in sized if info.type == FileType.File]
 
 

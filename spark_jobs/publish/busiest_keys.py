@@ -21,6 +21,6 @@ def busiest_keys(rows: DataFrame, key: str, most: int) -> list[KeyCount]:
     counts = of_busiest.agg(*summed_counts(), only_count)
     visitors = F.coalesce("only_count", estimated_visitors())
     with step(rows.sparkSession, f"read the busiest {key}"):
-        found = counts.withColumn("visitor_count", visitors).drop(SKETCH).collect()
-    by_clicks = sorted(found, key=lambda row: (-row["click_count"], row[key]))
+        counted = counts.withColumn("visitor_count", visitors).drop(SKETCH).collect()
+    by_clicks = sorted(counted, key=lambda row: (-row["click_count"], row[key]))
     return [KeyCount(row[key], row["click_count"], row["bot_click_count"], row["visitor_count"]) for row in by_clicks]

@@ -138,8 +138,8 @@ def _version_of(connection: Connection) -> str | None:
         if cursor.fetchone() == (None,):
             return None
         cursor.execute(f"SELECT version_num FROM {SCHEMA}.alembic_version")
-        found = cursor.fetchone()
-        return str(found[0]) if found else None
+        row = cursor.fetchone()
+        return str(row[0]) if row else None
 
 
 def _migrate(address: str) -> None:

@@ -106,8 +106,8 @@ def decide_range(
             (chosen if _has(state, decision, reason) and not state.staged_by else left).append(state)
         left_out = [line for state in left for line in _left_out(state)]
         if not chosen:
-            of_what = f" with {reason!r} in all of its findings" if reason else ""
-            raise NotHeldError("\n  ".join([f"no hour of {hours} waits for that decision{of_what}", *left_out]))
+            with_reason = f" with {reason!r} in all of its findings" if reason else ""
+            raise NotHeldError("\n  ".join([f"no hour of {hours} waits for that decision{with_reason}", *left_out]))
         signed.details["click_hours"] = ", ".join(str(state.hour) for state in chosen)
         lines, to_publish = [], []
         for state in chosen:
@@ -195,8 +195,8 @@ def _lines(state: ClickHourState, decision: str, how: str) -> list[str]:
 
 def _require_to_decide(state: ClickHourState, decision: str) -> None:
     if not _is_to_decide(state, decision):
-        what = "has no decision to release" if decision == RELEASE else "is not held"
-        raise NotHeldError(f"{state.hour} {what}: {_became(state)}")
+        status = "has no decision to release" if decision == RELEASE else "is not held"
+        raise NotHeldError(f"{state.hour} {status}: {_became(state)}")
     if state.staged_by:
         raise FinalError(f"{state.hour} is of the staged backfill {state.staged_by}: approve or drop that first")
 

@@ -73,7 +73,7 @@ def publish(
         [
             f"log hours {arguments.log_hours}: {len(hours)} click hours published"
             + (f", {len(held)} held at their last good version" if held else ""),
-            *(line for state in states.values() for line in _said(state)),
+            *(line for state in states.values() for line in _remarks(state)),
             *followed,
         ],
         held,
@@ -97,7 +97,7 @@ def _require_validated(states: list[ClickHourState]) -> None:
         )
 
 
-def _said(state: ClickHourState) -> list[str]:
+def _remarks(state: ClickHourState) -> list[str]:
     """Why a click hour is not published, or though a check failed; nothing for one that is as it should be."""
     if state.staged_by:
         return [f"  {state.hour} is not published: it waits for a decision on the staged backfill {state.staged_by}"]
@@ -107,9 +107,9 @@ def _said(state: ClickHourState) -> list[str]:
             *(f"    {failure.said}" for failure in state.failures),
         ]
     if state.answer:
-        what = "not published: dropped" if state.is_dropped else "published anyway"
+        outcome = "not published: dropped" if state.is_dropped else "published anyway"
         return [
-            f"  {state.hour} is {what} by {state.answer.actor}: {state.answer.because}",
+            f"  {state.hour} is {outcome} by {state.answer.actor}: {state.answer.because}",
             *([f"    to publish it: {_RELEASE.format(hour=state.hour)}, or backfill it"] if state.is_dropped else []),
         ]
     return [f"  {state.waits_for}"] if state.waits_for else []

@@ -47,13 +47,13 @@ class Noise:
     def threshold(self) -> int:
         """The smallest count, noise included, that is shown."""
         thresholds = range(self.most_clicks, _MOST_CLICKS)
-        found = bisect_left(thresholds, True, key=lambda one: self._spent(self.scale, one)[1] <= self.delta)
-        if found == len(thresholds):
+        index = bisect_left(thresholds, True, key=lambda threshold: self._spent(self.scale, threshold)[1] <= self.delta)
+        if index == len(thresholds):
             raise self._impossible()
         # OpenDP 0.16.0 shows counts that reach the threshold, and its delta is that of counts above it: of counts of 1,
         # by scale 2 and threshold 5, it shows 8.5% and says 5.1%. One more makes it true. See
         # https://github.com/opendp/opendp/issues/2922
-        return thresholds[found] + 1
+        return thresholds[index] + 1
 
     def add_to(self, counts: Mapping[str, int]) -> dict[str, int]:
         """The counts with noise, drawn now, of those keys that are shown."""

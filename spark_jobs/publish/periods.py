@@ -98,7 +98,7 @@ def _days(lake: Lake, grain: Grain, time_zone: str) -> Periods:
         F.count_if("is_final").alias("final_days"),
     )
     with step(lake.spark, f"read clicks by {grain}"):
-        found = by_period.withColumn("visitors", estimated_visitors()).orderBy("first").collect()
+        counted = by_period.withColumn("visitors", estimated_visitors()).orderBy("first").collect()
     return Periods(
         grain,
         time_zone,
@@ -112,7 +112,7 @@ def _days(lake: Lake, grain: Grain, time_zone: str) -> Periods:
                 sum(len(day.hours) for day in days[row["first"]]),
                 row["final_days"] == len(days[row["first"]]),
             )
-            for row in found
+            for row in counted
         ],
         *(
             busiest_keys(lake.read_files(table, has_days(newest)), table.key[-1], MOST_KEYS)
@@ -129,7 +129,7 @@ def _hours(lake: Lake, time_zone: str) -> Periods:
     rows = lake.read_files(countries, may_have_click_hours(countries, shown))
     with step(lake.spark, "read clicks by hour"):
         by_hour = rows.groupBy("click_date", "click_hour").agg(*summed_counts())
-        found = by_hour.withColumn("visitors", estimated_visitors()).orderBy("click_date", "click_hour").collect()
+        counted = by_hour.withColumn("visitors", estimated_visitors()).orderBy("click_date", "click_hour").collect()
     zone = ZoneInfo(time_zone)
     return Periods(
         "hour",
@@ -144,7 +144,7 @@ def _hours(lake: Lake, time_zone: str) -> Periods:
                 hours=1,
                 is_final=True,
             )
-            for row in found
+            for row in counted
         ],
         *(
             busiest_keys(lake.read_files(table, may_have_click_hours(table, shown[-1:])), table.key[-1], MOST_KEYS)

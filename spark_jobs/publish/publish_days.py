@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from include.days import Day, days_of, hours_of
-from include.holds import PUBLISHED as SAID_PUBLISHED
+from include.holds import PUBLISHED as PUBLISHED_AS_COUNTED
 from include.holds import PUBLISHED_ANYWAY, ClickHourState
 from include.hours import Hour
 from include.tables import AGGREGATES, PUBLISHED, PUBLISHED_CLICKS_BY_URL_HOURLY, Table
@@ -68,7 +68,7 @@ def _is_published(state: ClickHourState, is_in_table: bool) -> bool:
         return False
     if state.is_dropped:
         return is_in_table
-    return state.event.outcome in (SAID_PUBLISHED, PUBLISHED_ANYWAY) and state.event.at > state.changed_at
+    return state.event.outcome in (PUBLISHED_AS_COUNTED, PUBLISHED_ANYWAY) and state.event.at > state.changed_at
 
 
 def _presence(day: Day, sources: Mapping[Hour, set[str]], missing: Collection[Hour]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def release(spark: SparkSession, settings: Settings, first: date, end: date, *, 
         raise UsageError(f"days from {first} to {end}: expected --to after --from; --to itself is not included")
     drawn = noise_of(noise)
     lake = Lake(spark, settings)
-    said = [
+    lines = [
         f"{'dry run, ' if dry_run else ''}epsilon {noise.epsilon:g} and delta {noise.delta:g} a day for both tables, "
         f"{noise.clicks_per_visitor_per_day} clicks a visitor: Laplace noise of scale {drawn.scale:g}, counts from "
         f"{drawn.threshold} on"
@@ -34,8 +34,8 @@ def release(spark: SparkSession, settings: Settings, first: date, end: date, *, 
     # Until the day is written, nobody may count or publish its hours again.
     with lake.locked():
         for number in range((end - first).days):
-            said.append(_release(lake, noise, first + timedelta(days=number), dry_run=dry_run))
-    return said
+            lines.append(_release(lake, noise, first + timedelta(days=number), dry_run=dry_run))
+    return lines
 
 
 def require_noise(settings: Settings) -> NoiseSettings:

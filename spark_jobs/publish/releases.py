@@ -80,8 +80,8 @@ def bounded_day(lake: Lake, noise: NoiseSettings, day: date) -> BoundedDay:
     salt = hmac.new(key, f"which clicks of {day}".encode(), sha256).hexdigest()
     counts = bounded_counts(_clicks(lake, day), noise.clicks_per_visitor_per_day, salt)
     with step(lake.spark, f"count at most {noise.clicks_per_visitor_per_day} clicks a visitor"):
-        found = counts.toArrow().to_pylist()
-    by_key = {f"{row['country_code']}{_SEPARATOR}{row['url']}": row["click_count"] for row in found}
+        rows = counts.toArrow().to_pylist()
+    by_key = {f"{row['country_code']}{_SEPARATOR}{row['url']}": row["click_count"] for row in rows}
     # Without the key, who guesses the counts could see that they are right.
     digest = hmac.new(key, f"counts of {day}".encode(), sha256)
     for text, count in sorted(by_key.items()):
@@ -133,13 +133,13 @@ def draw(lake: Lake, noise: NoiseSettings, day: date, counted: BoundedDay, now: 
 def show(lake: Lake, drawing: Mapping[str, Any]) -> None:
     """Replace a day in the tables for readers by what was drawn for it, unless they have that."""
     day = drawing["click_date"]
-    said = {name: drawing[name] for name in ("click_date", "epsilon", "delta", "clicks_per_visitor_per_day")}
-    said |= {name: drawing[name] for name in ("noise_scale", "threshold")}
+    parameters = {name: drawing[name] for name in ("click_date", "epsilon", "delta", "clicks_per_visitor_per_day")}
+    parameters |= {name: drawing[name] for name in ("noise_scale", "threshold")}
     for table, drawn in (
         (RELEASED_CLICKS_BY_COUNTRY_AND_URL_DAILY, "by_country_and_url"),
         (RELEASED_CLICKS_BY_COUNTRY_DAILY, "by_country"),
     ):
-        rows = [said | row for row in drawing[drawn]]
+        rows = [parameters | row for row in drawing[drawn]]
         there = lake.read_rows(table, table.column_names, [("click_date", "=", day)])
         if sorted(there, key=itemgetter(*table.key)) != rows:
             lake.require_locks()

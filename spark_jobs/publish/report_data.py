@@ -47,7 +47,7 @@ def renew_report(lake: Lake) -> Path:
 def read_report_data(lake: Lake, settings: Settings) -> ReportData:
     """The newest ``report_hours`` click hours that are published, and what belongs to them."""
     clicks = _clicks_per_hour(lake, settings.pipeline.report_hours)
-    hours = [Hour.parse(one.click_hour) for one in clicks]
+    hours = [Hour.parse(hour.click_hour) for hour in clicks]
     accounting = _accounting(lake, hours)
 
     def busiest(published: Table, most: int) -> list[KeyCount]:

@@ -64,14 +64,14 @@ def old_texts(lake: Lake, source: str, before: Hour) -> list[Stage]:
 
     Where they were read and why they were refused stays.
     """
-    found = {table: list(_files_with_texts(lake, table, source, before)) for table in _WITH_TEXTS}
-    hours = sorted({file.log_hour for files in found.values() for file in files})
+    files_of_table = {table: list(_files_with_texts(lake, table, source, before)) for table in _WITH_TEXTS}
+    hours = sorted({file.log_hour for files in files_of_table.values() for file in files})
 
     def remove() -> None:
-        for table, files in found.items():
+        for table, files in files_of_table.items():
             _remove_texts(lake, table, source, {file.log_hour for file in files})
 
-    files = [file for of_table in found.values() for file in of_table]
+    files = [file for of_table in files_of_table.values() for file in of_table]
     return [removal_of_files(f"texts of quarantined lines of {source}, {hours_in_words(hours)}", files, remove)]
 
 

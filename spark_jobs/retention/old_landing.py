@@ -47,8 +47,10 @@ def old_landing(lake: Lake, source: str, before: Hour, archive: Path | None) -> 
         )
     closed = {hour: look_at(landing, source, hour) for hour in closed_hours(landing, source) if hour < before}
     # What a killed run has left.
-    found = (folder.with_name(folder.name.removeprefix(_GOING)) for folder in (landing / source).glob(_ALL_GOING))
-    left = {hour: folder for folder in found if (hour := hour_of_folder(folder))}
+    original_folders = (
+        folder.with_name(folder.name.removeprefix(_GOING)) for folder in (landing / source).glob(_ALL_GOING)
+    )
+    left = {hour: folder for folder in original_folders if (hour := hour_of_folder(folder))}
     hours = {*closed, *left}
     rows = lake.read_rows(INGEST_ACCOUNTING, _ACCOUNT, log_days(source, hours)) if hours else []
     accounts = {hour: row for row in rows if (hour := log_hour_of(row)) in hours}
@@ -97,11 +99,11 @@ def _going(folder: Path) -> Path:
 def _remove(folder: Path, account: Mapping[str, Any], archive: Path | None) -> None:
     """Remove what was in this landing partition, which is called otherwise by now, unless it was not read."""
     going, day = _going(folder), folder.parent
-    found = entries(going)
-    if landed_since(found, account):
+    contents = entries(going)
+    if landed_since(contents, account):
         _put_back(folder)
         return
-    for entry in found:
+    for entry in contents:
         if archive is not None and entry.is_file:
             (archive / day.name / folder.name).mkdir(parents=True, exist_ok=True)
             shutil.copy2(entry.path, archive / day.name / folder.name)

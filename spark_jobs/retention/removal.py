@@ -36,5 +36,5 @@ def say_removed(lake: Lake, source: str, hours: Sequence[Hour], column: str) -> 
     where = log_days(source, hours)
     rows = lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, where)
     now, of_these = datetime.now(UTC), set(hours)
-    said = [row | {column: now} for row in rows if log_hour_of(row) in of_these]
-    lake.replace_rows(INGEST_ACCOUNTING, said, log_hours_predicate(source, hours))
+    changed = [row | {column: now} for row in rows if log_hour_of(row) in of_these]
+    lake.replace_rows(INGEST_ACCOUNTING, changed, log_hours_predicate(source, hours))

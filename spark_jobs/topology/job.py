@@ -51,7 +51,7 @@ def topologies_under(name: str, status: SparkStatus, settings: Settings) -> list
     queries, stages = status.queries(name), status.stages(name)
     if status.problem is not None:
         raise ClickmillError(f"{name} has run, but not all of its topology is known: {status.problem}")
-    found = []
+    topologies = []
     for query in queries:
         nodes = sorted(query.nodes, key=lambda node: node.node_id)
         plan = read_plan(query.plan, [(node.name, node.metrics) for node in nodes])
@@ -72,8 +72,8 @@ def topologies_under(name: str, status: SparkStatus, settings: Settings) -> list
         initial = read_plan(query.plan, initial=True)
         named = partial(_named, settings)
         words = SEPARATOR.join(inner) or "a query without a step"
-        found.append(read_query(words, plan, _sink(query.steps[-1]), ran, named, initial))
-    return found
+        topologies.append(read_query(words, plan, _sink(query.steps[-1]), ran, named, initial))
+    return topologies
 
 
 def _executors(stage: Stage) -> tuple[str, ...]:
@@ -88,16 +88,16 @@ def _executors(stage: Stage) -> tuple[str, ...]:
 
 def _sink(step_name: str) -> str:
     """What the step's rows go to: Spark's plan of a write to Delta does not say."""
-    for words, what in _SINKS.items():
+    for words, sink in _SINKS.items():
         if step_name.startswith(words):
-            return what + step_name.removeprefix(words)
+            return sink + step_name.removeprefix(words)
     return "the job"
 
 
 def _named(settings: Settings, path: str) -> str:
     """``table clicks``, ``staged parsed lines`` or ``landing web`` of a path of this home."""
-    for folder, what in (settings.lake, "table"), (settings.landing, "landing"), (settings.scratch, "staged"):
+    for folder, kind in (settings.lake, "table"), (settings.landing, "landing"), (settings.scratch, "staged"):
         if path.startswith(f"{folder}/"):
             name = path.removeprefix(f"{folder}/").partition("/")[0]
-            return f"{what} {name}" if what != "staged" else " ".join(name.split("-")[:-5])
+            return f"{kind} {name}" if kind != "staged" else " ".join(name.split("-")[:-5])
     return path

@@ -92,11 +92,11 @@ class QueryTopology:
     @property
     def placement(self) -> dict[str, list[TaskId]]:
         """The tasks that each executor ran; empty where there are none."""
-        found: dict[str, list[TaskId]] = {}
+        tasks_of: dict[str, list[TaskId]] = {}
         for part in self.sub_topologies:
             for task, executor in zip(part.tasks, part.executors, strict=False):
-                found.setdefault(executor, []).append(task)
-        return dict(sorted(found.items()))
+                tasks_of.setdefault(executor, []).append(task)
+        return dict(sorted(tasks_of.items()))
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,11 @@ def described_cut(cut: Cut) -> list[str]:
     else:
         of = f" of {', '.join(cut.keys)}" if cut.keys else ""
         how = f"{cut.partitioner}{of} into {cut.count}" + ("" if cut.is_asked_for else " by default")
-    said = [f"{cut.cause}: {how}", *(f"read {read}" for read in cut.reads)]
+    phrases = [f"{cut.cause}: {how}", *(f"read {read}" for read in cut.reads)]
     in_memory = " in memory" if cut.kind == BROADCAST else ""
     if cut.rows is not None:
-        said.append(plural(cut.rows, "row") + ("" if cut.size is None else f", {as_size(cut.size)}{in_memory}"))
-    return said
+        phrases.append(plural(cut.rows, "row") + ("" if cut.size is None else f", {as_size(cut.size)}{in_memory}"))
+    return phrases
 
 
 def described_assignment(query: QueryTopology, workers: int, cores: int) -> list[str]:
@@ -177,10 +177,10 @@ def described_assignment(query: QueryTopology, workers: int, cores: int) -> list
         idle = sorted(assignment.idle(part.number))
         if part.partitions and idle:
             lines.append(f"    idle in sub-topology {part.number}: {', '.join(map(str, idle))}")
-    for what, then in _changes(names):
+    for change, then in _changes(names):
         moved = moves(assignment, assign(query.tasks, then, cores, assignment))
         listed = ", ".join(f"{move.task} {move.before} -> {move.after}" for move in moved) or "nothing"
-        lines.append(f"    {what}: moves {listed}")
+        lines.append(f"    {change}: moves {listed}")
     return lines
 
 
@@ -210,11 +210,11 @@ def _assignment_as_json(query: QueryTopology, workers: int, cores: int) -> dict[
             part.number: [str(core) for core in sorted(assignment.idle(part.number))] for part in query.sub_topologies
         },
         "moves": {
-            what: [
+            change: [
                 {"task": str(move.task), "before": move.before, "after": move.after}
                 for move in moves(assignment, assign(query.tasks, then, cores, assignment))
             ]
-            for what, then in _changes(names)
+            for change, then in _changes(names)
         },
     }
 

@@ -38,8 +38,8 @@ class Operator:
     @property
     def reuses(self) -> int | None:
         """The number of the exchange whose rows a ReusedExchange reads again."""
-        found = re.search(r"Reuses operator id: (\d+)", self.details.get("heading", ""))
-        return int(found[1]) if found else None
+        reused = re.search(r"Reuses operator id: (\d+)", self.details.get("heading", ""))
+        return int(reused[1]) if reused else None
 
     def walk(self) -> Iterator[Operator]:
         """This operator and all below, parents first, in the order of the text."""
@@ -82,17 +82,17 @@ def read_plan(text: str, nodes: Sequence[tuple[str, Mapping[str, str]]] = (), *,
 
 def entries(text: str) -> list[str]:
     """The entries of ``[a, f(b, c)]``, split at commas that are in no bracket; the outer brackets may be absent."""
-    found, depth, start = [], 0, 0
+    parts, depth, start = [], 0, 0
     text = text.strip()
     for index, character in enumerate(text):
         depth += (character in "([{") - (character in ")]}")
         if character == "," and depth == 0:
-            found.append(text[start:index].strip())
+            parts.append(text[start:index].strip())
             start = index + 1
-    found = [entry for entry in [*found, text[start:].strip()] if entry]
-    if len(found) == 1 and text.startswith("[") and text.endswith("]"):
+    parts = [entry for entry in [*parts, text[start:].strip()] if entry]
+    if len(parts) == 1 and text.startswith("[") and text.endswith("]"):
         return entries(text[1:-1]) if text[1:-1].strip() else []
-    return found
+    return parts
 
 
 def without_ids(expression: str) -> str:
@@ -121,17 +121,17 @@ def _tree_lines(tree: str, without: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _details(paragraphs: str) -> dict[int, dict[str, str]]:
-    found: dict[int, dict[str, str]] = {}
+    details: dict[int, dict[str, str]] = {}
     for paragraph in paragraphs.split("\n\n"):
         heading, *lines = paragraph.strip("\n").splitlines() or [""]
         operator = _HEADING.match(heading)
         if not operator:
             continue
         matches = (_DETAIL.match(line) for line in lines)
-        found[int(operator["number"])] = {"heading": operator["name"]} | {
+        details[int(operator["number"])] = {"heading": operator["name"]} | {
             match["key"].strip(): match["value"] for match in matches if match
         }
-    return found
+    return details
 
 
 def _subtree(

@@ -67,10 +67,10 @@ def words_of(operator: Operator, aliases: Mapping[str, str]) -> str | None:
         functions = operator.detail_list("Functions")
         is_partial = any(function.startswith("partial_") for function in functions)
         is_merging = any(function.startswith("merge_") for function in functions) and not is_partial
-        what = (
+        aggregation = (
             "partial aggregate" if is_partial else "merge" if is_merging else "aggregate" if functions else "distinct"
         )
-        return what + by(operator.detail_list("Keys"), " of all rows" if functions else "")
+        return aggregation + by(operator.detail_list("Keys"), " of all rows" if functions else "")
     if JOIN.match(name):
         kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", operator.details.get("Join type", "Inner")).lower()
         how = " with broadcast rows" if name.startswith("Broadcast") else ""

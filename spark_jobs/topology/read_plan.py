@@ -115,12 +115,12 @@ class _Reader:
             if isinstance(source, int):
                 self.readers[source].append(number)
         named = (self.cuts[source].name if isinstance(source, int) else source for source in sources)
-        said = (words_of(operator, self.aliases) for operator in operators)
+        described = (words_of(operator, self.aliases) for operator in operators)
         self.sub_topologies.append(
             SubTopology(
                 number,
                 tuple(dict.fromkeys(named)),
-                tuple(words for words in said if words),
+                tuple(words for words in described if words),
                 (sink,) if sink else (),
             )
         )
@@ -176,23 +176,23 @@ def _stages_of(reader: _Reader, stages: Sequence[RanStage]) -> dict[int, RanStag
     last sub-topology's is the last that is left and wrote none.
     """
     left = {stage.stage_id: stage for stage in stages}
-    found: dict[int, RanStage] = {}
+    stage_of: dict[int, RanStage] = {}
     for number, named in reader.named_stages.items():
         its = Counter(stage for stage in named if stage in left).most_common(1)
         if its:
-            found[number] = left.pop(its[0][0])
+            stage_of[number] = left.pop(its[0][0])
     for cut in reader.cuts:
         fits = [stage for stage in left.values() if cut.kind == SHUFFLE and stage.rows == cut.rows]
-        if cut.writer not in found and fits:
-            found[cut.writer] = left.pop(fits[0].stage_id)
+        if cut.writer not in stage_of and fits:
+            stage_of[cut.writer] = left.pop(fits[0].stage_id)
     last = len(reader.sub_topologies) - 1
     ends = [stage for stage in left.values() if stage.rows == 0]
-    if last not in found and ends:
-        found[last] = left.pop(ends[-1].stage_id)
-    unknown = [part.number for part in reader.sub_topologies if part.number not in found]
+    if last not in stage_of and ends:
+        stage_of[last] = left.pop(ends[-1].stage_id)
+    unknown = [part.number for part in reader.sub_topologies if part.number not in stage_of]
     if len(unknown) == len(left) == 1:
-        found[unknown[0]] = left.popitem()[1]
-    return found
+        stage_of[unknown[0]] = left.popitem()[1]
+    return stage_of
 
 
 def _with_tasks(part: SubTopology, stage: RanStage | None, cuts: Sequence[Cut]) -> SubTopology:
@@ -219,13 +219,13 @@ def _is_beside(operator: Operator, exchange: Operator) -> bool:
 
 def _own_columns(plan: Operator) -> dict[str, str]:
     """What the columns that Spark made itself stand for."""
-    found = {}
+    expressions = {}
     for operator in plan.walk():
         for column in operator.detail_list("Output"):
             expression, made, name = column.rpartition(" AS ")
             if made and name.startswith("_"):
-                found[name] = expression
-    return found
+                expressions[name] = expression
+    return expressions
 
 
 _COALESCED = re.compile(r"coalesced to (\d+)")

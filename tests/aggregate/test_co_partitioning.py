@@ -75,7 +75,10 @@ def _differences(lake: TemporaryLake) -> list[tuple[str, str, str]]:
     from spark_jobs.aggregate.co_partitioning import differences
     from spark_jobs.lake.lake import Lake
 
-    return [(found.table, found.what, found.found) for found in differences(Lake(lake.spark, lake.settings), TABLES)]
+    return [
+        (difference.table, difference.subject, difference.observed)
+        for difference in differences(Lake(lake.spark, lake.settings), TABLES)
+    ]
 
 
 def _alter(lake: TemporaryLake, table: Table, statement: str) -> None:
@@ -225,9 +228,9 @@ def test_numbers_of_buckets_are_compared_and_key_types_where_tables_have_the_sam
     )  # fmt: skip
     layouts = {table: Layout(4, 4, str(table.key_type)) for table in (clicks, orders, others)}
     found = layout_differences(layouts, 4)
-    assert [(one.table, one.what, one.found, one.expected) for one in found] == [
+    assert [(one.table, one.subject, one.observed, one.expected) for one in found] == [
         ("orders", "type of user", "BIGINT", "STRING")
     ]
     assert layout_differences({clicks: layouts[clicks], others: layouts[others]}, 4) == []
     mixed = layout_differences({clicks: Layout(2, 4, "STRING")}, 4)
-    assert [(one.what, one.found, one.expected) for one in mixed] == [("number of buckets", "2 to 4", "4")]
+    assert [(one.subject, one.observed, one.expected) for one in mixed] == [("number of buckets", "2 to 4", "4")]
