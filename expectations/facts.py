@@ -46,8 +46,8 @@ ACCOUNTING = Table(
     "accounting",
     "one source and log hour that was asked for, and ingested to the end",
     _some_of(
-        INGEST_ACCOUNTING, *BY_LOG_HOUR, "lines", "accepted", "duplicates", "out_of_order", "files", "bytes",
-        "is_closed", "damaged_files", "unread_files",
+        INGEST_ACCOUNTING, *BY_LOG_HOUR, "lines", "accepted", "duplicates", "left_out", "out_of_order", "files",
+        "bytes", "is_closed", "damaged_files", "unread_files",
     ),
     BY_LOG_HOUR,
 )  # fmt: skip
@@ -55,7 +55,7 @@ ACCOUNTING_HISTORY = Table(
     "accounting_history",
     "one source and log hour: those asked for, and earlier ones that they are compared with",
     _some_of(
-        INGEST_ACCOUNTING, *BY_LOG_HOUR, "lines", "quarantined", "files", "is_closed", "sampled_lines",
+        INGEST_ACCOUNTING, *BY_LOG_HOUR, "lines", "quarantined", "left_out", "files", "is_closed", "sampled_lines",
         "sampled_fields",
     ),
     BY_LOG_HOUR,

@@ -40,6 +40,9 @@ _LOG_HOURS = """
 WITH asked AS (SELECT {source} AS source, * FROM log_hours),
 accounts AS (
     SELECT *,
+        coalesce(left_out, 0) AS not_to_count,
+        -- Other shares are of these, so that what is left out hides nothing.
+        lines - not_to_count AS lines_to_count,
         NOT is_closed AND files = 0 AS nothing_landed,
         CASE
             WHEN nothing_landed THEN 'nothing had landed, not even _SUCCESS, when its grace time was over'
@@ -85,14 +88,15 @@ measured AS (
         coalesce(len(unread_files), 0) AS files_not_read,
         coalesce(listed(unread_files), '') AS unread,
         lines, accepted, a.duplicates, stored_clicks, a.files, bytes,
-        stored_clicks + a.duplicates + coalesce(quarantined, 0) AS accounted_lines,
+        stored_clicks + a.duplicates + coalesce(quarantined, 0) + not_to_count AS accounted_lines,
         -- The state of a stream drops duplicates; they are in no table.
         if({is_streamed}, a.duplicates, coalesce(d.duplicates, 0)) AS stored_duplicates,
         coalesce(duplicate_event_ids, 0) AS duplicate_event_ids,
         oldest_click_hours_before, newest_click_minutes_after, click_hours_not_of_their_times,
-        share(a.duplicates, lines) AS duplicate_share,
-        share(coalesce(quarantined, 0), lines) AS quarantined_share,
+        share(a.duplicates, lines_to_count) AS duplicate_share,
+        share(coalesce(quarantined, 0), lines_to_count) AS quarantined_share,
         {shares_by_reason},
+        share(not_to_count, lines) AS left_out_share,
         share(late_clicks, stored_clicks) AS late_share,
         share(out_of_order, accepted) AS out_of_order_share,
         (SELECT count(*) FROM other_types) AS columns_of_other_types,
@@ -221,7 +225,7 @@ def log_hour_frame(source: Source, hours: Iterable[Hour], facts: Facts, checks: 
     rules = counted_rows(checks, CLICKS.name)
     counted = (f"{quoted(rule.name)}: total(counted[{quoted(rule.name)}])" for rule in rules)
     shares = (
-        f"share(coalesce(by_reason[{quoted(reason)}], 0), lines) AS {metric}"
+        f"share(coalesce(by_reason[{quoted(reason)}], 0), lines_to_count) AS {metric}"
         for metric, reason in QUARANTINED_SHARES.items()
     )
     sql = _LOG_HOURS.format(

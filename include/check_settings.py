@@ -12,7 +12,9 @@ from include.shares import SHARES
 from include.tables import CLICKS
 
 #: What a source's log hour has been measured by. Shares are 0 to 1; of nothing there is none, and nothing to judge.
-LOG_HOUR_METRICS = ("lines", "accepted", "files", "bytes", "duplicate_share", "out_of_order_share", *SHARES)
+LOG_HOUR_METRICS = (
+    "lines", "accepted", "files", "bytes", "duplicate_share", "left_out_share", "out_of_order_share", *SHARES,
+)  # fmt: skip
 
 #: And what is measured of a column of the clicks.
 COLUMN_METRICS = {

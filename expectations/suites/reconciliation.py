@@ -48,7 +48,7 @@ def log_hour_checks() -> list[Check]:
             table=CLICKS.name,
             expectation=equal("lines", "accounted_lines"),
             severity=CRITICAL,
-            holds="lines = clicks stored + duplicates + lines in quarantine",
+            holds="lines = clicks stored + duplicates + lines in quarantine + lines left out",
             reason="No line vanishes and none is counted twice. Ingest the log hour again.",
         ),
         _check(

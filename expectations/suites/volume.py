@@ -63,7 +63,8 @@ METRICS = {metric.name: metric for metric in (*OF_CLICK_HOURS, *OF_LOG_HOURS)}
 _NUMBERS = """
 WITH accounts AS (
     -- A streamed hour that is finalised again has its lines still where its landed files are gone.
-    SELECT *, is_closed OR files > 0 OR lines > 0 AS has_landed FROM accounting_history
+    SELECT *, is_closed OR files > 0 OR lines > 0 AS has_landed, lines - coalesce(left_out, 0) AS lines_to_count
+    FROM accounting_history
 ),
 ingested AS (
     SELECT log_date, log_hour, bool_or(has_landed) AS has_landed FROM accounts GROUP BY ALL
@@ -75,8 +76,9 @@ SELECT 'clicks' AS metric, NULL AS source, log_date, log_hour, coalesce(clicks, 
     FROM counted
 UNION ALL SELECT 'visitors', NULL, log_date, log_hour, coalesce(visitors, 0), 0, has_landed FROM counted
 UNION ALL SELECT 'lines', source, log_date, log_hour, lines, lines, has_landed FROM accounts
-UNION ALL SELECT 'quarantined_share', source, log_date, log_hour, quarantined / lines, lines, has_landed FROM accounts
-    WHERE lines > 0
+UNION ALL
+    SELECT 'quarantined_share', source, log_date, log_hour, quarantined / lines_to_count, lines_to_count, has_landed
+    FROM accounts WHERE lines_to_count > 0
 ORDER BY ALL
 """
 

@@ -109,6 +109,13 @@ SAMPLED = (
     ),
 )
 
+LEFT_OUT_BY_RULE = Column(
+    "left_out_by_rule",
+    "MAP<STRING, BIGINT>",
+    "The lines that are left out, by the name of the rule; null before there were rules.",
+    required=False,
+)
+
 INGEST_ACCOUNTING = Table(
     name="ingest_accounting",
     grain="one source and log hour",
@@ -121,6 +128,13 @@ INGEST_ACCOUNTING = Table(
         Column("duplicates_of", "MAP<STRING, BIGINT>", "The duplicates by the log hour of the first arrival."),
         Column("quarantined", "BIGINT", "Rows in quarantined_clicks."),
         Column("quarantined_by_reason", "MAP<STRING, BIGINT>", "The quarantined lines by reason."),
+        Column(
+            "left_out",
+            "BIGINT",
+            "Lines that a rule of the source leaves out (keep, drop, count); null before there were rules.",
+            required=False,
+        ),
+        LEFT_OUT_BY_RULE,
         Column("late", "BIGINT", "Accepted clicks whose click hour is before the log hour."),
         Column("out_of_order", "BIGINT", "Accepted lines older than a well-formed line before them in the same file."),
         Column("first_clicked_at", "TIMESTAMP", "Earliest accepted click; null without clicks.", required=False),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.tables.arrivals import SAMPLED
+from include.tables.arrivals import LEFT_OUT_BY_RULE, SAMPLED
 from include.tables.model import SOURCE, Column, Table
 
 STREAM_PROGRESS = Table(
@@ -89,6 +89,7 @@ STREAM_BATCHES = Table(
             "MAP<STRING, BIGINT>",
             "Rows in quarantined_clicks, by reason; of a replay, which recovers them, below 0.",
         ),
+        LEFT_OUT_BY_RULE,
         Column("late", "BIGINT", "Accepted clicks whose click hour is before the log hour."),
         Column(
             "out_of_order",

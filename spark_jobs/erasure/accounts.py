@@ -15,7 +15,7 @@ from include.hours import Hour, log_hour_of, log_hours_predicate
 from include.storage import Entry
 from include.stored_rows import log_days, of_log_hour
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
-from spark_jobs.hours.account import HourAccount, replayed, with_rewritten
+from spark_jobs.hours.account import HourAccount, left_out_of, replayed, with_rewritten
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.columns import as_numpy
 
@@ -23,7 +23,7 @@ from spark_jobs.lines.columns import as_numpy
 def recount_accounts(lake: Lake, source: str, hours: Collection[Hour], *, is_streamed: bool) -> None:
     """Account again for those of these log hours that have an account; their click hours are to be counted again.
 
-    Of a stream's duplicates the lake has no rows: as many as there were are counted.
+    Of lines that are left out, and of a stream's duplicates, the lake has no rows: as many as there were are counted.
     """
     now = datetime.now(UTC)
     known = {log_hour_of(row): row for row in _rows(lake, INGEST_ACCOUNTING, source, hours)}
@@ -48,7 +48,8 @@ def _recounted(
     if not is_streamed:
         first = _of_hour(lake, DUPLICATE_CLICKS, source, hour, "first_log_date", "first_log_hour").to_pylist()
         account.duplicates_of = Counter(str(Hour.of(one["first_log_date"], one["first_log_hour"])) for one in first)
-    return replayed(row, account, now) | {"lines": account.lines + account.duplicates_of.total()}
+    others = account.duplicates_of.total() + left_out_of(row).total()
+    return replayed(row, account, now) | {"lines": account.lines + others}
 
 
 def recount_batches(lake: Lake, source: str, hours: Collection[Hour]) -> None:
@@ -71,8 +72,9 @@ def _batches(lake: Lake, source: str, hour: Hour, rows: Sequence[Mapping[str, An
         its_clicks, clicks = _parted(clicks, row, is_last=row is rows[-1])
         its_quarantined, quarantined = _parted(quarantined, row, is_last=row is rows[-1])
         account = _account(its_clicks, its_quarantined, hour, row)
-        duplicates = row["lines"] - row["accepted"] - sum(dict(row["quarantined_by_reason"]).values())
-        counted = {"lines": account.lines + duplicates, "quarantined_by_reason": dict(account.quarantined)}
+        # Duplicates, and what is left out.
+        others = row["lines"] - row["accepted"] - sum(dict(row["quarantined_by_reason"]).values())
+        counted = {"lines": account.lines + others, "quarantined_by_reason": dict(account.quarantined)}
         yield {**row, **account.of_clicks(), **counted}
 
 

@@ -14,6 +14,7 @@ from include.hours import Hour
 from include.landing import SUCCESS, LandedHour, as_landed_files
 from include.storage import Entry
 from spark_jobs.lines.json_fields import SampledFields
+from spark_jobs.lines.kept import rule_of_reason
 from spark_jobs.lines.read_lines import ReadFile
 from spark_jobs.lines.sampled_lines import fields_of
 
@@ -34,6 +35,8 @@ class HourAccount:
     out_of_order: int = 0
     duplicates_of: Counter[str] = field(default_factory=Counter)
     quarantined: Counter[str] = field(default_factory=Counter)
+    #: By rule.
+    left_out: Counter[str] = field(default_factory=Counter)
     click_hours: set[str] = field(default_factory=set)
     #: Those that it touches, and nobody counts again.
     closed: set[str] = field(default_factory=set)
@@ -56,6 +59,7 @@ class HourAccount:
             out_of_order=row["out_of_order"],
             duplicates_of=Counter(dict(duplicates_of)),
             quarantined=Counter(dict(row["quarantined_by_reason"])),
+            left_out=left_out_of(row),
             click_hours=set(row["click_hours"]),
             first_clicked_at=row["first_clicked_at"],
             last_clicked_at=row["last_clicked_at"],
@@ -71,6 +75,14 @@ class HourAccount:
         self.first_clicked_at = min(filter(None, (self.first_clicked_at, row["first_clicked_at"])), default=None)
         self.last_clicked_at = max(filter(None, (self.last_clicked_at, row["last_clicked_at"])), default=None)
 
+    def add_refused(self, reason: str, lines: int) -> None:
+        """Count lines that are no clicks, whose reason this is."""
+        rule = rule_of_reason(reason)
+        if rule is None:
+            self.quarantined[reason] += lines
+        else:
+            self.left_out[rule] += lines
+
     def add(self, other: HourAccount) -> None:
         """Count other lines of the same log hour."""
         self.lines += other.lines
@@ -82,6 +94,7 @@ class HourAccount:
         # Not by +, which drops what is below 0: a replay takes lines out of the quarantine, and may be withdrawn.
         self.duplicates_of.update(other.duplicates_of)
         self.quarantined.update(other.quarantined)
+        self.left_out.update(other.left_out)
         self.click_hours |= other.click_hours
         self.first_clicked_at = min(filter(None, (self.first_clicked_at, other.first_clicked_at)), default=None)
         self.last_clicked_at = max(filter(None, (self.last_clicked_at, other.last_clicked_at)), default=None)
@@ -102,6 +115,7 @@ class HourAccount:
         return {
             "lines": self.lines,
             "quarantined_by_reason": {reason: count for reason, count in self.quarantined.items() if count},
+            "left_out_by_rule": {rule: count for rule, count in self.left_out.items() if count},
             **self.of_clicks(),
             "sampled_lines": self.sampled.lines if self.sampled else None,
             "sampled_fields": self.sampled.as_rows() if self.sampled else None,
@@ -128,6 +142,7 @@ class HourAccount:
             "duplicates": self.duplicates_of.total(),
             "duplicates_of": {hour: count for hour, count in self.duplicates_of.items() if count},
             "quarantined": self.quarantined.total(),
+            "left_out": self.left_out.total(),
             "files": len(landed.files),
             "bytes": landed.size_bytes,
             "damaged_files": sorted(self.damaged_files),
@@ -189,6 +204,12 @@ def with_reopened(row: Mapping[str, Any], log_hours: Iterable[Hour]) -> dict[str
     return {**row, "reopened_log_hours": sorted({*row["reopened_log_hours"], *map(str, log_hours)})}
 
 
+def left_out_of(row: Mapping[str, Any]) -> Counter[str]:
+    """The lines that were left out by rule, of a row of ``ingest_accounting`` or ``stream_batches``."""
+    # Null where none could be.
+    return Counter(dict(row["left_out_by_rule"] or ()))
+
+
 def _sampled(row: Mapping[str, Any]) -> SampledFields | None:
     # Null where none was sampled.
     return fields_of(row) if row["sampled_lines"] else None
@@ -217,7 +238,7 @@ def accounts_of(hours: Iterable[Hour], read: Iterable[ReadFile], outcomes: Itera
         log_hour = Hour.of_number(row["log_hour_number"])
         account = accounts[log_hour]
         if row["reason"] is not None:
-            account.quarantined[row["reason"]] += row["lines"]
+            account.add_refused(row["reason"], row["lines"])
         elif row["first_hour"] is not None:
             account.duplicates_of[str(Hour.of_number(row["first_hour"]))] += row["lines"]
         else:

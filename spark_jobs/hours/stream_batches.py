@@ -11,7 +11,7 @@ from typing import Any
 from include.hours import Hour, log_hour_of, log_hours_predicate
 from include.landing import hour_folder
 from include.tables import STREAM_BATCHES
-from spark_jobs.hours.account import HourAccount
+from spark_jobs.hours.account import HourAccount, left_out_of
 from spark_jobs.lake.lake import Lake
 
 #: With more files than this, the table is written as few.
@@ -36,9 +36,9 @@ def account_of(rows: Iterable[Mapping[str, Any]]) -> HourAccount:
     """The account of what these rows have of one log hour."""
     account = HourAccount()
     for row in rows:
-        quarantined = sum(dict(row["quarantined_by_reason"]).values())
+        others = sum(dict(row["quarantined_by_reason"]).values()) + left_out_of(row).total()
         # Of what log hour the first arrival was is not known: the stream's state has the id only.
-        duplicates_of = {str(log_hour_of(row)): row["lines"] - row["accepted"] - quarantined}
+        duplicates_of = {str(log_hour_of(row)): row["lines"] - row["accepted"] - others}
         # A landed file's name, or the partition of a topic.
         files = {row["file"].rpartition("/")[2]} if row["file"] is not None else set()
         damaged_files = {row["file"]} if row["damage"] is not None else set()

@@ -28,6 +28,7 @@ _COLUMNS = (
     "lines",
     "accepted",
     "duplicates",
+    "left_out",
     "out_of_order",
     "files",
     "bytes",

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.tables import CLICKS, QUARANTINED_CLICKS
+from spark_jobs.lines.kept import LEFT_OUT
 
 
 def build_clicks(accepted: DataFrame, source: str, *further: str) -> DataFrame:
@@ -16,5 +17,5 @@ def build_clicks(accepted: DataFrame, source: str, *further: str) -> DataFrame:
 
 def quarantine(arrivals: DataFrame, source: str) -> DataFrame:
     """One row per rejected line, as ``quarantined_clicks`` declares it."""
-    rejected = arrivals.where("reason IS NOT NULL").withColumn("source", F.lit(source))
+    rejected = arrivals.where(~F.startswith("reason", F.lit(LEFT_OUT))).withColumn("source", F.lit(source))
     return rejected.select(*QUARANTINED_CLICKS.column_names)

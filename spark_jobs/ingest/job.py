@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pyspark.sql import SparkSession
 
 from include.job_arguments import JobArguments
@@ -46,16 +48,16 @@ def _summary(source: Source, arguments: JobArguments, ingested: Ingested) -> lis
         return sum(getattr(account, name) for account in accounts.values())
 
     duplicates = sum(account.duplicates_of.total() for account in accounts.values())
-    reasons: dict[str, int] = {}
+    quarantined, left_out = Counter[str](), Counter[str]()
     for account in accounts.values():
-        for reason, count in account.quarantined.items():
-            reasons[reason] = reasons.get(reason, 0) + count
-    listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items())) or "none"
+        quarantined.update(account.quarantined)
+        left_out.update(account.left_out)
     click_hours = {hour for account in accounts.values() for hour in account.click_hours}
     return [
         f"{source.name} {arguments.log_hours}: {total('lines'):,} lines = {total('accepted'):,} accepted "
-        f"+ {duplicates:,} duplicates + {sum(reasons.values()):,} quarantined",
-        f"  quarantined: {listed}; late {total('late'):,}; out of order {total('out_of_order'):,}; "
+        f"+ {duplicates:,} duplicates + {quarantined.total():,} quarantined + {left_out.total():,} left out",
+        *([f"  left out: {_listed(left_out)}"] if left_out else []),
+        f"  quarantined: {_listed(quarantined)}; late {total('late'):,}; out of order {total('out_of_order'):,}; "
         f"click hours touched: {len(click_hours)}",
         *described_closed(accounts.values()),
         *(
@@ -69,3 +71,7 @@ def _summary(source: Source, arguments: JobArguments, ingested: Ingested) -> lis
         ),
         *(f"  warning: {said}" for said in ingested.warnings),
     ]
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items())) or "none"

@@ -17,7 +17,7 @@ def count_outcomes(lines: DataFrame) -> DataFrame:
 
     ``out_of_order`` of the lines are older than a well-formed line before them in the same file. The outcome is
     accepted (``reason`` and ``first_hour`` null), duplicate (``first_hour`` set: the log hour of the accepted arrival,
-    since 1970) or quarantined (``reason`` set); ``click_hour`` is hours since 1970, null for quarantined lines.
+    since 1970), or quarantined or left out (``reason`` set); ``click_hour`` is hours since 1970, null for those.
     """
     is_formed = F.col("reason").isNull()
     seconds = F.unix_seconds("clicked_at")

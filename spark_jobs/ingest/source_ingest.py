@@ -33,7 +33,7 @@ from include.tables import (
     Table,
 )
 from spark_jobs.engine.steps import in_parallel, step
-from spark_jobs.hours.account import HourAccount, accounts_of, recounted, replayed
+from spark_jobs.hours.account import HourAccount, accounts_of, left_out_of, recounted, replayed
 from spark_jobs.hours.replays import AskedReplay, repairs_of
 from spark_jobs.hours.touched_hours import closed_click_hours, removed_within_lateness
 from spark_jobs.ids.duplicates import DECIDED
@@ -140,7 +140,7 @@ class SourceIngest:
                     for hour, fields in [*none, *staged.sampled]:
                         accounts[hour].add_sampled(fields)
                 for hour, row in gone.items():
-                    accounts[hour].lines = row["lines"]
+                    accounts[hour].lines, accounts[hour].left_out = row["lines"], left_out_of(row)
                 _keep_click_hours(accounts, [known, unfinished], later)
                 self._leave_out_closed(accounts)
                 yield Plan(landed, gone, later, staged.files, files, clicks, accounts, staged.warnings)

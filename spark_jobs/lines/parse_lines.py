@@ -20,6 +20,7 @@ from spark_jobs.lines.addresses import normal_addresses
 from spark_jobs.lines.columns import as_array, as_numpy, is_null, map_distinct, table_of
 from spark_jobs.lines.formats import extraction_of, time_extraction_of
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
+from spark_jobs.lines.kept import is_left_out, is_quarantined, reason_of_rule
 from spark_jobs.lines.masked_addresses import address_mask, shortened
 from spark_jobs.lines.targets import normal_urls, target_values
 from spark_jobs.lines.times import HOUR_MICROS, clicked_at
@@ -28,7 +29,8 @@ from spark_jobs.lines.urls import url_normalizer
 _TIMESTAMP = pa.timestamp("us", "UTC")
 _MINUTE = 60_000_000
 _TEXTS = ("event_id", "visitor_id", "client_address", "referrer", "user_agent")
-_REASONS = list(QUARANTINE_REASONS)
+#: Reasons for which no field of a line is looked at; they come before the rules that leave lines out.
+_OF_WHOLE_LINES = ("line_too_long", "not_utf8", "blank", "not_json", "not_access_log")
 
 #: Parsed lines, as ``parse_lines`` gives them.
 PARSED = pa.schema(
@@ -61,12 +63,13 @@ _RAW_BYTES = 4 * MAX_RAW_CHARACTERS + 2
 def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str, ...]) -> pa.Table:
     """One row per line, in the lines' order: ``PARSED``'s columns of ``spark_jobs.lines.read_lines.LINES``.
 
-    ``reason`` is null for a well-formed click and one of ``include.tables.QUARANTINE_REASONS`` else. ``raw`` is the
-    text of quarantined lines only, with addresses masked where the source logs clients', unless it keeps them; the
+    ``reason`` is null for a well-formed click, of a line that a rule leaves out the rule's (``spark_jobs.lines.kept``),
+    and one of ``include.tables.QUARANTINE_REASONS`` else. ``raw`` is the text of quarantined lines only, with addresses
+    masked where the source logs clients', unless it keeps them; the
     fields from ``clicked_at`` on are those of clicks only. ``country_code`` is the mapped country, 'unknown' when
     missing or not ISO 3166-1 alpha-2, and null when the source maps none; ``client_address``, in its one form, is for
     looking up country and visitor, and is not kept in any table. ``sampled`` is the line itself where it is a JSON
-    object and one of the few whose fields are looked at; null else.
+    object and one of the few whose fields are looked at; null else, and of lines that are left out.
     """
     lines = lines.combine_chunks()
     texts, is_utf8 = _texts(lines, source)
@@ -84,10 +87,11 @@ def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str,
         "log_date": pa.array(hour // 24).cast(pa.date32()),
         "log_hour": pa.array(hour % 24),
         "reason": reason,
-        "raw": _raw_texts(as_array(lines["value"]), as_numpy(is_click), source),
+        "raw": _raw_texts(as_array(lines["value"]), as_numpy(is_quarantined(reason)), source),
     }
     if source.fields is not None:  # lines of an access log have no fields that could change
-        columns["sampled"] = _sampled(texts, as_numpy(lines["line"]), as_numpy(fields["is_formed"]))
+        may_be_sampled = pc.and_not(fields["is_formed"], is_left_out(reason))
+        columns["sampled"] = _sampled(texts, as_numpy(lines["line"]), as_numpy(may_be_sampled))
     columns |= {name: pc.if_else(is_click, column, None) for name, column in _of_clicks(fields).items()}
     return table_of(PARSED, columns, len(lines))
 
@@ -128,7 +132,10 @@ def _is_too_long(lines: pa.Table, source: Source) -> np.ndarray:
 def _reasons(
     lines: pa.Table, source: Source, is_utf8: np.ndarray, texts: pa.StringArray, fields: Mapping[str, pa.Array]
 ) -> pa.Array:
-    """Why each line is quarantined: of ``QUARANTINE_REASONS`` the first that fits; null for clicks."""
+    """Why each line is quarantined or left out: the first reason that fits; null for clicks.
+
+    Rules leave out lines of the format only, and whatever of their fields cannot be read.
+    """
     log_hour = as_numpy(lines["hour"]).astype(np.int64) * HOUR_MICROS
     moment = as_numpy(fields["clicked_at"].fill_null(0))
     is_formed = as_numpy(fields["is_formed"])
@@ -146,12 +153,20 @@ def _reasons(
     }
     if source.has_event_id:
         checks["missing_event_id"] = is_null(fields["event_id"])
-    number = np.full(len(lines), -1, np.int8)
-    for name in reversed(QUARANTINE_REASONS):
+    rules = {reason_of_rule(rule): is_left_out for rule, is_left_out in _left_out(fields).items()}
+    checks |= rules
+    reasons = [*_OF_WHOLE_LINES, *rules, *(name for name in QUARANTINE_REASONS if name not in _OF_WHOLE_LINES)]
+    number = np.full(len(lines), -1, np.int16)
+    for place, name in reversed([*enumerate(reasons)]):
         if name in checks:
-            number[checks[name]] = _REASONS.index(name)
-    numbers = pa.array(number, pa.int8(), mask=number < 0)
-    return pa.DictionaryArray.from_arrays(numbers, pa.array(_REASONS)).dictionary_decode()
+            number[checks[name]] = place
+    numbers = pa.array(number, pa.int16(), mask=number < 0)
+    return pa.DictionaryArray.from_arrays(numbers, pa.array(reasons)).dictionary_decode()
+
+
+def _left_out(fields: Mapping[str, pa.Array]) -> dict[str, np.ndarray]:
+    """By rule, of those that come first, the lines that it leaves out."""
+    return {}
 
 
 def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
@@ -218,14 +233,14 @@ def _is_blank(texts: pa.StringArray, is_formed: np.ndarray) -> np.ndarray:
     return blank
 
 
-def _raw_texts(values: pa.BinaryArray, is_click: np.ndarray, source: Source) -> pa.Array:
+def _raw_texts(values: pa.BinaryArray, is_kept: np.ndarray, source: Source) -> pa.Array:
     """The texts of quarantined lines, without their ends, as much as is kept of them."""
     mask = None if source.keep_raw else address_mask(source)
-    quarantined = np.flatnonzero(~is_click)
+    quarantined = np.flatnonzero(is_kept)
     raw = [_raw_text(values[int(index)].as_py(), mask) for index in quarantined]
     place = np.zeros(len(values), np.int32)
     place[quarantined] = np.arange(len(quarantined), dtype=np.int32)
-    return pa.array(raw, pa.string()).take(pa.array(place, mask=is_click))
+    return pa.array(raw, pa.string()).take(pa.array(place, mask=~is_kept))
 
 
 def _raw_text(value: bytes, mask: Callable[[str], str] | None) -> str:
@@ -233,9 +248,9 @@ def _raw_text(value: bytes, mask: Callable[[str], str] | None) -> str:
     return (mask(shortened(text, MAX_RAW_CHARACTERS)) if mask else text)[:MAX_RAW_CHARACTERS]
 
 
-def _sampled(texts: pa.StringArray, line: np.ndarray, is_formed: np.ndarray) -> pa.Array:
+def _sampled(texts: pa.StringArray, line: np.ndarray, may_be: np.ndarray) -> pa.Array:
     """The lines whose fields are looked at: by their number in their file, so that a second run takes the same ones."""
-    is_sampled = is_formed & ((line <= FIRST_SAMPLED_LINES) | (line % SAMPLED_EVERY == 0))
+    is_sampled = may_be & ((line <= FIRST_SAMPLED_LINES) | (line % SAMPLED_EVERY == 0))
     return pc.if_else(pa.array(is_sampled), texts, None)
 
 

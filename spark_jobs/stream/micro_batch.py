@@ -56,7 +56,7 @@ class PartOfBatch:
             self.first_offset = min(_known(self.first_offset, row["first_offset"]), default=None)
             self.last_offset = max(_known(self.last_offset, row["last_offset"]), default=None)
         elif row["reason"] is not None:
-            self.account.quarantined[row["reason"]] += row["lines"]
+            self.account.add_refused(row["reason"], row["lines"])
         else:
             self.account.add_accepted(row, log_hour, Hour.of_number(row["click_hour"]))
 

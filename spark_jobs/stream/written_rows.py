@@ -26,14 +26,15 @@ from spark_jobs.ingest.accepted_files import as_clicks
 from spark_jobs.lake.new_files import WRITTEN, NewFile, TaskFiles
 from spark_jobs.lines.columns import as_numpy, in_pieces, table_of
 from spark_jobs.lines.cut_lines import PIECE_BYTES
+from spark_jobs.lines.kept import is_quarantined
 from spark_jobs.lines.sampled_lines import SampledLines, sampled_schema
 from spark_jobs.lines.times import HOUR_MICROS
 
 PLACE = ("file", "log_date", "log_hour")
 
 #: Where lines went: of one file, or topic partition, and log hour those that were read (``is_read``, with what was read
-#: of it), quarantined (``reason``), or accepted in one ``click_hour``, hours since 1970. ``out_of_order`` of the
-#: accepted are older than a well-formed line before them in the file and the micro-batch.
+#: of it), quarantined or left out (``reason``), or accepted in one ``click_hour``, hours since 1970. ``out_of_order``
+#: of the accepted are older than a well-formed line before them in the file and the micro-batch.
 OUTCOMES = pa.schema(
     [
         ("file", pa.string()),
@@ -131,7 +132,7 @@ def rows_written(
         counted.append(_counted(arrivals, is_click))
         for piece in as_clicks(arrivals.filter(is_click), source.name).to_batches():
             yield "clicks", list(map(vars, of_clicks.add(piece)))
-        for piece in _as_quarantined(arrivals.filter(pc.invert(is_click)), source.name).to_batches():
+        for piece in _as_quarantined(arrivals.filter(is_quarantined(arrivals["reason"])), source.name).to_batches():
             yield "quarantined", list(map(vars, of_quarantined.add(piece)))
         sampled.add(arrivals)
     if first:

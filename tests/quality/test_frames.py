@@ -64,7 +64,7 @@ def _times(first: int, last: int) -> dict[str, Any]:
 MEASURED: dict[str, list[dict[str, Any]]] = {
     "accounting": [
         _account(
-            5, lines=10, accepted=6, duplicates=1, out_of_order=3, files=2, bytes=7, is_closed=False,
+            5, lines=25, accepted=6, duplicates=1, left_out=15, out_of_order=3, files=2, bytes=7, is_closed=False,
             damaged_files=["a.gz", "b.gz"], unread_files=["part.log"],
         ),
         _account(6),
@@ -118,6 +118,7 @@ def test_log_hour_is_put_together_from_its_own_facts() -> None:
         "quarantined_share": 0.3,
         "quarantined_not_json_share": 0.2,
         "quarantined_bad_url_share": 0.1,
+        "left_out_share": 0.6,
         "late_share": 2 / 6,
         "out_of_order_share": 0.5,
         "unknown_country_share": 0.5,
@@ -127,13 +128,13 @@ def test_log_hour_is_put_together_from_its_own_facts() -> None:
         "source": "web",
         "hour": "2026-03-01T05",
         "is_missing": 0,
-        "presence": "10 lines in 2 files",
+        "presence": "25 lines in 2 files",
         "files_not_closed_or_damaged": 3,
         "damage": "not closed by _SUCCESS, a.gz breaks off, b.gz breaks off",
         "files_not_read": 1,
         "unread": "part.log",
-        "lines": 10,
-        "accounted_lines": 6 + 1 + 3,
+        "lines": 25,
+        "accounted_lines": 6 + 1 + 3 + 15,
         "accepted": 6,
         "stored_clicks": 6,
         "duplicates": 1,
