@@ -91,8 +91,8 @@ def fall_behind(lake: StreamedLake, rate: float, seconds: float, mebibytes: Call
     from spark_jobs.stream.end_request import EndRequest
 
     end, offsets = EndRequest(), Offsets(lake)
-    given = lake.spark, lake.settings, [lake.source]
-    stream = threading.Thread(target=lambda: stream_job.stream(*given, available_now=False, asked_to_end=end))
+    arguments = lake.spark, lake.settings, [lake.source]
+    stream = threading.Thread(target=lambda: stream_job.stream(*arguments, available_now=False, asked_to_end=end))
     stream.start()
     producer = multiprocessing.get_context("spawn").Process(
         target=produce, args=(lake.broker.bootstrap_servers, lake.topic, rate, seconds)
@@ -143,16 +143,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=300, help="how long is produced (default 300)")
     parser.add_argument("--rate", type=float, default=110_000, help="clicks a second (default 110000)")
     parser.add_argument("--picture", type=Path, default=PICTURE, help="where to draw it (default the guide's)")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with streaming_home() as (home, spark, broker, watch):
         lines = LiveClicks(BACKLOG / 3600, seed=3).lines(BACKLOG, int(time.time() * 1000))
         catch_up(home, spark, broker, lines, PARTITIONS, True, watch)
         lake = make_lake(home, spark, broker, PARTITIONS)
-        seen = fall_behind(lake, given.rate, given.seconds, lambda: watch.mebibytes)
+        seen = fall_behind(lake, arguments.rate, arguments.seconds, lambda: watch.mebibytes)
         watch.stop()
-        given.picture.write_text(draw(seen), encoding="utf-8")
+        arguments.picture.write_text(draw(seen), encoding="utf-8")
         console.print(told(seen))
-        console.print(f"{given.picture}: {given.picture.stat().st_size / 1000:.0f} kB")
+        console.print(f"{arguments.picture}: {arguments.picture.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

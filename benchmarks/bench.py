@@ -177,7 +177,7 @@ def measuring(home: Path, services: Services, clicks: int, rounds: int) -> None:
             took = seconds(lambda: count(spark, settings, arguments))  # noqa: B023
             if turn > 1:
                 times.append(took)
-    pairs = sorted(one / other for one, other in zip(with_load, without, strict=True))
+    pairs = sorted(measured / other for measured, other in zip(with_load, without, strict=True))
     console.print(
         f"aggregate {lines:,} clicks, load of the instances measured or not, {4 * rounds} rounds in turn: median "
         f"{statistics.median(with_load):.2f} s against {statistics.median(without):.2f} s, ratio "
@@ -247,8 +247,8 @@ def a_year(services: Services, rounds: int, first: Hour, clicks: int = 100) -> N
     grown = one_hour(services, rounds, first.plus(8_760), clicks)
     maintain_year(services, console, first.plus(8_800))
     kept = one_hour(services, rounds, first.plus(8_800), clicks)
-    record("hour_after_year", *(one / statistics.median(before) for one in grown))
-    record("hour_maintained", *(one / statistics.median(before) for one in kept))
+    record("hour_after_year", *(seconds / statistics.median(before) for seconds in grown))
+    record("hour_maintained", *(seconds / statistics.median(before) for seconds in kept))
 
 
 def database(home: Path, rounds: int) -> None:
@@ -261,7 +261,9 @@ def database(home: Path, rounds: int) -> None:
         rows = url_rows(START, *(f"https://www.example.com/p/{number}-of-a-shop" for number in range(1_000_000)))
         write_published(settings, PUBLISHED_CLICKS_BY_URL_HOURLY, rows)
         took = [seconds(lambda: copy_to_database(settings, [START])) for _ in range(rounds + 1)]
-    console.print(f"a million rows to PostgreSQL: {', '.join(f'{one:.1f}' for one in took)} s, the first into no rows")
+    console.print(
+        f"a million rows to PostgreSQL: {', '.join(f'{duration:.1f}' for duration in took)} s, the first into no rows"
+    )
     record("database", *took[1:])
 
 

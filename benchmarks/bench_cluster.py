@@ -99,19 +99,19 @@ def main() -> None:
     ):
         for name, value in s3.variables.items():
             environment.setenv(name, value)
-        one, two = (stack.enter_context(workers(number, Path(folder), s3, postgres)) for number in (1, 2))
-        (lines,) = {make_landing(cluster.settings.landing, HOURS, clicks) for cluster in (one, two)}
+        single, double = (stack.enter_context(workers(number, Path(folder), s3, postgres)) for number in (1, 2))
+        (lines,) = {make_landing(cluster.settings.landing, HOURS, clicks) for cluster in (single, double)}
         for turn in range(rounds + 1):  # the first turn warms both up
-            for cluster in (one, two):
+            for cluster in (single, double):
                 cluster.run(is_counted=turn > 0)
         console.print(f"{lines:,} clicks, {HOURS} log hours, data in S3, {rounds} rounds in turn:")
-        for job in one.took:
-            took = [cluster.took[job] for cluster in (one, two)]
+        for job in single.took:
+            took = [cluster.took[job] for cluster in (single, double)]
             medians = [statistics.median(all_) for all_ in took]
             ranges = [f"{statistics.median(all_):.1f} s ({min(all_):.1f} to {max(all_):.1f})" for all_ in took]
             console.print(
                 f"  {job}: one worker {ranges[0]}, two {ranges[1]}, two / one {medians[1] / medians[0]:.2f}; "
-                f"shuffles of two write {two.shuffled[job] / 1e6:.1f} MB"
+                f"shuffles of two write {double.shuffled[job] / 1e6:.1f} MB"
             )
 
 

@@ -241,11 +241,11 @@ def main() -> None:
         console.print(table)
         console.print(peers(home, spark, broker, lines, watch))
         for name, live in (("stream", False), ("stream_live", True)):
-            if rates := [one.rate for one in results if (one.live, one.partitions) == (live, 4)]:
+            if rates := [result.rate for result in results if (result.live, result.partitions) == (live, 4)]:
                 record(name, *rates)
-        record("stream_processor", *(one.cost for one in results if not one.live))
+        record("stream_processor", *(result.cost for result in results if not result.live))
         console.print(f"peak memory of the server and its workers: {watch.stop():,.0f} MiB")
-        best, length = max(one.rate for one in results), float(os.environ.get("BENCH_SECONDS", "60"))
+        best, length = max(result.rate for result in results), float(os.environ.get("BENCH_SECONDS", "60"))
         waits = {share: latency(home, spark, broker, share * best, length) for share in (0.1, 0.5, 0.9)}
         record("stream_wait", waits[0.5])
 

@@ -28,7 +28,7 @@ FIGURES = REPOSITORY / "docs/benchmarks.json"
 class Work:
     """What is measured: its unit, and the most that it should take (where `at_least`, the least that it should do)."""
 
-    what: str
+    description: str
     unit: str
     aim: float
     at_least: bool = False
@@ -102,7 +102,7 @@ def _row(work: Work, figure: dict[str, Any]) -> list[str]:
     share = work.aim / median if work.at_least else median / work.aim
     missed = "**" if share > 1 else ""
     return [
-        work.what,
+        work.description,
         f"{'at least ' if work.at_least else ''}{_shown(work.aim, work.unit)}",
         result,
         f"{missed}{share:.2f}{missed}",
@@ -132,11 +132,11 @@ def main() -> None:
     parser = described_parser("benchmarks.figures", __doc__)
     parser.add_argument("name", nargs="?", choices=WORKS)
     parser.add_argument("values", nargs="*", type=float)
-    given = parser.parse_args()
-    if given.name and not given.values:
-        parser.error(f"no value for {given.name}")
-    if given.name:
-        record(given.name, *given.values)
+    arguments = parser.parse_args()
+    if arguments.name and not arguments.values:
+        parser.error(f"no value for {arguments.name}")
+    if arguments.name:
+        record(arguments.name, *arguments.values)
     else:
         PAGE.write_text(page(), encoding="utf-8")
 

@@ -100,7 +100,7 @@ def maintain_year(services: Services, console: Console, now: Hour) -> None:
         settings.pipeline_file.read_text(encoding="utf-8").replace("[retention]\n", f"[retention]\n{days}")
     )
     began = time.perf_counter()
-    said = retention_job.maintain(
+    lines = retention_job.maintain(
         replace(settings, pipeline_file=pipeline), dry_run=False, kept=timedelta(0), now=now.start
     )
-    console.print(*said, f"maintain_lake: {time.perf_counter() - began:.1f} s", sep="\n")
+    console.print(*lines, f"maintain_lake: {time.perf_counter() - began:.1f} s", sep="\n")

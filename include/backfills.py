@@ -169,15 +169,17 @@ def history_kept(lake: Path) -> timedelta:
 
 def _log_retention(table: DeltaTable) -> timedelta:
     stated = table.metadata().configuration.get("delta.logRetentionDuration", "")
-    found = _INTERVAL.match(stated.lower())
-    return timedelta(**{f"{found[2]}s": int(found[1])}) if found else LOG_RETENTION
+    interval = _INTERVAL.match(stated.lower())
+    return timedelta(**{f"{interval[2]}s": int(interval[1])}) if interval else LOG_RETENTION
 
 
 def staging_of(backfills: Iterable[Backfill], log_hours: Iterable[LogHour]) -> Backfill | None:
     """The staged backfill that keeps a click hour, touched by these log hours, from being published; None for none."""
     touching = list(log_hours)
-    staging = (one for one in backfills if one.is_staging)
-    return next((one for one in staging if any(one.has_log_hour(log_hour) for log_hour in touching)), None)
+    staging = (backfill for backfill in backfills if backfill.is_staging)
+    return next(
+        (backfill for backfill in staging if any(backfill.has_log_hour(log_hour) for log_hour in touching)), None
+    )
 
 
 @dataclass

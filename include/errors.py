@@ -113,12 +113,13 @@ def in_one_line(error: BaseException) -> ClickmillError | None:
     if isinstance(error, (SparkGoneError, DiskFullError)):
         return error
     chain = list(_chain(error))
-    for one in chain:
-        if said := _said_of_full_disk(one):
+    for cause in chain:
+        if message := _full_disk_message(cause):
             return DiskFullError(
-                f"a disk is full{_where()}: {said}; make room and run it again: what is half written counts for nothing"
+                f"a disk is full{_where()}: {message}; make room and run it again: "
+                "what is half written counts for nothing"
             )
-    if any(_is_spark_gone(one) for one in chain):
+    if any(_is_spark_gone(cause) for cause in chain):
         return SparkGoneError(
             "the Spark server was ended or started again meanwhile, and with it this job's session; "
             "run it again: what is half written counts for nothing"
@@ -141,8 +142,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _said_of_full_disk(error: BaseException) -> str:
-    """Which words say that a disk is full, with what they are said of; "" if none do."""
+def _full_disk_message(error: BaseException) -> str:
+    """The words that say that a disk is full, and of which file; "" if there are none."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return " ".join(str(part) for part in (error.strerror, error.filename) if part)
     if isinstance(error, ClickmillError) or (type(error).__module__ == "builtins" and not isinstance(error, OSError)):
@@ -167,4 +168,4 @@ def _is_spark_gone(error: BaseException) -> bool:
     condition = getattr(error, "getCondition", lambda: None)()
     if condition in _OF_ANOTHER_SERVER:
         return True
-    return is_unanswered(error) or any(said in str(error) for said in _ENDED)
+    return is_unanswered(error) or any(words in str(error) for words in _ENDED)

@@ -40,17 +40,17 @@ MAX_EXAMPLES = 20
 
 @dataclass(frozen=True)
 class Failure:
-    """A critical check that failed for a log hour or click hour; ``said`` is for people.
+    """A critical check that failed for a log hour or click hour; ``described`` is for people.
 
-    ``found`` is what was found, as text; ``value`` the same as a number, ``lowest`` and ``highest`` what was expected;
-    None where there is none.
+    ``observed`` is what was found, as text, and ``value`` the same as a number; ``lowest`` and ``highest`` are what was
+    expected. None where there is none.
     """
 
     partition: str
     check_id: str
-    said: str
+    described: str
     suite: str = ""
-    found: str = ""
+    observed: str = ""
     value: float | None = None
     lowest: float | None = None
     highest: float | None = None
@@ -81,7 +81,7 @@ class Failure:
 
         Without numbers, only the same.
         """
-        if (self.found, self.value) == (shown.found, shown.value):
+        if (self.observed, self.value) == (shown.observed, shown.value):
             return True
         now, then = self._excess, shown._excess
         if now is None or then is None or self.value is None or shown.value is None:
@@ -108,7 +108,7 @@ def compared(failures: Iterable[Failure], shown: Iterable[Failure]) -> list[str]
     """What is new of each, in words without a text of a log: ``web 2026-03-01T08: share: 0.99, was 0.7``."""
     known = {failure.subject: failure for failure in shown}
 
-    def said(failure: Failure) -> str:
+    def change(failure: Failure) -> str:
         was = known.get(failure.subject)
         if was is None:
             return f"{failure.reason}: failed only since"
@@ -116,18 +116,25 @@ def compared(failures: Iterable[Failure], shown: Iterable[Failure]) -> list[str]
             return f"{failure.reason}: finds something else"
         return f"{failure.reason}: {failure.value:.6g}, was {was.value:.6g}"
 
-    return [said(failure) for failure in failures]
+    return [change(failure) for failure in failures]
+
+
+#: Fields that the journal has by another name.
+_NAMES_IN_JOURNAL = {"described": "said", "observed": "found"}
+_FIELDS = {name: field for field, name in _NAMES_IN_JOURNAL.items()}
 
 
 def findings_text(failures: Iterable[Failure]) -> str:
     """Failures as JSON, as events keep them."""
-    return json.dumps([asdict(failure) for failure in failures])
+    rows = (asdict(failure) for failure in failures)
+    return json.dumps([{_NAMES_IN_JOURNAL.get(name, name): value for name, value in row.items()} for row in rows])
 
 
 def findings_of(text: str | None) -> tuple[Failure, ...]:
     """The failures of such a text; none of none, or of one that an erasure has taken away."""
     try:
-        return tuple(Failure(**failure) for failure in json.loads(text or "[]"))
+        rows = json.loads(text or "[]")
+        return tuple(Failure(**{_FIELDS.get(name, name): value for name, value in row.items()}) for row in rows)
     except json.JSONDecodeError:
         return ()
 
@@ -179,7 +186,7 @@ class Event:
     @property
     def examples(self) -> tuple[str, ...]:
         """The failed checks with what was found, as text: at most 20."""
-        return tuple(failure.said for failure in self.findings[:MAX_EXAMPLES])
+        return tuple(failure.described for failure in self.findings[:MAX_EXAMPLES])
 
     @property
     def described(self) -> str:
@@ -356,16 +363,16 @@ class ClickHourState:
         return "; ".join(failure.reason for failure in self.failures)
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def described_failures(self) -> tuple[str, ...]:
         """The failed checks with what was found, as events have them: at most 20."""
-        return tuple(failure.said for failure in self.failures[:MAX_EXAMPLES])
+        return tuple(failure.described for failure in self.failures[:MAX_EXAMPLES])
 
     @property
     def is_newly_held(self) -> bool:
         """Whether it is held, and its newest event does not say so, or says other reasons or numbers."""
         event = self.event
         held_for = (event.because, event.examples) if event and event.outcome == HELD else None
-        return self.is_held and held_for != (self.reasons, self.said)
+        return self.is_held and held_for != (self.reasons, self.described_failures)
 
     @property
     def asked(self) -> Event:
@@ -385,7 +392,7 @@ class ClickHourState:
         return self.changed_at.isoformat()
 
     @property
-    def is_said(self) -> bool:
+    def is_on_record(self) -> bool:
         """Whether its newest event says what became of these counts."""
         event = self.event
         return event is not None and event.outcome != HELD and not event.note and event.at > self.changed_at

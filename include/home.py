@@ -24,12 +24,12 @@ def data_path(environment: Mapping[str, str]) -> Path | None:
     Raises:
         UsageError: if it is another kind of store.
     """
-    given = environment.get("CLICKMILL_DATA")
-    if given and "://" in given:
+    location = environment.get("CLICKMILL_DATA")
+    if location and "://" in location:
         from include.storage import place
 
-        return place(given)
-    return Path(given).expanduser().resolve() if given else None
+        return place(location)
+    return Path(location).expanduser().resolve() if location else None
 
 
 def locks_database(environment: Mapping[str, str]) -> str | None:

@@ -184,13 +184,13 @@ class HourRange:
 class SparseHours(HourRange):
     """Only these hours of a range, for one run over all of them; ``start`` and ``end`` bound them."""
 
-    given: frozenset[Hour]
+    members: frozenset[Hour]
 
     def __iter__(self) -> Iterator[Hour]:
-        return iter(sorted(self.given))
+        return iter(sorted(self.members))
 
     def __len__(self) -> int:
-        return len(self.given)
+        return len(self.members)
 
     def chunks(self, most: int) -> list[HourRange]:
         """So many of the hours each, the last one perhaps fewer."""
@@ -198,7 +198,7 @@ class SparseHours(HourRange):
         return [_bounding(hours[first : first + most]) for first in range(0, len(hours), most)]
 
     def __contains__(self, hour: object) -> bool:
-        return hour in self.given
+        return hour in self.members
 
     def __str__(self) -> str:
         return f"{self.start}..{self.end} ({len(self)} of them)"
@@ -210,9 +210,9 @@ def near_each_other(hours: Iterable[Hour]) -> list[HourRange]:
     Between two of them a range leaves out ``MOST_HOURS_BETWEEN`` at most: a run may read what is between.
     """
     wanted = set(hours)
-    around = contiguous(wanted, MOST_HOURS_BETWEEN)
-    within = [_bounding([hour for hour in one if hour in wanted]) for one in around]
-    return [part for one in within for part in one.chunks(MOST_HOURS_A_RUN)]
+    spans = contiguous(wanted, MOST_HOURS_BETWEEN)
+    within = [_bounding([hour for hour in span if hour in wanted]) for span in spans]
+    return [part for span in within for part in span.chunks(MOST_HOURS_A_RUN)]
 
 
 def _bounding(hours: Sequence[Hour]) -> HourRange:
@@ -238,10 +238,10 @@ def as_ranges(hours: Iterable[Hour]) -> str:
 
 def hours_in_words(hours: Iterable[Hour]) -> str:
     """Hours as text: neighbours as one range, and of many ranges how many hours between which."""
-    found = sorted(set(hours))
-    if len(contiguous(found)) <= _MOST_RANGES:
-        return as_ranges(found)
-    return f"{len(found):,} log hours from {found[0]} to {found[-1]}"
+    in_order = sorted(set(hours))
+    if len(contiguous(in_order)) <= _MOST_RANGES:
+        return as_ranges(in_order)
+    return f"{len(in_order):,} log hours from {in_order[0]} to {in_order[-1]}"
 
 
 def by_day(hours: Iterable[Hour]) -> dict[date, list[int]]:

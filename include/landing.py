@@ -63,16 +63,16 @@ def closed_hours(landing: Path, source: str) -> dict[Hour, int]:
 def look_at(landing: Path, source: str, log_hour: Hour) -> LandedHour:
     """The data files of a source's log hour, by name; names starting with ``.`` or ``_`` are not data."""
     folder, looked_at = hour_folder(landing, source, log_hour), datetime.now(UTC)
-    found = entries(folder)
-    data = [entry for entry in found if entry.path.name[0] not in "._"]
+    listed = entries(folder)
+    data = [entry for entry in listed if entry.path.name[0] not in "._"]
     return LandedHour(
         folder=folder,
         hour=log_hour,
         files=tuple(entry.path for entry in data if entry.is_file),
         size_bytes=sum(entry.size for entry in data if entry.is_file),
-        is_closed=any(entry.path.name == SUCCESS for entry in found),
+        is_closed=any(entry.path.name == SUCCESS for entry in listed),
         others=tuple(entry.path for entry in data if not entry.is_file),
-        listed=tuple(found),
+        listed=tuple(listed),
         looked_at=looked_at,
     )
 
@@ -87,7 +87,7 @@ def landed_since(listed: Iterable[Entry], account: Mapping[str, Any]) -> list[st
 
     Sizes and dates are compared with those of then, so no clocks are; of what is gone nothing is to be read.
     """
-    read = {one["name"]: (one["bytes"], one["changed_ns"]) for one in account["landed_files"] or ()}
+    read = {file["name"]: (file["bytes"], file["changed_ns"]) for file in account["landed_files"] or ()}
     return [name for name, state in _states(listed).items() if read.get(name) != state]
 
 
@@ -102,19 +102,19 @@ def landing_days(landing: Path, source: str) -> list[date]:
 
 def listed_hours(landing: Path, source: str, days: Iterable[date]) -> dict[Hour, list[Entry]]:
     """What lies in the landing partitions of these days: of each day one listing, also in an object store."""
-    found: dict[Hour, list[Entry]] = {}
+    entries_of_hour: dict[Hour, list[Entry]] = {}
     for day in days:
         for entry in find(hour_folder(landing, source, Hour.of(day, 0)).parent, "log_hour=*/*"):
             if hour := hour_of_folder(entry.path.parent):
-                found.setdefault(hour, []).append(entry)
-    return found
+                entries_of_hour.setdefault(hour, []).append(entry)
+    return entries_of_hour
 
 
 def _states(listed: Iterable[Entry]) -> dict[str, tuple[int, int]]:
     """Size and date by name, of data and ``_SUCCESS``; none of a folder, which changes with what is in it."""
-    landed = [one for one in listed if one.path.name == SUCCESS or one.path.name[0] not in "._"]
-    in_order = sorted(landed, key=lambda one: one.path.name)
-    return {printed_name(one.path): (one.size, one.changed_ns) if one.is_file else (0, 0) for one in in_order}
+    landed = [entry for entry in listed if entry.path.name == SUCCESS or entry.path.name[0] not in "._"]
+    in_order = sorted(landed, key=lambda entry: entry.path.name)
+    return {printed_name(entry.path): (entry.size, entry.changed_ns) if entry.is_file else (0, 0) for entry in in_order}
 
 
 def printed_name(path: Path) -> str:

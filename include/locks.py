@@ -62,7 +62,7 @@ _MOST_BYTES = 63
 #: How long a job sleeps between two looks at a lock: so a signal ends it, and no limit is needed.
 _PAUSE_SECONDS = 0.05
 #: After so long it says that it waits, and for whom; and then so often.
-_SAID_AFTER_SECONDS, _SAID_EVERY_SECONDS = 1, 60
+_WARNED_AFTER_SECONDS, _WARNED_EVERY_SECONDS = 1, 60
 #: In the data: where its locks are. Jobs that look in two places would not wait for each other.
 _KEPT_IN = ("run", "locks", "kept-in")
 
@@ -81,7 +81,7 @@ class Holder:
     def here(cls, name: str) -> Holder:
         """This process, from now on."""
         since = f"{datetime.now(UTC):{_MOMENT}}"
-        return cls(name, socket.gethostname(), os.getpid(), since, _what_runs(os.environ))
+        return cls(name, socket.gethostname(), os.getpid(), since, _running_program(os.environ))
 
     def __str__(self) -> str:
         """In words."""
@@ -167,22 +167,22 @@ class _FileLocks:
         lock = FileLock(self.folder / f"{name}.lock")
         self._take(lock, name, patience_seconds)
         try:
-            said = json.dumps(asdict(Holder.here(name))).encode()
+            holder = json.dumps(asdict(Holder.here(name))).encode()
             with suppress(OSError):  # who it is, is only told
-                write_whole(self._holder_file(name), said)
+                write_whole(self._holder_file(name), holder)
             yield _StaysHeld()
         finally:
             lock.release()
 
     def holders(self) -> list[Holder]:
-        found = []
+        holders = []
         for file in sorted(self.folder.glob("*.lock")):
             if file.name.startswith(_OF_STREAMS):
                 # Whoever starts one does not wait for an instant, as a job does.
                 continue
             if _is_locked(file):
-                found.append(self._holder(file.stem) or Holder(file.stem, "?", 0, "?", "unknown"))
-        return found
+                holders.append(self._holder(file.stem) or Holder(file.stem, "?", 0, "?", "unknown"))
+        return holders
 
     def waiters(self) -> list[Holder]:
         tickets = sorted(self.folder.glob("*.queue/*.ticket"))
@@ -246,8 +246,8 @@ def _ticket(queue: Path, holder: Holder) -> Iterator[Path]:
     lock = FileLock(hidden)
     lock.acquire()
     try:
-        said = json.dumps(asdict(holder)).encode()
-        write_whole(ticket.with_suffix(".json"), said)
+        content = json.dumps(asdict(holder)).encode()
+        write_whole(ticket.with_suffix(".json"), content)
         hidden.rename(ticket)
         yield ticket
     finally:
@@ -277,7 +277,7 @@ class _Wait:
     def __init__(self, name: str, patience_seconds: float | None, holder: Callable[[], Holder | None]) -> None:
         self._name, self._holder, self._begun = name, holder, time.monotonic()
         self._patience = math.inf if patience_seconds is None else patience_seconds
-        self._said_at = self._begun + _SAID_AFTER_SECONDS
+        self._warning_due = self._begun + _WARNED_AFTER_SECONDS
 
     def go_on(self) -> None:
         """Say so, if it is time to.
@@ -288,8 +288,8 @@ class _Wait:
         waited = time.monotonic() - self._begun
         if waited >= self._patience:
             raise _held_by(self._name, self._holder())
-        if time.monotonic() >= self._said_at:
-            self._said_at += _SAID_EVERY_SECONDS
+        if time.monotonic() >= self._warning_due:
+            self._warning_due += _WARNED_EVERY_SECONDS
             holder = self._holder() or "another process"
             log.warning("waits for the lock %s, for %.0f s now; held by %s", self._name, waited, holder)
 
@@ -334,7 +334,7 @@ class _DatabaseLocks:
                     "ORDER BY split_part(application_name, '|', 1), waitstart, 1",
                     [granted, crc32(self.data.encode())],
                 )
-                return [_holder_of(said) for (said,) in cursor.fetchall()]
+                return [_holder_of(name) for (name,) in cursor.fetchall()]
         finally:
             connection.close()
 
@@ -356,16 +356,18 @@ class _DatabaseLocks:
 
         # As signed numbers, which is what PostgreSQL takes.
         of_lock = [number - (number >> 31 << 32) for number in (crc32(self.data.encode()), crc32(name.encode()))]
-        wait = _Wait(name, patience_seconds, lambda: next((one for one in self.holders() if one.name == name), None))
-        said = "SELECT set_config('application_name', %s, false)"
+        wait = _Wait(
+            name, patience_seconds, lambda: next((holder for holder in self.holders() if holder.name == name), None)
+        )
+        naming = "SELECT set_config('application_name', %s, false)"
         try:
             with connection.cursor() as cursor:
                 cursor.execute(_NO_LIMITS)
                 cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", of_lock)
                 if cursor.fetchall() != [(True,)]:
-                    cursor.execute(said, [_said(Holder.here(name))])
+                    cursor.execute(naming, [_connection_name(Holder.here(name))])
                     _await(cursor, of_lock, wait)
-                cursor.execute(said, [_said(Holder.here(name))])
+                cursor.execute(naming, [_connection_name(Holder.here(name))])
         except psycopg2.Error as error:
             raise ClickmillError(
                 f"the lock {name} cannot be had from the database of {VARIABLE}: {_in_a_line(error)}; "
@@ -434,15 +436,15 @@ def _held_by(name: str, holder: Holder | None) -> LockHeldError:
     return LockHeldError(f"the lock {name} is held by {holder or 'another process'}")
 
 
-def _said(holder: Holder) -> str:
+def _connection_name(holder: Holder) -> str:
     """As the name of a connection, in which the longest names of tables leave room for host, process and moment."""
     since = datetime.strptime(holder.since, _MOMENT).replace(tzinfo=UTC)
-    said = f"{holder.name}|{holder.pid:x}|{int(since.timestamp()):x}|{holder.host}|{holder.runs}"
-    return said.encode()[:_MOST_BYTES].decode(errors="ignore")
+    name = f"{holder.name}|{holder.pid:x}|{int(since.timestamp()):x}|{holder.host}|{holder.runs}"
+    return name.encode()[:_MOST_BYTES].decode(errors="ignore")
 
 
-def _holder_of(said: str) -> Holder:
-    name, pid, since, host, runs = (*said.split("|", 4), "", "", "", "")[:5]
+def _holder_of(connection_name: str) -> Holder:
+    name, pid, since, host, runs = (*connection_name.split("|", 4), "", "", "", "")[:5]
     try:
         moment = f"{datetime.fromtimestamp(int(since, 16), UTC):{_MOMENT}}"
         return Holder(name, host, int(pid, 16), moment, runs or "a job")
@@ -450,7 +452,7 @@ def _holder_of(said: str) -> Holder:
         return Holder(name, host or "?", 0, "?", "a job")
 
 
-def _what_runs(environment: Mapping[str, str]) -> str:
+def _running_program(environment: Mapping[str, str]) -> str:
     """The Airflow task, or else the program, of clickmill its command: few bytes are kept."""
     task = environment.get("AIRFLOW_CTX_TASK_ID")
     if task:

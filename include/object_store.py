@@ -26,8 +26,8 @@ def listed(name: str) -> tuple[list[str], list[obstore.ObjectMeta]]:
     """What is directly below a place: the keys of what looks like folders, and the objects."""
     bucket, key = _split(name)
     with _as_os_error():
-        found = obstore.list_with_delimiter(_store(bucket), key)
-    return list(found["common_prefixes"]), list(found["objects"])
+        listing = obstore.list_with_delimiter(_store(bucket), key)
+    return list(listing["common_prefixes"]), list(listing["objects"])
 
 
 def below(name: str) -> Iterator[obstore.ObjectMeta]:
@@ -57,7 +57,7 @@ def remove_below(name: str) -> None:
     bucket, key = _split(name)
     with _as_os_error():
         for objects in obstore.list(_store(bucket), key):
-            obstore.delete(_store(bucket), [one["path"] for one in objects])
+            obstore.delete(_store(bucket), [entry["path"] for entry in objects])
 
 
 def put_once(name: str, content: bytes) -> bool:

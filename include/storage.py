@@ -76,27 +76,27 @@ def is_on_disk(path: Path) -> bool:
 
 def entries(folder: Path) -> list[Entry]:
     """What is in a folder, by name; nothing where there is none."""
-    found = []
+    listed_entries = []
     if is_on_disk(folder):
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as there:
-            for one in there:
+            for item in there:
                 with suppress(FileNotFoundError):  # gone meanwhile
-                    stat = one.stat(follow_symlinks=one.is_file())
-                    found.append(Entry(folder / one.name, one.is_file(), stat.st_size, stat.st_mtime_ns))
+                    stat = item.stat(follow_symlinks=item.is_file())
+                    listed_entries.append(Entry(folder / item.name, item.is_file(), stat.st_size, stat.st_mtime_ns))
     else:
         from include.object_store import listed
 
         folders, objects = listed(str(folder))
-        found += [Entry(folder / key.rpartition("/")[2], False, 0, 0) for key in folders]
-        found += [_entry(folder, one) for one in objects]
-    return sorted(found, key=lambda entry: entry.path)
+        listed_entries += [Entry(folder / key.rpartition("/")[2], False, 0, 0) for key in folders]
+        listed_entries += [_entry(folder, item) for item in objects]
+    return sorted(listed_entries, key=lambda entry: entry.path)
 
 
 def entry_of(file: Path) -> Entry | None:
     """The file as ``entries`` has it; None if it is not there."""
     if not is_on_disk(file):
         # Asked for one object, a store says its date in full seconds, in a list more exactly.
-        return next((one for one in entries(file.parent) if one.path.name == file.name), None)
+        return next((entry for entry in entries(file.parent) if entry.path.name == file.name), None)
     with suppress(FileNotFoundError):
         stat = file.stat()
         return Entry(file, file.is_file(), stat.st_size, stat.st_mtime_ns)
@@ -113,8 +113,8 @@ def find(folder: Path, pattern: str) -> Iterator[Entry]:
         return
     from include.object_store import below
 
-    for one in below(str(folder)):
-        entry = _entry(folder, one)
+    for object_meta in below(str(folder)):
+        entry = _entry(folder, object_meta)
         names, wanted = str(entry.path).removeprefix(f"{folder}/").split("/"), pattern.split("/")
         if len(names) == len(wanted) and all(map(fnmatchcase, names, wanted)):
             yield entry
@@ -305,7 +305,7 @@ def _of_s3() -> FileSystem:
     return FileSystem.from_uri(f"{S3}any?region={region}")[0]
 
 
-def _entry(folder: Path, found: ObjectMeta) -> Entry:
+def _entry(folder: Path, object_meta: ObjectMeta) -> Entry:
     bucket = key_of(folder).partition("/")[0]
-    path = place(f"{store_of(str(folder))}{bucket}/{found['path']}")
-    return Entry(path, True, found["size"], int(found["last_modified"].timestamp() * 1e9))
+    path = place(f"{store_of(str(folder))}{bucket}/{object_meta['path']}")
+    return Entry(path, True, object_meta["size"], int(object_meta["last_modified"].timestamp() * 1e9))

@@ -117,8 +117,8 @@ class StoredLake:
         """
         wanted = arrow_schema(table, columns)
         stored = self.stored(table, version)
-        known = {one.name for one in stored.schema().fields} if stored else set()
-        possible = [one for one in where if _lets_through(one, known)]
+        known = {field.name for field in stored.schema().fields} if stored else set()
+        possible = [filters for filters in where if _lets_through(filters, known)]
         if stored is None or not possible:
             return wanted.empty_table().to_reader()
         # Of ``filter`` alone deltalake opens what it knows of every file: 7 s in a year of hours, 0.3 s with these.
@@ -127,7 +127,7 @@ class StoredLake:
             filesystem=table_files(self.path(table)),
         )
         there = [name for name in columns if name in known]
-        chosen = filters_to_expression([list(one) for one in possible]) if all(possible) else None
+        chosen = filters_to_expression([list(filters) for filters in possible]) if all(possible) else None
 
         def batches() -> Iterator[pa.RecordBatch]:
             # Arrow begins to read as soon as it is told to.
@@ -145,10 +145,13 @@ def _lets_through(where: Filters, known: set[str]) -> bool:
 def _of_partitions(where: Sequence[Filters], partitioned_by: Sequence[str]) -> list[tuple[str, str, Any]] | None:
     """What must hold of a file's partition, as delta-rs takes it: of several conditions at least what all ask for."""
     if len(where) == 1:
-        return [_as_texts(one) for one in where[0] if one[0] in partitioned_by] or None
+        return [_as_texts(condition) for condition in where[0] if condition[0] in partitioned_by] or None
     conditions = []
     for name in partitioned_by:
-        asked = [[_as_texts(one) for one in all_of if one[0] == name and one[1] in ("=", "in")] for all_of in where]
+        asked = [
+            [_as_texts(condition) for condition in filters if condition[0] == name and condition[1] in ("=", "in")]
+            for filters in where
+        ]
         if all(len(of_name) == 1 for of_name in asked):
             values = {text for ((_, _, value),) in asked for text in ([value] if isinstance(value, str) else value)}
             conditions.append((name, "in", sorted(values)))
@@ -157,7 +160,7 @@ def _of_partitions(where: Sequence[Filters], partitioned_by: Sequence[str]) -> l
 
 def _as_texts(condition: tuple[str, str, Any]) -> tuple[str, str, Any]:
     name, operator, value = condition
-    return name, operator, [str(one) for one in value] if operator == "in" else str(value)
+    return name, operator, [str(item) for item in value] if operator == "in" else str(value)
 
 
 def _as_wanted(rows: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:

@@ -48,7 +48,7 @@ def files_landed_since(settings: Settings, source: Source) -> dict[Hour, list[st
         if account["landed_files"] is None:
             # It was of a topic: nothing of this has been read, unless it was there already.
             ingested_ns = account["ingested_at"].timestamp() * 1e9
-            old = (one for one in landed[hour] if one.changed_ns <= ingested_ns)
+            old = (entry for entry in landed[hour] if entry.changed_ns <= ingested_ns)
             account = {**account, "landed_files": as_landed_files(old)}
         if hour.start >= first and (names := landed_since(landed[hour], account)):
             since[hour] = names
@@ -84,8 +84,8 @@ def unpublished_hours(
     ``files_landed_since`` have just found.
     """
     since = files_landed_since(settings, source) if since is None else since
-    found = {*(known_hours(settings, source) if known is None else known), *since}
-    there = {hour for hour in found if (hour.start if source.stream is None else hour.end) <= now}
+    hours = {*(known_hours(settings, source) if known is None else known), *since}
+    there = {hour for hour in hours if (hour.start if source.stream is None else hour.end) <= now}
     if not there:
         return []
     lake, first = StoredLake(settings.lake), Hour.containing(max(there).start - within)
@@ -108,7 +108,12 @@ def unpublished_hours(
         return all(hour in newest and newest[hour] >= account["ingested_at"] for hour in account["click_hours"])
 
     backfills = read_backfills(settings.lake).values()
-    staged = {hour for one in backfills if one.is_staging and one.source == source.name for hour in one.log_hours}
+    staged = {
+        hour
+        for backfill in backfills
+        if backfill.is_staging and backfill.source == source.name
+        for hour in backfill.log_hours
+    }
     return sorted(hour for hour in there if hour >= first and hour not in staged and not is_done(hour))
 
 

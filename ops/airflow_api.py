@@ -147,10 +147,11 @@ class AirflowApi:
                     raise
             broken = self.call("GET", "/api/v2/importErrors")["import_errors"]
             if broken or time.monotonic() > deadline:
-                said = "; ".join(
-                    f"{found['filename']}: {str(found['stack_trace']).strip().splitlines()[-1]}" for found in broken
+                reasons = "; ".join(
+                    f"{broken_file['filename']}: {str(broken_file['stack_trace']).strip().splitlines()[-1]}"
+                    for broken_file in broken
                 )
-                raise ClickmillError(f"Airflow has no DAG {dag_id}: {said or 'no file in dags/ declares it'}")
+                raise ClickmillError(f"Airflow has no DAG {dag_id}: {reasons or 'no file in dags/ declares it'}")
             time.sleep(0.5)
 
     def unpause(self, dag_id: str) -> None:
@@ -167,8 +168,8 @@ class AirflowApi:
         of_partitions = self._pages(path, "dag_runs", order_by="id", partition_date_gte=first, partition_date_lte=last)
         by_hand = self._pages(path, "dag_runs", order_by="id", run_type=["manual"])
         answers = {run["dag_run_id"]: run for run in (*of_partitions, *by_hand)}.values()
-        found = [_hour_run(run) for run in sorted(answers, key=lambda run: str(run["queued_at"]))]
-        return [run for run in found if run and not wanted.isdisjoint(run.log_hours)]
+        runs = [_hour_run(run) for run in sorted(answers, key=lambda run: str(run["queued_at"]))]
+        return [run for run in runs if run and not wanted.isdisjoint(run.log_hours)]
 
     def run_range(self, dag_id: str, log_hours: HourRange, source: str) -> HourRun:
         """Ask for one run over all these log hours."""
@@ -208,7 +209,11 @@ class AirflowApi:
         except ApiError as error:
             if error.status != 500:
                 raise
-            made = [one for one in self._pages(path, "backfills", dag_id=dag_id) if one["completed_at"] is None]
+            made = [
+                backfill
+                for backfill in self._pages(path, "backfills", dag_id=dag_id)
+                if backfill["completed_at"] is None
+            ]
         # It may have been made all the same: Airflow has one at a time of a DAG.
         return int(made[0]["id"] if made else self.call("POST", path, body)["id"])
 
@@ -236,7 +241,7 @@ class AirflowApi:
 
     def runs_with_mapped(self, dag_id: str, task_id: str, run_ids: Sequence[str]) -> set[str]:
         """Return those of the runs in which this task was mapped over one thing at least, whatever became of it."""
-        found: set[str] = set()
+        ids_with_mapped: set[str] = set()
         for start in range(0, len(run_ids), PAGE):
             of_these = {
                 "dag_ids": [dag_id],
@@ -248,10 +253,10 @@ class AirflowApi:
                 body = of_these | {"page_offset": offset}
                 tasks = self.call("POST", "/api/v2/dags/~/dagRuns/~/taskInstances/list", body)["task_instances"]
                 # Mapped over nothing, it is one without an index.
-                found |= {str(task["dag_run_id"]) for task in tasks if task["map_index"] >= 0}
+                ids_with_mapped |= {str(task["dag_run_id"]) for task in tasks if task["map_index"] >= 0}
                 if len(tasks) < PAGE:
                     break
-        return found
+        return ids_with_mapped
 
     def result(self, dag_id: str, run_id: str, task_id: str) -> Any:
         """Return what a task of the run returned; None if nothing, or if it has not ended."""
@@ -295,11 +300,11 @@ def _hour_run(run: Mapping[str, Any]) -> HourRun | None:
 
 def error_message(content: Sequence[Mapping[str, Any] | str]) -> str:
     """Return the first line of the last exception in Airflow's structured log, "" when there is none."""
-    found = ""
+    message = ""
     for entry in content:
         if isinstance(entry, dict) and entry.get("error_detail"):
-            found = readable_log([{"event": "", "error_detail": entry["error_detail"][-1:]}])[0]
-    return found
+            message = readable_log([{"event": "", "error_detail": entry["error_detail"][-1:]}])[0]
+    return message
 
 
 def readable_log(content: Sequence[Mapping[str, Any] | str]) -> list[str]:
@@ -316,6 +321,6 @@ def readable_log(content: Sequence[Mapping[str, Any] | str]) -> list[str]:
         for detail in entry.get("error_detail") or ():
             # Spark appends the server's whole stack trace to a message.
             message = str(detail.get("exc_value", "")).partition("\nJVM stacktrace:")[0]
-            said = [line for line in message.splitlines() if not line.startswith("\tat ")] or [""]
-            lines += [f"{detail.get('exc_type')}: {said[0]}", *said[1:MOST_MESSAGE_LINES]]
+            message_lines = [line for line in message.splitlines() if not line.startswith("\tat ")] or [""]
+            lines += [f"{detail.get('exc_type')}: {message_lines[0]}", *message_lines[1:MOST_MESSAGE_LINES]]
     return lines

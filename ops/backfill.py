@@ -84,7 +84,7 @@ def _backfill_hours(
     """Start one backfill, return its id and its runs; wait while another backfill of the DAG is open."""
     wanted = list(hours)
     known = {run.run_id for run in api.runs(dag_id, wanted)}
-    said = False
+    has_noted = False
     while True:
         try:
             # The hours were chosen by source already, so Airflow need not skip any.
@@ -93,9 +93,9 @@ def _backfill_hours(
         except ApiError as error:
             if error.status != 409:
                 raise
-            if not said:
+            if not has_noted:
                 display.note(f"another backfill of {dag_id} is open; waiting for it: Airflow takes one at a time")
-                said = True
+                has_noted = True
             time.sleep(2 * POLL_SECONDS)
     begun = [run for run in api.runs(dag_id, wanted) if run.run_id not in known and run.source == source]
     return backfill, begun
@@ -112,7 +112,7 @@ def _failures(api: AirflowApi, dag_id: str, runs: Iterable[HourRun]) -> list[Fai
     return failures
 
 
-def _what_goes_on(
+def _running_tasks(
     api: AirflowApi, dag_id: str, runs: Iterable[HourRun], display: Display, shown: set[tuple[str, str, int]]
 ) -> str:
     """Name what runs at the moment; say once for each failed try that it will be tried again."""
@@ -127,8 +127,8 @@ def _what_goes_on(
             failed_try = (run.run_id, task.task_id, task.try_number)
             if task.state == "up_for_retry" and failed_try not in shown:
                 shown.add(failed_try)
-                said = error_message(api.log(dag_id, task)) or "its log says no more"
-                display.note(f"{name} failed and will be tried again: {said}")
+                message = error_message(api.log(dag_id, task)) or "its log says no more"
+                display.note(f"{name} failed and will be tried again: {message}")
     return ", ".join(active)
 
 
@@ -214,8 +214,8 @@ def _run(
             ids = {run.run_id for run in watched}
             current = [run for run in api.runs(dag_id, asked) if run.run_id in ids] if ids else []
             ended = {run.run_id: run for run in current if run.is_done}
-            what_goes_on = _what_goes_on(api, dag_id, current, display, shown)
-            display.show(len(_hours_of(ended.values(), asked)), total, what_goes_on)
+            running_tasks = _running_tasks(api, dag_id, current, display, shown)
+            display.show(len(_hours_of(ended.values(), asked)), total, running_tasks)
             if len(ended) == len(ids) and not ranges:
                 break
             time.sleep(max(POLL_SECONDS, len(watched) / 200))

@@ -46,9 +46,9 @@ def main() -> None:
             _work(environment)
         finally:
             subprocess.run([sys.executable, "-m", "clickmill", "stop"], env=environment, check=False)
-        found = [file.read_text(encoding="utf-8").splitlines() for file in Path(folder).glob("*.lst")]
+        lists = [file.read_text(encoding="utf-8").splitlines() for file in Path(folder).glob("*.lst")]
     for data, name in _KNOWN_BY.items():
-        _write(data, [lines for lines in found if name in lines])
+        _write(data, [lines for lines in lists if name in lines])
 
 
 def _work(environment: Mapping[str, str]) -> None:

@@ -17,9 +17,9 @@ def clean() -> str:
     Raises:
         UsageError: when the folder is not one of Clickmill's.
     """
-    given = find_home()
+    folders = find_home()
     # What other machines may share stays.
-    home, kept = Home(given.path), "" if given.data == given.path else f"; the data in {given.data} stays"
+    home, kept = Home(folders.path), "" if folders.data == folders.path else f"; the data in {folders.data} stays"
     if not home.path.exists():
         return f"nothing to clean: there is no {home.path}"
     if not (home.secrets / SPARK_TOKEN).exists() and any(home.path.iterdir()):

@@ -58,7 +58,7 @@ class Home(HomeFolders):
 
 def _make(name: str, root: Path, folders: Sequence[Path], private: Sequence[Path]) -> None:
     """Make the root that the variable names, and in it these folders; a group may keep what it may do in the first."""
-    unusable = sorted({one for one in str(root) if one in UNUSABLE or not one.isprintable()})
+    unusable = sorted({character for character in str(root) if character in UNUSABLE or not character.isprintable()})
     if unusable:
         raise UsageError(
             f"{name} {str(root)!r} holds {' '.join(map(repr, unusable))}, which Airflow and "
@@ -84,10 +84,10 @@ def _close_to_everyone(folder: Path) -> None:
     What only a group may do stays: it was given to an uploader, or to readers of the exports. So does a folder that
     is a link or another account's.
     """
-    found = folder.lstat()
-    if found.st_mode & 0o007 and stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
+    status = folder.lstat()
+    if status.st_mode & 0o007 and stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
         # A group that may only read has that from the usual umask, and nobody gave it.
-        folder.chmod(found.st_mode & (0o7770 if found.st_mode & 0o020 else 0o7700))
+        folder.chmod(status.st_mode & (0o7770 if status.st_mode & 0o020 else 0o7700))
 
 
 def find_home(path: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Home:

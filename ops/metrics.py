@@ -93,21 +93,21 @@ class ClickmillMetrics(Collector):
                 lags[source.name] = sign.lag
             if source.stream.run == "supervised":
                 silent[source.name] = (now - sign.at).total_seconds()
-        what = "Records that a stream had yet to read, when it last gave a sign of life."
-        yield _of_sources("stream_lag_records", what, lags)
-        what = "Seconds since a supervised stream gave a sign of life; it gives one each second."
-        yield _of_sources("stream_silent_seconds", what, silent)
+        description = "Records that a stream had yet to read, when it last gave a sign of life."
+        yield _of_sources("stream_lag_records", description, lags)
+        description = "Seconds since a supervised stream gave a sign of life; it gives one each second."
+        yield _of_sources("stream_silent_seconds", description, silent)
 
     def _services(self) -> GaugeMetricFamily:
-        what = "1 for Spark Connect and each service of Airflow that does not work; of all, if none was started."
-        found = GaugeMetricFamily("clickmill_service_unwell", what, labels=("service",))
+        description = "1 for Spark Connect and each service of Airflow that does not work; of all, if none was started."
+        gauge = GaugeMetricFamily("clickmill_service_unwell", description, labels=("service",))
         try:
             missing = unwell(self._settings.home)
         except ClickmillError:
             missing = {"all": "not started"}
         for name in missing:
-            found.add_metric((name,), 1)
-        return found
+            gauge.add_metric((name,), 1)
+        return gauge
 
 
 def _newest_published(index: QualityIndex) -> Hour | None:
@@ -120,15 +120,15 @@ def _newest_published(index: QualityIndex) -> Hour | None:
     return Hour.parse(newest) if newest else None
 
 
-def _gauge(name: str, what: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"clickmill_{name}", what, value)
+def _gauge(name: str, description: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"clickmill_{name}", description, value)
 
 
-def _of_sources(name: str, what: str, values: dict[str, float] | dict[str, int]) -> GaugeMetricFamily:
-    found = GaugeMetricFamily(f"clickmill_{name}", what, labels=("source",))
+def _of_sources(name: str, description: str, values: dict[str, float] | dict[str, int]) -> GaugeMetricFamily:
+    gauge = GaugeMetricFamily(f"clickmill_{name}", description, labels=("source",))
     for source, value in values.items():
-        found.add_metric((source,), value)
-    return found
+        gauge.add_metric((source,), value)
+    return gauge
 
 
 def main() -> None:

@@ -34,13 +34,13 @@ def sources_with_sockets(settings: Settings, name: str) -> list[Source]:
     Raises:
         UsageError: if there is none.
     """
-    found = [source for source in load_sources(settings).values() if source.sockets and name in ("all", source.name)]
-    if not found:
+    sources = [source for source in load_sources(settings).values() if source.sockets and name in ("all", source.name)]
+    if not sources:
         raise UsageError(
             f"no source {name!r} with sockets in {settings.sources_file}: expected a "
             f"[sources.{'NAME' if name == 'all' else name}.sockets] table"
         )
-    return found
+    return sources
 
 
 def is_received(settings: Settings, source: str) -> bool:
@@ -87,9 +87,9 @@ async def receive(settings: Settings, sources: Sequence[Source]) -> None:
                 if isinstance(error, BaseException):
                     raise error
         except OSError as error:
-            what = "stored" if is_on_disk(settings.landing) else "stored, or not forwarded"
+            verb = "stored" if is_on_disk(settings.landing) else "stored, or not forwarded"
             raise ClickmillError(
-                f"lines cannot be {what} ({error}); what was acknowledged is on the disk, and the next start goes on"
+                f"lines cannot be {verb} ({error}); what was acknowledged is on the disk, and the next start goes on"
             ) from error
 
 

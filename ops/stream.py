@@ -165,18 +165,18 @@ def _show(parts: Sequence[Part], settings: Settings, source: Source, console: Co
             time.sleep(REFRESH_SECONDS)
 
 
-def rate_of(given: str) -> float | None:
+def rate_of(text: str) -> float | None:
     """Clicks a second; None where none are given.
 
     Raises:
         UsageError: if it is no such number.
     """
     try:
-        rate = float(given) if given else None
+        rate = float(text) if text else None
     except ValueError:
         rate = 0.0
     if rate is not None and not 0 < rate <= 1_000_000:
-        raise UsageError(f"RATE={given}: expected clicks a second, above 0 and up to 1000000")
+        raise UsageError(f"RATE={text}: expected clicks a second, above 0 and up to 1000000")
     return rate
 
 

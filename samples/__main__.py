@@ -58,22 +58,22 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _parse(argv: Sequence[str] | None) -> SampleArguments:
-    given = _parser().parse_args(argv)
+    arguments = _parser().parse_args(argv)
     spec = SampleSpec(
-        source=given.source,
-        start=Hour.parse(given.start),
-        hours=given.hours,
-        clicks_per_hour=given.clicks_per_hour,
-        seed=given.seed,
-        compression=given.compression,
-        files_per_hour=given.files_per_hour,
-        is_clean=given.clean,
-        broken=dict(given.broken or ()),
+        source=arguments.source,
+        start=Hour.parse(arguments.start),
+        hours=arguments.hours,
+        clicks_per_hour=arguments.clicks_per_hour,
+        seed=arguments.seed,
+        compression=arguments.compression,
+        files_per_hour=arguments.files_per_hour,
+        is_clean=arguments.clean,
+        broken=dict(arguments.broken or ()),
     )
-    truth = given.truth or given.landing.resolve().parent / f"{spec.source}_truth.json"
+    truth = arguments.truth or arguments.landing.resolve().parent / f"{spec.source}_truth.json"
     if truth.is_dir():
         raise UsageError(f"truth {truth} is a folder; expected a file's name")
-    return SampleArguments(spec, given.landing, truth)
+    return SampleArguments(spec, arguments.landing, truth)
 
 
 def _parser() -> argparse.ArgumentParser:

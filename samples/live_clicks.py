@@ -79,17 +79,21 @@ def main() -> None:
     parser.add_argument("--topic", help="of the broker")
     parser.add_argument("--rate", type=float, default=200, help="clicks a second (default 200)")
     parser.add_argument("--seed", type=int, default=7)
-    given = parser.parse_args()
-    if (given.topic is None) != (given.bootstrap_servers is None):
+    arguments = parser.parse_args()
+    if (arguments.topic is None) != (arguments.bootstrap_servers is None):
         parser.error("--bootstrap-servers and --topic are given together")
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        destination = ToPorts(given.ports.split(",")) if given.ports else ToTopic(given.bootstrap_servers, given.topic)
-        send(destination, given.rate, given.seed)
+        destination = (
+            ToPorts(arguments.ports.split(","))
+            if arguments.ports
+            else ToTopic(arguments.bootstrap_servers, arguments.topic)
+        )
+        send(destination, arguments.rate, arguments.seed)
     except KeyboardInterrupt:
         return
     except (KafkaException, BufferError, OSError) as error:
-        raise ClickmillError(f"{given.ports or given.bootstrap_servers} takes no clicks: {error}") from None
+        raise ClickmillError(f"{arguments.ports or arguments.bootstrap_servers} takes no clicks: {error}") from None
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ def count(bootstrap_servers: str, topic: str, partitions: int, records: int, fol
     command = java_command("2g")
     command[command.index("-cp") + 1] = os.pathsep.join([str(classes), *jars])
     threads = min(partitions, os.cpu_count() or 1)
-    given = [bootstrap_servers, topic, str(partitions), str(records), str(folder / "state"), str(threads)]
+    arguments = [bootstrap_servers, topic, str(partitions), str(records), str(folder / "state"), str(threads)]
     answer = subprocess.run(
-        [*command, "KafkaStreamsCounts", *given], check=True, stdout=subprocess.PIPE, text=True, timeout=600
+        [*command, "KafkaStreamsCounts", *arguments], check=True, stdout=subprocess.PIPE, text=True, timeout=600
     )
     return Counted(**json.loads(answer.stdout.splitlines()[-1]))

@@ -45,7 +45,7 @@ def question(state: ClickHourState, note: str = "") -> dict[str, Any]:
     return {
         "trigger_run_id": approval_run_id(state.hour, state.asked),
         # The reasons for whoever has started the run that asks: the question itself looks at what is found then.
-        "conf": {"hour": str(state.hour), "reasons": [failure.said for failure in state.failures]},
+        "conf": {"hour": str(state.hour), "reasons": [failure.described for failure in state.failures]},
         **({"note": note} if note else {}),
     }
 
@@ -149,7 +149,7 @@ def body(state: ClickHourState, numbers: list[str], page: str) -> str:
     new = compared(state.not_answered, former.findings) if former else []
     texts = [
         *([state.asked.note] if state.holding and state.asked.note else []),
-        *(failure.said for failure in state.failures),
+        *(failure.described for failure in state.failures),
         *numbers,
         *([f"decided before: {former.described}"] if former else []),
         *(f"new since: {text}" for text in new),

@@ -116,10 +116,10 @@ def _is_current(index: Path, stamp: str) -> bool:
         with closing(sqlite3.connect(f"{index.as_uri()}?mode=ro", uri=True)) as connection:
             if connection.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
                 return False
-            found = connection.execute("SELECT value FROM state WHERE name = 'commit'").fetchone()
+            row = connection.execute("SELECT value FROM state WHERE name = 'commit'").fetchone()
     except sqlite3.DatabaseError:
         return False
-    return bool(found == (stamp,))
+    return bool(row == (stamp,))
 
 
 def _take_in(lake: Path, index: Path, stamp: str) -> None:

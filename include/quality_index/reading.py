@@ -37,7 +37,7 @@ class QualityIndex:
 
     def span(self) -> tuple[Hour, Hour] | None:
         """The first and the last hour that there is anything about; None of an empty lake."""
-        first, last = self._one(
+        first, last = self._row(
             "SELECT min(hour), max(hour) FROM (SELECT min(hour) hour FROM verdict WHERE newest "
             "UNION ALL SELECT max(hour) FROM verdict WHERE newest "
             "UNION ALL SELECT min(hour) FROM event UNION ALL SELECT max(hour) FROM event)"
@@ -152,7 +152,7 @@ class QualityIndex:
         values[_EXAMPLES] = tuple(json.loads(row[_EXAMPLES] or "[]"))
         return Result(*values)
 
-    def _one(self, query: str) -> Sequence[Any]:
+    def _row(self, query: str) -> Sequence[Any]:
         row: Sequence[Any] = self._connection.execute(query).fetchone()
         return row
 

@@ -35,7 +35,7 @@ class BrokerTopic:
     options: Mapping[str, str]
     admin: AdminClient
     #: What the client has said last beside its answers, such as that a password is wrong.
-    said: deque[KafkaError]
+    errors: deque[KafkaError]
 
     @classmethod
     def of(cls, topic: KafkaTopic, settings: Settings) -> BrokerTopic:
@@ -45,9 +45,9 @@ class BrokerTopic:
     @classmethod
     def reached(cls, name: str, options: Mapping[str, str]) -> BrokerTopic:
         """The topic of this name, by ``options_of``."""
-        said: deque[KafkaError] = deque(maxlen=1)
-        known: dict[str, Any] = {**options, "log_level": 0, "error_cb": said.append}
-        return cls(name, options, AdminClient(known), said)
+        errors: deque[KafkaError] = deque(maxlen=1)
+        known: dict[str, Any] = {**options, "log_level": 0, "error_cb": errors.append}
+        return cls(name, options, AdminClient(known), errors)
 
     def asked(self, question: Callable[[], T], patience: float = PATIENCE) -> T:
         """The answer to a question of this class, asked again as long as the broker may be restarting.
@@ -63,7 +63,7 @@ class BrokerTopic:
                 # It may be of a moment: a partition whose leader is being chosen, a broker that restarts.
                 if time.monotonic() > deadline:
                     self.admin.poll(0.1)
-                    reasons = dict.fromkeys(reason.str() for reason in [error.args[0], *self.said])
+                    reasons = dict.fromkeys(reason.str() for reason in [error.args[0], *self.errors])
                     raise ClickmillError(
                         f"the broker of topic {self.name} ({self.options['bootstrap.servers']}) does not answer: "
                         f"{'; '.join(reasons)}"
@@ -76,10 +76,10 @@ class BrokerTopic:
         Raises:
             KafkaException: if the broker does not say.
         """
-        (found,) = self.admin.describe_topics(TopicCollection([self.name]), request_timeout=PATIENCE).values()
-        said = found.result()
-        has_id = said.topic_id.get_most_significant_bits() or said.topic_id.get_least_significant_bits()
-        return str(said.topic_id) if has_id else NO_ID, sorted(one.id for one in said.partitions)
+        (answer,) = self.admin.describe_topics(TopicCollection([self.name]), request_timeout=PATIENCE).values()
+        topic = answer.result()
+        has_id = topic.topic_id.get_most_significant_bits() or topic.topic_id.get_least_significant_bits()
+        return str(topic.topic_id) if has_id else NO_ID, sorted(partition.id for partition in topic.partitions)
 
     def first_after(self, partitions: Iterable[int], milliseconds: int) -> dict[int, int]:
         """Of each partition the offset of its first record from this time on; negative if there is none.
@@ -135,7 +135,7 @@ class BrokerTopic:
         if not asked:
             return {}
         answers = self.admin.list_offsets(asked, request_timeout=PATIENCE)
-        return {one.partition: answer.result().offset for one, answer in answers.items()}
+        return {topic_partition.partition: answer.result().offset for topic_partition, answer in answers.items()}
 
 
 def options_of(topic: KafkaTopic, settings: Settings) -> dict[str, str]:

@@ -35,8 +35,10 @@ class FilesPosition:
 
         But for names that are not UTF-8: Spark never lists such a file, so it is not waited for.
         """
-        found = look_at(self.settings.landing, self.source.name, log_hour)
-        landed = replace(found, files=tuple(file for file in found.files if printed_name(file) == file.name), others=())
+        all_landed = look_at(self.settings.landing, self.source.name, log_hour)
+        landed = replace(
+            all_landed, files=tuple(file for file in all_landed.files if printed_name(file) == file.name), others=()
+        )
         if not landed.files:
             return []
         read, ingested = self._read_files(log_hour), self._account(log_hour)

@@ -70,6 +70,7 @@ def _with_brokers(
     if absent:
         raise UsageError(f"options of topic {topic.topic} need {', '.join(absent)}: set it in the environment")
     filled = {
-        name: _FROM_ENVIRONMENT.sub(lambda found: environment[found[1]], value) for name, value in options.items()
+        name: _FROM_ENVIRONMENT.sub(lambda reference: environment[reference[1]], value)
+        for name, value in options.items()
     }
     return {"bootstrap.servers": bootstrap_servers(topic, settings)} | filled

@@ -26,18 +26,18 @@ class SignOfLife:
 
 def say_alive(settings: Settings, source: str, lag: int | None) -> None:
     """Leave a sign of life of this process, if that can be written: what is wrong with the disk, the stream tells."""
-    said = {"host": gethostname(), "pid": os.getpid(), "at": datetime.now(UTC).isoformat(), "lag": lag}
+    sign = {"host": gethostname(), "pid": os.getpid(), "at": datetime.now(UTC).isoformat(), "lag": lag}
     with suppress(OSError):
-        write_whole(_file(settings, source), json.dumps(said).encode())
+        write_whole(_file(settings, source), json.dumps(sign).encode())
 
 
 def sign_of_life(settings: Settings, source: str) -> SignOfLife | None:
     """The last one; none if there never was one."""
     try:
-        said = json.loads(_file(settings, source).read_text(encoding="utf-8"))
+        sign = json.loads(_file(settings, source).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    return SignOfLife(said["host"], said["pid"], datetime.fromisoformat(said["at"]), said["lag"])
+    return SignOfLife(sign["host"], sign["pid"], datetime.fromisoformat(sign["at"]), sign["lag"])
 
 
 def _file(settings: Settings, source: str) -> Path:

@@ -67,8 +67,8 @@ class TopicPosition:
         of_topic = [("source", "=", self.source.name), ("topic", "=", topic_of(self.source).topic)]
         rows = StoredLake(self.settings.lake).read_table(STREAM_BATCHES, _COLUMNS, of_topic)
         newest = rows.group_by(list(_COLUMNS[:3])).aggregate([("last_offset", "max"), ("written_at", "max")])
-        found: list[dict[str, Any]] = newest.rename_columns(list(_COLUMNS)).to_pylist()
-        return found
+        batches: list[dict[str, Any]] = newest.rename_columns(list(_COLUMNS)).to_pylist()
+        return batches
 
     def _read_hours(self, topic: BrokerTopic, hours: Sequence[Hour], batches: list[dict[str, Any]]) -> set[Hour]:
         _, partitions = topic.described()

@@ -86,8 +86,8 @@ def _let_read(connection: Connection, environment: Mapping[str, str]) -> None:
     from psycopg2 import sql
 
     with connection.cursor() as cursor:
-        for what in ("USAGE ON SCHEMAS", "SELECT ON TABLES"):
-            statement = sql.SQL(f"ALTER DEFAULT PRIVILEGES FOR ROLE clickmill GRANT {what} TO {{}}")
+        for privilege in ("USAGE ON SCHEMAS", "SELECT ON TABLES"):
+            statement = sql.SQL(f"ALTER DEFAULT PRIVILEGES FOR ROLE clickmill GRANT {privilege} TO {{}}")
             cursor.execute(statement.format(sql.Identifier(READER)))
         cursor.execute("SELECT oid::regprocedure FROM pg_proc WHERE proname ~ '^pg_(try_)?advisory'")
         for (function,) in cursor.fetchall():

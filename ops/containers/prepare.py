@@ -43,11 +43,11 @@ def prepare(home: Home, environment: Mapping[str, str]) -> None:
         raise ClickmillError("Airflow's roles could not be made; its lines above say why")
 
 
-def _say(what: str) -> None:
-    print(f"prepare: {what}", flush=True)
+def _say(message: str) -> None:
+    print(f"prepare: {message}", flush=True)
 
 
-def _patiently(what: str, attempt: Callable[[], None]) -> None:
+def _patiently(service: str, attempt: Callable[[], None]) -> None:
     """Try until it works, or for too long."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
@@ -55,8 +55,8 @@ def _patiently(what: str, attempt: Callable[[], None]) -> None:
             return attempt()
         except OSError as error:
             if time.monotonic() > deadline:
-                said = " ".join(str(error).split())
-                raise ClickmillError(f"{what} does not answer: {said}; see: docker compose ps") from error
+                message = " ".join(str(error).split())
+                raise ClickmillError(f"{service} does not answer: {message}; see: docker compose ps") from error
             time.sleep(1)
 
 

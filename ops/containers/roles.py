@@ -34,7 +34,7 @@ _ACTING = ("erase_visitor", "replay_quarantined", "undo_backfill")
 #: All others. A right to edit all DAGs would be one to trigger all.
 _RUNNING = sorted({dag.stem for dag in (REPOSITORY / "dags").glob("*.py")}.difference(_ACTING))
 _RUNS = [
-    *((action, what) for action in (names.ACTION_CAN_CREATE, names.ACTION_CAN_EDIT) for what in (
+    *((action, resource) for action in (names.ACTION_CAN_CREATE, names.ACTION_CAN_EDIT) for resource in (
         names.RESOURCE_DAG_RUN, names.RESOURCE_TASK_INSTANCE, names.RESOURCE_BACKFILL,
     )),
 ]  # fmt: skip

@@ -75,10 +75,10 @@ class Connection:
         """How much of a line without its end has come, and is not stored."""
         return self._splitter.unfinished_bytes
 
-    def answer(self, said: str) -> None:
+    def answer(self, text: str) -> None:
         """Send the answer as soon as the client takes it, unless a newer one is there by then."""
         if self._answers and not self._answers.done():
-            self._answer = f"{said}\n".encode()
+            self._answer = f"{text}\n".encode()
             self._is_sent.clear()
             self._is_new.set()
 

@@ -54,8 +54,8 @@ class NotStoredError(Exception):
 class RetryingThread:
     """One thread for what a disk or a store may refuse; says that it does, and what is done ``meanwhile``."""
 
-    def __init__(self, what: str, meanwhile: str) -> None:
-        self._what, self._meanwhile = what, meanwhile
+    def __init__(self, receiver: str, meanwhile: str) -> None:
+        self._receiver, self._meanwhile = receiver, meanwhile
         self._thread = ThreadPoolExecutor(1)
         self._refused_since: float | None = None
         self._reminded_at = 0.0
@@ -76,12 +76,12 @@ class RetryingThread:
             now = time.monotonic()
             if self._refused_since is None or now - self._reminded_at >= REMIND_SECONDS:
                 self._reminded_at = now
-                say(f"{self._what} refuses ({error}); {self._meanwhile}, it is tried again")
+                say(f"{self._receiver} refuses ({error}); {self._meanwhile}, it is tried again")
             self._refused_since = self._refused_since or now
             return False
         if self._refused_since is not None:
             seconds = time.monotonic() - self._refused_since
-            say(f"{self._what} takes lines again, after {seconds:.0f} s")
+            say(f"{self._receiver} takes lines again, after {seconds:.0f} s")
             self._refused_since = None
         return True
 
@@ -378,15 +378,18 @@ class Receiver:
                 listening = [
                     opened.enter_context(socket.create_server(address[:2], family=family, backlog=BACKLOG))
                     for family, address in sorted(
-                        {(found[0], found[4]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
+                        {
+                            (address_info[0], address_info[4])
+                            for address_info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                        }
                     )
                 ]
             except OSError as error:
                 if error.errno == errno.EADDRINUSE:
-                    what = "is taken: end what listens there, or give the source other ports"
+                    problem = "is taken: end what listens there, or give the source other ports"
                 else:
-                    what = f"cannot be listened on ({error.strerror}): check host and ports"
-                raise UsageError(f"port {port} of {host} {what} in [sources.{self.source.name}.sockets]") from None
+                    problem = f"cannot be listened on ({error.strerror}): check host and ports"
+                raise UsageError(f"port {port} of {host} {problem} in [sources.{self.source.name}.sockets]") from None
             opened.pop_all()
         for each in listening:
             each.setblocking(False)
@@ -432,6 +435,6 @@ async def _cancelled(accepting: asyncio.Task[None], listening: socket.socket) ->
     listening.close()
 
 
-def say(what: str) -> None:
+def say(message: str) -> None:
     """Leave a line in the log."""
-    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {what}", flush=True)
+    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {message}", flush=True)

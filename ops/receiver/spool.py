@@ -262,14 +262,14 @@ def open_hours(folder: Path, source: str, ports: Collection[int] | None, now: da
 
     None: in a folder that is the receiver's own all of them, also those whose files were forwarded.
     """
-    found = set()
+    hours = set()
     for of_hour in (folder / source).glob("log_date=*/log_hour=*"):
         hour = hour_of_folder(of_hour)
         if hour and hour.end <= now and not (of_hour / SUCCESS).exists():
             named = (_NAME.match(file.name) for file in of_hour.glob("*.log"))
             if ports is None or any(name and int(name["port"]) in ports for name in named):
-                found.add(hour)
-    return sorted(found)
+                hours.add(hour)
+    return sorted(hours)
 
 
 def ports_left(folder: Path, source: str) -> set[int]:

@@ -38,7 +38,7 @@ def start_beside(home: Home, name: str, patience: float, answers: Callable[[], b
 
 def runs_beside(home: Home, name: str) -> bool:
     """Whether such a service runs."""
-    return any(found.name == name and found.state == "RUNNING" for found in status(home.path))
+    return any(service.name == name and service.state == "RUNNING" for service in status(home.path))
 
 
 def stop_beside(home: Home, name: str) -> None:

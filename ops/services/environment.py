@@ -30,10 +30,10 @@ def render_settings(template: str, values: Mapping[str, str], origin: str) -> st
     """
     missing: list[str] = []
 
-    def fill(found: re.Match[str]) -> str:
-        value = values.get(found["name"]) or found["default"]
+    def fill(variable: re.Match[str]) -> str:
+        value = values.get(variable["name"]) or variable["default"]
         if value is None:
-            missing.append(found["name"])
+            missing.append(variable["name"])
         return value or ""
 
     rendered = []
@@ -70,12 +70,12 @@ def metrics_port(environment: Mapping[str, str]) -> int | None:
     Raises:
         UsageError: when CLICKMILL_METRICS_PORT is no port.
     """
-    given = environment.get("CLICKMILL_METRICS_PORT", "").strip()
-    if not given:
+    port = environment.get("CLICKMILL_METRICS_PORT", "").strip()
+    if not port:
         return None
-    if not given.isdecimal() or not 0 < int(given) < 65536:
-        raise UsageError(f"CLICKMILL_METRICS_PORT={given!r}: expected a port, such as 9464")
-    return int(given)
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UsageError(f"CLICKMILL_METRICS_PORT={port!r}: expected a port, such as 9464")
+    return int(port)
 
 
 def airflow_settings(ports: Ports, keys: Secrets, address: str) -> dict[str, str]:

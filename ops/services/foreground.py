@@ -26,7 +26,7 @@ def _watch(home: Home) -> None:
     while True:
         time.sleep(WATCH_SECONDS)
         try:
-            lost = [found.name for found in supervisor.states() if found.state == "FATAL"]
+            lost = [service.name for service in supervisor.states() if service.state == "FATAL"]
         except (OSError, http.client.HTTPException, xmlrpc.client.Error):
             raise ClickmillError(f"supervisord has ended; see {home.logs / 'supervisord.log'}") from None
         if lost:

@@ -53,7 +53,7 @@ def unhealthy(health: Mapping[str, Any], parts: Sequence[str], since: datetime) 
     return waiting
 
 
-def what_is_missing(ports: Ports, programs: Sequence[str], since: datetime, begun: bool = True) -> dict[str, str]:
+def missing_services(ports: Ports, programs: Sequence[str], since: datetime, begun: bool = True) -> dict[str, str]:
     """Return each service that does not answer, or has not reported since `since`, with what it did not do.
 
     Args:
@@ -86,18 +86,18 @@ def wait_until_healthy(
     waiting: dict[str, str] = {}
     while time.monotonic() < deadline:
         begun = begin_airflow()
-        for found in supervisor.states():
-            if found.name not in programs or (found.name != SPARK and not begun):
+        for service in supervisor.states():
+            if service.name not in programs or (service.name != SPARK and not begun):
                 continue
-            died = found.state in ("BACKOFF", "EXITED", "FATAL", "STOPPED", "UNKNOWN")
-            if died or (found.pid and pids.setdefault(found.name, found.pid) != found.pid):
-                raise failure(home, found.name, f"ended while starting (supervisord says {found.state})")
-        waiting = what_is_missing(ports, programs, since, begun)
+            died = service.state in ("BACKOFF", "EXITED", "FATAL", "STOPPED", "UNKNOWN")
+            if died or (service.pid and pids.setdefault(service.name, service.pid) != service.pid):
+                raise failure(home, service.name, f"ended while starting (supervisord says {service.state})")
+        waiting = missing_services(ports, programs, since, begun)
         if not waiting:
             return
         time.sleep(0.2)
-    name, what = next(iter(waiting.items()), (MIGRATION, "did not end"))
-    raise failure(home, name, f"{what} in time (CLICKMILL_START_TIMEOUT, in seconds, gives it longer)")
+    name, failing = next(iter(waiting.items()), (MIGRATION, "did not end"))
+    raise failure(home, name, f"{failing} in time (CLICKMILL_START_TIMEOUT, in seconds, gives it longer)")
 
 
 def unwell(home: Path | str | None = None, environment: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -109,4 +109,4 @@ def unwell(home: Path | str | None = None, environment: Mapping[str, str] | None
     ports = running_ports(find_home(home))
     # Airflow itself calls a part unhealthy whose last heartbeat is too old.
     long_ago = datetime.min.replace(tzinfo=UTC)
-    return what_is_missing(ports, programs_of(os.environ if environment is None else environment), long_ago)
+    return missing_services(ports, programs_of(os.environ if environment is None else environment), long_ago)

@@ -28,7 +28,7 @@ def last_lines(path: Path, count: int = 15) -> list[str]:
         return []
 
 
-def failure(home: Home, name: str, what: str) -> ClickmillError:
+def failure(home: Home, name: str, problem: str) -> ClickmillError:
     """Say which service failed, with its last log lines and where the rest is."""
     shown: list[str] = []
     for path in log_files(home, name):
@@ -36,4 +36,4 @@ def failure(home: Home, name: str, what: str) -> ClickmillError:
         if lines:
             shown += [f"--- {path}", *lines]
     where = "its last log lines are above" if shown else "it left no log"
-    return ClickmillError("\n".join((*shown, f"{name} {what}; {where}; all logs are in {home.logs}")))
+    return ClickmillError("\n".join((*shown, f"{name} {problem}; {where}; all logs are in {home.logs}")))

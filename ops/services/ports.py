@@ -26,8 +26,8 @@ def private_temp_folder() -> Path:
     """
     folder = Path(tempfile.gettempdir()) / f"clickmill-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise ClickmillError(f"{folder} is not a folder of yours: remove it, or set TMPDIR to a folder of your own")
     folder.chmod(0o700)
     return folder
@@ -87,7 +87,7 @@ class PortChooser:
         self._held.append(claim)
         return True
 
-    def choose(self, variable: str, usual: int, what: str) -> int:
+    def choose(self, variable: str, usual: int, service: str) -> int:
         """Return the port that `variable` fixes, else the first free one from `usual` on.
 
         Raises:
@@ -99,12 +99,13 @@ class PortChooser:
                 raise UsageError(f"{variable}={fixed!r}: expected a port number from 1 to 65535")
             if not self._claim(int(fixed)):
                 raise UsageError(
-                    f"port {fixed} for {what} is taken: set {variable} to a free port, or unset it to have one chosen",
+                    f"port {fixed} for {service} is taken: set {variable} to a free port, or unset it to have one "
+                    "chosen",
                 )
             return int(fixed)
         for port in range(usual, min(usual + HOW_FAR, 65536)):
             if self._claim(port):
                 return port
         raise UsageError(
-            f"no free port for {what} from {usual} to {usual + HOW_FAR - 1}: set {variable} to a free port"
+            f"no free port for {service} from {usual} to {usual + HOW_FAR - 1}: set {variable} to a free port"
         )

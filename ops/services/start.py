@@ -54,8 +54,8 @@ def _start_supervisord(home: Home, environment: Mapping[str, str], deadline: flo
     if answer.returncode != 0:
         # Its last line only says how to ask for help.
         lines = (answer.stdout + answer.stderr).strip().splitlines()
-        said = [line for line in lines if line.startswith("Error")] or lines[-1:]
-        raise ClickmillError(f"supervisord did not start: {' '.join(said)}; see {home.logs / 'supervisord.log'}")
+        errors = [line for line in lines if line.startswith("Error")] or lines[-1:]
+        raise ClickmillError(f"supervisord did not start: {' '.join(errors)}; see {home.logs / 'supervisord.log'}")
     supervisor = Supervisor(home)
     while not supervisor.is_up():
         if time.monotonic() > deadline:
@@ -68,7 +68,7 @@ def _running(home: Home, environment: Mapping[str, str]) -> Services | None:
     ports, supervisor = read_ports(home), Supervisor(home)
     if ports is None or not supervisor.is_up():
         return None
-    up = {found.name for found in supervisor.states() if found.state == "RUNNING"}
+    up = {service.name for service in supervisor.states() if service.state == "RUNNING"}
     if not up.issuperset(programs_of(environment)):
         return None
     if not is_answered(ports.spark) or not airflow_health(ports.airflow):

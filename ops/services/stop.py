@@ -22,7 +22,7 @@ def stop_home(home: Home, patience: float = 40) -> bool:
         with suppress(OSError, http.client.HTTPException, xmlrpc.client.Error):
             # All at once first: supervisord's own shutdown ends one service after the other.
             supervisor.stop_all()
-            while time.monotonic() < deadline and any(found.pid for found in supervisor.states()):
+            while time.monotonic() < deadline and any(service.pid for service in supervisor.states()):
                 time.sleep(0.1)
             supervisor.shut_down()
             while time.monotonic() < deadline and supervisor.is_up():

@@ -67,13 +67,13 @@ class Supervisor:
     def states(self) -> list[ServiceState]:
         """Return all services, in the order of the configuration."""
         return [
-            ServiceState(str(found["name"]), str(found["statename"]), int(found["pid"]))
-            for found in self._call("getAllProcessInfo")
+            ServiceState(str(process["name"]), str(process["statename"]), int(process["pid"]))
+            for process in self._call("getAllProcessInfo")
         ]
 
     def state(self, name: str) -> str:
         """What supervisord says of one service, such as RUNNING."""
-        return next(found.state for found in self.states() if found.name == name)
+        return next(service.state for service in self.states() if service.name == name)
 
     def start(self, name: str) -> None:
         """Start one service, not waiting for it."""
@@ -96,14 +96,14 @@ class Supervisor:
 def marked_processes(home: Home, mark: str = MARK) -> list[psutil.Process]:
     """Return the live processes of this home that carry the mark, its services', and no others."""
     mine = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    found = []
+    processes = []
     for process in psutil.process_iter():
         if process.pid in mine:
             continue
         with suppress(psutil.Error, OSError):
             if process.environ().get(mark) == str(home.path) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def end_marked(home: Home, patience: float, mark: str = MARK) -> int:

@@ -60,9 +60,9 @@ def read_jars_lock(path: Path) -> list[Jar]:
         content = line.partition("#")[0].strip()
         if not content:
             continue
-        found = re.fullmatch(r"([\w.-]+):([\w.-]+):([\w.-]+)\s+([0-9a-f]{64})", content)
-        if found:
-            jars.append(Jar(*found.groups()))
+        entry = re.fullmatch(r"([\w.-]+):([\w.-]+):([\w.-]+)\s+([0-9a-f]{64})", content)
+        if entry:
+            jars.append(Jar(*entry.groups()))
         else:
             bad.append(f"line {number} {content!r}")
     if bad:
@@ -87,11 +87,11 @@ def ivy_module(jars: Sequence[Jar]) -> str:
 
 def check_jar(path: Path, jar: Jar) -> None:
     """Raise ClickmillError unless the file is the one the lock names; a wrong file is removed."""
-    found = sha256_of(path)
-    if found != jar.sha256:
+    digest = sha256_of(path)
+    if digest != jar.sha256:
         path.unlink()
         raise ClickmillError(
-            f"wrong SHA-256 for {path.name} ({jar}): got {found}, expected {jar.sha256} by the lock file; "
+            f"wrong SHA-256 for {path.name} ({jar}): got {digest}, expected {jar.sha256} by the lock file; "
             "the file was removed: check your Maven mirror, then run: make setup"
         )
 

@@ -35,18 +35,18 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> None:
     """Raise UsageError when this Python is older than Clickmill needs."""
     if version[:2] >= OLDEST_PYTHON:
         return
-    found = ".".join(map(str, version))
+    running = ".".join(map(str, version))
     wanted = ".".join(map(str, OLDEST_PYTHON))
     for minor in range(14, OLDEST_PYTHON[1] - 1, -1):
         newer = shutil.which(f"python3.{minor}")
         if newer:
             raise UsageError(
-                f"Python {found} ({sys.executable}) is too old: Clickmill needs {wanted} or newer; "
+                f"Python {running} ({sys.executable}) is too old: Clickmill needs {wanted} or newer; "
                 f"run: make setup PYTHON={newer}",
             )
     command = install_command("python3.11 python3.11-venv", "python3.11", "python@3.11")
     raise UsageError(
-        f"Python {found} ({sys.executable}) is too old: Clickmill needs {wanted} or newer; "
+        f"Python {running} ({sys.executable}) is too old: Clickmill needs {wanted} or newer; "
         + how_to(command, "install it, then run: make setup PYTHON=/path/to/python3"),
     )
 
@@ -65,8 +65,8 @@ def java_major(java: Path) -> int | None:
         if answer.returncode != 0:
             return None
         text = answer.stderr + answer.stdout
-    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
-    return int(found.group(1)) if found else None
+    match = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    return int(match.group(1)) if match else None
 
 
 def java_command() -> str:
@@ -102,11 +102,11 @@ def find_java(environment: Mapping[str, str] | None = None) -> Path:
         major = java_major(java)
         if major in JAVA_VERSIONS:
             return java
-        what = f"Java {major}" if major else "a java that does not run"
-        findings.append(f"{what} at {java} (from {origin})")
-    found = "; ".join(findings) if findings else "none on PATH, and JAVA_HOME is not set"
+        version = f"Java {major}" if major else "a java that does not run"
+        findings.append(f"{version} at {java} (from {origin})")
+    unsuitable = "; ".join(findings) if findings else "none on PATH, and JAVA_HOME is not set"
     wanted = " or ".join(map(str, JAVA_VERSIONS))
     raise UsageError(
-        f"no suitable Java: found {found}; Spark needs Java {wanted}; "
+        f"no suitable Java: found {unsuitable}; Spark needs Java {wanted}; "
         + how_to(java_command(), "install one and set JAVA_HOME to it"),
     )

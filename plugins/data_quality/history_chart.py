@@ -18,7 +18,7 @@ def draw_history(points: Sequence[Point], name: str, *, width: int, height: int,
     first, last = Hour.parse(points[0].hour), Hour.parse(points[-1].hour)
     at = {point.hour: point for point in points}
     hours = [str(hour) for hour in HourRange(first, last.plus(1))]
-    found = [at.get(hour) for hour in hours]
+    points_by_hour = [at.get(hour) for hour in hours]
     chart = pygal.Line(
         **CHART_OPTIONS
         | {"order_min": None, "value_formatter": as_number, "x_value_formatter": as_number, "margin_right": 24},
@@ -36,9 +36,9 @@ def draw_history(points: Sequence[Point], name: str, *, width: int, height: int,
         show_y_guides=True,
     )
     for title, values in (
-        ("lowest", [point.lowest if point else None for point in found]),
-        ("highest", [point.highest if point else None for point in found]),
-        ("found", [point.value if point else None for point in found]),
+        ("lowest", [point.lowest if point else None for point in points_by_hour]),
+        ("highest", [point.highest if point else None for point in points_by_hour]),
+        ("found", [point.value if point else None for point in points_by_hour]),
     ):
         chart.add(title, values)
     chart.add(
@@ -47,7 +47,7 @@ def draw_history(points: Sequence[Point], name: str, *, width: int, height: int,
             {"value": point.value, "label": f"{point.hour}: {as_number(point.value)}"}
             if point and point.value is not None and (point.state in ("fail", "warning") or len(points) == 1)
             else None
-            for point in found
+            for point in points_by_hour
         ],
         show_dots=True,
         dots_size=4,

@@ -54,10 +54,10 @@ class Quarantine:
 
 def read_quarantine(settings: Settings, hour: Hour, source: str | None = None) -> list[Quarantine]:
     """By source; only those with rejected lines, now or before a replay. Reads the files of that log hour."""
-    found = {of_source.source: of_source for of_source in _read_lines(settings, hour, source)}
+    by_source = {of_source.source: of_source for of_source in _read_lines(settings, hour, source)}
     for name, replays in _read_replays(settings, hour, source).items():
-        found[name] = replace(found.get(name, Quarantine(name, {}, {})), replays=replays)
-    return [found[name] for name in sorted(found)]
+        by_source[name] = replace(by_source.get(name, Quarantine(name, {}, {})), replays=replays)
+    return [by_source[name] for name in sorted(by_source)]
 
 
 def _read_replays(settings: Settings, hour: Hour, source: str | None) -> dict[str, dict[str, ReplayOutcome]]:

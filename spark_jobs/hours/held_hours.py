@@ -153,7 +153,7 @@ def judged_rows(act: Act, states: Iterable[ClickHourState], because: str) -> lis
     now = datetime.now(UTC)
     rows = []
     for state in states:
-        if state.is_decided and not state.is_said and not state.waits_for:
+        if state.is_decided and not state.is_on_record and not state.waits_for:
             rows.append(carried_out(act, now, state))
         elif state.is_good and not state.is_decided:
             rows.append(event_row(act, now, state.hour, PUBLISHED, because))

@@ -50,14 +50,14 @@ class BatchIds:
         Raises:
             ValueError: if not each of the tasks has said so: where nothing was read, none does.
         """
-        said = {row["partition"]: row for row in left}
-        if said and set(said) != set(range(self.partitions)):
-            raise ValueError(f"of {self.partitions} tasks only {sorted(said)} have said what ids they know")
+        row_of_task = {row["partition"]: row for row in left}
+        if row_of_task and set(row_of_task) != set(range(self.partitions)):
+            raise ValueError(f"of {self.partitions} tasks only {sorted(row_of_task)} have said what ids they know")
         changed: dict[str, Any] = {"lateness_hours": lateness_hours, "raised_lateness_hours": 0}
-        if said:
-            files = (file.asDict(recursive=True) for row in said.values() for file in row["files"])
+        if row_of_task:
+            files = (file.asDict(recursive=True) for row in row_of_task.values() for file in row["files"])
             changed["files"] = tuple(IdFile(**file | {"hashes": HashRange(**file["hashes"])}) for file in files)
-            changed["newest_hour"] = max(row["newest_hour"] for row in said.values())
+            changed["newest_hour"] = max(row["newest_hour"] for row in row_of_task.values())
         return self.manifest.model_copy(update=changed)
 
 

@@ -97,4 +97,4 @@ class IdManifest(BaseModel):
 
     def within(self, hashes: HashRange) -> list[IdFile]:
         """What of its files is in this range."""
-        return [found for file in self.files if (found := file.within(hashes)) is not None]
+        return [part for file in self.files if (part := file.within(hashes)) is not None]

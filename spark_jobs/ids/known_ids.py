@@ -163,7 +163,7 @@ class KnownIds:
     def __post_init__(self) -> None:
         loaded = ((file, file.load(self.folder)) for file in self.files)
         known = [(file._replace(ids=len(ids.high)), ids) for file, ids in loaded if len(ids.high)]
-        self._earlier = sorted(known, key=lambda one: -one[0].ids)
+        self._earlier = sorted(known, key=lambda pair: -pair[0].ids)
         self._oldest = self.newest_hour - max(self.kept_hours, 2 * self.lateness_hours + 2)
         self._newest_before = self.newest_hour
 

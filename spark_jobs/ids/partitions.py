@@ -22,7 +22,7 @@ class HashRange(NamedTuple):
     @classmethod
     def of_partition(cls, number: int, partitions: int) -> HashRange:
         """Those of one of so many partitions, as ``partition_of`` has them."""
-        first, end = (-(-(one << 32) // partitions) for one in (number, number + 1))
+        first, end = (-(-(place << 32) // partitions) for place in (number, number + 1))
         return cls(first, end - 1)
 
     @property

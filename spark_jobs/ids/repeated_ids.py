@@ -30,11 +30,11 @@ from spark_jobs.ids.partitions import HashRange, Numbers
 from spark_jobs.lake.data_files import DataFile
 from spark_jobs.lines.columns import as_numpy, is_among, write_arrays
 
-#: What a task says of each file that it has written: ``what`` it has.
-_WRITTEN = pa.schema([("what", pa.string()), ("path", pa.string())])
+#: What a task says of each file that it has written: the ``kind`` of what is in it.
+_WRITTEN = pa.schema([("kind", pa.string()), ("path", pa.string())])
 #: Kinds of hashes: of arrivals, of stored ones, and of stored duplicates of what is being ingested again.
 _ARRIVED, _STORED, _OF_INGESTED = "arrived", "stored", "duplicates of ingested"
-_FOUND, _ROWS, _DECIDED = "found", "rows", "decided"
+_REPEATED, _ROWS, _DECIDED = "repeated", "rows", "decided"
 #: A task reads the ids of files of so many bytes, of which they are a third or less.
 _TASK_BYTES = 64 << 20
 #: A task compares about so many hashes of arrivals, 8 bytes each; or decides on so many rows.
@@ -75,8 +75,8 @@ class IdFile:
         columns = ["event_id", "file", "line", *self._more_columns()]
         if self.hour_number is None:
             columns += ["log_date", "log_hour", "row_id"]
-        where, found = f"{_HASH} IN (SELECT hash FROM hashes)", pa.table({"hash": hashes})
-        for rows in self._query(self._values(), columns, where, hashes=found):
+        where, wanted = f"{_HASH} IN (SELECT hash FROM hashes)", pa.table({"hash": hashes})
+        for rows in self._query(self._values(), columns, where, hashes=wanted):
             yield rows.cast(CANDIDATES)
 
     def _values(self) -> dict[str, str]:
@@ -122,10 +122,10 @@ def find_duplicates(
     if len(shares) <= 1:  # most hours: four tasks, one after the other, would take longer than what they do
         return [place(row["path"]) for row in run_tasks(spark, shares, search.whole, _WRITTEN)]
     hashes = _paths(run_tasks(spark, shares, search.hash_ids, _WRITTEN))
-    found = _paths(run_tasks(spark, search.compared(hashes), search.compare, _WRITTEN))[_FOUND]
-    if not found:
+    repeated = _paths(run_tasks(spark, search.compared(hashes), search.compare, _WRITTEN))[_REPEATED]
+    if not repeated:
         return []
-    rows = _paths(run_tasks(spark, [(share, found) for share in shares], search.select, _WRITTEN))[_ROWS]
+    rows = _paths(run_tasks(spark, [(share, repeated) for share in shares], search.select, _WRITTEN))[_ROWS]
     return list(map(place, _paths(run_tasks(spark, search.decided(rows), search.decide, _WRITTEN))[_DECIDED]))
 
 
@@ -155,16 +155,16 @@ class _Search:
 
     def hash_ids(self, files: Iterable[IdFile]) -> list[dict[str, Any]]:
         """Keep the hashes of the ids of these files."""
-        found: dict[str, list[Numbers]] = {_ARRIVED: [], _STORED: [], _OF_INGESTED: []}
+        hashes_of_kind: dict[str, list[Numbers]] = {_ARRIVED: [], _STORED: [], _OF_INGESTED: []}
         for file in files:
             for ids in file.ids():
                 hashes = as_numpy(ids["hash"])
-                found[_ARRIVED if file.hour_number is None else _STORED].append(hashes)
+                hashes_of_kind[_ARRIVED if file.hour_number is None else _STORED].append(hashes)
                 if file.are_duplicates:
                     first = as_numpy(ids["first_hour"])
                     is_of_ingested = (first >= self.ingested.start) & (first < self.ingested.stop)
-                    found[_OF_INGESTED].append(hashes[is_of_ingested])
-        return [self._keep(what, np.sort(np.concatenate(parts))) for what, parts in found.items() if parts]
+                    hashes_of_kind[_OF_INGESTED].append(hashes[is_of_ingested])
+        return [self._keep(kind, np.sort(np.concatenate(parts))) for kind, parts in hashes_of_kind.items() if parts]
 
     def compared(self, hashes: _Hashes) -> list[tuple[HashRange, _Hashes]]:
         """The shares of ``compare``: as many as there are hashes of arrivals for."""
@@ -178,8 +178,8 @@ class _Search:
         again = arrived[1:][arrived[1:] == arrived[:-1]]
         # A file at a time: there may be many, open or in memory as long as their hashes are looked at.
         stored = (among[is_among(among, arrived)] for among in _parts(paths[_STORED], part))
-        found = np.unique(np.concatenate([again, *stored, *_parts(paths[_OF_INGESTED], part)]))
-        return [self._keep(_FOUND, found)] if len(found) else []
+        repeated = np.unique(np.concatenate([again, *stored, *_parts(paths[_OF_INGESTED], part)]))
+        return [self._keep(_REPEATED, repeated)] if len(repeated) else []
 
     def select(self, share: tuple[Iterable[IdFile], Iterable[str]]) -> list[dict[str, Any]]:
         """Keep the rows of these files whose hash is in these files of hashes."""
@@ -205,25 +205,25 @@ class _Search:
     def whole(self, files: Sequence[IdFile]) -> list[dict[str, Any]]:
         """All of this, one after the other."""
         (every,) = _ranges(0)
-        found = _paths(self.compare((every, _paths(self.hash_ids(files)))))[_FOUND]
-        return self.decide((every, _paths(self.select((files, found)))[_ROWS])) if found else []
+        repeated = _paths(self.compare((every, _paths(self.hash_ids(files)))))[_REPEATED]
+        return self.decide((every, _paths(self.select((files, repeated)))[_ROWS])) if repeated else []
 
-    def _keep(self, what: str, hashes: Numbers) -> dict[str, Any]:
+    def _keep(self, kind: str, hashes: Numbers) -> dict[str, Any]:
         path = self.folder / f"{uuid4()}.npy"
         with path.open("wb") as file:
             write_arrays(file, hashes)
-        return {"what": what, "path": str(path)}
+        return {"kind": kind, "path": str(path)}
 
-    def _keep_rows(self, what: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> list[dict[str, Any]]:
-        return [{"what": what, "path": str(write_scratch(self.folder, schema, tables))}]
+    def _keep_rows(self, kind: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> list[dict[str, Any]]:
+        return [{"kind": kind, "path": str(write_scratch(self.folder, schema, tables))}]
 
 
 def _paths(written: Iterable[Any]) -> dict[str, list[str]]:
     """The files that tasks have written, by what they have."""
-    found: dict[str, list[str]] = {what: [] for what in (_ARRIVED, _STORED, _OF_INGESTED, _FOUND, _ROWS, _DECIDED)}
+    paths: dict[str, list[str]] = {kind: [] for kind in (_ARRIVED, _STORED, _OF_INGESTED, _REPEATED, _ROWS, _DECIDED)}
     for row in written:
-        found[row["what"]].append(row["path"])
-    return found
+        paths[row["kind"]].append(row["path"])
+    return paths
 
 
 def _ranges(count: int) -> list[HashRange]:

@@ -120,16 +120,16 @@ def decide_range(
 
 
 def _left_out(state: ClickHourState) -> list[str]:
-    if not state.said:
+    if not state.described_failures:
         return [f"{state.hour} stays as it is: {state.staged_by}"]
-    return [f"{state.hour} stays as it is:", *(f"  {finding}" for finding in state.said)]
+    return [f"{state.hour} stays as it is:", *(f"  {finding}" for finding in state.described_failures)]
 
 
 def _has(state: ClickHourState, decision: str, reason: str) -> bool:
     """Whether that text is in each finding to be decided on, or in why it was decided so."""
     if decision == RELEASE:
         return state.answer is not None and reason in state.answer.because
-    return all(reason in f"{failure.reason}\n{failure.said}" for failure in state.not_answered)
+    return all(reason in f"{failure.reason}\n{failure.described}" for failure in state.not_answered)
 
 
 def _is_to_decide(state: ClickHourState, decision: str) -> bool:
@@ -189,7 +189,7 @@ def _lines(state: ClickHourState, decision: str, how: str) -> list[str]:
     return [
         f"{state.hour}: {_DONE[decision]} {how}",
         *later,
-        *(f"  {failure.said}" for failure in state.failures),
+        *(f"  {failure.described}" for failure in state.failures),
     ]
 
 

@@ -104,7 +104,7 @@ def _remarks(state: ClickHourState) -> list[str]:
     if state.is_held:
         return [
             f"  {state.hour} is held; to decide: clickmill decide --hour {state.hour} --help",
-            *(f"    {failure.said}" for failure in state.failures),
+            *(f"    {failure.described}" for failure in state.failures),
         ]
     if state.answer:
         outcome = "not published: dropped" if state.is_dropped else "published anyway"

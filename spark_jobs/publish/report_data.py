@@ -145,7 +145,7 @@ def _verdict(lake: Lake, hours: Sequence[Hour], accounting: Sequence[AccountingR
     since = hours[0] if hours else EARLIEST
     held, decided = held_hours(lake, since), decided_hours(lake, since)
     answered = [failure for answer in decided.values() for failure in answer.findings]
-    failures = [failure.said for failure in not_shown(map(failure_of, critical), answered)]
+    failures = [failure.described for failure in not_shown(map(failure_of, critical), answered)]
     return Verdict(
         passed=not failures,
         critical_failures=failures,

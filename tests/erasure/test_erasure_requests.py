@@ -207,7 +207,7 @@ def test_what_is_found_of_somebody_is_masked_in_the_journal_and_covers_nothing(s
     assert redact_others(lake, matcher, set()) == {JOURNAL.name: 1}
     masked, left = histories_of(read_events(lake.settings.lake, []))[hour]
     assert [event.outcome for event in (masked, left)] == [DROPPED, DROPPED]
-    assert (masked.findings, [failure.said for failure in left.findings]) == ((), ["all of visitor-12"])
+    assert (masked.findings, [failure.described for failure in left.findings]) == ((), ["all of visitor-12"])
     assert {file.partition["year"] for file in lake.data_files(JOURNAL)} == {2026}
 
 

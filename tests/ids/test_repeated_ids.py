@@ -123,7 +123,7 @@ def test_ids_that_come_again_are_found_and_decided(seed: int, tmp_path: Path, mo
     rng.shuffle(files)
     shares = [files[:3], files[3:]]
     hashes = _paths([row for share in shares for row in search.hash_ids(share)])
-    found = _paths([row for share in search.compared(hashes) for row in search.compare(share)])["found"]
+    found = _paths([row for share in search.compared(hashes) for row in search.compare(share)])["repeated"]
     rows = _paths([row for share in shares if found for row in search.select((share, found))])["rows"]
     assert _read(rows, CANDIDATES) == _rows(repeated)
     paths = _paths([row for share in search.decided(rows) for row in search.decide(share)])["decided"]
@@ -138,7 +138,7 @@ def test_ids_of_one_hash_are_all_looked_at(tmp_path: Path, monkeypatch: pytest.M
     arrived = [Arrival(one, 100, "f", line, line, None) for line, one in enumerate(["a", "b", "long"])]
     files = [_staged(tmp_path / "a.parquet", arrived)]
     (every,) = _ranges(0)
-    found = _paths(search.compare((every, _paths(search.hash_ids(files)))))["found"]
+    found = _paths(search.compare((every, _paths(search.hash_ids(files)))))["repeated"]
     rows = _read(_paths(search.select((files, found)))["rows"], CANDIDATES)
     assert {row[0] for row in rows} == {"a", "b"}
     assert search.whole(files) == []

@@ -81,7 +81,7 @@ def test_a_critical_failure_of_the_hour_or_of_a_log_hour_with_clicks_for_it_hold
         assert held.is_newly_held
         assert not held.can_be_published
         assert held.reasons == f"{partition}: share"
-        assert [failure.said for failure in held.failures] == [f"{partition}: expected few; found many"]
+        assert [failure.described for failure in held.failures] == [f"{partition}: expected few; found many"]
 
 
 def test_only_the_newest_run_of_a_suite_counts() -> None:
