@@ -22,6 +22,7 @@ from include.home import REPOSITORY, HomeFolders, data_path, home_path, locks_da
 from include.publication import PublicationSettings
 from include.retention import RetentionSettings
 from include.storage import kept_secret
+from include.tracking_parameters import TrackingParameter, with_built_in
 from include.usual_range import SchemaDriftSettings, VolumeSettings
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -52,17 +53,7 @@ class PipelineSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     buckets: int = Field(4, ge=1, le=MAX_BUCKETS)
-    tracking_parameters: tuple[str, ...] = (
-        "utm_*",
-        "gclid",
-        "fbclid",
-        "msclkid",
-        "dclid",
-        "yclid",
-        "igshid",
-        "mc_cid",
-        "mc_eid",
-    )
+    tracking_parameters: tuple[TrackingParameter, ...] = Field((), validate_default=True)
     country_database: Path | None = None
     time_zones: tuple[TimeZone, ...] = Field(("UTC",), min_length=1)
     report_hours: int = Field(168, ge=1)
@@ -77,6 +68,12 @@ class PipelineSettings(BaseModel):
     late_files: LateFilesSettings = LateFilesSettings()
     counts: dict[CountKey, CountSettings] = Field(default_factory=dict, validate_default=True)
     publication: PublicationSettings = PublicationSettings()
+
+    @field_validator("tracking_parameters")
+    @classmethod
+    def goes_on_from_built_in_names(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
+        """What is configured adds to the built-in names, and excepts some."""
+        return with_built_in(entries)
 
     @field_validator("counts")
     @classmethod

@@ -113,7 +113,7 @@ def _keys() -> list[Check]:
             counted_as="invalid_country_codes",
             broken=f"country_code NOT IN ({_listed([*sorted(COUNTRY_CODES), UNKNOWN_COUNTRY])})",
             severity=CRITICAL,
-            holds="every country code is ISO 3166-1 alpha-2 or 'unknown'",
+            holds="every country code is ISO 3166-1 alpha-2, XK (Kosovo) or 'unknown'",
             reason="Counts per country would have rows that no country has. Ingest the log hour again.",
         ),
         _row_check(

@@ -8,10 +8,10 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-import pycountry
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from include.countries import country_name
 from include.storage import write_whole
 from include.texts import MAX_TEXT_CHARACTERS, as_count, as_printable, as_share, as_size, crop_middle, plural
 
@@ -80,16 +80,10 @@ def _environment(folder: Path) -> Environment:
         "count": as_count,
         "size": as_size,
         "crop": lambda text: crop_middle(text, MAX_TEXT_CHARACTERS),
-        "country_name": _country_name,
+        "country_name": country_name,
     }
     environment.globals |= {
         "share": as_share,
         "plural": plural,
     }
     return environment
-
-
-def _country_name(code: str) -> str:
-    """The country's usual English name; nothing for 'unknown' and what else is no ISO 3166-1 code."""
-    country = pycountry.countries.get(alpha_2=code)
-    return str(getattr(country, "common_name", country.name)) if country else ""

@@ -34,7 +34,7 @@ CLICKS = Table(
         Column("event_id", "STRING", "The source's id of the click; null when the source maps none.", required=False),
         Column("clicked_at", "TIMESTAMP", "When the click happened."),
         Column("url", "STRING", "URL in normal form: see spark_jobs/lines/urls.py."),
-        Column("country_code", "STRING", "ISO 3166-1 alpha-2 code in upper case, or 'unknown'."),
+        Column("country_code", "STRING", "ISO 3166-1 alpha-2 code in upper case, XK (Kosovo), or 'unknown'."),
         Column("visitor_id", "STRING", "The source's visitor, or a keyed hash; null when unknown.", required=False),
         Column("referrer", "STRING", "Referring URL as logged; null when absent.", required=False),
         Column("user_agent", "STRING", "User agent as logged; null when absent.", required=False),

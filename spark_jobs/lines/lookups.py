@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from pathlib import Path
 
 import crawleruseragents
-import geoacumen
-import maxminddb
 import pyarrow as pa
 import pyarrow.compute as pc
 import re2
 
-from include.countries import COUNTRY_CODES
-from include.errors import UsageError
 from include.settings import Settings
 from include.sources import Source
 from include.tables import UNKNOWN_COUNTRY
 from include.visitor_keys import VisitorKeys
 from spark_jobs.lines.columns import map_distinct
+from spark_jobs.lines.country_database import country_reader
 
 #: So much of a user agent is looked at: no browser and no crawler that says so writes a longer one.
 MAX_AGENT_CHARACTERS = 1024
@@ -136,32 +132,3 @@ def _crawlers() -> re2.Set:
         patterns.Add(crawler["pattern"])
     patterns.Compile()
     return patterns
-
-
-@cache
-def country_reader(database: Path | None) -> Callable[[str], str]:
-    """A function from a client address to its ISO 3166-1 alpha-2 code, by a MaxMind-format file.
-
-    'unknown' for an address that is not one, private, or not in the database.
-
-    Raises:
-        UsageError: if the file cannot be read.
-    """
-    path = database or Path(geoacumen.db_path)
-    try:
-        reader = maxminddb.open_database(path)
-    except (OSError, maxminddb.InvalidDatabaseError) as error:
-        raise UsageError(
-            f"country_database {path} cannot be read ({error}); expected a MaxMind-format .mmdb file"
-        ) from None
-
-    def country_code(address: str) -> str:
-        try:
-            record = reader.get(address)
-        except (TypeError, ValueError):  # a host name, or no address at all: with a null character in it, TypeError
-            return UNKNOWN_COUNTRY
-        country = record.get("country") if isinstance(record, dict) else None
-        code = country.get("iso_code") if isinstance(country, dict) else None
-        return code if isinstance(code, str) and code in COUNTRY_CODES else UNKNOWN_COUNTRY
-
-    return country_code

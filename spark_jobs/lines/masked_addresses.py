@@ -13,6 +13,7 @@ from functools import cache
 from socket import AF_INET6, inet_ntop, inet_pton
 
 from include.sources import Source
+from spark_jobs.lines.credentials import without_credentials
 
 _H = "[0-9A-Fa-f]{1,4}"
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]{1,2})"
@@ -59,8 +60,12 @@ def address_mask(source: Source) -> Callable[[str], str] | None:
 
 
 def line_mask(source: Source) -> Callable[[str], str]:
-    """The same whatever the mapping is, and of a line that is masked already: it is known again by what is left."""
-    return mask_addresses if source.fields else _masked_access_log
+    """The same whatever the mapping is, and of a line that is masked already: it is known again by what is left.
+
+    Users and passwords of URLs are gone too.
+    """
+    mask = mask_addresses if source.fields else _masked_access_log
+    return lambda line: mask(without_credentials(line))
 
 
 def shortened(line: str, characters: int) -> str:

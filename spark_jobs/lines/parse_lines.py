@@ -18,6 +18,7 @@ from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
 from spark_jobs.lines.addresses import normal_addresses
 from spark_jobs.lines.columns import as_array, as_numpy, is_null, map_distinct, table_of
+from spark_jobs.lines.credentials import texts_without_credentials, without_credentials
 from spark_jobs.lines.formats import extraction_of, time_extraction_of
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from spark_jobs.lines.kept import is_left_out, is_quarantined, reason_of_rule
@@ -173,6 +174,8 @@ def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     """The columns that clicks have, those that the source maps."""
     columns = {name: fields[name] for name in _TEXTS if name in fields}
     columns |= {"clicked_at": fields["clicked_at"].cast(_TIMESTAMP), "url": fields["normal_url"]}
+    if "referrer" in fields:
+        columns["referrer"] = texts_without_credentials(fields["referrer"])
     if "client_address" in fields:
         columns["client_address"] = normal_addresses(fields["client_address"])
     if "country" in fields:
@@ -237,14 +240,16 @@ def _raw_texts(values: pa.BinaryArray, is_kept: np.ndarray, source: Source) -> p
     """The texts of quarantined lines, without their ends, as much as is kept of them."""
     mask = None if source.keep_raw else address_mask(source)
     quarantined = np.flatnonzero(is_kept)
-    raw = [_raw_text(values[int(index)].as_py(), mask) for index in quarantined]
+    raw = [_raw_text(values[int(index)].as_py(), mask, source.keep_raw) for index in quarantined]
     place = np.zeros(len(values), np.int32)
     place[quarantined] = np.arange(len(quarantined), dtype=np.int32)
     return pa.array(raw, pa.string()).take(pa.array(place, mask=~is_kept))
 
 
-def _raw_text(value: bytes, mask: Callable[[str], str] | None) -> str:
+def _raw_text(value: bytes, mask: Callable[[str], str] | None, keep_raw: bool) -> str:
     text = value[:_RAW_BYTES].removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
+    if not keep_raw:  # before it is cut: of a URL that lost its end nobody knows what is a password
+        text = without_credentials(text)
     return (mask(shortened(text, MAX_RAW_CHARACTERS)) if mask else text)[:MAX_RAW_CHARACTERS]
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from include.sources import Source
 from include.stored_rows import arrow_schema
 from include.tables import INGEST_ACCOUNTING
+from spark_jobs.lines.credentials import without_credentials
 from spark_jobs.lines.json_fields import LineShapes, SampledFields
 from spark_jobs.lines.masked_addresses import address_mask
 
@@ -25,14 +26,14 @@ class SampledLines:
 
     def __init__(self, source: Source, place: Sequence[str]) -> None:
         self._source, self._place = source, list(place)
-        self._mask = address_mask(source)
+        self._mask = address_mask(source) or str
         self._shapes: dict[tuple[Any, ...], LineShapes] = {}
 
     def add(self, arrivals: pa.Table) -> None:
         """Look at those of these arrivals."""
         sampled = arrivals.filter(pc.is_valid(arrivals["sampled"])).select([*self._place, "sampled"])
         for *place, line in zip(*(column.to_pylist() for column in sampled.columns), strict=True):
-            self._shapes.setdefault(tuple(place), LineShapes()).add(self._mask(line) if self._mask else line)
+            self._shapes.setdefault(tuple(place), LineShapes()).add(self._mask(without_credentials(line)))
 
     def rows(self) -> list[dict[str, Any]]:
         """One row of ``sampled_schema`` per place that has some."""

@@ -4,15 +4,18 @@ What a browser opens is a click. The rule is the WHATWG URL standard, https://ur
 written as a browser does it (host in lower case, IDN as punycode, default port and ``.``/``..`` segments gone, what
 must be percent-encoded is). Beyond it, so that a page is not counted under several keys:
 
-* the fragment goes;
-* configured tracking parameters go, names compared without case; the others stay, in their order;
+* user and password go, and the fragment;
+* configured tracking parameters and session ids go, names compared without case; the others stay, in their order;
+* a session id in the path goes: ``;jsessionid=…`` of servlets, ``/(S(…))`` of ASP.NET without cookies;
 * a query that is or becomes empty goes with its ``?``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import cache
+from urllib.parse import unquote
 
 import can_ada
 
@@ -21,18 +24,34 @@ _WEB = ("http://", "https://")
 # time that a longer one of other letters takes grows with its square.
 _MAX_HOST, _MAX_LABEL = 253, 63
 _HOST = re.compile(r"[^:]*:[/\\]*(?:[^/\\?#]*@)?([^/\\?#]*)")
+#: So many names of parameters are kept in mind: a site has some hundreds.
+_MOST_NAMES = 10_000
+#: In front of a name where somebody took a URL out of HTML as it stands there.
+_AMPERSANDS = re.compile(r"\A(?:amp;)+")
+#: Of 128, 160 or 256 random bits, or a UUID.
+_SESSION = re.compile(
+    r"[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
+)
+#: What begins a session id in a path, percent-encoded.
+_ESCAPED = re.compile("%3B|%28", re.IGNORECASE)
+# A path parameter: Java Servlet specification, section 7.1.3.
+_PATH_PARAMETER = re.compile(r"(?:;|%3B)([^;/=%]+(?:=(?:(?!%3B)[^;/])*)?)(?=;|%3B|/|\Z)", re.IGNORECASE)
+# A segment of session (S), forms ticket (F), anonymous user (A) and the test for cookies (X), as
+# System.Web.Security.CookielessHelper writes them; or, before .NET 2, of the session alone.
+_OPEN, _CLOSE = r"(?:\(|%28)", r"(?:\)|%29)"
+_IN_SEGMENT = rf"(?:X{_OPEN}1{_CLOSE}|[SFA]{_OPEN}[0-9A-Za-z_-]{{20,}}{_CLOSE})+"
+_ASP_SEGMENT = re.compile(rf"/{_OPEN}(?:{_IN_SEGMENT}|(?=[a-z]*[0-5])[a-z0-5]{{24}}){_CLOSE}(?=/|\Z)", re.IGNORECASE)
 
 
-def url_normalizer(tracking_parameters: Iterable[str]) -> Callable[[str], str | None]:
+@cache
+def url_normalizer(tracking_parameters: tuple[str, ...]) -> Callable[[str], str | None]:
     """A function from a URL to its normal form; None for what no browser opens as an http or https URL with a host.
 
-    A tracking parameter's name that ends in ``*`` stands for all that start so.
+    Of the entries that fit a parameter's name the last decides: a name that ends in ``*`` stands for all that start so,
+    one that ends in ``=#`` goes only with a value that a session has (a UUID, or 32, 40 or 64 hexadecimal digits), and
+    one after ``!`` stays.
     """
-    names = [
-        re.escape(name.removesuffix("*")) + ("[^=&]*" if name.endswith("*") else "") for name in tracking_parameters
-    ]
-    # Each parameter with the & before it, so that removing one leaves the others as they are.
-    tracking = re.compile(rf"&(?:{'|'.join(names)})(?:=[^&]*)?(?=&|\Z)", re.IGNORECASE) if names else None
+    tracking = _Tracking(tracking_parameters)
 
     def normal_form(url: str) -> str | None:
         if not url.isascii() and _is_too_long(url):
@@ -43,12 +62,73 @@ def url_normalizer(tracking_parameters: Iterable[str]) -> Callable[[str], str | 
             return None
         if not written.startswith(_WEB):
             return None
-        page, _, query = written.partition("#")[0].partition("?")
-        if tracking is not None and query:
-            query = tracking.sub("", f"&{query}")[1:]
-        return f"{page}?{query}" if query else page
+        if "#" in written:
+            written = written.partition("#")[0]
+        page, mark, query = written.partition("?")
+        if mark:
+            kept = tracking.kept(query)
+            if kept is not query or not query:
+                written = f"{page}?{kept}" if kept else page
+        if "@" in page or ";" in page or "(" in page or ("%" in page and _ESCAPED.search(page)):
+            cleaned = _without_sessions(_without_user(page), tracking)
+            if cleaned != page:  # without a session id, a segment may be ".."
+                return normal_form(cleaned + written[len(page) :])
+        return written
 
     return normal_form
+
+
+def _without_user(page: str) -> str:
+    """A page of the normal form without user and password: an @ in these is percent-encoded."""
+    scheme, _, rest = page.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+
+
+def _without_sessions(page: str, tracking: _Tracking) -> str:
+    start = page.index("/", page.index("://") + 3)
+    path = _PATH_PARAMETER.sub(lambda found: found[0] if tracking.kept(found[1]) else "", page[start:])
+    return page[:start] + (_ASP_SEGMENT.sub("", path) or "/")
+
+
+def _has_session(parameter: str) -> bool:
+    """Whether the value of ``name=value`` is one that a session has."""
+    return bool(_SESSION.fullmatch(parameter.partition("=")[2]))
+
+
+class _Tracking(dict[str, bool | None]):
+    """Whether a parameter of this name goes; None: if its value is a session's. Filled as names come."""
+
+    def __init__(self, entries: tuple[str, ...]) -> None:
+        super().__init__()
+        self._names: dict[str, tuple[int, bool | None]] = {}
+        self._starts: list[tuple[int, str, bool]] = []
+        for number, entry in enumerate(entries):
+            name = entry.removeprefix("!").lower()
+            goes = not entry.startswith("!")
+            if name.endswith("*"):
+                self._starts.append((number, name[:-1], goes))
+            else:
+                self._names[name.removesuffix("=#")] = number, None if goes and name.endswith("=#") else goes
+
+    def kept(self, query: str) -> str:
+        """The query without the parameters that go; the same text if none does."""
+        parameters = query.split("&")
+        kept = [
+            parameter
+            for parameter in parameters
+            if (goes := self[parameter.partition("=")[0]]) is False or (goes is None and not _has_session(parameter))
+        ]
+        return query if len(kept) == len(parameters) else "&".join(kept)
+
+    def __missing__(self, name: str) -> bool | None:
+        plain = _AMPERSANDS.sub("", unquote(name).lower())
+        fitting = [(number, goes) for number, start, goes in self._starts if plain.startswith(start)]
+        fitting.append(self._names.get(plain, (-1, False)))
+        goes = max(fitting, key=lambda each: each[0])[1]
+        if len(self) < _MOST_NAMES:
+            self[name] = goes
+        return goes
 
 
 def _is_too_long(url: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -24,6 +24,7 @@ from spark_jobs.aggregate.sums import estimated_visitors, summed_counts
 from spark_jobs.engine.steps import step
 from spark_jobs.lake.data_files import has_days, may_have_click_hours
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lines.country_database import country_database_note
 from spark_jobs.publish.busiest_keys import busiest_keys
 from spark_jobs.publish.report import KeyCount
 
@@ -58,11 +59,13 @@ class Periods:
     periods: list[Period]
     urls: list[KeyCount]
     countries: list[KeyCount]
+    country_note: str | None = None
 
 
 def read_periods(lake: Lake, grain: Grain, time_zone: str) -> Periods:
     """The newest periods that have published clicks; the time zone is one whose days are counted."""
-    return _hours(lake, time_zone) if grain == "hour" else _days(lake, grain, time_zone)
+    shown = _hours(lake, time_zone) if grain == "hour" else _days(lake, grain, time_zone)
+    return replace(shown, country_note=country_database_note(lake.settings))
 
 
 def require_counted(settings: Settings, time_zone: str | None) -> str:

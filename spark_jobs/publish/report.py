@@ -167,7 +167,8 @@ class ReportData:
     """All that the report and the summary in the terminal show, as plain values, in any order.
 
     ``urls`` are the busiest ones; of more than 25 the busiest 25 are shown. ``countries`` may be all
-    or the busiest. A ``generated_at`` without an offset is UTC.
+    or the busiest; ``country_note`` says how old the database is in which they were looked up. A
+    ``generated_at`` without an offset is UTC.
     """
 
     title: str
@@ -178,6 +179,7 @@ class ReportData:
     accounting: list[AccountingRow]
     verdict: Verdict
     loads: list[InstanceLoad] = field(default_factory=list)
+    country_note: str | None = None
 
     @property
     def click_count(self) -> int:

@@ -20,6 +20,7 @@ from spark_jobs.engine.steps import in_parallel
 from spark_jobs.hours.held_hours import decided_hours, held_hours, results_of
 from spark_jobs.hours.touched_hours import reach_of_log_hours
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lines.country_database import country_database_note
 from spark_jobs.publish.busiest_keys import busiest_keys
 from spark_jobs.publish.report import (
     AccountingRow,
@@ -67,6 +68,7 @@ def read_report_data(lake: Lake, settings: Settings) -> ReportData:
         accounting=accounting,
         verdict=_verdict(lake, hours, accounting),
         loads=_loads(lake),
+        country_note=country_database_note(settings),
     )
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from ipaddress import IPv6Address, ip_address
 from typing import Any
+from urllib.parse import unquote
 
 import can_ada
 import pycountry
@@ -19,7 +20,7 @@ from include.sources import Source
 
 _EPOCH = datetime(1970, 1, 1)
 _HOUR = 3_600_000_000  # microseconds
-_COUNTRIES = {country.alpha_2 for country in pycountry.countries}
+_COUNTRIES = {country.alpha_2 for country in pycountry.countries} | {"XK"}
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _ROLES = ("event_id", "country", "visitor", "client_address", "referrer", "user_agent", "status")
 #: ASCII white space as regular expressions have it.
@@ -116,7 +117,7 @@ def _client(text: str | None) -> str | None:
 
 
 def normal_url(url: str, tracking_parameters: tuple[str, ...]) -> str | None:
-    """The normal form: as the WHATWG URL standard writes it, without fragment and tracking parameters."""
+    """The normal form: as the WHATWG URL standard writes it, without user, fragment and tracking parameters."""
     try:
         href = str(can_ada.parse(url).href)
     except ValueError:
@@ -125,15 +126,20 @@ def normal_url(url: str, tracking_parameters: tuple[str, ...]) -> str | None:
         return None
     whole, _, _ = href.partition("#")
     page, _, query = whole.partition("?")
+    scheme, empty, host, *path = page.split("/")
+    page = "/".join([scheme, empty, host.split("@")[-1], *path])
     kept = [each for each in query.split("&") if not _is_tracking(each.partition("=")[0], tracking_parameters)]
     return page + ("?" + "&".join(kept) if any(kept) or len(kept) > 1 else "")
 
 
 def _is_tracking(name: str, tracking_parameters: tuple[str, ...]) -> bool:
+    name = unquote(name).lower()
+    while name.startswith("amp;"):
+        name = name[4:]
     for parameter in tracking_parameters:
         is_prefix = parameter.endswith("*")
         wanted = parameter.removesuffix("*").lower()
-        if name.lower() == wanted or (is_prefix and name.lower().startswith(wanted)):
+        if name == wanted or (is_prefix and name.startswith(wanted)):
             return True
     return False
 
@@ -356,6 +362,7 @@ def _status(text: str | None) -> int | None:
 
 def _country(text: str | None) -> str:
     code = (text or "").strip(" ").upper()
+    code = {"UK": "GB", "EL": "GR", "FX": "FR"}.get(code, code)
     return code if text is not None and text.isascii() and code in _COUNTRIES else "unknown"
 
 

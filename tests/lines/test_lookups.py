@@ -19,7 +19,9 @@ from include.source_fields import LineFields
 from include.sources import Source
 from include.tables import UNKNOWN_COUNTRY
 from include.visitor_keys import VisitorKeys
-from spark_jobs.lines.lookups import MAX_AGENT_CHARACTERS, Lookups, country_reader, is_crawler, visitors_of
+from spark_jobs.lines import country_database
+from spark_jobs.lines.country_database import country_database_note, country_reader
+from spark_jobs.lines.lookups import MAX_AGENT_CHARACTERS, Lookups, is_crawler, visitors_of
 from spark_jobs.lines.parse_lines import parse_lines
 from tests.lines.lines import lines_table
 from tests.lines.parsing import ISO, WEB, line
@@ -238,6 +240,36 @@ def test_what_has_no_country_is_unknown(address: str) -> None:
 @pytest.mark.parametrize(("address", "country"), [("8.8.8.8", "US"), ("193.99.144.80", "DE"), ("133.11.0.1", "JP")])
 def test_public_addresses_have_their_country(address: str, country: str) -> None:
     assert country_reader(None)(address) == country
+
+
+@pytest.mark.parametrize(
+    ("record", "country"),
+    [
+        ({"country": {"iso_code": "DE"}, "registered_country": {"iso_code": "FR"}}, "DE"),
+        ({"country": {"iso_code": "XK"}}, "XK"),
+        ({"country": {"iso_code": "EU"}}, "unknown"),
+        ({"country": {"iso_code": "None"}}, "unknown"),
+        ({"country_code": "de", "country": "Germany"}, "DE"),
+        ({"country_code": "de"}, "DE"),
+        ({"country": "UK", "continent": "EU"}, "GB"),
+        ({"country": {}}, "unknown"),
+        ({}, "unknown"),
+        ("DE", "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_records_of_several_databases_are_read(record: Any, country: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(country_database, "_opened", lambda database: {"8.8.8.8": record})
+    assert country_reader.__wrapped__(None)("8.8.8.8") == country
+
+
+def test_the_age_of_the_database_is_told_where_addresses_are_looked_up(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path)
+    note = country_database_note(settings)
+    assert note
+    assert "country database of June 2024; country_database in config/pipeline.toml names" in note
+    settings.sources_file.write_text('[sources.web]\nformat="json"\n[sources.web.fields]\ntime="t"\nurl="u"\n')
+    assert country_database_note(settings) is None
 
 
 def test_absent_database_is_named(tmp_path: Path) -> None:

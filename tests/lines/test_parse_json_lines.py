@@ -155,7 +155,7 @@ def test_fields_of_json_lines() -> None:
             + b"\r",
             line(geo={"country": "Germany"}, status="204", visitor_id=""),
             line(geo={"country": None}, status="ok", ts="2026-03-01 13:30:00.25+01:00"),
-            line(geo={"country": "UK"}, ts="2026-03-01t12:30:00z", url="HTTP://Shop.Test:80?utm_source=x#top"),
+            line(geo={"country": "EU"}, ts="2026-03-01t12:30:00z", url="HTTP://Shop.Test:80?utm_source=x#top"),
             line(ts="2026-03-01T12:30"),
         ],
     )
@@ -194,7 +194,7 @@ def test_texts_are_kept_as_they_are() -> None:
 
 COUNTRIES = {
     "DE": "DE", "de": "DE", " fR ": "FR", "ß": "unknown", "\u0131t": "unknown", "\ufb01": "unknown",
-    "DE\u200b": "unknown", "\uff24\uff25": "unknown", "UK": "unknown", "XX": "unknown", "DEU": "unknown",
+    "DE\u200b": "unknown", "\uff24\uff25": "unknown", "UK": "GB", "XX": "unknown", "DEU": "unknown",
     "D": "unknown", "d e": "unknown", "": "unknown", "unknown": "unknown",
 }  # fmt: skip
 

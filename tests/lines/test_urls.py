@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from include.settings import PipelineSettings
 from spark_jobs.lines.urls import url_normalizer
 
 TRACKING = ("utm_*", "gclid", "fbclid", "msclkid", "dclid", "yclid", "igshid", "mc_cid", "mc_eid")
 normal_form = url_normalizer(TRACKING)
+shipped = url_normalizer(PipelineSettings().tracking_parameters)
 #: Of web-platform-tests; the href is null where a browser refuses the input.
 CASES: dict[str, str | None] = {
     case["input"]: case["href"] for case in json.loads((Path(__file__).parent / "data/url_cases.json").read_text())
@@ -45,10 +49,11 @@ def _is_malformed(url: str) -> bool:
 
 
 def _as_stored(href: str | None) -> str | None:
-    """What is stored of a browser's href: none but of the web, no fragment, no empty query."""
+    """What is stored of a browser's href: none but of the web, no user, no fragment, no empty query."""
     if href is None or not href.startswith(("http://", "https://")):
         return None
     page, question_mark, query = href.split("#")[0].partition("?")
+    page = re.sub("(?<=//)[^/]*@", "", page)
     return page + question_mark + query if query else page
 
 
@@ -77,8 +82,16 @@ URLS: dict[str, str | None] = {
     "http://shop.test:/": "http://shop.test/",
     "http://shop.test:0080/": "http://shop.test/",
     "http://[2001:DB8::1]:80/": "http://[2001:db8::1]/",
-    "http://User:Pass@Shop.test/": "http://User:Pass@shop.test/",
-    "http://user@Evil@Host/": "http://user%40Evil@host/",
+    "http://User:Pass@Shop.test/": "http://shop.test/",
+    "http://user@Evil@Host/": "http://host/",
+    "https://ada:s3cret@shop.test": "https://shop.test/",
+    "https://ada@shop.test:8443/@ada?to=a@b.test": "https://shop.test:8443/@ada?to=a@b.test",
+    "https://:s3cret@shop.test/a": "https://shop.test/a",
+    "https://ada:@shop.test/a?gclid=1": "https://shop.test/a",
+    "https:ada:s%2Fcret%40@[::1]:81/a": "https://[::1]:81/a",
+    "https:\\\\ada:p:w@shop.test\\a": "https://shop.test/a",
+    "http://ada:s3cret@/": None,
+    "http://shop.test/a@b:c/": "http://shop.test/a@b:c/",
     "http://@shop.test/": "http://shop.test/",
     "http://shop.test\\A\\B?C\\D": "http://shop.test/A/B?C\\D",
     "http:\\\\Host\\Path": "http://host/Path",
@@ -153,14 +166,119 @@ def test_tracking_parameters_are_names_not_patterns() -> None:
 
 
 def test_the_shipped_tracking_parameters_can_be_used() -> None:
-    shipped = url_normalizer(PipelineSettings().tracking_parameters)
     assert shipped("http://shop.test/?utm_campaign=x&q=1&GCLID=2") == "http://shop.test/?q=1"
+
+
+#: Of the field case A25, and others of the same kind.
+TRACKED = """
+    gclid gbraid wbraid gad_source gad_campaignid gad srsltid _gl _ga ttclid twclid li_fat_id _hsenc _hsmi igsh ScCid
+    epik mkt_tok rdt_cid s_kwcid vero_id mc_eid dclid gclsrc msclkid yclid ysclid fbclid mibextid hsa_cam mtm_source
+    pk_kwd piwik_campaign matomo_source _openstat oly_enc_id _ke _kx irclickid cjevent tblci dicbo qclid ndclid
+    _branch_match_id
+    mtm_anything utm_anything __s cm_mmc cm_mmca1 xtor wt_mc WT.mc_id elqTrackId dm_i bsft_uid ml_subscriber sscid awc
+    PHPSESSID phpsessid JSESSIONID ASPSESSIONIDQQABCDEF CFTOKEN osCsid
+""".split()
+#: What a page may be known by, though some link cleaner takes it off, or some name here begins so.
+IDENTITIES = """
+    ref source campaign campaign_id cid id sid si spm trk s p q page pid aid view tab sort lang next session sessionid
+    session_id sessid token key code name clid gclids utm mc_ mcid hs hsid pk pk_id at at_ fb fb_ ga ga_ wt wt_ _g gl
+    gad2
+    igs mk mkt tt tw rdt s_k vero vero_i cmpid ncid icid medium origin redirect_to url email user ts t _ v jsession php
+    PHPSESSIDS xPHPSESSID
+""".split()
+
+
+@pytest.mark.parametrize("write", [str, str.upper, str.lower, lambda name: name.replace("_", "%5F"), "amp;{}".format])
+def test_names_that_only_track_go(write: Callable[[str], str]) -> None:
+    urls = [f"https://shop.test/a?b=1&{write(name)}=1*x&c=2" for name in TRACKED]
+    assert {shipped(url) for url in urls} == {"https://shop.test/a?b=1&c=2"}
+
+
+def test_names_by_which_a_page_may_be_known_stay() -> None:
+    urls = [f"https://shop.test/a?{name}=1a2b" for name in IDENTITIES]
+    assert [shipped(url) for url in urls] == urls
+
+
+def test_names_are_added_to_those_that_are_built_in_and_some_are_excepted() -> None:
+    url = "https://shop.test/?partner_a=1&partner_id=2&srsltid=3&gclid=4&a=5&utm_id=6"
+    for entries, expected in {
+        (): "?partner_a=1&partner_id=2&a=5",
+        ("partner_*", "!partner_id", "!SRSLTID"): "?partner_id=2&srsltid=3&a=5",
+        ("!partner_id", "partner_*"): "?a=5",
+        ("!utm_*", "A"): "?partner_a=1&partner_id=2&utm_id=6",
+        ("!*",): "?partner_a=1&partner_id=2&srsltid=3&gclid=4&a=5&utm_id=6",
+        ("!*", "gclid"): "?partner_a=1&partner_id=2&srsltid=3&a=5&utm_id=6",
+        ("*",): "",
+    }.items():
+        named = url_normalizer(PipelineSettings(tracking_parameters=entries).tracking_parameters)
+        assert named(url) == f"https://shop.test/{expected}", entries
+
+
+@pytest.mark.parametrize("entry", ["", " ", "a b", "a&b", "?a=1", "a*b", "!!a", "!", "a=", "a=1", "*a", "a#"])
+def test_an_entry_that_is_no_name_is_refused(entry: str) -> None:
+    with pytest.raises(ValidationError, match="expected one such as 'partner'"):
+        PipelineSettings(tracking_parameters=("good", entry))
+
+
+HEX = "0123456789abcdef" * 2
+ASP = "lit3py55t21z5v55vlm25s55"
+SESSIONS = {
+    "/a;jsessionid=1A2B.node1": "/a",
+    "/a;JSESSIONID=1!2!3?q=1": "/a?q=1",
+    "/a;v=2;jsessionid=1A2B;w=3/b;jsessionid=4": "/a;v=2;w=3/b",
+    "/a%3Bjsessionid=1A2B": "/a",
+    "/a%3bjsessionid=1A2B%3Bw=3": "/a%3Bw=3",
+    "/;jsessionid=1A": "/",
+    "/a;jsessionid": "/a",
+    "/a;PHPSESSID=ab12/b": "/a/b",
+    f"/a;sid={HEX}": "/a",
+    "/a/..;jsessionid=1/b": "/b",
+    f"/(S({ASP}))/orders/list.aspx": "/orders/list.aspx",
+    f"/shop/(S({ASP}))/list.aspx": "/shop/list.aspx",
+    f"/(X(1)A({HEX})S({ASP})F({HEX}))/": "/",
+    f"/(S({ASP}))": "/",
+    f"/%28S%28{ASP}%29%29/a": "/a",
+    f"/({ASP})/a.aspx": "/a.aspx",
+    f"/(s({ASP}))/a": "/a",
+    f"/a?sid={HEX}&b=1": "/a?b=1",
+    f"/a?SessionId={HEX.upper()}": "/a",
+    "/a?session_id=123e4567-e89b-12d3-a456-426614174000": "/a",
+    "/a?PHPSESSID=x": "/a",
+    "/a?CFID=12&CFTOKEN=34": "/a",
+    "/a?ASPSESSIONIDQQTTSACC=AB": "/a",
+    "/a?b=1;jsessionid=2": "/a?b=1;jsessionid=2",
+}
+NO_SESSIONS = [
+    "/a;v=1", "/a;sid=12", "/jsessionid=1", "/a;xjsessionid=1", "/a;b;c", "/a;", "/a;=1", "/a%3B", "/(S(x))/a",
+    "/wiki/(S)",
+    "/wiki/Mercury_(planet)", f"/wiki/x({ASP})/a", "/(internationalisationtxt)/a", f"/(S({ASP})/a", "/(X)/a",
+    f"/a?sid={HEX[:-1]}", f"/a?sid={HEX}x", "/a?session_id=42",
+    "/a?sessionid=keynote-of-the-year-2026-in-the-main-hall",
+    "/a?sid=CA0123456789abcdef0123456789abcdef", "/(1;2)/a@b",
+]  # fmt: skip
+
+
+def test_session_ids_go() -> None:
+    assert {url: shipped(f"https://shop.test{url}") for url in SESSIONS} == {
+        url: f"https://shop.test{kept}" for url, kept in SESSIONS.items()
+    }
+
+
+def test_what_only_looks_like_a_session_id_stays() -> None:
+    urls = [f"https://shop.test{path}" for path in NO_SESSIONS]
+    assert [shipped(url) for url in urls] == urls
+
+
+def test_a_session_id_that_is_excepted_stays() -> None:
+    named = url_normalizer(PipelineSettings(tracking_parameters=("!jsessionid", "!sid")).tracking_parameters)
+    url = f"https://shop.test/a;jsessionid=1?sid={HEX}"
+    assert named(url) == url
 
 
 def _without_tracking(parameters: list[str]) -> list[str]:
     kept = []
     for parameter in parameters:
-        name = parameter.split("=")[0].lower()
+        name = re.sub("^(amp;)+", "", unquote(parameter.split("=")[0].lower()))
         if not name.startswith("utm_") and name not in TRACKING:
             kept.append(parameter)
     return kept

@@ -1,0 +1,93 @@
+"""User and password of a URL are in nothing that is kept: not in url and referrer, raw lines and examples of fields."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.sources import Source
+from spark_jobs.lines.credentials import without_credentials
+from spark_jobs.lines.repairs import line_digests
+from spark_jobs.lines.sampled_lines import SampledLines
+from tests.lines.lines import arrivals, lines_table
+from tests.lines.parsing import ACCESS, REST, WEB, line, log_line, parse
+
+TEXTS = {
+    "https://ada:s3cret@shop.test/a": "https://shop.test/a",
+    "http://ada@shop.test": "http://shop.test",
+    "https://ada@mail.test:s3cret@shop.test/a?to=b@c.test": "https://shop.test/a?to=b@c.test",
+    "HTTPS:ada:s3cret@shop.test": "HTTPS:shop.test",
+    "https:/\\ada:s3cret@shop.test": "https:/\\shop.test",
+    "ftp://ada:s3cret@files.test/x": "ftp://files.test/x",
+    "android-app://ada@shop.test": "android-app://shop.test",
+    r'{"u":"https:\/\/ada:s3cret@shop.test\/a@b"}': r'{"u":"https:\/\/shop.test\/a@b"}',
+    "GET https://a:b@c.test/ http://d:e@f.test/": "GET https://c.test/ http://f.test/",
+    "https://ada:s3/cret@shop.test/": "https://shop.test/",
+    "https://ada:80/s3cret@shop.test/": "https://ada:80/s3cret@shop.test/",
+    "https://shop.test:8443/@ada": "https://shop.test:8443/@ada",
+    "https://[::1]:81/a@b": "https://[::1]:81/a@b",
+    "https://shop.test/?mail=ada@mail.test": "https://shop.test/?mail=ada@mail.test",
+    "https://shop.test#a@b": "https://shop.test#a@b",
+    "mailto:ada@mail.test": "mailto:ada@mail.test",
+    "Ada <ada@mail.test>": "Ada <ada@mail.test>",
+    "http:a@//b@c": "http:c",
+    "": "",
+}
+
+
+def test_credentials_are_taken_out_of_a_text_and_nothing_else() -> None:
+    assert {text: without_credentials(text) for text in TEXTS} == TEXTS
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from(["http:", "//", "\\", "@", "a", ":", "8", "/", "?", " ", '"', "ftp://", "[", "#"])))
+def test_what_is_left_stays(parts: list[str]) -> None:
+    left = without_credentials("".join(parts))
+    assert without_credentials(left) == left
+
+
+def test_a_long_text_is_read_once() -> None:
+    assert without_credentials("http:" * 200_000 + " @").endswith(" @")
+    assert without_credentials("http:a@//" * 100_000) == "http:"
+
+
+def test_stored_columns_have_no_credentials() -> None:
+    urls = ["https://ada:s3cret@shop.test/a", "https://shop.test/a"]
+    referrers = ["https://bob:hunter2@from.test/?q=a@b", "https://from.test/?q=a@b"]
+    rows = parse([line(url=url, referrer=referrer) for url, referrer in zip(urls, referrers, strict=True)])
+    assert {(row["url"], row["referrer"]) for row in rows} == {(urls[1], referrers[1])}
+    (row,) = parse(
+        [log_line("GET http://ada:s3cret@www.test/a HTTP/1.1", rest=REST.replace("from", "u:p@from"))], ACCESS
+    )
+    assert (row["url"], row["referrer"]) == ("http://www.test/a", "http://from.test/")
+
+
+@pytest.mark.parametrize("keep_raw", [False, True])
+def test_quarantined_lines_have_no_credentials_unless_they_are_kept_as_they_came(keep_raw: bool) -> None:
+    for raw, source in {
+        line(url="https://ada:s3cret@shop.test:x/", ts="never"): WEB,
+        log_line("GET http://ada:s3cret@www.test/a HTTP/1.1", time="never", rest=REST): ACCESS,
+        b'{"url": "https://ada:s3cret@' + b"x" * 9000: WEB,
+        b'{"pad": "' + b"x" * 8145 + b'", "url": "https://ada:s3cret@shop.test': WEB,
+    }.items():
+        (row,) = parse([raw], source.model_copy(update={"keep_raw": keep_raw}))
+        assert row["reason"] is not None
+        assert ("s3cret" in row["raw"] or "ada:" in row["raw"]) == keep_raw, raw[:40]
+
+
+def test_a_line_is_known_again_by_what_is_kept_of_it() -> None:
+    raw = log_line("GET http://ada:s3cret@www.test/a HTTP/1.1", time="never", rest=REST)
+    (row,) = parse([raw], ACCESS)
+    came, kept = line_digests(pa.chunked_array([[raw, row["raw"].encode()]]), ACCESS)
+    assert came == kept
+
+
+def test_examples_of_fields_have_no_credentials() -> None:
+    source = Source(name="web", format="json", fields=WEB.fields)
+    sampled = SampledLines(source, ("log_date", "log_hour"))
+    sampled.add(arrivals(source, [lines_table([line(url="https://ada:s3cret@shop.test/a")])]))
+    assert "s3cret" not in json.dumps(sampled.rows(), default=str)
