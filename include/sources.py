@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 
 from include.check_settings import SOURCE_THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
 from include.errors import UsageError
+from include.page_settings import PageSettings
 from include.retention import SourceRetention
 from include.settings import PipelineSettings, Settings, read_toml
 from include.source_fields import FieldPath, LineFields
@@ -106,6 +107,7 @@ class Source(BaseModel):
     checks: tuple[ConfiguredCheck, ...] = ()
     unwatched_fields: tuple[FieldPath, ...] = ()
     keep_raw: bool = False
+    pages: PageSettings | None = None
     retention: SourceRetention = SourceRetention()
     kafka: KafkaTopic | None = None
     files: LandedFiles | None = None

@@ -176,6 +176,9 @@ class Matcher:
         visitors = pa.array(sorted(self.requests.visitors), pa.string())
         found = as_numpy(pc.is_in(as_array(seen["visitor_id"]), visitors)).copy()
         found |= self._has_prefix(parsed["url"])
+        if self.requests.url_prefixes and self.source.pages:  # stored under a page's key, whose prefix is another
+            as_asked_for = self.source.model_copy(update={"pages": None})
+            found |= self._has_prefix(parse_lines(lines, as_asked_for, self.parser.tracking_parameters)["url"])
         found |= self.of_quarantined(parsed["raw"])
         if self.requests.addresses:
             found |= self._is_asked(parsed)

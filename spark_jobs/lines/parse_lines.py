@@ -78,7 +78,7 @@ def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str,
     fields["normal_url"] = normal_urls(
         fields,
         source.base_url or "",
-        url_normalizer(tracking_parameters),
+        url_normalizer(tracking_parameters, source.pages),
         is_escaped=extraction_of(source).is_escaped,
     )
     reason = _reasons(lines, source, is_utf8, texts, fields)

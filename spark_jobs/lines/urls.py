@@ -19,6 +19,9 @@ from urllib.parse import unquote
 
 import can_ada
 
+from include.page_settings import PageSettings
+from spark_jobs.lines.page_keys import page_key
+
 _WEB = ("http://", "https://")
 # No name in the DNS is longer (RFC 1035, section 2.3.4), nor one of its labels, whose ASCII form is longer still. The
 # time that a longer one of other letters takes grows with its square.
@@ -44,14 +47,19 @@ _ASP_SEGMENT = re.compile(rf"/{_OPEN}(?:{_IN_SEGMENT}|(?=[a-z]*[0-5])[a-z0-5]{{2
 
 
 @cache
-def url_normalizer(tracking_parameters: tuple[str, ...]) -> Callable[[str], str | None]:
+def url_normalizer(
+    tracking_parameters: tuple[str, ...], pages: PageSettings | None = None
+) -> Callable[[str], str | None]:
     """A function from a URL to its normal form; None for what no browser opens as an http or https URL with a host.
+
+    With ``pages`` it is the one under which a page of this source is counted.
 
     Of the entries that fit a parameter's name the last decides: a name that ends in ``*`` stands for all that start so,
     one that ends in ``=#`` goes only with a value that a session has (a UUID, or 32, 40 or 64 hexadecimal digits), and
     one after ``!`` stays.
     """
-    tracking = _Tracking(tracking_parameters)
+    in_path = _Tracking(tracking_parameters)
+    in_query = _Tracking((*tracking_parameters, *pages.parameter_entries)) if pages else in_path
 
     def normal_form(url: str) -> str | None:
         if not url.isascii() and _is_too_long(url):
@@ -66,16 +74,19 @@ def url_normalizer(tracking_parameters: tuple[str, ...]) -> Callable[[str], str 
             written = written.partition("#")[0]
         page, mark, query = written.partition("?")
         if mark:
-            kept = tracking.kept(query)
+            kept = in_query.kept(query)
             if kept is not query or not query:
                 written = f"{page}?{kept}" if kept else page
         if "@" in page or ";" in page or "(" in page or ("%" in page and _ESCAPED.search(page)):
-            cleaned = _without_sessions(_without_user(page), tracking)
+            cleaned = _without_sessions(_without_user(page), in_path)
             if cleaned != page:  # without a session id, a segment may be ".."
                 return normal_form(cleaned + written[len(page) :])
         return written
 
-    return normal_form
+    if pages is None or not pages.changes_paths:
+        return normal_form
+    key_of = page_key(pages)
+    return lambda url: key_of(normal) if (normal := normal_form(url)) else None
 
 
 def _without_user(page: str) -> str:
