@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,20 +16,36 @@ from include.storage import Entry
 from include.stored_rows import log_days, of_log_hour
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.hours.account import HourAccount, left_out_of, replayed, with_rewritten
+from spark_jobs.hours.stream_batches import account_of, make_up
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.columns import as_numpy
+from spark_jobs.lines.repairs import are_at
 
 
-def recount_accounts(lake: Lake, source: str, hours: Collection[Hour], *, is_streamed: bool) -> None:
-    """Account again for those of these log hours that have an account; their click hours are to be counted again.
+def recount(lake: Lake, source: str, hours: Collection[Hour], *, is_streamed: bool) -> None:
+    """Count again what accounts and micro-batches have of these log hours; their click hours are to be counted again.
 
-    Of lines that are left out, and of a stream's duplicates, the lake has no rows: as many as there were are counted.
+    Of lines that are left out, and of a stream's duplicates, the lake has no rows: as many as there were are counted,
+    so accounts must have all that has come. A log hour whose clicks were removed for their age stays as it was counted.
     """
     now = datetime.now(UTC)
     known = {log_hour_of(row): row for row in _rows(lake, INGEST_ACCOUNTING, source, hours)}
-    counted = [_recounted(lake, source, hour, row, now, is_streamed=is_streamed) for hour, row in known.items()]
-    if counted:
-        lake.replace_rows(INGEST_ACCOUNTING, counted, log_hours_predicate(source, known))
+    batches: dict[Hour, list[dict[str, Any]]] = {}
+    for row in sorted(_rows(lake, STREAM_BATCHES, source, hours), key=lambda row: row["file"] is None):
+        batches.setdefault(log_hour_of(row), []).append(row)
+    accounts: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
+    for hour in sorted(known.keys() | batches.keys()):
+        account, of_hour = known.get(hour), batches.get(hour, [])
+        if account is not None and account["clicks_removed_at"]:
+            continue
+        arrivals = _arrivals(lake, source, hour)
+        parts += _batches(arrivals, hour, of_hour)
+        if account is not None:
+            accounts.append(_recounted(arrivals, hour, account, of_hour if is_streamed else [], now))
+    for table, rows in ((STREAM_BATCHES, parts), (INGEST_ACCOUNTING, accounts)):
+        if rows:
+            lake.replace_rows(table, rows, log_hours_predicate(source, set(map(log_hour_of, rows))))
 
 
 def say_rewritten(lake: Lake, source: str, files: Mapping[Hour, Sequence[tuple[Entry, Entry]]]) -> None:
@@ -41,33 +57,23 @@ def say_rewritten(lake: Lake, source: str, files: Mapping[Hour, Sequence[tuple[E
 
 
 def _recounted(
-    lake: Lake, source: str, hour: Hour, row: Mapping[str, Any], now: datetime, *, is_streamed: bool
+    arrivals: Arrivals, hour: Hour, row: Mapping[str, Any], batches: Sequence[Mapping[str, Any]], now: datetime
 ) -> dict[str, Any]:
-    account = _account(*_arrivals(lake, source, hour), hour, row)
-    account.duplicates_of = Counter(dict(row["duplicates_of"]))
-    if not is_streamed:
-        first = _of_hour(lake, DUPLICATE_CLICKS, source, hour, "first_log_date", "first_log_hour").to_pylist()
-        account.duplicates_of = Counter(str(Hour.of(one["first_log_date"], one["first_log_hour"])) for one in first)
+    account = _account(arrivals.clicks, arrivals.quarantined, hour, row)
+    if not batches or not make_up(batches, row):
+        days, hours = (arrivals.duplicates[name].to_pylist() for name in ("first_log_date", "first_log_hour"))
+        account.duplicates_of = Counter(map(str, map(Hour.of, days, hours)))
+    account.duplicates_of.update(account_of(batches).duplicates_of)
     others = account.duplicates_of.total() + left_out_of(row).total()
     return replayed(row, account, now) | {"lines": account.lines + others}
 
 
-def recount_batches(lake: Lake, source: str, hours: Collection[Hour]) -> None:
-    """Say of a stream's micro-batches how many rows they have of these log hours now.
+def _batches(arrivals: Arrivals, hour: Hour, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What micro-batches have now: a row of a table is of the one that has its file, or partition, and line.
 
-    A row of a table is of the micro-batch that has its file, or partition, and line; what is of none, as files of
-    several may be one row, is of the last one.
+    What is of none, as files of several may be one row, or as the batch had ingested it, is of the last one.
     """
-    by_hour: dict[Hour, list[dict[str, Any]]] = {}
-    for row in sorted(_rows(lake, STREAM_BATCHES, source, hours), key=lambda row: row["file"] is None):
-        by_hour.setdefault(log_hour_of(row), []).append(row)
-    counted = [new for hour, of_hour in by_hour.items() for new in _batches(lake, source, hour, of_hour)]
-    if counted:
-        lake.replace_rows(STREAM_BATCHES, counted, log_hours_predicate(source, by_hour))
-
-
-def _batches(lake: Lake, source: str, hour: Hour, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    clicks, quarantined = _arrivals(lake, source, hour)
+    clicks, quarantined = arrivals.clicks, arrivals.quarantined
     for row in rows:
         its_clicks, clicks = _parted(clicks, row, is_last=row is rows[-1])
         its_quarantined, quarantined = _parted(quarantined, row, is_last=row is rows[-1])
@@ -105,15 +111,29 @@ def _account(clicks: pa.Table, quarantined: pa.Table, hour: Hour, row: Mapping[s
     )
 
 
-def _arrivals(lake: Lake, source: str, hour: Hour) -> tuple[pa.Table, pa.Table]:
-    """What accounts look at of a log hour's clicks and quarantined lines."""
-    clicks = _of_hour(lake, CLICKS, source, hour, "file", "line", "clicked_at", "is_out_of_order")
-    return clicks, _of_hour(lake, QUARANTINED_CLICKS, source, hour, "file", "line", "reason")
+class Arrivals(NamedTuple):
+    """What accounts look at of the rows of a log hour, each arrival once.
+
+    Of an ingest that was killed an arrival may be in several tables, and is what the first one says.
+    """
+
+    clicks: pa.Table
+    duplicates: pa.Table
+    quarantined: pa.Table
 
 
-def _of_hour(lake: Lake, table: Table, source: str, hour: Hour, *columns: str) -> pa.Table:
-    where = of_log_hour(hour, source)
-    return lake.read_table(table, columns, where)
+def _arrivals(lake: Lake, source: str, hour: Hour) -> Arrivals:
+    def rows(table: Table, *columns: str) -> pa.Table:
+        return lake.read_table(table, ("file", "line", *columns), of_log_hour(hour, source))
+
+    clicks = rows(CLICKS, "clicked_at", "is_out_of_order")
+    duplicates = _elsewhere(rows(DUPLICATE_CLICKS, "first_log_date", "first_log_hour"), clicks)
+    quarantined = _elsewhere(_elsewhere(rows(QUARANTINED_CLICKS, "reason"), clicks), duplicates)
+    return Arrivals(clicks, duplicates, quarantined)
+
+
+def _elsewhere(rows: pa.Table, others: pa.Table) -> pa.Table:
+    return rows.filter(pa.array(~are_at(rows, others))) if len(rows) and len(others) else rows
 
 
 def _rows(lake: Lake, table: Table, source: str, hours: Collection[Hour]) -> list[dict[str, Any]]:

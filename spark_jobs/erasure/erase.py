@@ -24,7 +24,7 @@ from include.source_fields import LineFields
 from include.sources import Source, load_sources
 from include.storage import Entry, entry_of, is_on_disk, names, remove_folder
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, PUBLISHED
-from spark_jobs.erasure.accounts import recount_accounts, recount_batches, say_rewritten
+from spark_jobs.erasure.accounts import recount, say_rewritten
 from spark_jobs.erasure.certificate import COMPLETED, Certificate, erasure_key
 from spark_jobs.erasure.landing import landed_files, matching_lines, write_without
 from spark_jobs.erasure.matches import Matcher, Words
@@ -244,23 +244,27 @@ class Erasure:
         """What is on record from landed files, then from tables; what of it has gone already is left as it is.
 
         Where the landing is there, by ingesting again; until that is done, rows have the numbers that their lines had,
-        and nothing more is to be looked for.
+        and nothing more is to be looked for. What a stream has read is accounted for before its rows go.
         """
+        self._ingest([one for one in certificate.log_hours if self.sources[one].stream is not None], certificate)
         with self.lake.locked():
             for source, hours in certificate.removed_lines.items():
                 self._rewrite(source, hours, certificate.lines_before[source])
             move_places(self.lake, certificate)
             for source in certificate.log_hours:
                 self._remove_rows(source, sorted(self._not_to_ingest(source, certificate)), certificate)
-        for source in certificate.log_hours:
+        self._ingest(certificate.log_hours, certificate)
+        certificate.end_removal()
+        certificate.write(self.settings)
+
+    def _ingest(self, sources: Iterable[str], certificate: Certificate) -> None:
+        for source in sources:
             there = self._ingested(source, certificate)
             # Of a stream they are only accounted for again.
             if self.sources[source].stream is None:
                 there -= self._not_to_ingest(source, certificate)
             for log_hours in near_each_other(there):
                 ingest(self.spark, self.settings, JobArguments(source, log_hours))
-        certificate.end_removal()
-        certificate.write(self.settings)
 
     def _rewrite(
         self, source: str, hours: Mapping[str, Mapping[str, list[int]]], before: Mapping[str, Mapping[str, int]]
@@ -286,8 +290,7 @@ class Erasure:
         remove_rows(self.lake, source, hours, self.matcher_of(source), certificate, is_streamed=is_streamed)
         # Nobody is to add the counts of micro-batches up between the two.
         with in_order_of_time(self.lake):
-            recount_batches(self.lake, source, hours)
-            recount_accounts(self.lake, source, hours, is_streamed=is_streamed)
+            recount(self.lake, source, hours, is_streamed=is_streamed)
 
     def _not_to_ingest(self, source: str, certificate: Certificate) -> set[Hour]:
         """The log hours that cannot be ingested again.

@@ -26,7 +26,7 @@ from include.stored_rows import log_days
 from include.streams.position import position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.hours.account import HourAccount, listed_first, with_reopened
-from spark_jobs.hours.stream_batches import account_of, in_order_of_time, write_as_few
+from spark_jobs.hours.stream_batches import account_of, in_order_of_time, make_up, since, write_as_few
 from spark_jobs.hours.touched_hours import closed_click_hours
 from spark_jobs.lake.data_files import DataFile, has_source, may_have_click_hours
 from spark_jobs.lake.lake import Lake
@@ -173,13 +173,14 @@ def _account(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Any] | None)
     """
     account = account_of(rows)
     if known is not None:
-        since = [row for row in rows if row["written_at"] > known["ingested_at"]]
-        if account.lines - sum(row["lines"] for row in since) < known["lines"]:
-            if not since:
+        if not make_up(rows, known):
+            new = since(rows, known)
+            if not new:
                 return None
-            read, account = account.files, account_of(since)
+            read, account = account.files, account_of(new)
             account.add(HourAccount.of_row(known, dict(known["duplicates_of"]), read, known["damaged_files"]))
         account.reopened_log_hours |= set(known["reopened_log_hours"])
+        account.click_hours |= set(known["click_hours"])
     return account
 
 

@@ -46,6 +46,17 @@ def account_of(rows: Iterable[Mapping[str, Any]]) -> HourAccount:
     return account
 
 
+def since(rows: Iterable[Mapping[str, Any]], known: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Those that are not in the account of their log hour, its row of ``ingest_accounting``."""
+    return [row for row in rows if row["written_at"] > known["ingested_at"]]
+
+
+def make_up(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Any]) -> bool:
+    """Whether all that is accounted for is of these; else the hour was ingested before its source was streamed."""
+    lines: int = sum(row["lines"] for row in rows) - sum(row["lines"] for row in since(rows, known))
+    return lines >= known["lines"]
+
+
 def write_as_few(lake: Lake, source: str, now: datetime) -> None:
     """Write the table, if it has many files, as few, and a source's old micro-batches as one row for each place.
 
