@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_network
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from include.check_settings import SOURCE_THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
 from include.errors import UsageError
+from include.log_formats import NGINX_EXAMPLE, log_format
 from include.page_settings import PageSettings
 from include.retention import SourceRetention
 from include.settings import PipelineSettings, Settings, read_toml
@@ -94,7 +96,9 @@ class Source(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = ""
-    format: Literal["json", "combined", "common"]
+    format: Literal["json", "access", "combined", "common"]
+    log_format: str | None = None
+    trusted_proxies: tuple[str, ...] = ()
     fields: LineFields | None = None
     base_url: str | None = Field(None, pattern=r"^https?://[^/?#\s]+$")
     scheduled: bool = False
@@ -112,6 +116,25 @@ class Source(BaseModel):
     kafka: KafkaTopic | None = None
     files: LandedFiles | None = None
     sockets: ClickSockets | None = None
+
+    @field_validator("log_format")
+    @classmethod
+    def log_format_is_readable(cls, text: str | None) -> str | None:
+        """It says when a click was and what it asked for."""
+        if text is not None:
+            log_format(text)
+        return text
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def proxies_are_addresses(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        """Addresses and networks."""
+        wrong = [text for text in given if not _is_network(text)]
+        if wrong:
+            raise ValueError(
+                f'{", ".join(wrong)}: expected addresses and networks, such as ["10.0.0.0/8", "2001:db8::1"]'
+            )
+        return given
 
     @field_validator("thresholds")
     @classmethod
@@ -139,10 +162,14 @@ class Source(BaseModel):
         """JSON needs a field mapping; lines of an access log have paths, without the host."""
         if (self.format == "json") != (self.fields is not None):
             raise ValueError("[fields] belongs to a json source, and a json source needs it")
-        if self.format != "json" and self.base_url is None:
+        if (self.format == "access") != (self.log_format is not None):
+            raise ValueError(f"an access source needs log_format, and no other has it: expected {NGINX_EXAMPLE}")
+        if self.fields is None and self.base_url is None and "host" not in log_format(self.access_format).roles:
             raise ValueError(
-                'a combined or common source has paths without a host: expected base_url = "https://shop.example.com"'
+                f'lines of {self.access_format} have paths without a host: expected base_url = "https://shop.example.com"'
             )
+        if self.trusted_proxies and not self.has_client_address:
+            raise ValueError("trusted_proxies belongs to a source whose lines have client addresses")
         if self.unwatched_fields and self.fields is None:
             raise ValueError("unwatched_fields belongs to a json source: lines of an access log have no fields")
         return self
@@ -166,8 +193,15 @@ class Source(BaseModel):
 
     @property
     def has_client_address(self) -> bool:
-        """Whether its lines say who the client was: those of an access log always do."""
-        return self.fields is None or self.fields.client_address is not None
+        """Whether its lines say who the client was."""
+        if self.fields is not None:
+            return self.fields.client_address is not None
+        return not {"client_address", "forwarded_for"}.isdisjoint(log_format(self.access_format).roles)
+
+    @property
+    def access_format(self) -> str:
+        """The format of its access log, as ``log_format`` takes it: ``combined`` and ``common`` are such by name."""
+        return self.log_format or self.format
 
 
 class Sources(BaseModel):
@@ -194,6 +228,14 @@ class Sources(BaseModel):
                 if owners.setdefault(port, name) != name:
                     raise ValueError(f"port {port} is in [sockets] of {owners[port]} and of {name}: expected it in one")
         return self
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text)
+    except ValueError:
+        return False
+    return True
 
 
 def load_sources(settings: Settings) -> dict[str, Source]:

@@ -15,15 +15,14 @@ from socket import AF_INET6, inet_ntop, inet_pton
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.lines.columns import as_array
-
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]{1,2})"
 _PORT, _ZONE, _H = "(?::[0-9]{1,5})?", "(?:%[0-9A-Za-z._~-]+)?", "[0-9A-Fa-f]{1,4}"
 _V4 = re.compile(rf"(\[)?((?:{_OCTET}\.){{3}}{_OCTET})(?(1)\]){_PORT}")
 #: Without brackets what follows eight groups is a port; what follows fewer is a group.
 _V6 = re.compile(rf"\[([0-9A-Fa-f:.]+){_ZONE}\]{_PORT}|((?:{_H}:){{7}}{_H}){_ZONE}{_PORT}|([0-9A-Fa-f:.]+){_ZONE}")
 #: As it is in its one form already, and nearly all of them are.
-_USUAL = r"^(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}$"
+_USUAL_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_USUAL = rf"^{_USUAL_OCTET}(?:\.{_USUAL_OCTET}){{3}}$"
 _MAPPED = bytes(10) + b"\xff\xff"
 
 
@@ -49,15 +48,9 @@ def _without_zeros(dotted: str) -> str:
     return ".".join(str(int(octet)) for octet in dotted.split("."))
 
 
-def normal_addresses(texts: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Each text in its one form; what is no address stays as it is."""
-    encoded = as_array(texts).dictionary_encode()
-    is_usual = pc.match_substring_regex(encoded.dictionary, _USUAL)
-    if pc.all(is_usual, min_count=0).as_py():
-        return texts
-    other = encoded.dictionary.filter(pc.invert(is_usual)).to_pylist()
-    normal = pa.array([normal_address(text) or text for text in other], pa.string())
-    return pc.replace_with_mask(encoded.dictionary, pc.invert(is_usual), normal).take(encoded.indices)
+def are_usual(texts: pa.StringArray) -> pa.BooleanArray:
+    """Which texts are IPv4 addresses in their one form already."""
+    return pc.match_substring_regex(texts, _USUAL)
 
 
 def any_form(address: str) -> str:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from include.duckdb_sql import run_sql
+from spark_jobs.lines.columns import as_array, as_numpy
 
 
 def _as_they_are(texts: pa.StringArray) -> pa.StringArray:
@@ -20,7 +25,8 @@ class Extraction:
     rows are in the lines' order. ``is_formed`` and ``values`` are expressions of its columns: whether it is a line of
     this format, and the text of each role, null where the line does not have it. A line that is not of the format is
     quarantined as ``not_formed``. ``prepared`` gives the lines as the SQL takes them. ``is_escaped``: bytes in the
-    texts may be written with a backslash, as servers do.
+    texts may be written with a backslash, as servers do. ``otherwise`` takes apart what this one does not; its roles
+    may be more.
 
     Roles: ``time``; of the URL ``url`` (a whole one, or a path), or ``path``, or ``request`` (a request line), with
     ``scheme``, ``host`` and ``query``; ``status``, ``client_address``, ``event_id``, ``country``, ``visitor``,
@@ -33,3 +39,29 @@ class Extraction:
     values: Mapping[str, str]
     prepared: Callable[[pa.StringArray], pa.StringArray] = _as_they_are
     is_escaped: bool = False
+    otherwise: Extraction | None = None
+
+
+def take_apart(
+    texts: pa.StringArray, extraction: Extraction, select: Callable[[Extraction], str]
+) -> dict[str, pa.Array]:
+    """What a query finds in lines: its columns, and ``is_formed``, in the lines' order.
+
+    ``select`` gives the query, of a table ``taken`` that has the rows and columns of the extraction's. What is not of
+    the format is taken apart ``otherwise``; a column that only that has is null elsewhere.
+    """
+    sql = f"WITH taken AS MATERIALIZED ({extraction.table}) {select(extraction)}"
+    taken = run_sql(sql, lines=pa.table({"text": extraction.prepared(texts)}))
+    columns = {name: as_array(taken[name]) for name in taken.column_names}
+    columns["is_formed"] = columns["is_formed"].fill_null(False)
+    if extraction.otherwise is None:
+        return columns
+    other = ~as_numpy(columns["is_formed"]) & as_numpy(pc.is_valid(texts))
+    if not other.any():
+        return columns
+    mask = pa.array(other)
+    for name, values in take_apart(texts.filter(mask), extraction.otherwise, select).items():
+        column = columns[name] if name in columns else pa.nulls(len(texts), values.type)
+        if name in columns or np.any(as_numpy(pc.is_valid(values))):
+            columns[name] = pc.replace_with_mask(column, mask, values)
+    return columns

@@ -11,11 +11,11 @@ def extraction_of(source: Source) -> Extraction:
     """How the lines of a source are taken apart."""
     if source.fields is not None:
         return json_lines.extraction(source.fields.paths())
-    return access_log_lines.extraction(source.format)
+    return access_log_lines.extraction(source.access_format)
 
 
 def time_extraction_of(source: Source) -> Extraction:
     """The same for whoever needs the role ``time`` alone; the others may be missing."""
     if source.fields is not None:
         return json_lines.extraction({"time": source.fields.paths()["time"]})
-    return access_log_lines.extraction(source.format)
+    return access_log_lines.extraction(source.access_format, frozenset({"time"}))

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.countries import country_code
-from include.duckdb_sql import run_sql
 from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
-from spark_jobs.lines.addresses import normal_addresses
+from spark_jobs.lines.clients import clients
 from spark_jobs.lines.columns import as_array, as_numpy, is_null, map_distinct, table_of
 from spark_jobs.lines.credentials import texts_without_credentials, without_credentials
+from spark_jobs.lines.extraction import Extraction, take_apart
 from spark_jobs.lines.formats import extraction_of, time_extraction_of
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from spark_jobs.lines.kept import is_left_out, is_quarantined, reason_of_rule
@@ -104,13 +104,8 @@ def click_times(lines: pa.Table, source: Source) -> pa.Int64Array:
     quarantined for anything else has its time. Of ``lines`` only ``value`` and ``bytes`` are needed.
     """
     texts, _ = _texts(lines.combine_chunks(), source)
-    extraction = time_extraction_of(source)
-    times = run_sql(
-        f"WITH times AS MATERIALIZED (SELECT {extraction.values['time']} AS time FROM ({extraction.table}))"
-        f" SELECT {clicked_at('time', source)} AS clicked_at FROM times",
-        lines=pa.table({"text": extraction.prepared(texts)}),
-    )
-    return as_array(times["clicked_at"])
+    times = take_apart(texts, time_extraction_of(source), lambda extraction: _query(extraction, {}, source))
+    return times["clicked_at"]
 
 
 def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]:
@@ -176,8 +171,6 @@ def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     columns |= {"clicked_at": fields["clicked_at"].cast(_TIMESTAMP), "url": fields["normal_url"]}
     if "referrer" in fields:
         columns["referrer"] = texts_without_credentials(fields["referrer"])
-    if "client_address" in fields:
-        columns["client_address"] = normal_addresses(fields["client_address"])
     if "country" in fields:
         columns["country_code"] = map_distinct(fields["country"], country_code, pa.string()).fill_null(UNKNOWN_COUNTRY)
     if "status" in fields:
@@ -187,20 +180,27 @@ def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
 
 def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
     """The mapped roles' texts, null where absent or only spaces; ``is_formed``; ``clicked_at`` in microseconds."""
-    extraction = extraction_of(source)
-    values = target_values(extraction.values)
-    if "visitor" in values:
-        values["visitor_id"] = values.pop("visitor")
-    parts = ", ".join(f"{value} AS {role}" for role, value in values.items())
-    taken = run_sql(
-        f"WITH taken AS MATERIALIZED ({extraction.table}),"
-        f" parts AS (SELECT {extraction.is_formed} AS is_formed, {parts} FROM taken)"
-        f" SELECT *, {clicked_at('time', source)} AS clicked_at FROM parts",
-        lines=pa.table({"text": extraction.prepared(texts)}),
+    fields = take_apart(
+        texts, extraction_of(source), lambda extraction: _query(extraction, target_values(extraction.values), source)
     )
-    fields = {name: as_array(taken[name]) for name in taken.column_names}
-    fields["is_formed"] = fields["is_formed"].fill_null(False)
-    return fields | {role: _or_null(fields[role]) for role in values}
+    if "visitor" in fields:
+        fields["visitor_id"] = fields.pop("visitor")
+    texts_of = {name: _or_null(column) for name, column in fields.items() if pa.types.is_string(column.type)}
+    fields |= texts_of
+    if source.has_client_address:
+        fields["client_address"], is_client = clients(fields, source.trusted_proxies)
+        if source.fields is None:
+            fields["is_formed"] = pc.and_(fields["is_formed"], is_client)
+    return fields
+
+
+def _query(extraction: Extraction, values: Mapping[str, str], source: Source) -> str:
+    """The SQL for these roles' texts, whether each line is formed, and ``clicked_at``."""
+    parts = ", ".join(f"{value} AS {role}" for role, value in ({"time": extraction.values["time"]} | values).items())
+    return (
+        f", parts AS (SELECT {extraction.is_formed} AS is_formed, {parts} FROM taken)"
+        f" SELECT *, {clicked_at('time', source)} AS clicked_at FROM parts"
+    )
 
 
 def _or_null(texts: pa.StringArray) -> pa.StringArray:

@@ -90,7 +90,12 @@ def _click(
     fields: dict[str, Any] = {role: found.get(role) for role in _ROLES}
     fields |= {"clicked_at": micros, "url": normal, "status": _status(fields["status"])}
     fields["visitor_id"], country = fields.pop("visitor"), fields.pop("country")
-    fields["client_address"] = _client(fields["client_address"])
+    client = fields["client_address"]
+    if client and "," in client:
+        client = next(part for part in client.split(",") if part != "-")
+    fields["client_address"] = _client(client)
+    if source.fields is None and fields["client_address"] and not re.match(r"[0-9.]+$|.*:", fields["client_address"]):
+        fields["client_address"] = fields["client_address"].lower().removesuffix(".")
     maps_country = source.fields is not None and source.fields.country is not None
     fields["country_code"] = _country(country) if maps_country else None
     return None, fields
@@ -208,34 +213,103 @@ def _as_number(text: str) -> str:
 
 
 def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
-    """The line is taken apart from left to right; the time is what first stands in brackets before a quote."""
-    client, rest = _word(text)
-    _, rest = _word(rest)
-    if client is None or rest is None:
+    """The first reading that fits: as servers write it, with a client in another form or by name, or badly quoted."""
+    is_combined = source.format == "combined"
+    client, _, rest = text.partition(" ")
+    while client.endswith(",") and rest:
+        more, _, rest = rest.partition(" ")
+        client += more
+    identity, _, rest = rest.partition(" ")
+    if not client or not identity or set(identity) & set(".:\t\n\f\r"):
         return _Unformed()
-    for place, letter in enumerate(rest):
-        if letter != "[":
-            continue
-        end = rest.find("]", place)
-        if end <= place + 1 or not rest[end + 1 :].startswith(' "'):
-            continue
-        found = _after_time(rest[end + 1 :], source.format == "combined")
-        if found is None:
-            break
-        parts = {"client_address": client, "time": rest[place + 1 : end]} | found
-        request = parts.pop("request")
-        fields = {name: None if part == "-" else part for name, part in parts.items()}
-        return fields | {"url": None if request == "-" else _asked_for(request, source.base_url or "")}
-    return _Unformed()
+    found = None
+    if _is_plain(client):
+        found = _taken(rest, rest.find("["), is_combined)
+    if found is None and _are_addresses(client):
+        places = [each.start() for each in re.finditer(r" \[", " " + rest)]
+        readings = (_taken(rest, place, is_combined) for place in places if place > 0)
+        found = next((each for each in readings if each), None)
+    if found is None and _is_name(client):
+        found = _taken(rest, _after_word(rest), is_combined)
+    if found is None and (_is_name(client) or _are_addresses(client)):
+        found = _badly_quoted(rest, _after_word(rest), is_combined)
+    known = None if client == "-" else client.strip()
+    if found is None or (known and not _may_be_client(known)):
+        return _Unformed()
+    parts = {"client_address": client} | found
+    request = parts.pop("request")
+    fields = {name: None if part == "-" else part for name, part in parts.items()}
+    return fields | {"url": None if request == "-" else _asked_for(request, source.base_url or "")}
 
 
-def _word(text: str | None) -> tuple[str | None, str | None]:
-    """The text before the first space, and what comes after it; nothing if there is no such word."""
-    for place, letter in enumerate(text or ""):
-        if letter in _SPACE:
-            assert text is not None
-            return (text[:place], text[place + 1 :]) if letter == " " and place else (None, None)
-    return None, None
+def _is_plain(client: str) -> bool:
+    return client == "-" or re.fullmatch("[0-9A-Fa-f]*[.:][0-9A-Fa-f:.]+", client) is not None
+
+
+def _are_addresses(client: str) -> bool:
+    def is_one(part: str) -> bool:
+        return (
+            re.fullmatch(r"\[?[0-9A-Fa-f]*[.:][0-9A-Fa-f:.]+(%[\w.~-]+)?\]?(:[0-9]{1,5})?", part, re.ASCII) is not None
+        )
+
+    parts = client.split(",")
+    return any(map(is_one, parts)) and all(is_one(part) or part == "-" for part in parts)
+
+
+def _is_name(client: str) -> bool:
+    return client == "-" or re.fullmatch(r"[\w.-]*[A-Za-z_][\w.-]*", client, re.ASCII) is not None
+
+
+def _may_be_client(client: str) -> bool:
+    parts = [part for part in client.split(",") if part != "-"]
+    if all(map(_is_address, parts)):
+        return True
+    labels = client.removesuffix(".").split(".")
+    are_short = all(0 < len(label) < 64 for label in labels) and len(client) < 254
+    return are_short and _is_name(client) and not labels[-1].isdigit()
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return bool(ip_address(_client(text) or ""))
+    except ValueError:
+        return False
+
+
+def _after_word(rest: str) -> int:
+    """Where the bracket after one word is; -1 if there is none."""
+    found = re.match(r"[^ \t\n\f\r\"]+ \[", rest)
+    return found.end() - 1 if found else -1
+
+
+def _taken(rest: str, bracket: int, is_combined: bool) -> dict[str, str] | None:
+    """With the time in the brackets there, and no quotation mark before them."""
+    end = rest.find("]", bracket)
+    if bracket < 0 or '"' in rest[:bracket] or end <= bracket + 1 or not rest[end + 1 :].startswith(' "'):
+        return None
+    found = _after_time(rest[end + 1 :], is_combined)
+    return found and {"time": rest[bracket + 1 : end]} | found
+
+
+def _badly_quoted(rest: str, bracket: int, is_combined: bool) -> dict[str, str] | None:
+    """Texts that end at any quotation mark, if there is one way only to read them all."""
+    end = rest.find("]", bracket)
+    if bracket < 0 or end <= bracket + 1 or not rest[end + 1 :].startswith(' "'):
+        return None
+    text, ways = rest[end + 3 :], []
+    marks = [place for place, letter in enumerate(text) if letter == '"']
+    for first in marks:
+        found = re.match(r'" ([0-9]{3}|-) (?:[0-9]+|-)', text[first:])
+        after = first + found.end() if found else 0
+        if found and not is_combined and re.fullmatch(r'([ \t\n\f\r][^"]*)?', text[after:]):
+            ways.append({"request": text[:first], "status": found[1]})
+        if found and is_combined and text[after:].startswith(' "'):
+            for second in (mark for mark in marks if mark >= after + 2 and text[mark:].startswith('" "')):
+                last = marks[-1]
+                if last >= second + 3 and re.fullmatch(r'([ \t\n\f\r][^"]*)?', text[last + 1 :]):
+                    ways.append({"request": text[:first], "status": found[1], "referrer": text[after + 2 : second],
+                                 "user_agent": text[second + 3 : last]})  # fmt: skip
+    return {"time": rest[bracket + 1 : end]} | ways[0] if len(ways) == 1 else None
 
 
 def _after_time(text: str, is_combined: bool) -> dict[str, str] | None:
@@ -250,7 +324,16 @@ def _after_time(text: str, is_combined: bool) -> dict[str, str] | None:
         if part is None:
             return None
         parts[name] = part
-    return parts if not text or text[0] in _SPACE else None
+    return parts if not text or (text[0] in _SPACE and _has_pairs(text)) else None
+
+
+def _has_pairs(text: str) -> bool:
+    """Whether each quotation mark has another, as in a text that may have escapes."""
+    while '"' in text:
+        part, text = _quoted(' "' + text.partition('"')[2])
+        if part is None:
+            return False
+    return True
 
 
 def _quoted(text: str) -> tuple[str | None, str]:

@@ -6,11 +6,10 @@ import random
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-import pyarrow as pa
 import pytest
 import re2
 
-from spark_jobs.lines.addresses import any_form, normal_address, normal_addresses, written_forms
+from spark_jobs.lines.addresses import any_form, normal_address, written_forms
 from spark_jobs.lines.masked_addresses import mask_addresses
 
 RNG = random.Random(20261128)
@@ -101,15 +100,6 @@ def test_no_other_address_is_found() -> None:
 )
 def test_what_is_and_what_is_no_part_of_an_address(text: str, address: str | None) -> None:
     assert normal_address(text) == address
-
-
-def test_a_column_has_each_in_its_one_form_and_others_as_they_came() -> None:
-    texts = ["192.0.2.7", None, "2001:DB8::8", "host", "::ffff:192.0.2.7", "2001:DB8::8", "999.1.1.1", "-"]
-    expected = ["192.0.2.7", None, "2001:db8::8", "host", "192.0.2.7", "2001:db8::8", "999.1.1.1", "-"]
-    for column in (pa.array(texts), pa.chunked_array([texts[:3], texts[3:]])):
-        assert normal_addresses(column).to_pylist() == expected
-    assert normal_addresses(pa.array([None], pa.string())).to_pylist() == [None]
-    assert normal_addresses(pa.array([], pa.string())).to_pylist() == []
 
 
 @pytest.mark.parametrize(

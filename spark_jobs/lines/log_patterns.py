@@ -1,0 +1,297 @@
+r"""Regular expressions (RE2) of the lines that an access log's format writes.
+
+A line is read in steps. In each of them there is one way on at each character, and at most four parts are taken out:
+then RE2 takes it in one pass, which is a tenth of the time. What does not fit so is read as a whole line, more slowly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from include.log_formats import LogFormat, Variable
+
+#: ``plain``: as servers write it. Of a line that is not: ``prefixed`` by what another program put before it, or with a
+#: client in a rarer form; ``named``, with the name of the client's host; with quotation marks in a quoted text that are
+#: not escaped, as ``short`` as a text may be, or as ``long``.
+Reading = Literal["plain", "prefixed", "named", "short", "long"]
+
+#: More parts than these RE2 does not take out in one pass; one is needed for the line up to the next step.
+_MOST_PARTS = 4
+
+_ADDRESS = r"[0-9A-Fa-f]*[.:][0-9A-Fa-f:.]+"
+_IN_ANY_FORM = rf"(?:\[?{_ADDRESS}(?:%[\w.~-]+)?\]?(?::\d{{1,5}})?)"
+#: RFC 7239, section 6: who is not known, or not to be known.
+_UNKNOWN = r"(?:unknown|-|_[\w.-]+)"
+_ADDRESSES = rf"(?:{_UNKNOWN}, ?)*{_IN_ANY_FORM}(?:, ?(?:{_IN_ANY_FORM}|{_UNKNOWN}))*"
+_NAME = r"[\w.-]*[A-Za-z_][\w.-]*"
+_VIRTUAL_HOST = rf"(?:[\w-]+\.[\w.-]*[A-Za-z_][\w.-]*|{_NAME}:\d{{1,5}}|[\d.]+:(?:80|443)|\[[0-9A-Fa-f:]+\]:\d{{1,5}})"
+_TIMES = {
+    "access_log": r"\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
+    "iso8601": r'\d{4}-\d\d-\d\d[^\s",;|\]]+',
+}
+
+_MONTH_AND_DAY = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}(?: \d{4})?"
+_ISO_8601 = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
+_TAG = r"[\w./-]+(?:\[\d+\])?:"
+_DATA = r'(?:-|(?:\[(?:[^\]\\"]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
+#: What comes before a line: Docker Compose's and kubectl's names; syslog's RFC 5424 and RFC 3164, each with its octets
+#: (RFC 6587) or without, and what rsyslog and journalctl write; Kubernetes' CRI; Docker's time; a time in seconds.
+#: A part of a line (``P`` of CRI) is none.
+_PREFIX = "".join(
+    [
+        r"(?:(?:[\w.-]+ +\| ?|\[pod/[^\]]*\] )?(?:",
+        rf"(?:\d+ )?<\d{{1,3}}>1 (?:-|{_ISO_8601}) \S+ \S+ \S+ \S+ {_DATA} \x{{feff}}?",
+        rf"|{_ISO_8601} std(?:out|err) F ",
+        rf"|(?:\d+ )?(?:<\d{{1,3}}>)?(?:{_MONTH_AND_DAY} \d\d:\d\d:\d\d(?:\.\d+)?|{_ISO_8601}) ",
+        rf"(?:(?:\S+ )?{_TAG} |{_NAME} )?",
+        rf"|<\d{{1,3}}>(?:{_TAG} )?",
+        r"|\d{10}(?:\.\d+)? ",
+        r"|))",
+    ]
+)
+#: After what is needed of a line: any text, whose quotation marks are two by two.
+_REST = r'(?:[^"]|"[^"\\]*(?:\\.[^"\\]*)*")*$'
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A regular expression, and what its groups are."""
+
+    text: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A literal text's or a variable's pattern, with the role that is taken out."""
+
+    text: str
+    role: str = ""
+
+
+def steps(format_: LogFormat, roles: frozenset[str]) -> list[Pattern]:
+    """The patterns of a line's parts, one after the other, for these roles; each but the last has ``before``.
+
+    That is the whole text that it took, from whose end the next goes on; of the last there is ``all`` if no part of it
+    is always there.
+    """
+    pieces = _pieces(format_, roles, "plain")
+    places = [place for place, piece in enumerate(pieces) if piece.role]
+    most = (
+        _MOST_PARTS if {"time", "status"} & {pieces[place].role for place in places[-_MOST_PARTS:]} else _MOST_PARTS - 1
+    )
+    starts = [max(len(places) - most, 0)]
+    while starts[0]:
+        starts.insert(0, max(starts[0] - (_MOST_PARTS - 1), 0))
+    cuts = [0, *(places[start] for start in starts[1:]), len(pieces)]
+    found = []
+    for number, (start, end) in enumerate(pairwise(cuts)):
+        text = "".join(_written(piece) for piece in pieces[start:end])
+        names = tuple(piece.role for piece in pieces[start:end] if piece.role)
+        is_last = number == len(starts) - 1
+        if not is_last or most < _MOST_PARTS:
+            text, names = f"({text})", ("all" if is_last else "before", *names)
+        found.append(Pattern(f"^{text}", names))
+    return found
+
+
+def whole_line(format_: LogFormat, roles: frozenset[str], reading: Reading) -> Pattern:
+    """The pattern of a whole line in one of the slower readings, with ``host`` where it is before the line."""
+    pieces = _pieces(format_, roles, reading)
+    names = tuple(piece.role for piece in pieces if piece.role)
+    prefix = _PREFIX
+    if _begins_with_client(format_) and "host" not in format_.roles:
+        virtual_host = _VIRTUAL_HOST if reading == "prefixed" else rf"{_NAME}:\d{{1,5}}"
+        is_wanted = "host" in roles
+        prefix += rf"(?:({virtual_host}) )?" if is_wanted else rf"(?:{virtual_host} )?"
+        names = ("host", *names) if is_wanted else names
+    return Pattern(f"^{prefix}{''.join(map(_written, pieces))}", names)
+
+
+def _written(piece: _Piece) -> str:
+    return f"({piece.text})" if piece.role else piece.text
+
+
+def _begins_with_client(format_: LogFormat) -> bool:
+    first = format_.parts[0]
+    return isinstance(first, Variable) and first.role in ("client_address", "forwarded_for")
+
+
+def _pieces(format_: LogFormat, roles: frozenset[str], reading: Reading) -> list[_Piece]:
+    """The patterns of a format's parts, up to where nothing more is needed; all of them where texts may be any."""
+    parts = format_.parts
+    needed = [place for place, part in enumerate(parts) if isinstance(part, Variable) and part.role in roles]
+    end = len(parts) if reading in ("short", "long") else _end(parts, needed[-1])
+    if end < len(parts):
+        parts = parts[:end] if roles == {"time"} else _to_a_quote(parts[:end])
+    found = []
+    for place, part in enumerate(parts):
+        before, after = parts[max(place - 1, 0) : place], parts[place + 1 : place + 2]
+        if isinstance(part, str):
+            found.append(_Piece(_literal(part, before, place + 1 == len(parts) and roles != {"time"}, reading)))
+        else:
+            text = _text_of(part, _Around(before, after, place == 0, reading, format_.escape == "none"))
+            role = part.role if part.role in roles else ""
+            found.append(_Piece(text if role else f"(?:{text})", role))
+    if reading in ("short", "long"):
+        return [*found, _Piece(r'(?:\s[^"]*)?$')]
+    if roles == {"time"}:
+        return found
+    is_whole = end == len(format_.parts) or isinstance(parts[-1], Variable)
+    return [*found, _Piece(rf"(?:\s{_REST[:-1]})?$" if is_whole else _REST)]
+
+
+def _to_a_quote(parts: tuple[str | Variable, ...]) -> tuple[str | Variable, ...]:
+    """The parts, less the beginning of a quoted text at their end."""
+    last = parts[-1]
+    if not isinstance(last, str) or sum(part.count('"') for part in parts if isinstance(part, str)) % 2 == 0:
+        return parts
+    return (*parts[:-1], last[: last.rindex('"')]) if '"' in last else parts
+
+
+def _end(parts: tuple[str | Variable, ...], last: int) -> int:
+    """Up to where a line is looked at: behind the last part that is needed, and numbers after it."""
+    end = last + 1
+    while end < len(parts) and (isinstance(parts[end], str) or parts[end].kind == "number"):  # type: ignore[union-attr]
+        end += 1
+    return end
+
+
+def _literal(text: str, before: tuple[str | Variable, ...], is_last: bool, reading: Reading) -> str:
+    # A name of a user may be missing, with its space.
+    is_after_user = bool(before) and isinstance(before[0], Variable) and before[0].kind == "user"
+    if is_after_user and reading == "plain" and text.strip():
+        text = text.lstrip()
+    if is_last:
+        text = text.rstrip()
+    return re.escape(text).replace(r"\ ", " ")
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What is beside a variable."""
+
+    before: tuple[str | Variable, ...]
+    after: tuple[str | Variable, ...]
+    is_first: bool
+    reading: Reading
+    is_raw: bool
+
+    @property
+    def opens(self) -> str:
+        """The character before it."""
+        return self.before[0][-1:] if self.before and isinstance(self.before[0], str) else ""
+
+    @property
+    def closes(self) -> str:
+        """The characters after it."""
+        return self.after[0] if self.after and isinstance(self.after[0], str) else ""
+
+    @property
+    def next_kind(self) -> str:
+        """Of the variable that follows at once."""
+        return self.after[0].kind if self.after and isinstance(self.after[0], Variable) else ""
+
+    def no(self, characters: str = "") -> str:
+        """A text without white space, quotation marks, these characters and that after it."""
+        end = self.closes[:1].strip()
+        return rf'[^\s"{re.escape(characters + end)}]*'
+
+
+def _text_of(variable: Variable, around: _Around) -> str:
+    if around.opens == '"' and around.closes[:1] == '"':
+        return _quoted_text(around)
+    match variable.kind:
+        case "status":
+            return r"\d{3}|-"
+        case "number":
+            return r"\d+|-"
+        case "is_args":
+            return r"\??"
+        case "client" | "clients" if variable.role:
+            return _client(around)
+        case "clients":
+            word = rf"{around.no(',')[:-1]}+"
+            return rf"{word}(?:(?:, ?| : ){word})*"
+        case "logname":
+            return r"[^\s.:]+"
+        case "user":
+            return _user(around)
+        case "host" if around.closes[:1] == ":":
+            return rf"\[[^\]\s]*\]|{around.no('[')}"
+        case "host" | "host_and_port" if around.next_kind:
+            return around.no("/")
+        case "path" if around.next_kind or around.closes[:1] == "?":
+            return around.no("?")
+        case "query":
+            return around.no()
+        case "free" | "path":
+            return _free(variable, around)
+    return _time(variable, around) if variable.role == "time" else around.no()
+
+
+def _quoted_text(around: _Around) -> str:
+    match around.reading:
+        case "short":
+            return ".*?"
+        case "long":
+            return ".*"
+    return r'[^"]*' if around.is_raw else r'[^"\\]*(?:\\.[^"\\]*)*'
+
+
+def _client(around: _Around) -> str:
+    if not around.is_first:
+        if around.closes[:1] in ("]", ")", "|", "\t"):
+            return rf"[^{re.escape(around.closes[0])}]*"
+        return r"[^\s,]+(?:, ?[^\s,]+)*"
+    match around.reading:
+        case "plain":
+            return f"{_ADDRESS}|-"
+        case "prefixed":
+            return _ADDRESSES
+        case "named":
+            return f"{_NAME}|{_UNKNOWN}"
+    return f"{_ADDRESSES}|{_NAME}|{_UNKNOWN}"
+
+
+def _user(around: _Around) -> str:
+    end = around.closes.strip()[:1]
+    if around.reading in ("named", "short", "long") or not end:
+        return r'[^\s"]+'
+    return r'[^"]*?' if around.reading == "prefixed" else rf'[^"{re.escape(end)}]*'
+
+
+def _free(variable: Variable, around: _Around) -> str:
+    end = around.closes[:1]
+    if end.strip() or end == "\t":
+        return rf"[^{re.escape(end)}]*"
+    if around.reading == "plain" and variable.kind == "path":
+        return around.no()
+    return ".*" if around.reading == "long" else ".*?"
+
+
+def _time(variable: Variable, around: _Around) -> str:
+    if around.closes[:1] == "]":
+        return r"[^\]]+"
+    if around.closes[:1] == '"':
+        return r'[^"]+'
+    if variable.kind in _TIMES:
+        return _TIMES[variable.kind]
+    return r"\d+(?:\.\d+)?" if "%" not in variable.kind else "".join(_of_pattern(variable.kind))
+
+
+def _of_pattern(pattern: str) -> Iterator[str]:
+    """The pattern of a ``strptime`` pattern's times."""
+    for directive, text in re.findall(r"(%-?.)|([^%]+)", pattern, re.DOTALL):
+        if not directive:
+            yield re.escape(text)
+        elif directive[-1] in "aAbB":
+            yield r"[^\s\d]+"
+        elif directive[-1] in "zZp":
+            yield r"[\w:+-]+"
+        else:
+            yield r"\d+"
