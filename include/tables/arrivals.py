@@ -15,7 +15,7 @@ QUARANTINE_REASONS = {
     "not_utf8": "bytes that are not UTF-8",
     "blank": "nothing but white space",
     "not_json": "not one JSON object",
-    "not_access_log": "not a line of the source's access log format",
+    "not_access_log": "not a line of the source's access log format, or its client is no address, host name or -",
     "missing_event_id": "the mapped event id is absent, null or empty",
     "missing_time": "the mapped time is absent, null or empty",
     "bad_time": "the time cannot be read in the source's time format",
