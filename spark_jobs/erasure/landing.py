@@ -20,7 +20,7 @@ from include.landing import hour_of_folder
 from include.storage import find, is_on_disk, write_whole
 from spark_jobs.erasure.matches import Matcher
 from spark_jobs.lines.columns import as_numpy, in_pieces
-from spark_jobs.lines.cut_lines import PIECE_BYTES
+from spark_jobs.lines.cut_lines import PIECE_BYTES, cut_at_lines
 from spark_jobs.lines.decompress import DamagedFileError, decompressed
 from spark_jobs.lines.read_lines import LINES, LandedFile, ReadFile, read_lines
 
@@ -64,7 +64,7 @@ def matching_lines(file: LandedFile, matcher: Matcher) -> tuple[set[int], int]:
 
 
 def write_without(file: LandedFile, lines: set[int]) -> None:
-    """Replace the file by one without these lines, with the other bytes in their order, and the same date.
+    """Replace the file by one without these lines, with the others as they are read, and the same date.
 
     What is behind the damage of a damaged file cannot be read, and goes too: the file is whole then.
     """
@@ -81,7 +81,7 @@ def _copy(path: Path, lines: set[int], to: BinaryIO) -> None:
     target: IO[bytes] = compressor(to) if compressor else to
     number = 1
     with path.open("rb") as stream, suppress(DamagedFileError):
-        for piece in decompressed(stream, path.name):
+        for piece, _ in cut_at_lines(decompressed(stream, path.name)):
             for part in BytesIO(piece):
                 if number not in lines:
                     target.write(part)

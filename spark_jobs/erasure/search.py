@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 from pyarrow.parquet import ParquetFile
 
 from include.storage import entries, is_on_disk
 from spark_jobs.erasure.matches import Words, joined
-from spark_jobs.lines.decompress import SUFFIXES, DamagedFileError, decompressed
+from spark_jobs.lines.decompress import DamagedFileError, compression_of, decompressed
+from spark_jobs.lines.plain_text import encoding_of, plain_text
 
 _PIECE_BYTES = 1 << 22
 #: A word may lie across two pieces; none is longer.
 _OVERLAP = 1 << 13
 _PARQUET = b"PAR1"
+#: By so much of a file it is known how it is compressed and encoded.
+_BEGINNING_BYTES = 1 << 12
 
 
 @dataclass
@@ -80,21 +84,21 @@ def _contents(path: Path) -> Iterator[bytes]:
     """A file's name and bytes as they are, then what they mean."""
     yield path.name.encode("utf-8", "surrogateescape")
     with path.open("rb") as stream:
-        first = stream.read(len(_PARQUET))
+        first = stream.read(_BEGINNING_BYTES)
         stream.seek(0)
         yield from _overlapping(iter(lambda: stream.read(_PIECE_BYTES), b""))
         stream.seek(0)
-        if first == _PARQUET:
+        if first.startswith(_PARQUET):
             for batch in ParquetFile(stream).iter_batches():
                 for column in batch.columns:
                     yield from map(joined, texts_of(column))
-        elif path.suffix in SUFFIXES:
-            yield from _overlapping(_decompressed(stream, path))
+        elif compression_of(first) or encoding_of(first.lstrip(b"\0")):
+            yield from _overlapping(plain_text(_decompressed(stream, path)))
 
 
-def _decompressed(stream: object, path: Path) -> Iterator[bytes]:
+def _decompressed(stream: BinaryIO, path: Path) -> Iterator[bytes]:
     try:
-        yield from decompressed(stream, path.name)  # type: ignore[arg-type]
+        yield from decompressed(stream, path.name)
     except DamagedFileError:
         return
 

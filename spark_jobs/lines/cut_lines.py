@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+
+from spark_jobs.lines.plain_text import plain_text
 
 #: Lines are cut in pieces of about so many bytes, which a line that is kept fits into.
 PIECE_BYTES = 1 << 23
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MARKS = re.compile(rb"^(?:\0|\xef\xbb\xbf)+", re.MULTILINE)
 
 
 def cut_at_lines(content: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Pieces of the content, each with whether it is whole lines; only the last of all may be without its end.
+    """Pieces of the content as ``plain_text``, each with whether it is whole lines; only the last may lack its end.
 
-    One that is not is a part of a line longer than ``PIECE_BYTES``; the line's last part has the line end. A byte order
-    mark at the beginning is left out.
+    One that is not is a part of a line longer than ``PIECE_BYTES``; the line's last part has the line end. Byte order
+    marks and zeros with which lines begin are left out: files are put together, and truncated under their writers.
     """
     buffer = bytearray()
     is_in_line = False
-    for piece in _without_mark(content):
+    for piece in plain_text(content):
         if is_in_line:
             end = piece.find(b"\n") + 1
             is_in_line = not end
@@ -30,17 +34,19 @@ def cut_at_lines(content: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
             continue
         end = buffer.rfind(b"\n") + 1
         if end:
-            yield bytes(buffer[:end]), True
+            yield without_marks(bytes(buffer[:end])), True
             del buffer[:end]
+        if len(buffer) >= PIECE_BYTES:
+            buffer = bytearray(without_marks(bytes(buffer)))
         if len(buffer) >= PIECE_BYTES:
             yield bytes(buffer), False
             buffer, is_in_line = bytearray(), True
-    if buffer:
-        yield bytes(buffer), True
+    if rest := without_marks(bytes(buffer)):
+        yield rest, True
 
 
-def _without_mark(content: Iterable[bytes]) -> Iterator[bytes]:
-    is_first = True
-    for piece in content:
-        yield piece.removeprefix(_BYTE_ORDER_MARK) if is_first else piece
-        is_first = False
+def without_marks(lines: bytes) -> bytes:
+    """Lines without the byte order marks and zeros that they begin with."""
+    # To look for one byte is ten times as fast as for three.
+    has_some = b"\0" in lines or (_BYTE_ORDER_MARK[:1] in lines and _BYTE_ORDER_MARK in lines)
+    return _MARKS.sub(b"", lines) if has_some else lines

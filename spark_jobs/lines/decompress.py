@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
@@ -41,8 +42,19 @@ _DECOMPRESSORS: dict[str, _Maker] = {
     ".bz2": bz2.BZ2Decompressor,
     ".xz": lzma.LZMADecompressor,
 }
-#: How the names of compressed files end; all others are plain.
+#: How the names of compressed files usually end.
 SUFFIXES = tuple(_DECOMPRESSORS)
+#: How their content begins: RFC 1952, RFC 8878 (a skippable frame may come first), bzip2 and xz by their file formats.
+_BEGINNINGS = {
+    ".gz": re.compile(rb"\x1f\x8b\x08"),
+    ".zst": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),
+    ".bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"),
+    ".xz": re.compile(rb"\xfd7zXZ\0"),
+}
+#: The same in short: a file may break off within it.
+_MAGIC = {".gz": b"\x1f\x8b\x08", ".zst": b"\x28\xb5\x2f\xfd", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\0"}
+_SHORT_BYTES = 16
+_NO_TEXT = re.compile(rb"[^\t\n\v\f\r\x1b\x20-\x7e\x80-\xff]")
 # bzip2 reports bad data as an OSError; those of the disk come from reading, which is not inside the try below.
 _BAD_DATA = (
     zlib.error,
@@ -55,36 +67,58 @@ _BAD_DATA = (
 )
 
 
+def compression_of(beginning: bytes) -> str | None:
+    """How a file is compressed whose content begins so: one of ``SUFFIXES``; none for a plain one."""
+    return next((suffix for suffix, pattern in _BEGINNINGS.items() if pattern.match(beginning)), None)
+
+
 def decompressed(file: BinaryIO, name: str) -> Iterator[bytes]:
-    """The content in pieces of at most 1 MiB, decompressed as the name's ending says: .gz, .zst, .bz2, .xz, or plain.
+    """The content in pieces of at most 1 MiB, decompressed by gzip, zstd, bzip2 or xz if it begins as theirs does.
+
+    The name does not matter, but for a file that is named as one of them and is neither that nor text.
 
     Raises:
         DamagedFileError: after the last byte that could be had, if the compressed data breaks off or is not sound.
         OSError: if the file cannot be read.
     """
-    suffix = PurePath(name).suffix
-    if suffix not in _DECOMPRESSORS:
-        while piece := file.read(_PIECE_BYTES):
+    first = file.read(_READ_BYTES)
+    suffix = compression_of(first)
+    if suffix is None:
+        _require_plain(first, PurePath(name).suffix.lower())
+        piece = first
+        while piece:
             yield piece
+            piece = file.read(_PIECE_BYTES)
         return
     given = 0
     try:
-        for piece in _pieces(file, _DECOMPRESSORS[suffix]):
+        for piece in _pieces(first, file, _DECOMPRESSORS[suffix]):
             given += len(piece)
             yield piece
     except DamagedFileError:
         # The call that met the damage kept what it had decompressed before: again, more slowly.
         file.seek(0)
-        again = _exactly_inflated(file) if suffix == ".gz" else _pieces(file, _DECOMPRESSORS[suffix], given)
+        again = (
+            _exactly_inflated(file)
+            if suffix == ".gz"
+            else _pieces(file.read(_READ_BYTES), file, _DECOMPRESSORS[suffix], given)
+        )
         yield _rest_of(again, given)
         raise
 
 
-def _pieces(file: BinaryIO, make: _Maker, one_by_one_from: int | None = None) -> Iterator[bytes]:
-    """The decompressed pieces; from that byte on, if there is one, each byte is a piece."""
-    data = file.read(_READ_BYTES)
-    if not data:  # an hour's log may be empty
+def _require_plain(first: bytes, suffix: str) -> None:
+    """Raise for what is named as compressed and is neither that nor text: its beginning, or all but that, is lost."""
+    if not first or suffix not in _MAGIC:
         return
+    magic = _MAGIC[suffix]
+    is_cut_off = len(first) < _SHORT_BYTES and (magic.startswith(first) or first.startswith(magic))
+    if is_cut_off or _NO_TEXT.search(first[:4096]):
+        raise DamagedFileError(f"it is named {suffix}, and what it begins with is neither that nor text")
+
+
+def _pieces(data: bytes, file: BinaryIO, make: _Maker, one_by_one_from: int | None = None) -> Iterator[bytes]:
+    """The decompressed pieces of this data and the file's; from that byte on, if there is one, each byte is a piece."""
     decompressor, given = make(), 0
     while True:
         size = _PIECE_BYTES

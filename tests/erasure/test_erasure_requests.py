@@ -141,6 +141,34 @@ def test_a_file_keeps_all_other_bytes_in_their_order(tmp_path: Path, suffix: str
 
 
 @pytest.mark.parametrize(
+    "write",
+    [
+        lambda lines: b"".join(lines).decode().encode("utf-16"),
+        lambda lines: b"".join(lines).decode().encode("utf-16-be"),
+        lambda lines: (b"\0" * 5000).join(lines),
+        lambda lines: b"".join(b"\xef\xbb\xbf" + line for line in lines),
+        lambda lines: gzip.compress(b"".join(lines)),
+    ],
+    ids=["UTF-16", "UTF-16 without a mark", "holes", "byte order marks", "gzip of another name"],
+)
+def test_lines_are_erased_however_the_file_was_written(tmp_path: Path, write: Callable[[list[bytes]], bytes]) -> None:
+    settings = make_settings(tmp_path / "home")
+    matcher = Matcher.of(Requests.of(["visitor-1"]), LineParser.of(load_sources(settings)["web"], settings))
+    lines = [click(f"e{n}", "2026-03-01T10:00:00Z", visitor_id=f"visitor-{n}") for n in range(4)]
+    folder = settings.landing / "web" / "log_date=2026-03-01" / "log_hour=10"
+    folder.mkdir(parents=True)
+    path = folder / "part-0001"
+    path.write_bytes(write(lines))
+    assert search([settings.landing], matcher.words).found == [path]
+    (file,) = landed_files(settings.landing, "web")
+    found, _ = matching_lines(file, matcher)
+    assert found == {2}
+    write_without(file, found)
+    assert path.read_bytes() == b"".join([lines[0], *lines[2:]])
+    assert search([settings.landing], matcher.words).found == []
+
+
+@pytest.mark.parametrize(
     ("visitor", "written"),
     [("visitor-1", escaped("visitor-1")), ("user/12345", r"user\/12345"), ("visitör-1", r"visit\u00F6r-1")],
 )

@@ -34,12 +34,16 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def _read(data: bytes, suffix: str) -> tuple[bytes, bool]:
+#: A name tells nothing of what is in a file.
+NAMES = ["a", "a.log", "ACCESS.GZ", "access.log.gz.1", "part-0001", "a.xz", "a.gz"]
+
+
+def _read(data: bytes, name: str) -> tuple[bytes, bool]:
     """What is given of a file, and whether it is damaged."""
     pieces: list[bytes] = []
     is_damaged = False
     try:
-        pieces.extend(decompressed(io.BytesIO(data), f"a{suffix}"))
+        pieces.extend(decompressed(io.BytesIO(data), f"a{name}" if name.startswith(".") else name))
     except DamagedFileError:
         is_damaged = True
     assert max(map(len, pieces), default=0) <= MIB
@@ -93,9 +97,22 @@ def test_whole_files_are_read_whole(suffix: str) -> None:
     assert _read(b"", suffix) == (b"", False), "an hour's log may be empty"
 
 
-@pytest.mark.parametrize("name", ["a", "a.log", "a.json", "gz", "a.gz.log"])
-def test_other_names_are_plain_whatever_they_hold(name: str) -> None:
-    content = gzip.compress(TEXT)[:-4] + b"\0" * (2 * MIB)
+@pytest.mark.parametrize("name", NAMES)
+def test_content_says_how_a_file_is_compressed_and_not_its_name(name: str) -> None:
+    skipped = b"\x5a\x2a\x4d\x18\x03\0\0\0abc"  # a frame that pzstd writes first
+    for compress in [*COMPRESS.values(), lambda text: skipped + _zstd(text)]:
+        for text in (TEXT, b""):
+            assert _read(compress(text), name) == (text, False)
+        given, is_damaged = _read(compress(TEXT)[:-9], name)
+        assert is_damaged
+        assert TEXT.startswith(given)
+    for text in (TEXT, b"\n", b"B", b"BZh is no bzip2\n", b"(", b"7z", b"caf\xe9\n", b"\xef\xbb\xbf{}\n", b""):
+        assert _read(text, name) == (text, False)
+
+
+@pytest.mark.parametrize("name", ["a", "a.log", "gz", "a.gz.log"])
+def test_what_begins_as_no_compressed_file_is_plain_whatever_it_holds(name: str) -> None:
+    content = b"\x1f" + gzip.compress(TEXT) + b"\0" * (2 * MIB)
     pieces = list(decompressed(io.BytesIO(content), name))
     assert b"".join(pieces) == content
     assert max(map(len, pieces)) <= MIB
@@ -123,10 +140,11 @@ def test_files_that_break_off_are_damaged_and_given_up_to_there(suffix: str) -> 
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_what_is_not_compressed_at_all_is_damaged(suffix: str) -> None:
-    assert _read(TEXT, suffix) == (b"", True)
-    assert _read(b"\n", suffix) == (b"", True)
+def test_what_is_named_as_compressed_and_is_neither_that_nor_text_is_damaged(suffix: str) -> None:
     whole = COMPRESS[suffix](TEXT)
+    for data in (b"\0" * 4096, whole[9:], b"PK\3\4" + whole):
+        assert _read(data, suffix) == (b"", True)
+        assert _read(data, "a.log") == (data, False)
     assert _read(whole + b"garbage", suffix) == (TEXT, True)
 
 

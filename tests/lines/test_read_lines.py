@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import random
+import re
 import subprocess
 import sys
 import zlib
@@ -52,7 +54,15 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _oracle(content: bytes) -> list[bytes]:
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    """The lines of a whole file that is not UTF-16."""
+    content = re.sub(rb"\0{16,}\Z", b"", content.lstrip(b"\0"))
+    if b"\n" not in content:
+        content = content.replace(b"\r", b"\n")
+    lines = []
+    for line in content.split(b"\n"):
+        before, *behind_holes = re.split(rb"\0{16,}", line)
+        lines += behind_holes if behind_holes and not before else [before, *behind_holes]
+    lines = [re.sub(rb"^(\0|\xef\xbb\xbf)+", b"", line) for line in lines]
     if not lines[-1]:
         lines.pop()
     return [line.removesuffix(b"\r") for line in lines]
@@ -73,12 +83,26 @@ CONTENTS = {
     "two byte order marks": b"\xef\xbb\xbf\xef\xbb\xbfa\n",
     "other line ends of Unicode": "a\u2028b\x85c\vd\fe\n".encode(),
     "zeros and bytes that are not UTF-8": b"\0\n\xff\0\n",
+    "a hole at the start": b"\0" * 5000 + b"a\nb\n",
+    "a hole at the start that is longer than a piece": b"\0" * (9 * MIB) + b"a\nb\n",
+    "few zeros at the start": b"\0\0a\nb\n",
+    "a hole before another line": b"a\n" + b"\0" * 200_000 + b"b\nc\n",
+    "a hole before another line that is longer than a piece": b"a\n" + b"\0" * (17 * MIB) + b"b\n",
+    "a hole after a line that a crash cut off": b"a\nhalf a li" + b"\0" * 4096 + b"c\nd\n",
+    "a hole at the end": b"a\nb\n" + b"\0" * 4096,
+    "a hole after half a line at the end": b"a\nb" + b"\0" * 4096,
+    "a hole and a line end": b"a\n" + b"\0" * 100 + b"\nb\n",
+    "a hole and a byte order mark": b"\0" * 100 + b"\xef\xbb\xbfa\n\xef\xbb\xbf\0\0b\n",
+    "only a hole": b"\0" * 4096,
+    "byte order marks longer than a piece": b"\xef\xbb\xbf" * (3 * MIB) + b"a\n",
+    "carriage returns for line ends": b"a\rb\r\rc\r",
+    "carriage returns for line ends but the last": b"a\rb",
 }
 
 
 @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_lines_end_at_line_feeds_only(tmp_path: Path, content: bytes, suffix: str) -> None:
+def test_content_is_cut_into_its_lines(tmp_path: Path, content: bytes, suffix: str) -> None:
     file = tmp_path / f"a.log{suffix}"
     file.write_bytes(COMPRESS[suffix](content))
     assert _lines(file) == _oracle(content)
@@ -89,16 +113,17 @@ def test_lines_are_the_same_whatever_the_pieces(tmp_path: Path, monkeypatch: pyt
     print(f"seed {seed}")
     rng = random.Random(seed)
     file = tmp_path / "a.log"
-    for _ in range(250):
+    for _ in range(200):
         piece_bytes = rng.randrange(64, 4096)
         kept = rng.randrange(1, 64)
         monkeypatch.setattr(cut_lines, "PIECE_BYTES", piece_bytes)
         monkeypatch.setattr(module, "_KEPT_BYTES", kept)
         monkeypatch.setattr(decompress, "_PIECE_BYTES", rng.randrange(64, 4096))
         longest = rng.choice([3, 60, 3 * piece_bytes])
-        ends = rng.choice([[b"\n"], [b"\r\n"], [b"\n", b"\r\n", b"\r\r\n", b"\n\n"]])
+        ends = rng.choice([[b"\n"], [b"\r\n"], [b"\n", b"\r\n", b"\r\r\n", b"\n\n"], [b"\r"]])
         # With a byte order mark all over, some piece begins with one.
-        letters = rng.choice([[b"a", b"\r", b"\0", b"\xff", b"\xc3"], [b"\xef\xbb\xbf"]])
+        mark, hole = b"\xef\xbb\xbf", b"\0" * 15
+        letters = rng.choice([[b"a", b"\r", b"\0", b"\xff", b"\xc3"], [mark], [mark, b"\0", b"a", hole], [hole]])
         content = b"".join(
             b"".join(rng.choices(letters, k=rng.randrange(longest))) + rng.choice(ends)
             for _ in range(rng.randrange(40))
@@ -112,6 +137,68 @@ def test_lines_are_the_same_whatever_the_pieces(tmp_path: Path, monkeypatch: pyt
             # Of a line that is longer than a piece only the first is needed.
             is_cut = len(line) + 1 >= piece_bytes and value == line[:kept]
             assert is_cut or value in {line + end for end in (b"", b"\r", b"\n", b"\r\n")}
+
+
+LOG = "".join(f'192.0.2.{n} - - "GET /caf\u00e9?q=\u4e16\U0001f600 HTTP/1.1" {n}\r\n' for n in range(400))
+HALF = LOG.index("\n", len(LOG) // 2) + 1
+#: Files in UTF-16, each of which is LOG.
+UTF16 = {
+    "little endian with a mark": codecs.BOM_UTF16_LE + LOG.encode("utf-16-le"),
+    "big endian with a mark": codecs.BOM_UTF16_BE + LOG.encode("utf-16-be"),
+    "little endian": LOG.encode("utf-16-le"),
+    "big endian": LOG.encode("utf-16-be"),
+    "little endian after a hole": bytes(70_000) + LOG.encode("utf-16-le"),
+    "big endian after a hole": bytes(70_000) + LOG.encode("utf-16-be"),
+    "a mark after a hole": bytes(70_000) + codecs.BOM_UTF16_BE + LOG.encode("utf-16-be"),
+    "with a hole": LOG[:HALF].encode("utf-16-le") + bytes(5000) + LOG[HALF:].encode("utf-16-le"),
+    "files put together": b"".join(line.encode("utf-16") for line in LOG.splitlines(keepends=True)),
+    "line feeds alone": LOG.replace("\r", "").encode("utf-16"),
+    "carriage returns alone": LOG.replace("\n", "").encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("content", UTF16.values(), ids=UTF16)
+@pytest.mark.parametrize("piece_bytes", [97, MIB])
+def test_utf_16_is_read_as_what_it_says(
+    tmp_path: Path, content: bytes, piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decompress, "_PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(decompress, "_READ_BYTES", piece_bytes)
+    file = tmp_path / "a.log"
+    file.write_bytes(content)
+    assert b"\n".join(_lines(file)).decode() == LOG.replace("\r", "").removesuffix("\n")
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_half_a_character_of_utf_16_is_no_utf_8(tmp_path: Path, length: int) -> None:
+    file = tmp_path / "a.log"
+    file.write_bytes((LOG + "a\n").encode("utf-16") + "\U0001f600".encode("utf-16-le")[:length])
+    *whole, before, half = _lines(file)
+    assert (len(whole), before) == (400, b"a")
+    with pytest.raises(UnicodeDecodeError):
+        half.decode()
+    file.write_bytes("\udc00 no pair\n".encode("utf-16-le", "surrogatepass") + LOG.encode("utf-16-le"))
+    first, second, *_ = _lines(file)
+    assert second.startswith(b"192.0.2.0 ")
+    with pytest.raises(UnicodeDecodeError):
+        first.decode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "h\u00e9\n" * 99,
+        "\u4e16\u754c\n" * 99,
+        "\0a" * 9 + "\n",
+        "\0" * 15 + "a\n",
+        "a\0b" * 99 + "\n",
+        "a\n" + "\0" * 4000,
+    ],
+)
+def test_utf_8_is_not_taken_for_utf_16(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "a.log"
+    file.write_bytes(content.encode())
+    assert _lines(file) == _oracle(content.encode())
 
 
 def test_a_damaged_file_has_the_lines_before_the_damage(tmp_path: Path) -> None:
@@ -212,11 +299,11 @@ def _write_bomb(file: Path, mebibyte: bytes, after: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "after", "lengths"),
     [
-        (b"\0", b"", [256 * MIB]),
+        (b"\0", b"after a hole\n", [12]),
         (b"x", b"\nnormal\n", [256 * MIB, 6]),
         (b"x" * 8191 + b"\n", b"", [8191] * (32 << 10)),
     ],
-    ids=["zeros without a line end", "a line and a normal one", "many lines"],
+    ids=["a hole and a line", "a line and a normal one", "many lines"],
 )
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, content: bytes, after: bytes, lengths: list[int]) -> None:
     small, bomb = tmp_path / "small.gz", tmp_path / "bomb.gz"
