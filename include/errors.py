@@ -51,6 +51,17 @@ class QualityError(ClickmillError):
     exit_code = 3
 
 
+class LeftOutError(ClickmillError):
+    """Some of the files that were given were left out, and all others are done; exit code 4."""
+
+    exit_code = 4
+    kind = "left out"
+
+
+class NotALogError(ClickmillError):
+    """A file cannot be landed; others can."""
+
+
 class NotHeldError(ClickmillError):
     """A person decided on a click hour that is not held."""
 

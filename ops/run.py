@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from include.errors import ClickmillError, UsageError
+from include.errors import ClickmillError, LeftOutError, UsageError
 from include.home import REPOSITORY
 from include.hours import Hour, HourRange, contiguous
 from include.landing import SUCCESS, closed_hours, hour_folder
@@ -153,13 +153,13 @@ def _make_samples(home: Home, arguments: RunArguments, console: Console) -> list
 
 
 def land_logs(home: Home, arguments: RunArguments, environment: Mapping[str, str]) -> list[Hour]:
-    """Land the user's own logs and return the log hours that this closed."""
+    """Land the user's own logs and return the log hours that this closed; some files of a folder may be left out."""
     before = closed_hours(home.landing, arguments.source)
     command = [
         sys.executable, "-m", "clickmill", "land", "--source", arguments.source, str(arguments.logs),
     ]  # fmt: skip
     code = subprocess.run(command, cwd=REPOSITORY, env=dict(environment)).returncode
-    if code != 0:
+    if code not in (0, LeftOutError.exit_code):
         raise ClickmillError(
             f"landing {arguments.logs} as {arguments.source} ended with exit code {code}; its lines above say why",
             code if code == 2 else 1,

@@ -21,11 +21,14 @@ from typing import IO, cast
 import numpy as np
 import pyarrow as pa
 
-from include.errors import ClickmillError, UsageError
+from include.errors import ClickmillError, LeftOutError, NotALogError, UsageError
 from include.hours import MOST_HOURS_BETWEEN, Hour, contiguous
 from include.locks import locks_of
 from include.settings import Settings
 from include.sources import Source, load_sources
+from include.texts import plural
+from spark_jobs.landing.file_kinds import BEGINNING_BYTES, json_shape, kind_of, look_of, no_file
+from spark_jobs.landing.given_files import given_files, printed
 from spark_jobs.landing.landed_logs import DIGESTS, Landed, landed_logs
 from spark_jobs.landing.log_digests import DigestWriter
 from spark_jobs.lines.columns import as_numpy
@@ -49,32 +52,55 @@ def land(
     """Land one log file; none if it is empty. ``require_lock`` as in ``landed_logs``.
 
     Raises:
-        UsageError: if the file is absent.
-        ClickmillError: if it cannot be read to its end, no line has a plausible time, or it has grown since a stream
-            may have read it; nothing of it is landed then.
+        UsageError: if there is no such file.
+        NotALogError: if it cannot be read to its end, is no file of lines, no line has a plausible time, or it has
+            grown since a stream may have read it; nothing of it is landed then.
+        ClickmillError: if the landing zone cannot be written.
     """
     if not logs.is_file():
-        raise UsageError(f"no file {logs}; expected a log file, plain, {', '.join(SUFFIXES)}")
+        kind = no_file(logs.stat().st_mode) if logs.exists() else None
+        what = f"{printed(logs)} is {kind}" if kind else f"no file {printed(logs)}"
+        raise UsageError(f"{what}; expected a log file, plain, {', '.join(SUFFIXES)}")
     last = Hour.containing(now)
+    _require_lines(logs)
+    first = next((hour for _, hour in _lines(logs, source, last) if hour is not None), None)
+    if first is None and not any(_pieces(logs)):
+        return None
+    if first is None:
+        look = look_of(_beginning(logs))
+        raise NotALogError(
+            f"no line of {printed(logs)} has a time from {FIRST_HOUR} until now in the format of source {source.name} "
+            f"({source.format})" + (f": it looks like {look}" if look else "") + "; name the source that fits with "
+            "--source, or declare it in config/sources.toml"
+        )
     try:
-        first = next((hour for _, hour in _lines(logs, source, last) if hour is not None), None)
-        if first is None and not any(_pieces(logs)):
-            return None
-        if first is None:
-            raise ClickmillError(
-                f"no line of {logs} has a time from {FIRST_HOUR} until now in the format of source {source.name} "
-                f"({source.format}); name the source that fits with --source, or declare it in config/sources.toml"
-            )
         with landed_logs(landing, source.name, require_lock) as landed, landed.splitting() as folder:
             lines = _split(_lines(logs, source, last), first, folder)
             return landed.land(lines, _plain_name(logs), is_streamed=source.files is not None)
-    except DamagedFileError as error:
-        raise ClickmillError(
-            f"{logs} cannot be read to its end ({error}); nothing of it has been landed: get the whole file, or land "
-            "what can be decompressed of it as a plain file"
-        ) from None
     except OSError as error:
-        raise ClickmillError(f"{logs} cannot be landed: {error}; land it again when that is fixed") from None
+        raise ClickmillError(f"{printed(logs)} cannot be landed: {error}; land it again when that is fixed") from None
+
+
+def _require_lines(logs: Path) -> None:
+    """Refuse what is not lines of text, and JSON that is not an object a line."""
+    content = bytearray()
+    for piece in _content(logs):
+        content += piece
+        if len(content) >= BEGINNING_BYTES:
+            break
+    if kind := kind_of(bytes(content)):
+        raise NotALogError(f"{printed(logs)} is {kind}; expected lines of text, plain, {', '.join(SUFFIXES)}")
+    if shape := json_shape(_beginning(logs)):
+        raise NotALogError(
+            f"{printed(logs)} is {shape}; expected one JSON object a line, such as jq -c "
+            + ("'.[]'" if "array" in shape else ".")
+            + f" {printed(logs)} writes it"
+        )
+
+
+def _beginning(logs: Path) -> bytes:
+    """The first lines, as they are read."""
+    return next((piece[:BEGINNING_BYTES] for piece, _ in _pieces(logs)), b"")
 
 
 def _split(lines: Iterable[tuple[bytes, Hour | None]], first: Hour, folder: Path) -> dict[Hour, int]:
@@ -116,8 +142,20 @@ def _click_hours(piece: bytes, source: Source, last: Hour) -> Iterator[Hour | No
 
 
 def _pieces(logs: Path) -> Iterator[tuple[bytes, bool]]:
-    with logs.open("rb") as file:
-        yield from cut_at_lines(decompressed(file, logs.name))
+    yield from cut_at_lines(_content(logs))
+
+
+def _content(logs: Path) -> Iterator[bytes]:
+    try:
+        with logs.open("rb") as file:
+            yield from decompressed(file, logs.name)
+    except DamagedFileError as error:
+        raise NotALogError(
+            f"{printed(logs)} cannot be read to its end ({error}); nothing of it has been landed: get the whole file, "
+            "or land what can be decompressed of it as a plain file"
+        ) from None
+    except OSError as error:
+        raise NotALogError(f"{printed(logs)} cannot be landed: {error}; land it again when that is fixed") from None
 
 
 class _HourFiles:
@@ -156,21 +194,6 @@ def _plain_name(logs: Path) -> str:
     return re.sub(r"[^\w.-]", "_", name)[:50].lstrip("._") or "log"
 
 
-def files_of(given: Iterable[Path]) -> list[Path]:
-    """The files given, and those in the folders given; not what has a name that begins with ``.`` or ``_`` there.
-
-    Raises:
-        UsageError: if there is none in a folder.
-    """
-    files = []
-    for path in given:
-        found = sorted(_visible_files(path)) if path.is_dir() else [path]
-        if not found:
-            raise UsageError(f"no files in {path}; expected log files, plain, {', '.join(SUFFIXES)}")
-        files += found
-    return files
-
-
 def landed_source(settings: Settings, name: str) -> Source:
     """The source of this name, whose lines are read from the landing zone.
 
@@ -190,38 +213,52 @@ def landed_source(settings: Settings, name: str) -> Source:
     return source
 
 
-def _visible_files(folder: Path) -> Iterator[Path]:
-    for entry in folder.iterdir():
-        if entry.name[0] not in "._":
-            yield from _visible_files(entry) if entry.is_dir() else [entry]
-
-
 def land_all(settings: Settings, name: str, paths: Iterable[Path]) -> Iterator[str]:
     """Land log files, and those in folders, as the source of this name; lines on each, and on what is to do next.
 
     Raises:
         UsageError: if there is no such source, no such file, or nothing in a folder.
-        ClickmillError: if one cannot be landed; those before it are.
+        LeftOutError: after the last line, if some files of folders were left out; the others are landed.
+        ClickmillError: if a file that was named cannot be landed, or none of a folder; those before it are.
     """
     source = landed_source(settings, name)
     hours: set[Hour] = set()
+    left_out = landed_files = 0
+    files = given_files(paths)
     with locks_of(settings).held(f"land-{name}") as lock:
-        for logs in files_of(paths):
-            landed = land(source, logs, settings.landing, datetime.now(UTC), lock.require)
+        for file in files:
+            if file.same_as is not None:
+                yield f"{name}: {printed(file.path)} is {printed(file.same_as)} by another name: nothing to do"
+                continue
+            try:
+                if file.left_out is not None:
+                    raise NotALogError(f"{printed(file.path)} cannot be read: {file.left_out}")
+                landed = land(source, file.path, settings.landing, datetime.now(UTC), lock.require)
+            except NotALogError as error:
+                if file.is_named:
+                    raise
+                left_out += 1
+                yield f"{name}: left out: {error}"
+                continue
+            landed_files += 1
             hours.update(landed.lines if landed else ())
-            yield from _summary(name, logs, landed)
+            yield from _summary(name, file.path, landed)
     for log_hours in contiguous(hours, MOST_HOURS_BETWEEN):
         yield (f"next: clickmill ingest --source {name} --from {log_hours.start} --to {log_hours.end} --allow-missing")
+    if left_out:
+        of_all = f"{left_out:,} of {plural(len(files), 'file')} left out, as the lines above say"
+        raise LeftOutError(of_all) if landed_files else ClickmillError(f"{of_all}: nothing has been landed")
 
 
 def _summary(source: str, logs: Path, landed: Landed | None) -> list[str]:
+    path = printed(logs)
     if landed is None:
-        return [f"{source}: {logs} is empty: nothing to do"]
+        return [f"{source}: {path} is empty: nothing to do"]
     if not landed.lines:
-        return [f"{source}: {logs} is the beginning of a log that has been landed as {landed.name}: nothing to do"]
+        return [f"{source}: {path} is the beginning of a log that has been landed as {landed.name}: nothing to do"]
     first, last = min(landed.lines), max(landed.lines)
     return [
-        f"{source}: {sum(landed.lines.values()):,} lines of {logs} landed in {len(landed.lines)} log hours, "
+        f"{source}: {sum(landed.lines.values()):,} lines of {path} landed in {len(landed.lines)} log hours, "
         f"{first} to {last}, as {landed.name}",
         *(
             f"  begins with the same {lines:,} lines as {other}, then differs: both count. If it is that log, edited, "

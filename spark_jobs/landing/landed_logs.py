@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from include.errors import ClickmillError
+from include.errors import NotALogError
 from include.hours import Hour
 from include.landing import SUCCESS, hour_folder, hour_of_folder
 from include.storage import entries, filled_here, find, is_on_disk, move, remove_folder, touch, write_whole
@@ -91,7 +91,7 @@ class LandedLogs:
             is_streamed: whether a stream reads each file once, by its name.
 
         Raises:
-            ClickmillError: if the log has grown, or its last line was cut off, and a stream would not read what is new.
+            NotALogError: if the log has grown, or its last line was cut off, and a stream would not read what is new.
         """
         log = Log(self._unfinished / DIGESTS, lambda: self._unfinished.glob("*.gz"))
         others = [self._landed(entry.path) for entry in entries(self._folder) if entry.is_file]
@@ -122,7 +122,7 @@ class LandedLogs:
         if before.lines < log.lines:
             has.append(f"has grown from {before.lines} to {log.lines} lines")
         first = before.lines if was_cut else before.lines + 1
-        raise ClickmillError(
+        raise NotALogError(
             f"{self._source} is streamed from its landing zone, and a stream reads a file once: the log that was "
             f"landed as {before.name} {' and '.join(has)}, and what is new would not be read; land that alone, as a "
             f"separate file, such as by tail -n +{first}"

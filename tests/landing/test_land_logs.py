@@ -19,7 +19,8 @@ import pytest
 from include.errors import ClickmillError, UsageError
 from include.settings import REPOSITORY, Settings
 from include.sources import Source, load_sources
-from spark_jobs.landing.land import files_of, land
+from spark_jobs.landing.given_files import given_files
+from spark_jobs.landing.land import land
 from spark_jobs.landing.landed_logs import landed_logs
 from tests.landing.landing_zone import ACCESS, FIRST, NOW, SECOND, THIRD, land_log, landed_lines, log_line, write_log
 
@@ -212,9 +213,10 @@ def test_a_folder_is_all_logs_in_it(tmp_path: Path) -> None:
         write_log(tmp_path / "logs" / name, b"x\n")
     (tmp_path / "empty").mkdir()
     named = [tmp_path / "logs" / name for name in ("a/access.log", "access.log.1", "b/access.log")]
-    assert files_of([tmp_path / "logs", named[0]]) == [*named, named[0]]
+    given = given_files([tmp_path / "logs", named[0]])
+    assert [(file.path, file.is_named) for file in given] == [*((file, False) for file in named), (named[0], True)]
     with pytest.raises(UsageError, match="no files in"):
-        files_of([tmp_path / "empty"])
+        given_files([tmp_path / "empty"])
 
 
 def test_logs_given_together_land_each_once_and_say_what_is_next(settings: Settings, tmp_path: Path) -> None:

@@ -155,6 +155,19 @@ def test_own_logs_with_stray_times_land_each_time_and_name_the_hours_to_run(tmp_
     assert land_logs(home, arguments, environment) == []
 
 
+def test_of_a_folder_what_lands_is_run(tmp_path: Path) -> None:
+    home, folder = Home(tmp_path / "home"), tmp_path / "logs"
+    environment = os.environ | {"CLICKMILL_HOME": str(home.path)}
+    folder.mkdir()
+    (folder / "access.json").write_text('{"ts": "2026-03-01T04:00:00Z", "url": "http://a/"}\n')
+    (folder / "error.log").write_text("2026/03/01 04:00:00 [error] 7#7: no\n")
+    arguments = checked_arguments({"LOGS": str(folder), "FORMAT": "json"})
+    assert land_logs(home, arguments, environment) == [hour(4)]
+    (folder / "access.json").unlink()
+    with pytest.raises(ClickmillError, match="exit code 1"):
+        land_logs(home, arguments, environment)
+
+
 def test_sample_hours_are_broken_where_they_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, commands = Home(tmp_path), []
     monkeypatch.setattr(run_module.subprocess, "Popen", lambda command, cwd: commands.append(command))
