@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from clickmill import changes, pipeline, services, streams, upkeep, views
 from include.command import exit_with
@@ -43,7 +43,23 @@ COMMANDS: dict[str, Sequence[Callable[..., int | None]]] = {
 }  # fmt: skip
 
 
-class _Sections(TyperGroup):
+class _QuickHelp:
+    """Prints help without the types of the options: they need Pydantic, which takes as long to import as all else."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments, parsed by the class beside this one, unless help is asked for first."""
+        if args[:1] and args[0] in ctx.help_option_names:
+            typer.echo(ctx.get_help())
+            ctx.exit()
+        rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        return rest
+
+
+class _Command(_QuickHelp, TyperCommand):
+    """One command."""
+
+
+class _Sections(_QuickHelp, TyperGroup):
     """The commands under headings."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -94,7 +110,9 @@ def name_of(command: Callable[..., int | None]) -> str:
 
 
 def make_app(chosen: str = "") -> typer.Typer:
-    """The application, with the chosen command alone, if there is one of this name: each takes a while to declare."""
+    """The application; of the command of this name alone, if there is one, for each takes a while to declare."""
+    commands = [(heading, command) for heading, of_heading in COMMANDS.items() for command in of_heading]
+    alone = [(heading, command) for heading, command in commands if name_of(command) == chosen]
     app = typer.Typer(
         cls=_Sections,
         help="Click logs to counts per URL and per country. COMMAND --help says more of each.",
@@ -103,12 +121,11 @@ def make_app(chosen: str = "") -> typer.Typer:
         # Rich takes a tenth of a second to import.
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
+        # Options of the whole application.
+        add_completion=not alone,
     )
-    commands = [(heading, command) for heading, of_heading in COMMANDS.items() for command in of_heading]
-    for heading, command in [each for each in commands if name_of(each[1]) == chosen] or commands:
-        app.command(name_of(command), epilog=_EPILOG, rich_help_panel=heading)(_with_its_faults(command))
-    # Of a single command Typer would make the whole application.
-    app.callback()(lambda: None)
+    for heading, command in alone or commands:
+        app.command(name_of(command), epilog=_EPILOG, rich_help_panel=heading, cls=_Command)(_with_its_faults(command))
     return app
 
 
@@ -120,12 +137,15 @@ def run(arguments: Sequence[str]) -> int | None:
         EndedByHandError: if somebody has ended it by Ctrl-C.
     """
     app = make_app(arguments[0] if arguments else "")
+    name, rest = NAME, list(arguments) or ["--help"]
+    if len(app.registered_commands) == 1:
+        # Then it is the application.
+        name, rest = f"{NAME} {rest[0]}", rest[1:]
     try:
-        code: int | None = app(list(arguments) or ["--help"], prog_name=NAME, standalone_mode=False)
+        code: int | None = app(rest, prog_name=name, standalone_mode=False)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
-        command = context.command_path if context else " ".join([NAME, *arguments[:1]])
-        raise UsageError(f"{_message_of(error)}; see {command} --help") from None
+        raise UsageError(f"{_message_of(error)}; see {context.command_path if context else name} --help") from None
     except _FaultError as fault:
         raise fault.error from None
     if code == EndedByHandError.exit_code:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,10 +21,11 @@ from clickmill.options import (
     Start,
     option,
 )
-from clickmill.work import announce, print_json, print_lines, ready_job, ready_settings, session
+from clickmill.work import announce, print_json, print_lines, ready_job, ready_settings, session, signed_settings
 from include.errors import UsageError
-from include.hours import Hour, HourRange
-from include.job_arguments import JobArguments, require_signed
+
+if TYPE_CHECKING:
+    from include.hours import HourRange
 
 
 def backfill(
@@ -46,6 +47,8 @@ def backfill(
     """
     if as_json and not dry_run:
         raise UsageError("--json is of the plan: expected --dry-run beside it")
+    from include.job_arguments import JobArguments
+
     announce(f"planning the backfill of {source}, {JobArguments.of(source, start, end).log_hours}")
     settings, arguments = ready_job(source, start, end)
     from rich.console import Console
@@ -95,9 +98,10 @@ def decide(
         raise UsageError("expected --hour HOUR, or --from HOUR and --to HOUR")
     if reason and not is_range:
         raise UsageError(f"--reason {reason!r} goes with --from and --to")
+    from include.hours import Hour, HourRange
+
     hours = HourRange.single(Hour.parse(hour)) if hour else HourRange(Hour.parse(start or ""), Hour.parse(end or ""))
-    require_signed(by, because)
-    settings = ready_settings()
+    settings = signed_settings(by, because)
     from spark_jobs.publish.decide_held import Decision, decide_range
     from spark_jobs.publish.decide_held import decide as run
 
@@ -120,8 +124,7 @@ def decide_backfill(
     since, they are compared again, and you decide again. All of it is published in one commit a table. Dropped, what
     was published before stays, until the hours are counted again. Who decided, when and why is kept on record.
     """
-    require_signed(by, because)
-    settings = ready_settings()
+    settings = signed_settings(by, because)
     from spark_jobs.backfill.decide import BackfillDecision
     from spark_jobs.backfill.decide import decide as run
 
@@ -142,8 +145,7 @@ def undo(
     It is possible while the tables' history lasts: 30 days, unless the tables say otherwise or VACUUM is run. Hours
     that others have published since, with other counts, refuse it, unless --force.
     """
-    require_signed(by, because)
-    settings = ready_settings()
+    settings = signed_settings(by, because)
     from spark_jobs.backfill.undo import undo as run
 
     with session(settings) as spark:
@@ -175,6 +177,8 @@ def replay(
 
     Lines are read in the landing zone; where a log hour's files are gone, in the quarantine, if they were kept whole.
     """
+    from include.job_arguments import require_signed
+
     require_signed(by, because)
     replayed = {"--source": source, "--from": start, "--to": end}
     if withdraw is not None:
@@ -216,6 +220,8 @@ def replayed_hours(replayed: dict[str, str | None]) -> HourRange:
     """
     if missing := [name for name, value in replayed.items() if not value]:
         raise UsageError(f"no {', '.join(missing)} given: expected all of {', '.join(replayed)}; or --withdraw ID")
+    from include.job_arguments import JobArguments
+
     return JobArguments.of(str(replayed["--source"]), replayed["--from"], replayed["--to"]).log_hours
 
 

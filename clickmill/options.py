@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +21,8 @@ def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
 
 def source_names(incomplete: str) -> list[str]:
     """The sources of config/sources.toml that begin so; none where the file cannot be read."""
+    import tomllib
+
     file = Path(os.environ.get("CLICKMILL_SOURCES") or REPOSITORY / "config" / "sources.toml")
     try:
         names = ["all", *tomllib.loads(file.read_text(encoding="utf-8")).get("sources", {})]

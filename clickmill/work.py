@@ -11,12 +11,11 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from include.errors import EndedByHandError, UsageError
-from include.hours import Hour, HourRange
-from include.job_arguments import JobArguments
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from include.job_arguments import JobArguments
     from include.settings import Settings
 
 
@@ -53,6 +52,8 @@ def print_json(value: object) -> None:
 
 
 def _as_value(value: Any) -> object:
+    from include.hours import Hour, HourRange
+
     is_record = is_dataclass(value) and not isinstance(value, (Hour, HourRange))
     return {part.name: getattr(value, part.name) for part in fields(value)} if is_record else str(value)
 
@@ -84,6 +85,18 @@ def ready_settings() -> Settings:
     return settings
 
 
+def signed_settings(by: str, because: str) -> Settings:
+    """The settings, for what is kept on record with a name and a reason.
+
+    Raises:
+        UsageError: if one of them is empty, or as above.
+    """
+    from include.job_arguments import require_signed
+
+    require_signed(by, because)
+    return ready_settings()
+
+
 def ready_job(
     source: str, start: str | None, end: str | None, hour: str | None = None
 ) -> tuple[Settings, JobArguments]:
@@ -92,6 +105,8 @@ def ready_job(
     Raises:
         UsageError: if one of them is wrong, or the configuration.
     """
+    from include.job_arguments import JobArguments
+
     arguments = JobArguments.of(source, start, end, hour)
     settings = ready_settings()
     from include.sources import choose_sources

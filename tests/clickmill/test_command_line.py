@@ -14,9 +14,10 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from clickmill import changes, options, upkeep
+from clickmill import options, upkeep
 from clickmill.app import COMMANDS, name_of, run
 from clickmill.work import print_json
+from include import job_arguments
 from include.buckets import MAX_BUCKETS
 from include.days import Grain
 from include.errors import EndedByHandError, UsageError
@@ -159,7 +160,7 @@ def test_texts_may_begin_with_a_dash_and_hold_anything(monkeypatch: pytest.Monke
         signatures.append((by, because))
         raise UsageError("enough")
 
-    monkeypatch.setattr(changes, "require_signed", sign)
+    monkeypatch.setattr(job_arguments, "require_signed", sign)
     for text in ("-x", "--because", "été 日本", "a\nb"):
         with pytest.raises(UsageError, match="enough"):
             run(["undo", "b1", "--by", "Ada", "--because", text])
@@ -172,7 +173,7 @@ def test_ctrl_c_is_one_line_and_exit_code_130(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(changes, "require_signed", interrupted)
+    monkeypatch.setattr(job_arguments, "require_signed", interrupted)
     code, line = refusal(capsys, monkeypatch, "undo", "b1", "--by", "Ada", "--because", "b")
     assert code == EndedByHandError.exit_code == 130
     assert line == "interrupted: what is half done counts for nothing; run it again"
@@ -183,7 +184,7 @@ def test_a_fault_is_not_taken_for_an_answer_or_a_closed_pipe(fault: Exception, m
     def fail(*_: object) -> None:
         raise fault
 
-    monkeypatch.setattr(changes, "require_signed", fail)
+    monkeypatch.setattr(job_arguments, "require_signed", fail)
     with pytest.raises(type(fault), match=str(fault.args[-1])):
         run(["undo", "b1", "--by", "Ada", "--because", "b"])
 
