@@ -1,4 +1,4 @@
-"""docker-compose.small.yml for real: an hour through Airflow, and the containers replaced."""
+"""deploy/docker-compose.small.yml for real: an hour through Airflow, and the containers replaced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def running() -> Iterator[Project]:
     # The volume by name.
-    with project("docker-compose.small.yml", CLICKMILL_STATE="state") as found:
+    with project("deploy/docker-compose.small.yml", CLICKMILL_STATE="state") as found:
         yield found
 
 

@@ -21,7 +21,7 @@ from ops.setup.jars import BROKER_JARS_LOCK, JARS_LOCK, S3_JARS_LOCK
 from ops.setup.packages import BUILD_LOCK, LOCKS, UV_LOCK
 from ops.setup.prerequisites import JAVA_VERSIONS
 
-SMALL = "docker-compose.small.yml"
+SMALL = "deploy/docker-compose.small.yml"
 TEAM = "docker-compose.yml"
 FILES: dict[str, dict[str, Any]] = {name: yaml.safe_load((REPOSITORY / name).read_text()) for name in (SMALL, TEAM)}
 SERVICES: dict[str, dict[str, Any]] = FILES[SMALL]["services"]
@@ -30,7 +30,7 @@ TEAM_SERVICES: dict[str, dict[str, Any]] = FILES[TEAM]["services"]
 ITS_OWN = {name: service for name, service in TEAM_SERVICES.items() if "extends" not in service}
 OURS = {name: service for name, service in ITS_OWN.items() if service["image"].startswith("${CLICKMILL_IMAGE")}
 GUIDES = {SMALL: "docker.md", TEAM: "team.md"}
-DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
+DOCKERFILE = (REPOSITORY / "deploy/Dockerfile").read_text()
 BROKER_JARS = (REPOSITORY / BROKER_JARS_LOCK).read_text()
 REQUIREMENTS = (REPOSITORY / LOCKS["runtime"]).read_text()
 
@@ -228,10 +228,25 @@ def test_state_and_configuration_are_mounted_where_the_image_looks_for_them() ->
 
     assert mounts("clickmill")[state] == "${CLICKMILL_STATE:-state}"
     assert image_environment()["AIRFLOW_HOME"] == f"{state}/airflow"
-    assert mounts("clickmill")[f"{code}/config"] == "./config"
+    assert mounts("clickmill")[f"{code}/config"] == "../config"
     assert f"--home-dir {state} " in DOCKERFILE
     named = {source for name in SERVICES for source in mounts(name).values() if not source.startswith((".", "/", "$"))}
     assert named | {"state"} == set(FILES[SMALL]["volumes"])
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_what_a_file_names_is_there_from_where_it_stands(file: str) -> None:
+    services, folder = FILES[file]["services"].values(), (REPOSITORY / file).parent
+    builds = [service["build"] for service in services if "build" in service]
+    volumes = [volume for service in services for volume in service.get("volumes", ())]
+    mounted = {path for volume in volumes for path in re.findall(r"(?:^|:-)(\.[^:}]*)", volume)}
+
+    assert [(folder / build["context"]).resolve() for build in builds] == [REPOSITORY]
+    assert [(folder / build["context"] / build["dockerfile"]).is_file() for build in builds] == [True]
+    assert [(folder / path).exists() for path in mounted] == [True] * (2 if file == TEAM else 1)
+    assert all((folder / service["extends"]["file"]).is_file() for service in services if "extends" in service)
+    settings = [path["path"] for service in services for path in service.get("env_file", ())]
+    assert {(folder / path).resolve() for path in settings} <= {REPOSITORY / ".env"}
 
 
 def test_versions_are_said_in_the_lock_files_only() -> None:
@@ -240,7 +255,7 @@ def test_versions_are_said_in_the_lock_files_only() -> None:
     assert [line for line in instructions("RUN") if "python3 -m ops.bootstrap" in line]
     assert not installed, f"{installed}: ops.bootstrap installs what the lock files name"
     assert "==" not in DOCKERFILE
-    for file in ("Dockerfile", SMALL, ".dockerignore"):
+    for file in ("deploy/Dockerfile", SMALL, ".dockerignore"):
         text = re.sub(r"\b(postgresql\+psycopg2|PLAINTEXT|CONTROLLER)://", "", (REPOSITORY / file).read_text())
         assert "://" not in text
     assert "locks locks" in instructions("COPY")

@@ -164,10 +164,10 @@ def _run(
 
 @contextmanager
 def project(file: str, **settings: str) -> Iterator[Project]:
-    """The containers of docker-compose.yml or docker-compose.small.yml, well; gone at the end, but for the images.
+    """The containers of docker-compose.yml or of the small file, well; gone at the end, but for the images.
 
     Args:
-        file: its name.
+        file: its path in the repository.
         settings: for .env, beside ports of this project's own.
     """
     with TemporaryDirectory(prefix="cm-compose-") as folder:
@@ -233,7 +233,7 @@ def _project(file: Path, folder: Path, settings: Mapping[str, str], environment:
     if _run(["podman", "pull", "-q", base], environment, check=False).returncode != 0:
         base = _make_base(folder, environment)
         _make_stand_ins(folder, base, environment)
-    _build(REPOSITORY, f"{_IMAGE}:local", base, environment)
+    _build(REPOSITORY, f"{_IMAGE}:local", base, environment, "--file", "deploy/Dockerfile")
     return Project(file, "podman", (sys.executable, "-m", "podman_compose"), name, environment, env)
 
 
@@ -273,7 +273,8 @@ def _make_stand_ins(folder: Path, base: str, environment: Mapping[str, str]) -> 
     shutil.copytree(STAND_INS, context)
     shutil.copy(versitygw(), context / "versitygw")
     shutil.copytree(REPOSITORY / JAR_FOLDERS[BROKER_JARS_LOCK], context / "broker")
-    text = "".join(file.read_text() for file in REPOSITORY.glob("docker-compose*.yml"))
+    files = ("docker-compose.yml", "deploy/docker-compose.small.yml")
+    text = "".join((REPOSITORY / file).read_text() for file in files)
     for name in sorted(set(re.findall(r"^    image: (docker\.io/\S+)$", text, re.MULTILINE))):
         stage = name.rpartition("/")[2].partition(":")[0]
         _build(context, name, base, environment, "--target", stage)
