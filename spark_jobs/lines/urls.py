@@ -4,7 +4,7 @@ What a browser opens is a click. The rule is the WHATWG URL standard, https://ur
 written as a browser does it (host in lower case, IDN as punycode, default port and ``.``/``..`` segments gone, what
 must be percent-encoded is). Beyond it, so that a page is not counted under several keys:
 
-* user and password go, and the fragment;
+* user and password go, those of a URL in the query too, and the fragment;
 * configured tracking parameters and session ids go, names compared without case; the others stay, in their order;
 * a session id in the path goes: ``;jsessionid=…`` of servlets, ``/(S(…))`` of ASP.NET without cookies;
 * a query that is or becomes empty goes with its ``?``.
@@ -20,6 +20,7 @@ from urllib.parse import unquote
 import can_ada
 
 from include.page_settings import PageSettings
+from spark_jobs.lines.credentials import without_credentials
 from spark_jobs.lines.page_keys import page_key
 
 _WEB = ("http://", "https://")
@@ -75,6 +76,8 @@ def url_normalizer(
         page, mark, query = written.partition("?")
         if mark:
             kept = in_query.kept(query)
+            if "@" in kept or "%40" in kept:  # of another URL in the query
+                kept = without_credentials(kept)
             if kept is not query or not query:
                 written = f"{page}?{kept}" if kept else page
         if "@" in page or ";" in page or "(" in page or ("%" in page and _ESCAPED.search(page)):
@@ -134,7 +137,9 @@ class _Tracking(dict[str, bool | None]):
 
     def __missing__(self, name: str) -> bool | None:
         plain = _AMPERSANDS.sub("", unquote(name).lower())
-        fitting = [(number, goes) for number, start, goes in self._starts if plain.startswith(start)]
+        fitting: list[tuple[int, bool | None]] = [
+            (number, goes) for number, start, goes in self._starts if plain.startswith(start)
+        ]
         fitting.append(self._names.get(plain, (-1, False)))
         goes = max(fitting, key=lambda each: each[0])[1]
         if len(self) < _MOST_NAMES:

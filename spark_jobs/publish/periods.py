@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -59,7 +59,7 @@ class Periods:
     periods: list[Period]
     urls: list[KeyCount]
     countries: list[KeyCount]
-    country_note: str | None = None
+    country_note: str | None = field(default=None, kw_only=True)
 
 
 def read_periods(lake: Lake, grain: Grain, time_zone: str) -> Periods:

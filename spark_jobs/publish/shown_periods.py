@@ -35,6 +35,6 @@ def periods_document(shown: Periods) -> Document:
             key_table(f"Busiest URLs, {newest}", "URL", shown.urls),
             key_table(f"Countries, {newest}", "Country", shown.countries),
             Line(f"* crawlers left out; who comes again within the period is one; {estimated}", "quiet"),
-            *([Line(shown.country_note, "quiet")] if shown.country_note else []),
+            *((Line(shown.country_note, "quiet"),) if shown.country_note else ()),
         )
     )

@@ -19,7 +19,7 @@ def results_document(data: ReportData) -> Document:
         key_table("Busiest URLs", "URL", data.urls),
         key_table("Countries", "Country", data.countries),
         Line(f"* crawlers left out, estimated: standard error {VISITOR_COUNT_STANDARD_ERROR:.1%}", "quiet"),
-        *([Line(data.country_note, "quiet")] if data.country_note else []),
+        *((Line(data.country_note, "quiet"),) if data.country_note else ()),
     )
     nothing = (Line("Nothing published yet."),)
     return Document((*(counted if data.hours else nothing), _totals(data)), verdict=tuple(_verdict(data.verdict)))
