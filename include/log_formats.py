@@ -8,7 +8,7 @@ expressions of its own; to take a format apart is one pattern.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -57,6 +57,25 @@ class LogFormat:
     escape: Escape = "default"
     time_format: str = "access_log"
     pattern: str = ""
+
+    def with_tested(self, names: Mapping[str, str]) -> LogFormat:
+        """The same with roles of variables that only rules look at, by role, such as ``field_0`` of ``$request_time``.
+
+        Raises:
+            ValueError: if the format has no such variable, or it is something to Clickmill already.
+        """
+        parts = list(self.parts)
+        others = {part.name: place for place, part in enumerate(parts) if isinstance(part, Variable) and not part.role}
+        for role, name in names.items():
+            if name not in others:
+                raise ValueError(
+                    f"field {name!r}: expected a variable of log_format that nothing else is taken from, one of "
+                    f"{', '.join(sorted(others)) or 'none'}"
+                )
+            variable = parts[others[name]]
+            assert isinstance(variable, Variable)
+            parts[others[name]] = replace(variable, role=role)
+        return replace(self, parts=tuple(parts))
 
     @property
     def roles(self) -> dict[str, Variable]:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
-FieldPath = Annotated[str, StringConstraints(pattern=r"^[^.\s`]+(\.[^.\s`]+)*$")]
+_PATH = r"^[^.\s`]+(\.[^.\s`]+)*$"
+FieldPath = Annotated[str, StringConstraints(pattern=_PATH)]
+
+
+def field_path(text: str) -> tuple[str, ...]:
+    """The path that is written so.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    if not re.fullmatch(_PATH, text):
+        raise ValueError(f"{text!r}: expected a field, nested ones by a dotted path, such as request.host")
+    return tuple(text.split("."))
 
 
 class LineFields(BaseModel):

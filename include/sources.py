@@ -10,11 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 
 from include.check_settings import SOURCE_THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
 from include.errors import UsageError
+from include.kept_lines import CountedLines
 from include.log_formats import NGINX_EXAMPLE, log_format
 from include.page_settings import PageSettings
 from include.retention import SourceRetention
 from include.settings import PipelineSettings, Settings, read_toml
-from include.source_fields import FieldPath, LineFields
+from include.source_fields import FieldPath, LineFields, field_path
 
 #: Of the whole name.
 SOURCE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -90,7 +91,7 @@ class ClickSockets(BaseModel):
         return given
 
 
-class Source(BaseModel):
+class Source(CountedLines):
     """One source; what each setting means is commented in ``config/sources.toml``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -175,11 +176,29 @@ class Source(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def rules_look_at_what_lines_have(self) -> Source:
+        """A rule on what no line has leaves out all or none."""
+        self.require_tested(self._roles)
+        if self.fields is not None:
+            for name in self.tested_fields.values():
+                field_path(name)
+        else:
+            log_format(self.access_format).with_tested(self.tested_fields)
+        return self
+
+    @model_validator(mode="after")
     def comes_from_one_place(self) -> Source:
         """Lines are a topic's records or are in the landing zone, where sockets put theirs."""
         if self.kafka is not None and (self.files is not None or self.sockets is not None):
             raise ValueError("[kafka] is a topic; [files] and [sockets] belong to a source of the landing zone")
         return self
+
+    @property
+    def _roles(self) -> frozenset[str]:
+        """What its lines say, such as ``status``."""
+        if self.fields is not None:
+            return frozenset(self.fields.paths())
+        return frozenset(log_format(self.access_format).roles)
 
     @property
     def stream(self) -> StreamSettings | None:

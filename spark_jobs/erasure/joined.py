@@ -97,7 +97,8 @@ def have_the_same(rows: Iterable[pa.Table], files: Iterable[LandedFile], matcher
         said = (one.filter(pc.is_valid(one["clicked_at"])).select([*_SAID, "text"]) for one in arrivals)
         return Counter(tuple(row.values()) for one in said for row in one.to_pylist())
 
-    return clicks(map(_of_rows, rows)) == clicks(lines for file in files for lines in _lines(file, matcher))
+    of_files = (lines for file in files for lines in _lines(file, matcher, are_counted=True))
+    return clicks(map(_of_rows, rows)) == clicks(of_files)
 
 
 def _mark_alike(lines: list[_Arrival], rows: list[_Arrival]) -> bool:
@@ -159,9 +160,11 @@ class _Marked:
             )
 
 
-def _lines(file: LandedFile, matcher: Matcher) -> Iterable[pa.Table]:
+def _lines(file: LandedFile, matcher: Matcher, *, are_counted: bool = False) -> Iterable[pa.Table]:
+    """All lines of a file, or those that the source's rules count."""
+    source = matcher.source if are_counted else matcher.source.without_rules()
     for piece in pieces_of(file):
-        parsed = parse_lines(piece, matcher.source, matcher.parser.tracking_parameters)
+        parsed = parse_lines(piece, source, matcher.parser.tracking_parameters)
         yield _comparable(parsed, as_numpy(pc.is_null(parsed["reason"])), matcher.gives_visitor(parsed))
 
 

@@ -171,7 +171,8 @@ class Matcher:
         return found
 
     def _of_read(self, lines: pa.Table) -> Mask:
-        parsed = parse_lines(lines, self.source, self.parser.tracking_parameters)
+        # Also of what is left out: it is in the landing zone all the same.
+        parsed = parse_lines(lines, self.source.without_rules(), self.parser.tracking_parameters)
         seen = self.parser.lookups.look_up(parsed)
         visitors = pa.array(sorted(self.requests.visitors), pa.string())
         found = as_numpy(pc.is_in(as_array(seen["visitor_id"]), visitors)).copy()

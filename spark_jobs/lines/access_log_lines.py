@@ -17,13 +17,15 @@ _ABSENT = "-"
 
 
 @cache
-def extraction(format_: str, roles: frozenset[str] = frozenset()) -> Extraction:
-    """How the lines of an access log are taken apart: all of its roles, or only these.
+def extraction(
+    format_: str, roles: frozenset[str] = frozenset(), tested: tuple[tuple[str, str], ...] = ()
+) -> Extraction:
+    """How the lines of an access log are taken apart: all of its roles, or only these; and what rules look at besides.
 
     What is no line as the server writes it is read as one with a prefix (a virtual host, syslog, Docker …), then as one
     of a client by name, then as one whose quotation marks are not escaped, if it can be read in one way only.
     """
-    known = log_format(format_)
+    known = log_format(format_).with_tested(dict(tested))
     wanted = frozenset(known.roles) & (roles or frozenset(known.roles))
     may_have_host = not roles and "host" not in wanted
     slower = wanted | {"host"} if may_have_host else wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from include.source_fields import field_path
 from include.sources import Source
 from spark_jobs.lines import access_log_lines, json_lines
 from spark_jobs.lines.extraction import Extraction
@@ -10,8 +11,9 @@ from spark_jobs.lines.extraction import Extraction
 def extraction_of(source: Source) -> Extraction:
     """How the lines of a source are taken apart."""
     if source.fields is not None:
-        return json_lines.extraction(source.fields.paths())
-    return access_log_lines.extraction(source.access_format)
+        only_tested = {role: field_path(name) for role, name in source.tested_fields.items()}
+        return json_lines.extraction(source.fields.paths() | only_tested)
+    return access_log_lines.extraction(source.access_format, tested=tuple(source.tested_fields.items()))
 
 
 def time_extraction_of(source: Source) -> Extraction:

@@ -21,9 +21,9 @@ from spark_jobs.lines.credentials import texts_without_credentials, without_cred
 from spark_jobs.lines.extraction import Extraction, take_apart
 from spark_jobs.lines.formats import extraction_of, time_extraction_of
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
-from spark_jobs.lines.kept import is_left_out, is_quarantined, reason_of_rule
+from spark_jobs.lines.kept import is_left_out, is_quarantined, left_out, reason_of_rule
 from spark_jobs.lines.masked_addresses import address_mask, shortened
-from spark_jobs.lines.targets import normal_urls, target_values
+from spark_jobs.lines.targets import method_value, normal_urls, target_values
 from spark_jobs.lines.times import HOUR_MICROS, clicked_at
 from spark_jobs.lines.urls import url_normalizer
 
@@ -75,12 +75,9 @@ def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str,
     lines = lines.combine_chunks()
     texts, is_utf8 = _texts(lines, source)
     fields = _fields(texts, source)
-    fields["normal_url"] = normal_urls(
-        fields,
-        source.base_url or "",
-        url_normalizer(tracking_parameters, source.pages),
-        is_escaped=extraction_of(source).is_escaped,
-    )
+    fields["normal_url"] = _urls(fields, source, url_normalizer(tracking_parameters, source.pages))
+    if source.has_rules and source.pages:  # rules look at what was asked for
+        fields["asked_url"] = _urls(fields, source, url_normalizer(tracking_parameters))
     reason = _reasons(lines, source, is_utf8, texts, fields)
     is_click = pc.is_null(reason)
     hour = as_numpy(lines["hour"])
@@ -149,7 +146,7 @@ def _reasons(
     }
     if source.has_event_id:
         checks["missing_event_id"] = is_null(fields["event_id"])
-    rules = {reason_of_rule(rule): is_left_out for rule, is_left_out in _left_out(fields).items()}
+    rules = {reason_of_rule(rule): is_left_out for rule, is_left_out in left_out(source, fields).items()}
     checks |= rules
     reasons = [*_OF_WHOLE_LINES, *rules, *(name for name in QUARANTINE_REASONS if name not in _OF_WHOLE_LINES)]
     number = np.full(len(lines), -1, np.int16)
@@ -158,11 +155,6 @@ def _reasons(
             number[checks[name]] = place
     numbers = pa.array(number, pa.int16(), mask=number < 0)
     return pa.DictionaryArray.from_arrays(numbers, pa.array(reasons)).dictionary_decode()
-
-
-def _left_out(fields: Mapping[str, pa.Array]) -> dict[str, np.ndarray]:
-    """By rule, of those that come first, the lines that it leaves out."""
-    return {}
 
 
 def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
@@ -181,7 +173,7 @@ def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
 def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
     """The mapped roles' texts, null where absent or only spaces; ``is_formed``; ``clicked_at`` in microseconds."""
     fields = take_apart(
-        texts, extraction_of(source), lambda extraction: _query(extraction, target_values(extraction.values), source)
+        texts, extraction_of(source), lambda extraction: _query(extraction, _values(extraction, source), source)
     )
     if "visitor" in fields:
         fields["visitor_id"] = fields.pop("visitor")
@@ -192,6 +184,13 @@ def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
         if source.fields is None:
             fields["is_formed"] = pc.and_(fields["is_formed"], is_client)
     return fields
+
+
+def _values(extraction: Extraction, source: Source) -> dict[str, str]:
+    """The SQL of the roles that are needed; the method, where a rule looks at it."""
+    values = target_values(extraction.values)
+    values.pop("method", None)
+    return values | ({"method": method_value(extraction.values)} if source.tests("method") else {})
 
 
 def _query(extraction: Extraction, values: Mapping[str, str], source: Source) -> str:
@@ -209,6 +208,11 @@ def _or_null(texts: pa.StringArray) -> pa.StringArray:
     if not pc.any(may_be_blank).as_py():  # trimming costs more than reading
         return texts
     return pc.if_else(pc.equal(pc.ascii_trim(texts, " "), ""), None, texts)
+
+
+def _urls(fields: Mapping[str, pa.Array], source: Source, normal_form: Callable[[str], str | None]) -> pa.Array:
+    is_escaped = extraction_of(source).is_escaped
+    return normal_urls(fields, source.base_url or "", normal_form, is_escaped=is_escaped)
 
 
 def _not_utf8(texts: pa.StringArray) -> list[int]:

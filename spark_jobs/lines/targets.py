@@ -51,6 +51,14 @@ def target_values(values: Mapping[str, str]) -> dict[str, str]:
     return others | {"url": asked[0] if len(asked) == 1 else f"coalesce({', '.join(asked)})"}
 
 
+def method_value(values: Mapping[str, str]) -> str:
+    """The SQL of a line's method: its own, or that of its request."""
+    methods = [values["method"]] if "method" in values else []
+    if "request" in values:
+        methods.append(f"nullif({part_of_request(values['request'], 1)}, '')")
+    return f"coalesce({', '.join(methods)})"
+
+
 def part_of_request(request: str, part: int) -> str:
     """The SQL of a request line's method (1) or target (2), empty where it is no such line."""
     return f"regexp_extract({request}, {quoted(_REQUEST)}, {part}, 's')"

@@ -193,6 +193,22 @@ def test_an_id_that_is_nowhere_written_out_is_found(tmp_path: Path, visitor: str
     assert search([settings.landing], matcher.words).found == []
 
 
+def test_lines_that_are_left_out_go_like_others(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path / "home")
+    fields = LineFields(time="ts", url="url", client_address="ip", user_agent="ua")
+    source = Source(name="web", format="json", fields=fields, drop=({"name": "static", "ending": ".png"},))
+    requests = Requests.of(addresses=["192.0.2.7"], prefixes=["http://shop.test/account/"])
+    matcher = Matcher.of(requests, LineParser.of(source, settings))
+    folder = settings.landing / "web" / "log_date=2026-03-01" / "log_hour=10"
+    folder.mkdir(parents=True)
+    urls = ["HTTP://SHOP.test/account/a.png", "http://shop.test/a.png", "http://shop.test/b.png"]
+    addresses = ["198.51.100.1", "[192.0.2.007]:80", "198.51.100.1"]
+    lines = [{"ts": "2026-03-01T10:00:00Z", "url": url, "ip": ip} for url, ip in zip(urls, addresses, strict=True)]
+    (folder / "a.json").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (file,) = landed_files(settings.landing, "web")
+    assert matching_lines(file, matcher) == ({1, 2}, 3)
+
+
 def test_a_url_in_a_line_that_is_no_click_is_found_as_programs_write_it(tmp_path: Path) -> None:
     settings = make_settings(tmp_path / "home")
     requests = Requests.of(prefixes=["http://shop.test/account/"])

@@ -24,6 +24,7 @@ from include.settings import REPOSITORY, Settings
 from include.sources import Source, load_sources
 from spark_jobs.landing.land import land_all
 from spark_jobs.lines.arrivals import LineParser, read_files, read_records, unique_ids
+from spark_jobs.lines.kept import rule_of_reason
 from spark_jobs.lines.read_lines import LandedFile
 from tests.lines.lines import lines_table
 
@@ -39,6 +40,7 @@ class Answer:
     said: list[str] = field(default_factory=list)
     clicks: int = 0
     quarantined: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
     per_url: Counter[str] = field(default_factory=Counter)
     per_country: Counter[str] = field(default_factory=Counter)
     visitors: int = 0
@@ -108,7 +110,11 @@ def _count(tables: list[pa.Table], answer: Answer) -> None:
         if row["read"] is not None:
             continue
         if row["reason"] is not None:
-            answer.quarantined[row["reason"]] += 1
+            rule = rule_of_reason(row["reason"])
+            if rule is None:
+                answer.quarantined[row["reason"]] += 1
+            else:
+                answer.left_out[rule] += 1
             continue
         answer.clicks += 1
         answer.per_url[row["url"]] += 1
