@@ -33,6 +33,7 @@ from include.settings import Settings
 from include.storage import is_on_disk
 from plugins.data_quality.backfills import render_backfills, shown_backfills
 from plugins.data_quality.hour import ShownRun, render_hour
+from plugins.data_quality.left_out import read_left_out
 from plugins.data_quality.links import Links
 from plugins.data_quality.listings import LISTINGS, render_listing
 from plugins.data_quality.metric import METRIC_DAYS, render_metric
@@ -119,6 +120,7 @@ def one_hour(request: Request, index: Index, runs: Runs, hour: str, source: str 
         _links(request),
         source=source or None,
         quarantine=read_quarantine(_settings(request), at, source or None),
+        left_out=read_left_out(_settings(request), at, source or None),
         runs=runs,
     )
     if page is None:

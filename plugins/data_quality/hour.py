@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -43,6 +43,7 @@ def render_hour(
     *,
     source: str | None,
     quarantine: Sequence[Quarantine],
+    left_out: Mapping[str, Mapping[str, int]],
     runs: Sequence[ShownRun],
 ) -> tuple[str, str] | None:
     """The page of an hour, as log hour and as click hour, and its policy; None when nothing is known of it."""
@@ -76,6 +77,7 @@ def render_hour(
             for suite, of_suite in _by_suite(shown)
         ],
         quarantine=quarantine,
+        left_out=left_out,
         events=events[::-1],
         validations=validations[::-1],
         docs=sorted({result.link for result in shown if result.link}),

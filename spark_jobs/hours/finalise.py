@@ -188,7 +188,12 @@ def described(source: Source, hours: Sequence[Hour], accounts: Mapping[Hour, Hou
     """What the run of these hours has finalised, and which other ones with them."""
     lines = sum(account.lines for account in accounts.values())
     accepted = sum(account.accepted for account in accounts.values())
-    said = [f"{source.name}, streamed: {len(accounts)} log hours finalised, {lines:,} lines, {accepted:,} accepted"]
+    left_out = sum(account.left_out.total() for account in accounts.values())
+    not_counted = f", {left_out:,} left out" if left_out else ""
+    said = [
+        f"{source.name}, streamed: {len(accounts)} log hours finalised, {lines:,} lines, {accepted:,} accepted"
+        f"{not_counted}"
+    ]
     others = set(accounts).difference(hours)
     if others:
         said.append(f"  lines have come of log hours outside of the run: {hours_in_words(others)}")

@@ -7,7 +7,7 @@ rebuilt from an allow list of SVG elements, and the page forbids itself everythi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from itertools import groupby
@@ -90,6 +90,13 @@ class AccountingRow:
     bytes: int
     is_closed: bool
     damaged_files: list[str]
+    left_out: int = 0
+    left_out_by_rule: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether every line has one outcome."""
+        return self.lines == self.accepted + self.duplicates + self.quarantined + self.left_out
 
 
 @dataclass(frozen=True)
@@ -108,28 +115,47 @@ class AccountingTotals:
     bytes: int = 0
     not_closed: int = 0
     damaged_files: int = 0
+    left_out: int = 0
+    left_out_by_rule: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether every line has one outcome."""
+        return self.lines == self.accepted + self.duplicates + self.quarantined + self.left_out
+
+    @property
+    def lines_to_count(self) -> int:
+        """The lines of which shares are: those that no rule leaves out."""
+        return self.lines - self.left_out
 
     @classmethod
     def of(cls, rows: Iterable[AccountingRow]) -> AccountingTotals:
-        """The sum of the rows; the reasons with the most lines come first."""
+        """The sum of the rows; the reasons, and the rules, with the most lines come first."""
         rows = list(rows)
-        reasons: Counter[str] = Counter()
-        for row in rows:
-            reasons.update(row.quarantined_by_reason)
         return cls(
             log_hours=len(rows),
             lines=sum(row.lines for row in rows),
             accepted=sum(row.accepted for row in rows),
             duplicates=sum(row.duplicates for row in rows),
             quarantined=sum(row.quarantined for row in rows),
-            quarantined_by_reason=dict(sorted(reasons.items(), key=lambda reason: (-reason[1], reason[0]))),
+            quarantined_by_reason=_most_first(row.quarantined_by_reason for row in rows),
             late=sum(row.late for row in rows),
             out_of_order=sum(row.out_of_order for row in rows),
             files=sum(row.files for row in rows),
             bytes=sum(row.bytes for row in rows),
             not_closed=sum(not row.is_closed for row in rows),
             damaged_files=sum(len(row.damaged_files) for row in rows),
+            left_out=sum(row.left_out for row in rows),
+            left_out_by_rule=_most_first(row.left_out_by_rule for row in rows),
         )
+
+
+def _most_first(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The counts by name added up, the names with the most first."""
+    together: Counter[str] = Counter()
+    for of_row in counts:
+        together.update(of_row)
+    return dict(sorted(together.items(), key=lambda count: (-count[1], count[0])))
 
 
 @dataclass(frozen=True)
@@ -275,10 +301,10 @@ def _notices(rows: Iterable[AccountingRow]) -> list[str]:
     by_source = sorted(rows, key=lambda row: (row.source, row.log_hour))
     for source, group in groupby(by_source, key=lambda row: row.source):
         of_source = list(group)
-        wrong = [row.log_hour for row in of_source if row.lines != row.accepted + row.duplicates + row.quarantined]
+        wrong = [row.log_hour for row in of_source if not row.adds_up]
         if wrong:
             notices.append(
-                f"{source}: lines are not accepted + duplicates + quarantined in {_listed(wrong)}; "
+                f"{source}: lines are not accepted + duplicates + quarantined + left out in {_listed(wrong)}; "
                 "ingest these log hours again"
             )
         not_closed = [row.log_hour for row in of_source if not row.is_closed]

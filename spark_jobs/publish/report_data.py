@@ -17,6 +17,7 @@ from include.tables import (
     Table,
 )
 from spark_jobs.engine.steps import in_parallel
+from spark_jobs.hours.account import left_out_of
 from spark_jobs.hours.held_hours import decided_hours, held_hours, results_of
 from spark_jobs.hours.touched_hours import reach_of_log_hours
 from spark_jobs.lake.lake import Lake
@@ -115,7 +116,16 @@ def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
     if not hours:
         return []
     oldest = hours[0].start - reach_of_log_hours(lake.settings)
-    columns = [*_COUNTED, "source", "log_date", "log_hour", "click_hours", "quarantined_by_reason", "damaged_files"]
+    columns = [
+        *_COUNTED,
+        "source",
+        "log_date",
+        "log_hour",
+        "click_hours",
+        "quarantined_by_reason",
+        "damaged_files",
+        "left_out_by_rule",
+    ]
     near = lake.read_rows(INGEST_ACCOUNTING, columns, [("log_date", ">=", oldest.date())])
     shown = set(map(str, hours))
     rows = sorted(
@@ -128,6 +138,8 @@ def _accounting(lake: Lake, hours: Sequence[Hour]) -> list[AccountingRow]:
             log_hour=str(log_hour_of(row)),
             quarantined_by_reason=dict(row["quarantined_by_reason"]),
             damaged_files=list(row["damaged_files"]),
+            left_out=left_out_of(row).total(),
+            left_out_by_rule=dict(left_out_of(row)),
             **{name: row[name] for name in _COUNTED},
         )
         for row in rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from include.holds import PUBLISHED, PUBLISHED_ANYWAY, ClickHourState
@@ -14,6 +14,7 @@ from include.tables import (
     PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
     Table,
 )
+from spark_jobs.hours.account import left_out_of
 from spark_jobs.lake.lake import Lake
 
 
@@ -21,7 +22,8 @@ def numbers_of_hold(lake: Lake, state: ClickHourState) -> list[str]:
     """A few lines: the clicks that would be published, the lines of the log hours that fail, and what readers see."""
     log_hours = {LogHour.parse(failure.partition) for failure in state.failures if " " in failure.partition}
     days = sorted({log_hour.hour.day for log_hour in log_hours})
-    columns = ["source", "log_date", "log_hour", "lines", "accepted", "quarantined", "quarantined_by_reason"]
+    columns = ["source", "log_date", "log_hour", "lines", "accepted", "quarantined"]
+    columns += ["quarantined_by_reason", "left_out_by_rule"]
     rows = lake.read_rows(INGEST_ACCOUNTING, columns, [("log_date", "in", days)])
     accounts = {LogHour.of(row): row for row in rows}
     counted = _clicks(lake, CLICKS_BY_COUNTRY_HOURLY, state.hour)
@@ -45,7 +47,14 @@ def _clicks(lake: Lake, table: Table, hour: Hour) -> int:
 
 
 def _described(account: Mapping[str, Any]) -> str:
-    reasons = ", ".join(f"{number:,} {reason}" for reason, number in account["quarantined_by_reason"] if number)
-    return f"{account['lines']:,} lines: {account['accepted']:,} clicks, {account['quarantined']:,} in quarantine" + (
-        f" ({reasons})" if reasons else ""
+    left_out = left_out_of(account)
+    return (
+        f"{account['lines']:,} lines: {account['accepted']:,} clicks, "
+        f"{account['quarantined']:,} in quarantine{_listed(account['quarantined_by_reason'])}"
+        + (f", {left_out.total():,} left out{_listed(left_out.items())}" if left_out else "")
     )
+
+
+def _listed(counts: Iterable[tuple[str, int]]) -> str:
+    listed = ", ".join(f"{number:,} {name}" for name, number in counts if number)
+    return f" ({listed})" if listed else ""

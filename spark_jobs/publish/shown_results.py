@@ -39,10 +39,13 @@ def key_table(title: str, heading: str, counts: Iterable[KeyCount]) -> Table:
 
 def _totals(data: ReportData) -> Table:
     totals = AccountingTotals.of(data.accounting)
+    to_count = (totals.lines_to_count, "lines to count" if totals.left_out else "lines")
+    left_out = [("Left out", totals.left_out, totals.lines, "lines")] if totals.left_out else []
     rows = (
-        ("Accepted", totals.accepted, totals.lines, "lines"),
-        ("Duplicates", totals.duplicates, totals.lines, "lines"),
-        ("Quarantined", totals.quarantined, totals.lines, "lines"),
+        *left_out,
+        ("Accepted", totals.accepted, *to_count),
+        ("Duplicates", totals.duplicates, *to_count),
+        ("Quarantined", totals.quarantined, *to_count),
         ("Late", totals.late, totals.accepted, "accepted"),
         ("Crawler share", data.bot_click_count, data.click_count, "published clicks"),
     )

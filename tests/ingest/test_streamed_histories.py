@@ -58,17 +58,18 @@ CLICKS_SCHEMA = pa.schema([(name, _TYPES[name]) for name in (*CLICKS.partitioned
 
 @dataclass(frozen=True)
 class Lines:
-    """What a micro-batch has of one log hour: clicks of it and of the hour before it, duplicates, quarantined lines."""
+    """What a micro-batch has of one log hour: clicks of it and of the hour before it, and its other lines."""
 
     log_hour: int
     clicks: int
     late: int
     duplicates: int
     quarantined: int
+    left_out: int
 
     @property
     def number(self) -> int:
-        return self.clicks + self.late + self.duplicates + self.quarantined
+        return self.clicks + self.late + self.duplicates + self.quarantined + self.left_out
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Run:
 
 Step = Batch | NewCheckpoint | Run
 _numbers = st.integers(0, 3)
-lines = st.builds(Lines, st.integers(0, len(HOURS) - 1), _numbers, _numbers, _numbers, _numbers)
+lines = st.builds(Lines, st.integers(0, len(HOURS) - 1), *[_numbers] * 5)
 parts = st.lists(lines, min_size=1, max_size=3, unique_by=lambda part: part.log_hour).map(tuple)
 steps = st.lists(
     st.one_of(
@@ -138,6 +139,7 @@ class History:
         hour = HOURS[part.log_hour]
         account = HourAccount(part.number, accepted=part.clicks + part.late, click_hours=set(click_hours(part)))
         account.duplicates_of[str(hour)], account.quarantined["not_json"] = part.duplicates, part.quarantined
+        account.left_out["tests"] = part.left_out
         row = account.as_row("web", LandedHour(Path(), hour, (), 0, True), datetime.now(UTC))
         self.lake.replace_rows(INGEST_ACCOUNTING, [row], log_hours_predicate("web", [hour]))
         self._add_clicks(part)
@@ -195,6 +197,7 @@ class History:
             accepted=part.clicks + part.late,
             duplicates=part.duplicates,
             quarantined=part.quarantined,
+            left_out=part.left_out,
         )
 
     def _row(self, part: Lines, partition: int, stream_id: str, now: datetime) -> dict[str, Any]:
@@ -206,6 +209,8 @@ class History:
             "log_date": hour.day, "log_hour": hour.hour, "first_offset": first, "last_offset": self.offset - 1,
             "lines": part.number, "bytes": part.number, "accepted": part.clicks + part.late,
             "quarantined_by_reason": {"not_json": part.quarantined} if part.quarantined else {}, "late": part.late,
+            # Rows of before there were rules have null.
+            "left_out_by_rule": {"tests": part.left_out} if part.left_out else None,
             "out_of_order": 0, "click_hours": click_hours(part), "written_at": now,
         }  # fmt: skip
 
@@ -242,7 +247,7 @@ class History:
 
     def check_accounts(self) -> None:
         """Of each finalised log hour all that has an account is in its account, whoever came to it."""
-        names = ["log_date", "log_hour", "lines", "accepted", "duplicates", "quarantined"]
+        names = ["log_date", "log_hour", "lines", "accepted", "duplicates", "quarantined", "left_out"]
         rows = self.lake.read_rows(INGEST_ACCOUNTING, names, [])
         found = {Hour.of(row.pop("log_date"), row.pop("log_hour")): row for row in rows}
         expected = {hour: {name: self.lines[hour][name] for name in names[2:]} for hour in self.finalised}
@@ -327,13 +332,13 @@ def test_a_micro_batch_that_commits_while_its_hour_is_finalised_is_accounted_for
     """Of an hour that the batch has ingested; and once, by this run or by the next."""
     played = History(Lake(None, copied_home(template, tmp_path / "home")))  # type: ignore[arg-type]
     newest = len(HOURS) - 1
-    played.ingest(Lines(newest, clicks=3, late=1, duplicates=1, quarantined=1))
+    played.ingest(Lines(newest, clicks=3, late=1, duplicates=1, quarantined=1, left_out=1))
     is_begun, batches = threading.Event(), 5
 
     def stream() -> None:
         for number in range(batches):
             with stream_batches.in_order_of_time(played.lake) as now:
-                rows = [played._row(Lines(newest, 2, 0, 0, 0), 0, "web-0", now)]
+                rows = [played._row(Lines(newest, 2, 0, 0, 0, 0), 0, "web-0", now)]
                 is_begun.set()
                 time.sleep(0.3)
                 played.lake.append_rows(STREAM_BATCHES, rows, StreamTransaction("web-0", number))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from threading import Thread
 from typing import Any
 
@@ -218,6 +218,21 @@ def test_a_dropped_hour_says_how_it_comes_back(client: TestClient, settings: Set
     text = client.get(f"hours/{HOUR}").text
     assert "Readers see what was published before. It stays so" in text
     assert f"clickmill decide --hour {HOUR} --decision release" in text
+
+
+def test_an_hour_shows_what_rules_have_left_out_by_source_and_rule(client: TestClient, settings: Settings) -> None:
+    append(settings.lake, failed(10, 7))
+    assert "Left out" not in client.get(f"hours/{HOUR}").text
+    columns = ["source", "log_date", "log_hour", "left_out_by_rule"]
+    counts = [("shop", {"static_file": 12, "other_status": 3000}), ("web", None), ("app", {})]
+    of_hour = {"log_date": date(2026, 3, 1), "log_hour": 5}
+    rows = [{"source": source, "left_out_by_rule": of_rules, **of_hour} for source, of_rules in counts]
+    accounts = pa.Table.from_pylist(rows, arrow_schema(INGEST_ACCOUNTING, columns))
+    write_deltalake(settings.lake / "ingest_accounting", accounts, partition_by=columns[:3])
+    text = client.get(f"hours/{HOUR}").text
+    listed = re.findall(r'<li>(\w+): ([\d,]+ lines) <span class="code">(\w+)</span></li>', text)
+    assert listed == [("shop", "3,000 lines", "other_status"), ("shop", "12 lines", "static_file")]
+    assert "Left out" not in client.get(f"hours/{HOUR}?source=web").text
 
 
 def test_an_hour_shows_found_and_expected_the_decision_and_where_to_go_on(

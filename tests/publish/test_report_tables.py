@@ -32,6 +32,21 @@ def test_numbers_are_shown_with_thousands_separators() -> None:
     assert "the standard error is 1.6%" in page.text
 
 
+def test_what_rules_leave_out_is_shown_by_rule_and_is_not_quarantined() -> None:
+    left_out = {"left_out": 9000, "left_out_by_rule": {"static_file": 8000, "other_status": 1000}}
+    rows = [an_accounting_row(lines=10_000, **left_out), an_accounting_row(source="web2")]
+    page = Page(render_report(some_data(accounting=rows)))
+    head, web, web2, total = page.rows("By source")
+    place = head.index("Left out")
+    assert [row[place] for row in (web, web2, total)] == ["9,000", "0", "9,000"]
+    assert {row[-1] for row in (web, web2, total)} == {""}
+    assert page.rows("Lines left out by rule")[1:] == [
+        ["static_file", "8,000", "88.9%"], ["other_status", "1,000", "11.1%"],
+    ]  # fmt: skip
+    assert "11,000 lines = 1,800 accepted + 120 duplicates + 80 quarantined + 9,000 left out." in page.text
+    assert "Quarantined 4.0%" in " ".join(page.text.split())
+
+
 def test_accounting_has_totals_and_the_reasons_with_their_meaning() -> None:
     rows = [
         an_accounting_row(),
@@ -79,7 +94,7 @@ def test_open_damaged_and_unbalanced_log_hours_are_marked() -> None:
     }
     assert "web: 1 of 4 log hours not closed (ingested without _SUCCESS): 2026-03-01T06" in page.text
     assert "2026-03-01T07/a.gz, 2026-03-01T07/b.zst" in page.text
-    assert "lines are not accepted + duplicates + quarantined in 2026-03-01T08;" in page.text
+    assert "lines are not accepted + duplicates + quarantined + left out in 2026-03-01T08;" in page.text
 
 
 def test_at_most_25_urls_are_shown_the_busiest_first() -> None:

@@ -52,6 +52,13 @@ def test_numbers_of_the_run() -> None:
     assert lines[-1] == "PASSED"
 
 
+def test_shares_are_of_the_lines_that_are_to_be_counted() -> None:
+    row = replace(DATA.accounting[0], lines=113_000, left_out=100_000, left_out_by_rule={"static_file": 100_000})
+    lines = printed(replace(DATA, accounting=[row, DATA.accounting[1]]))
+    assert row_of(lines, "Left out") == ["100,000", "87.7%", "of", "lines"]
+    assert row_of(lines, "Quarantined") == ["400", "2.9%", "of", "lines", "to", "count"]
+
+
 def test_the_ten_busiest_are_shown() -> None:
     urls = [KeyCount(f"https://x.example/{n:02d}", n, 0, n) for n in range(1, 31)]
     countries = [KeyCount(f"Z{n:02d}", n, 0, n) for n in range(1, 31)]

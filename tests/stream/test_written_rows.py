@@ -28,9 +28,11 @@ WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url"))
 DAY = date(1969, 12, 31)
 places = st.tuples(st.sampled_from(["clicks/0", "clicks/1"]), st.integers(0, 3))
 clicked = st.datetimes(datetime(1969, 12, 31, 22), datetime(1970, 1, 1, 3), timezones=st.just(UTC))
-#: Of each arrival its file and log hour, and when it was clicked or why it is quarantined; whether it was sampled.
+LEFT_OUT = "left_out_robots"
+#: Of each arrival its file and log hour, and when it was clicked or why it is no click; whether it was sampled.
 arrivals = st.lists(
-    st.tuples(places, clicked | st.sampled_from(["blank", "no_url"]), st.booleans(), st.booleans()), max_size=40
+    st.tuples(places, clicked | st.sampled_from(["blank", "no_url", LEFT_OUT]), st.booleans(), st.booleans()),
+    max_size=40,
 )
 
 
@@ -39,7 +41,7 @@ def as_row(number: int, one: tuple[tuple[str, int], datetime | str, bool, bool])
     row = {"row_id": 0, "log_date": DAY, "log_hour": hour, "file": file, "line": number, "bytes": 7}
     row["sampled"] = '{"a": 1}' if is_sampled else None
     if isinstance(outcome, str):
-        return row | {"reason": outcome, "raw": f"raw {number}"}
+        return row | {"reason": outcome, "raw": None if outcome == LEFT_OUT else f"raw {number}"}
     of_click = {"clicked_at": outcome, "url": f"http://shop.test/{number}", "country_code": "DE", "is_bot": False}
     return row | of_click | {"is_out_of_order": is_out_of_order}
 
@@ -85,7 +87,7 @@ def test_a_task_says_of_every_row_what_became_of_it(
             )
 
     of_clicks = {number: one for number, one in enumerate(given) if not isinstance(one[1], str)}
-    of_others = {number: one for number, one in enumerate(given) if isinstance(one[1], str)}
+    of_others = {n: one for n, one in enumerate(given) if isinstance(one[1], str) and one[1] != LEFT_OUT}
     assert {row["line"]: (row["file"], int(row["log_hour"]), row["clicked_at"]) for row in clicks} == {
         number: (*place, at) for number, (place, at, *_) in of_clicks.items()
     }
@@ -101,7 +103,9 @@ def test_a_task_says_of_every_row_what_became_of_it(
     for (file, log_hour), part in parts.items():
         here = [(one[1], one[2]) for one in given if one[0] == (file, log_hour.hour)]
         moments = [(at, is_late) for at, is_late in here if not isinstance(at, str)]
-        assert part.account.quarantined == Counter(why for why, _ in here if isinstance(why, str))
+        reasons = Counter(why for why, _ in here if isinstance(why, str))
+        assert part.account.left_out.total() == part.account.left_out["robots"] == reasons.pop(LEFT_OUT, 0)
+        assert part.account.quarantined == reasons
         assert part.account.click_hours == {f"{at:%Y-%m-%dT%H}" for at, _ in moments}
         lines = [count for place, count in read if place == (file, log_hour.hour)]
         assert part.account.lines == sum(lines)
