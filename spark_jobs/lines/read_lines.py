@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from include.hours import Hour
 from include.landing import printed_name
@@ -139,3 +140,14 @@ def lines_of(data: bytes) -> tuple[pa.Array, np.ndarray]:
     lengths -= (lengths > 0) & (last == _CARRIAGE_RETURN)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(lengths), buffers), lengths
+
+
+def without_byte_order_marks(records: pa.Table) -> pa.Table:
+    """``LINES`` that were not cut from a file, without the byte order marks that they begin with."""
+    value = records["value"]
+    if not pc.any(pc.starts_with(value, b"\xef\xbb\xbf")).as_py():
+        return records
+    text = pc.replace_substring_regex(value, r"\A(?:\xef\xbb\xbf)+", "")
+    left_out = pc.subtract(pc.binary_length(value), pc.binary_length(text))
+    columns = {"value": text, "bytes": pc.subtract(records["bytes"], left_out)}
+    return pa.table({name: columns.get(name, records[name]) for name in LINES.names}, schema=LINES)

@@ -145,10 +145,7 @@ def test_a_line_of_two_gibibytes_is_quarantined_with_its_length_and_the_server_l
         lake.run("ingest", str(HOUR))
         assert _ids(lake) == sorted(f"{name}-{n}" for name in ("fine", "before", "after") for n in range(3))
         rows = [(row["file"], row["line"], row["reason"], row["bytes"]) for row in lake.rows(QUARANTINED_CLICKS)]
-        assert sorted(rows) == [
-            ("huge.log.gz", 4, "line_too_long", 2 * GIBIBYTE),
-            ("zeros.log.gz", 1, "line_too_long", 2 * GIBIBYTE),
-        ]
+        assert rows == [("huge.log.gz", 4, "line_too_long", 2 * GIBIBYTE)]
         raw = {row["file"]: row["raw"] for row in lake.rows(QUARANTINED_CLICKS)}
-        assert raw == {"huge.log.gz": "x" * 8192, "zeros.log.gz": "\x00" * 8192}
-        assert lake.accounting()[str(HOUR)]["lines"] == 11
+        assert raw == {"huge.log.gz": "x" * 8192}
+        assert lake.accounting()[str(HOUR)]["lines"] == 10, "a hole is no line"

@@ -9,8 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from include.hours import Hour
+from include.sources import Source
 from spark_jobs.lines.arrivals import (
     ARRIVALS,
     LineParser,
@@ -23,7 +25,7 @@ from spark_jobs.lines.arrivals import (
 from spark_jobs.lines.lookups import Lookups
 from spark_jobs.lines.read_lines import LandedFile, ReadFile
 from tests.lines.lines import HOUR, TRACKING, arrivals, lines_table
-from tests.lines.parsing import WEB
+from tests.lines.parsing import ACCESS, REST, WEB, line, log_line
 
 PARSER = LineParser(WEB, TRACKING, Lookups())
 
@@ -93,3 +95,17 @@ def test_what_was_read_of_each_topic_partition_is_reported_last() -> None:
         ("clicks/0", 13): {"lines": 1, "bytes": 1, "first_line": 9, "last_line": 9, "damage": None},
     }
     assert list(read_records([], PARSER)) == []
+
+
+@pytest.mark.parametrize(("source", "text"), [(WEB, line()), (ACCESS, log_line(rest=REST))])
+def test_marks_and_other_encodings_in_records_do_no_harm(source: Source, text: bytes) -> None:
+    mark = b"\xef\xbb\xbf"
+    whole = [text, mark + text, mark * 2 + text]
+    broken = [b"\0" + text, bytes(40) + text, text.decode().encode("utf-16"), text.decode().encode("utf-16-be"), mark]
+    rows = pa.concat_tables(
+        read_records([lines_table(whole + broken)], LineParser(source, TRACKING, Lookups()))
+    ).to_pylist()
+    clicks = [row for row in rows if row["clicked_at"] is not None]
+    assert len(clicks) == 3
+    assert len({(row["url"], row["bytes"], row["visitor_id"], row["country_code"]) for row in clicks}) == 1
+    assert all(row["reason"] for row in rows[3:8])
