@@ -15,7 +15,7 @@ from include.hours import Hour, log_hour_of, log_hours_predicate
 from include.storage import Entry
 from include.stored_rows import log_days, of_log_hour
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
-from spark_jobs.hours.account import HourAccount, left_out_of, replayed, with_rewritten
+from spark_jobs.hours.account import HourAccount, recounted, with_rewritten
 from spark_jobs.hours.stream_batches import account_of, make_up
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.columns import as_numpy
@@ -62,13 +62,13 @@ def _recounted(
     account = _account(arrivals.clicks, arrivals.quarantined, hour, row)
     if not batches or not make_up(batches, row):
         days, hours = (arrivals.duplicates[name].to_pylist() for name in ("first_log_date", "first_log_hour"))
-        account.duplicates_of = Counter(map(str, map(Hour.of, days, hours)))
+        account.duplicates_of.update(map(str, map(Hour.of, days, hours)))
     account.duplicates_of.update(account_of(batches).duplicates_of)
-    others = account.duplicates_of.total() + left_out_of(row).total()
-    return replayed(row, account, now) | {"lines": account.lines + others}
+    account.lines += account.duplicates_of.total()
+    return recounted(row, account, now)
 
 
-def _batches(arrivals: Arrivals, hour: Hour, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _batches(arrivals: Arrivals, hour: Hour, rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """What micro-batches have now: a row of a table is of the one that has its file, or partition, and line.
 
     What is of none, as files of several may be one row, or as the batch had ingested it, is of the last one.
@@ -78,10 +78,8 @@ def _batches(arrivals: Arrivals, hour: Hour, rows: Sequence[Mapping[str, Any]]) 
         its_clicks, clicks = _parted(clicks, row, is_last=row is rows[-1])
         its_quarantined, quarantined = _parted(quarantined, row, is_last=row is rows[-1])
         account = _account(its_clicks, its_quarantined, hour, row)
-        # Duplicates, and what is left out.
-        others = row["lines"] - row["accepted"] - sum(dict(row["quarantined_by_reason"]).values())
-        counted = {"lines": account.lines + others, "quarantined_by_reason": dict(account.quarantined)}
-        yield {**row, **account.of_clicks(), **counted}
+        account.lines += account_of([row]).duplicates_of.total()
+        yield row | account.of_lines()
 
 
 def _parted(arrivals: pa.Table, row: Mapping[str, Any], *, is_last: bool) -> tuple[pa.Table, pa.Table]:
@@ -95,20 +93,16 @@ def _parted(arrivals: pa.Table, row: Mapping[str, Any], *, is_last: bool) -> tup
 
 
 def _account(clicks: pa.Table, quarantined: pa.Table, hour: Hour, row: Mapping[str, Any]) -> HourAccount:
-    """The account of these arrivals, and of no duplicates; what was touched until now, by its row, stays touched."""
-    reasons = Counter(quarantined["reason"].to_pylist())
-    bounds = pc.min_max(clicks["clicked_at"]).as_py()
+    """The account of these arrivals, and of what is left out by the row of before; what was touched stays touched."""
+    account = HourAccount(click_hours=set(row["click_hours"]), quarantined=Counter(quarantined["reason"].to_pylist()))
+    account.keep_read(row)
+    account.lines = len(clicks) + len(quarantined) + account.left_out.total()
+    account.accepted = len(clicks)
     is_late = pc.less(clicks["clicked_at"], pa.scalar(hour.start, clicks["clicked_at"].type))
-    return HourAccount(
-        lines=len(clicks) + reasons.total(),
-        accepted=len(clicks),
-        late=pc.sum(is_late).as_py() or 0,
-        out_of_order=pc.sum(clicks["is_out_of_order"]).as_py() or 0,
-        quarantined=reasons,
-        click_hours=set(row["click_hours"]),
-        first_clicked_at=bounds["min"],
-        last_clicked_at=bounds["max"],
-    )
+    account.late = pc.sum(is_late).as_py() or 0
+    account.out_of_order = pc.sum(clicks["is_out_of_order"]).as_py() or 0
+    account.first_clicked_at, account.last_clicked_at = pc.min_max(clicks["clicked_at"]).as_py().values()
+    return account
 
 
 class Arrivals(NamedTuple):

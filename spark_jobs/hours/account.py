@@ -66,6 +66,15 @@ class HourAccount:
             sampled=_sampled(row),
         )
 
+    def add_outcome(self, row: Row | Mapping[str, Any], log_hour: Hour) -> None:
+        """Count the lines of one outcome, a row of ``spark_jobs.ingest.outcomes`` or of ``OUTCOMES`` of a stream."""
+        if row["reason"] is not None:
+            self.add_refused(row["reason"], row["lines"])
+        elif "first_hour" in row and row["first_hour"] is not None:
+            self.duplicates_of[str(Hour.of_number(row["first_hour"]))] += row["lines"]
+        else:
+            self.add_accepted(row, log_hour, Hour.of_number(row["click_hour"]))
+
     def add_accepted(self, row: Row | Mapping[str, Any], log_hour: Hour, click_hour: Hour) -> None:
         """Count the accepted clicks of one click hour."""
         self.accepted += row["lines"]
@@ -101,6 +110,10 @@ class HourAccount:
         if other.sampled is not None:
             self.add_sampled(other.sampled)
 
+    def keep_read(self, row: Mapping[str, Any]) -> None:
+        """Say what was read as this row does, of ``ingest_accounting`` or ``stream_batches``: nobody reads it again."""
+        self.lines, self.left_out, self.sampled = row["lines"], left_out_of(row), _sampled(row)
+
     def leave_out(self, closed: Set[str]) -> None:
         """Let nobody count these click hours for it."""
         self.closed = self.click_hours & closed
@@ -116,20 +129,23 @@ class HourAccount:
             "lines": self.lines,
             "quarantined_by_reason": {reason: count for reason, count in self.quarantined.items() if count},
             "left_out_by_rule": {rule: count for rule, count in self.left_out.items() if count},
-            **self.of_clicks(),
-            "sampled_lines": self.sampled.lines if self.sampled else None,
-            "sampled_fields": self.sampled.as_rows() if self.sampled else None,
-        }
-
-    def of_clicks(self) -> dict[str, Any]:
-        """Of that, what changes if other clicks are duplicates."""
-        return {
             "accepted": self.accepted,
             "late": self.late,
             "out_of_order": self.out_of_order,
             "first_clicked_at": self.first_clicked_at,
             "last_clicked_at": self.last_clicked_at,
             "click_hours": sorted(self.click_hours),
+            "sampled_lines": self.sampled.lines if self.sampled else None,
+            "sampled_fields": self.sampled.as_rows() if self.sampled else None,
+        }
+
+    def totals(self) -> dict[str, Any]:
+        """What ``ingest_accounting`` says of the lines beside that."""
+        return {
+            "duplicates": self.duplicates_of.total(),
+            "duplicates_of": {hour: count for hour, count in self.duplicates_of.items() if count},
+            "quarantined": self.quarantined.total(),
+            "left_out": self.left_out.total(),
         }
 
     def as_row(self, source: str, landed: LandedHour, now: datetime) -> dict[str, Any]:
@@ -139,10 +155,7 @@ class HourAccount:
             "log_date": landed.hour.day,
             "log_hour": landed.hour.hour,
             **self.of_lines(),
-            "duplicates": self.duplicates_of.total(),
-            "duplicates_of": {hour: count for hour, count in self.duplicates_of.items() if count},
-            "quarantined": self.quarantined.total(),
-            "left_out": self.left_out.total(),
+            **self.totals(),
             "files": len(landed.files),
             "bytes": landed.size_bytes,
             "damaged_files": sorted(self.damaged_files),
@@ -156,22 +169,8 @@ class HourAccount:
 
 
 def recounted(row: Mapping[str, Any], account: HourAccount, now: datetime) -> dict[str, Any]:
-    """A row of ``ingest_accounting`` of a log hour whose clicks are others now, and whose lines are the same."""
-    return {
-        **row,
-        **account.of_clicks(),
-        "duplicates": account.duplicates_of.total(),
-        "duplicates_of": dict(account.duplicates_of),
-        "ingested_at": now,
-    }
-
-
-def replayed(row: Mapping[str, Any], account: HourAccount, now: datetime) -> dict[str, Any]:
-    """A row of ``ingest_accounting`` of a log hour whose files are gone, some quarantined lines of which are clicks."""
-    return recounted(row, account, now) | {
-        "quarantined": account.quarantined.total(),
-        "quarantined_by_reason": dict(account.quarantined),
-    }
+    """A row of ``ingest_accounting`` of a log hour whose lines are other rows now; what was read of files stays."""
+    return {**row, **account.of_lines(), **account.totals(), "ingested_at": now}
 
 
 def with_rewritten(row: Mapping[str, Any], rewritten: Iterable[tuple[Entry, Entry]]) -> dict[str, Any]:
@@ -211,8 +210,7 @@ def left_out_of(row: Mapping[str, Any]) -> Counter[str]:
 
 
 def _sampled(row: Mapping[str, Any]) -> SampledFields | None:
-    # Null where none was sampled.
-    return fields_of(row) if row["sampled_lines"] else None
+    return None if row["sampled_lines"] is None else fields_of(row)
 
 
 def described_closed(accounts: Iterable[HourAccount]) -> list[str]:
@@ -236,11 +234,5 @@ def accounts_of(hours: Iterable[Hour], read: Iterable[ReadFile], outcomes: Itera
             account.damaged_files.add(of_file.file.name)
     for row in outcomes:
         log_hour = Hour.of_number(row["log_hour_number"])
-        account = accounts[log_hour]
-        if row["reason"] is not None:
-            account.add_refused(row["reason"], row["lines"])
-        elif row["first_hour"] is not None:
-            account.duplicates_of[str(Hour.of_number(row["first_hour"]))] += row["lines"]
-        else:
-            account.add_accepted(row, log_hour, Hour.of_number(row["click_hour"]))
+        accounts[log_hour].add_outcome(row, log_hour)
     return accounts

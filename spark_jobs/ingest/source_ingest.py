@@ -33,7 +33,7 @@ from include.tables import (
     Table,
 )
 from spark_jobs.engine.steps import in_parallel, step
-from spark_jobs.hours.account import HourAccount, accounts_of, left_out_of, recounted, replayed
+from spark_jobs.hours.account import HourAccount, accounts_of, recounted
 from spark_jobs.hours.replays import AskedReplay, repairs_of
 from spark_jobs.hours.touched_hours import closed_click_hours, removed_within_lateness
 from spark_jobs.ids.duplicates import DECIDED
@@ -139,8 +139,10 @@ class SourceIngest:
                     none = [(hour, SampledFields(0, {})) for hour in hours]
                     for hour, fields in [*none, *staged.sampled]:
                         accounts[hour].add_sampled(fields)
-                for hour, row in gone.items():
-                    accounts[hour].lines, accounts[hour].left_out = row["lines"], left_out_of(row)
+                for hour, row in {**gone, **later}.items():
+                    accounts[hour].keep_read(row)
+                for hour, row in later.items():
+                    accounts[hour].quarantined.update(dict(row["quarantined_by_reason"]))
                 _keep_click_hours(accounts, [known, unfinished], later)
                 self._leave_out_closed(accounts)
                 yield Plan(landed, gone, later, staged.files, files, clicks, accounts, staged.warnings)
@@ -226,8 +228,7 @@ class SourceIngest:
     def _write_accounts(self, plan: Plan) -> None:
         now, name = datetime.now(UTC), self.source.name
         rows = [plan.accounts[of.hour].as_row(name, of, now) for of in plan.landed if of.hour not in plan.gone]
-        rows += [replayed(row, plan.accounts[hour], now) for hour, row in plan.gone.items()]
-        rows += [recounted(row, plan.accounts[hour], now) for hour, row in plan.later.items()]
+        rows += [recounted(row, plan.accounts[hour], now) for hour, row in {**plan.gone, **plan.later}.items()]
         self.lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(name, plan.hours))
 
     def _accounts(self, hours: Sequence[Hour]) -> dict[Hour, Account]:

@@ -55,10 +55,8 @@ class PartOfBatch:
             self.damage = max(filter(None, (self.damage, row["damage"])), default=None)
             self.first_offset = min(_known(self.first_offset, row["first_offset"]), default=None)
             self.last_offset = max(_known(self.last_offset, row["last_offset"]), default=None)
-        elif row["reason"] is not None:
-            self.account.add_refused(row["reason"], row["lines"])
         else:
-            self.account.add_accepted(row, log_hour, Hour.of_number(row["click_hour"]))
+            self.account.add_outcome(row, log_hour)
 
 
 @dataclass(frozen=True)

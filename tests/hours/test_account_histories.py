@@ -1,9 +1,9 @@
 """Whatever happened to a log hour, its account has the lines that were read of it, each as what became of it.
 
 A history is: an ingest by the batch, before the source is streamed; micro-batches, runs that finalise, micro-batches
-that are added up, replays and their withdrawal, erasures, and the removal of clicks for their age; each killed between
-two of its commits, and done again at once or after something else. What accounts is the product's own, on a lake in
-memory; what should come of it is counted line by line.
+that are added up, replays and their withdrawal, erasures, and the removal of clicks for their age. Micro-batches, runs
+and erasures are killed between two commits, and done again at once or after something else. What accounts is the
+product's own, on a lake in memory; what should come of it is counted line by line.
 """
 
 from __future__ import annotations
@@ -128,6 +128,9 @@ class History:
     log: list[str] = field(default_factory=list)
     cuts: int = -1
 
+    def __post_init__(self) -> None:
+        self.lake.before_commit = self.cut
+
     def cut(self) -> None:
         """Die here, if it is to be here."""
         self.cuts -= 1
@@ -138,7 +141,7 @@ class History:
 
     def play(self) -> None:
         act, asked = self._next()
-        self.cuts = self.random.choice([-1, -1, 1, 2, 3])
+        self.cuts = self.random.choice([-1, -1, 1, 2, 3, 4, 5, 6]) if act in ("stream", "run", "erase") else -1
         self.log.append(f"{act} {asked if isinstance(asked, str) else [*map(str, asked)]} {self.cuts}")
         try:
             getattr(self, act)(asked)
@@ -207,7 +210,6 @@ class History:
             self.half_written = [line for hour in hours for line in self._read(hour, is_stream=True)]
             for table in (CLICKS, QUARANTINED_CLICKS):
                 self._add(table, self.half_written)
-        self.cut()
         parts: dict[tuple[str, Hour], PartOfBatch] = {}
         for line in self.half_written:
             part = parts.setdefault((line.file, line.hour), PartOfBatch())

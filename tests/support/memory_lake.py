@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import reduce
@@ -34,6 +34,8 @@ class MemoryLake:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.tables: dict[str, pa.Table] = {}
+        #: Called before each commit: whoever is at work may die there.
+        self.before_commit: Callable[[], None] = lambda: None
 
     def rows(self, table: Table) -> pa.Table:
         """All rows of a table."""
@@ -50,9 +52,11 @@ class MemoryLake:
         return found
 
     def append_rows(self, table: Table, rows: Sequence[Mapping[str, Any]], _: object = None) -> None:
+        self.before_commit()
         self.tables[table.name] = pa.concat_tables([self.rows(table), _as_declared(table, rows)])
 
     def replace_rows(self, table: Table, rows: Sequence[Mapping[str, Any]] | pa.Table, predicate: str) -> None:
+        self.before_commit()
         stored, match = self.rows(table), _PREDICATE.fullmatch(predicate)
         assert match, predicate
         hours, before = match["hours"].split(", "), match["before"]
