@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from include.check_settings import SOURCE_THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
+from include.delimited import DelimitedFormat, DelimitedLines, with_delimited
 from include.errors import UsageError
 from include.kept_lines import CountedLines
 from include.log_formats import NGINX_EXAMPLE, log_format
@@ -97,10 +98,11 @@ class Source(CountedLines):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = ""
-    format: Literal["json", "access", "combined", "common"]
+    format: Literal["json", "access", "combined", "common", DelimitedFormat]
     log_format: str | None = None
     trusted_proxies: tuple[str, ...] = ()
     fields: LineFields | None = None
+    delimited: DelimitedLines | None = None
     base_url: str | None = Field(None, pattern=r"^https?://[^/?#\s]+$")
     scheduled: bool = False
     lateness_hours: int = Field(6, ge=0, le=744)
@@ -158,6 +160,12 @@ class Source(CountedLines):
         own = {check.name for check in self.checks}
         return (*(check for check in pipeline.checks if check.name not in own), *self.checks)
 
+    @model_validator(mode="before")
+    @classmethod
+    def delimited_lines_have_their_settings(cls, given: Any) -> Any:
+        """In the file they stand beside the others."""
+        return with_delimited(given)
+
     @model_validator(mode="after")
     def fits_its_format(self) -> Source:
         """JSON needs a field mapping; lines of an access log have paths, without the host."""
@@ -165,14 +173,14 @@ class Source(CountedLines):
             raise ValueError("[fields] belongs to a json source, and a json source needs it")
         if (self.format == "access") != (self.log_format is not None):
             raise ValueError(f"an access source needs log_format, and no other has it: expected {NGINX_EXAMPLE}")
-        if self.fields is None and self.base_url is None and "host" not in log_format(self.access_format).roles:
+        if self.is_access_log and self.base_url is None and "host" not in log_format(self.access_format).roles:
             raise ValueError(
                 f'lines of {self.access_format} have paths without a host: expected base_url = "https://shop.example.com"'
             )
         if self.trusted_proxies and not self.has_client_address:
             raise ValueError("trusted_proxies belongs to a source whose lines have client addresses")
         if self.unwatched_fields and self.fields is None:
-            raise ValueError("unwatched_fields belongs to a json source: lines of an access log have no fields")
+            raise ValueError("unwatched_fields belongs to a json source: of other lines no fields are watched")
         return self
 
     @model_validator(mode="after")
@@ -182,6 +190,8 @@ class Source(CountedLines):
         if self.fields is not None:
             for name in self.tested_fields.values():
                 field_path(name)
+        elif self.delimited is not None:
+            self.delimited.require_columns(self.tested_fields.values())
         else:
             log_format(self.access_format).with_tested(self.tested_fields)
         return self
@@ -191,11 +201,18 @@ class Source(CountedLines):
         """Lines are a topic's records or are in the landing zone, where sockets put theirs."""
         if self.kafka is not None and (self.files is not None or self.sockets is not None):
             raise ValueError("[kafka] is a topic; [files] and [sockets] belong to a source of the landing zone")
+        if self.delimited and (self.kafka or self.sockets) and not self.delimited.is_read_without_header:
+            raise ValueError(
+                "lines of a topic, or by TCP, have no header before them: "
+                'expected columns = ["time", "url", …], in their order, and no header = true'
+            )
         return self
 
     @property
     def _roles(self) -> frozenset[str]:
         """What its lines say, such as ``status``."""
+        if self.delimited is not None:
+            return frozenset(self.delimited.roles()) - {"date"}
         if self.fields is not None:
             return frozenset(self.fields.paths())
         return frozenset(log_format(self.access_format).roles)
@@ -208,14 +225,36 @@ class Source(CountedLines):
     @property
     def has_event_id(self) -> bool:
         """Whether duplicates can be found."""
-        return self.fields is not None and self.fields.event_id is not None
+        return self.event_id_field is not None
+
+    @property
+    def event_id_field(self) -> str | None:
+        """Where its lines have their event id; None if they have none."""
+        if self.delimited is not None:
+            names = self.delimited.roles().get("event_id")
+            return ", ".join(names) if names else None
+        return self.fields.event_id if self.fields is not None else None
 
     @property
     def has_client_address(self) -> bool:
         """Whether its lines say who the client was."""
+        if self.delimited is not None:
+            return "client_address" in self.delimited.roles()
         if self.fields is not None:
             return self.fields.client_address is not None
         return not {"client_address", "forwarded_for"}.isdisjoint(log_format(self.access_format).roles)
+
+    @property
+    def time_format(self) -> str:
+        """How its lines write the time."""
+        if self.delimited is not None:
+            return self.delimited.time_format
+        return self.fields.time_format if self.fields is not None else "access_log"
+
+    @property
+    def is_access_log(self) -> bool:
+        """Whether its lines are those of an access log, as ``access_format`` says."""
+        return self.fields is None and self.delimited is None
 
     @property
     def access_format(self) -> str:

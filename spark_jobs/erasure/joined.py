@@ -163,7 +163,7 @@ class _Marked:
 def _lines(file: LandedFile, matcher: Matcher, *, are_counted: bool = False) -> Iterable[pa.Table]:
     """All lines of a file, or those that the source's rules count."""
     source = matcher.source if are_counted else matcher.source.without_rules()
-    for piece in pieces_of(file):
+    for piece in pieces_of(file, source):
         parsed = parse_lines(piece, source, matcher.parser.tracking_parameters)
         yield _comparable(parsed, as_numpy(pc.is_null(parsed["reason"])), matcher.gives_visitor(parsed))
 

@@ -6,7 +6,7 @@ import bz2
 import gzip
 import lzma
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -17,11 +17,13 @@ import pyarrow as pa
 from backports import zstd
 
 from include.landing import hour_of_folder
+from include.sources import Source
 from include.storage import find, is_on_disk, write_whole
 from spark_jobs.erasure.matches import Matcher
 from spark_jobs.lines.columns import as_numpy, in_pieces
 from spark_jobs.lines.cut_lines import PIECE_BYTES, cut_at_lines
 from spark_jobs.lines.decompress import DamagedFileError, decompressed
+from spark_jobs.lines.headers import with_headers
 from spark_jobs.lines.read_lines import LINES, LandedFile, ReadFile, read_lines
 
 _COMPRESSORS: dict[str, Callable[[BinaryIO], Any]] = {
@@ -40,13 +42,16 @@ def landed_files(landing: Path, source: str) -> Iterator[LandedFile]:
             yield LandedFile(entry.path, hour)
 
 
-def pieces_of(file: LandedFile) -> Iterator[pa.Table]:
-    """The lines of a file, as ``LINES``; of a damaged one those before the damage. Raises OSError as ``read_lines``."""
+def pieces_of(file: LandedFile, source: Source) -> Iterable[pa.Table]:
+    """The lines of a file, as ``LINES``, with their headers; of a damaged one those before the damage.
+
+    Raises OSError as ``read_lines``.
+    """
     tables = (
         table.append_column("row_id", pa.array(np.zeros(len(table), np.int64))).select(LINES.names)
         for table in read_lines(ReadFile(file))
     )
-    return in_pieces(tables, PIECE_BYTES)
+    return with_headers(in_pieces(tables, PIECE_BYTES), source)
 
 
 def matching_lines(file: LandedFile, matcher: Matcher) -> tuple[set[int], int]:
@@ -57,7 +62,7 @@ def matching_lines(file: LandedFile, matcher: Matcher) -> tuple[set[int], int]:
     """
     found: set[int] = set()
     count = 0
-    for piece in pieces_of(file):
+    for piece in pieces_of(file, matcher.source):
         found.update(as_numpy(piece["line"])[matcher.of_lines(piece)].tolist())
         count += len(piece)
     return found, count

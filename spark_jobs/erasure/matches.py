@@ -20,6 +20,7 @@ from spark_jobs.erasure.requests import Requests
 from spark_jobs.lines.addresses import EDGE, END, any_form, normal_address, written_forms
 from spark_jobs.lines.arrivals import LineParser
 from spark_jobs.lines.columns import as_array, as_numpy
+from spark_jobs.lines.headers import IS_HEADER
 from spark_jobs.lines.lookups import Lookups, visitors_of
 from spark_jobs.lines.parse_lines import parse_lines
 
@@ -166,6 +167,8 @@ class Matcher:
     def of_lines(self, lines: pa.Table) -> Mask:
         """Which lines of a landed file are to go: what the ingest makes of them is, or they name it."""
         found = self.words.of_texts(lines["value"])
+        if IS_HEADER in lines.column_names:  # without it nobody could read the others
+            found &= ~as_numpy(lines[IS_HEADER])
         if (self.requests.url_prefixes or self.source.has_client_address) and not found.all():
             found[~found] = self._of_read(lines.filter(pa.array(~found)))
         return found

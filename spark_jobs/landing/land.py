@@ -15,11 +15,13 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from io import BytesIO
+from itertools import islice, repeat
 from pathlib import Path
 from typing import IO, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from include.errors import ClickmillError, LeftOutError, NotALogError, UsageError
 from include.hours import MOST_HOURS_BETWEEN, Hour, contiguous
@@ -34,6 +36,7 @@ from spark_jobs.landing.log_digests import DigestWriter
 from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.cut_lines import cut_at_lines
 from spark_jobs.lines.decompress import SUFFIXES, DamagedFileError, decompressed
+from spark_jobs.lines.headers import HEADER, IS_HEADER, Headers
 from spark_jobs.lines.parse_lines import click_times
 from spark_jobs.lines.read_lines import lines_of
 from spark_jobs.lines.times import HOUR_MICROS
@@ -63,8 +66,8 @@ def land(
         raise UsageError(f"{what}; expected a log file, plain, {', '.join(SUFFIXES)}")
     last = Hour.containing(now)
     _require_lines(logs)
-    first = next((hour for _, hour in _lines(logs, source, last) if hour is not None), None)
-    if first is None and not any(_pieces(logs)):
+    first = next((hour for _, hour, _ in _lines(logs, source, last) if hour is not None), None)
+    if first is None and _is_empty(logs, source):
         return None
     if first is None:
         look = look_of(_beginning(logs))
@@ -103,13 +106,27 @@ def _beginning(logs: Path) -> bytes:
     return next((piece[:BEGINNING_BYTES] for piece, _ in _pieces(logs)), b"")
 
 
-def _split(lines: Iterable[tuple[bytes, Hour | None]], first: Hour, folder: Path) -> dict[Hour, int]:
+def _is_empty(logs: Path, source: Source) -> bool:
+    """Whether it has no lines, or none but headers."""
+    headers = Headers.of(source)
+    if headers is None:
+        return not any(_pieces(logs))
+    return all(
+        is_whole and pc.all(table[IS_HEADER]).as_py()
+        for piece, is_whole in _pieces(logs)
+        for table in _tables(piece, headers)
+    )
+
+
+def _split(lines: Iterable[tuple[bytes, Hour | None, str | None]], first: Hour, folder: Path) -> dict[Hour, int]:
     """Write the lines into a file an hour, and their digests; return how many there are by hour."""
     hour = first
     with _HourFiles(folder) as files, (folder / DIGESTS).open("wb") as digests:
         writer = DigestWriter(digests)
-        for line, click_hour in lines:
+        for line, click_hour, header in lines:
             hour = click_hour or hour
+            if header is not None:
+                files.write_header(hour, header, line)
             files.write(hour, line)
             writer.add(line)
         if writer.is_in_line:
@@ -118,27 +135,43 @@ def _split(lines: Iterable[tuple[bytes, Hour | None]], first: Hour, folder: Path
     return dict(sorted(files.lines.items()))
 
 
-def _lines(logs: Path, source: Source, last: Hour) -> Iterator[tuple[bytes, Hour | None]]:
-    """The log's lines, each with its click hour, or parts of a line that is too long to be a click.
+def _lines(logs: Path, source: Source, last: Hour) -> Iterator[tuple[bytes, Hour | None, str | None]]:
+    """The log's lines, each with its click hour and the header in force, or parts of a line too long to be a click.
 
-    None for a line without a time, or with one before ``FIRST_HOUR`` or after ``last``.
+    No hour for a line without a time, or with one before ``FIRST_HOUR`` or after ``last``; no header where the source's
+    files have none, or none comes before.
     """
+    headers = Headers.of(source)
+    header = None
     for piece, is_whole in _pieces(logs):
-        if is_whole:
-            yield from zip(BytesIO(piece), _click_hours(piece, source, last), strict=True)
-        else:
-            yield piece, None
+        if not is_whole:
+            if headers:
+                headers.skip()
+            yield piece, None, header
+            continue
+        content = BytesIO(piece)
+        for table in _tables(piece, headers):
+            hours = _click_hours(table, source, last)
+            in_force = table[HEADER].to_pylist() if headers else repeat(None, len(table))
+            for line, hour, header in zip(islice(content, len(table)), hours, in_force, strict=True):
+                yield line, hour, header
 
 
-def _click_hours(piece: bytes, source: Source, last: Hour) -> Iterator[Hour | None]:
+def _tables(piece: bytes, headers: Headers | None) -> Iterator[pa.Table]:
+    """The lines of a piece as ``LINES``, without their places, not too many at a time; with their headers."""
     values, lengths = lines_of(piece)
     lines = pa.table({"value": values, "bytes": lengths})
     for start in range(0, len(lines), _LINES_AT_ONCE):
-        times = click_times(lines.slice(start, _LINES_AT_ONCE), source)
-        numbers = as_numpy(times.fill_null(0)) // HOUR_MICROS
-        is_plausible = (numbers >= FIRST_HOUR.number) & (numbers <= last.number)
-        hours = {number: Hour.of_number(number) for number in np.unique(numbers[is_plausible]).tolist()}
-        yield from map(hours.get, numbers.tolist())
+        table = lines.slice(start, _LINES_AT_ONCE)
+        yield table if headers is None else headers.of_one_file(table)
+
+
+def _click_hours(lines: pa.Table, source: Source, last: Hour) -> Iterator[Hour | None]:
+    times = click_times(lines, source)
+    numbers = as_numpy(times.fill_null(0)) // HOUR_MICROS
+    is_plausible = (numbers >= FIRST_HOUR.number) & (numbers <= last.number)
+    hours = {number: Hour.of_number(number) for number in np.unique(numbers[is_plausible]).tolist()}
+    return map(hours.get, numbers.tolist())
 
 
 def _pieces(logs: Path) -> Iterator[tuple[bytes, bool]]:
@@ -164,21 +197,36 @@ class _HourFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: OrderedDict[Hour, IO[bytes]] = OrderedDict()
-        #: Line ends by hour.
+        #: Line ends of the log by hour.
         self.lines: Counter[Hour] = Counter()
+        #: The header in force at the end of each hour's file.
+        self._headers: dict[Hour, str] = {}
 
     def __enter__(self) -> _HourFiles:
         return self
 
     def write(self, hour: Hour, data: bytes) -> None:
         """Add a line, or a part of one, to its hour's file."""
-        file = self._open.get(hour) or self._start(hour)
-        file.write(data)
+        self._file(hour).write(data)
         self.lines[hour] += data.endswith(b"\n")
+
+    def write_header(self, hour: Hour, header: str, line: bytes) -> None:
+        """See that this header is in force in the hour's file, for a line that may be the header itself.
+
+        Each file can be read alone. The copy is no line of the log.
+        """
+        if self._headers.get(hour) != header:
+            self._headers[hour] = header
+            copy = header.encode()
+            if line.strip() != copy.strip():
+                self._file(hour).write(copy + b"\n")
 
     def __exit__(self, *_: object) -> None:
         while self._open:
             self._open.popitem()[1].close()
+
+    def _file(self, hour: Hour) -> IO[bytes]:
+        return self._open.get(hour) or self._start(hour)
 
     def _start(self, hour: Hour) -> IO[bytes]:
         if len(self._open) >= _OPEN_FILES:

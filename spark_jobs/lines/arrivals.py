@@ -18,6 +18,7 @@ from include.settings import Settings
 from include.sources import Source
 from spark_jobs.lines.columns import as_array, as_numpy, in_pieces, table_of
 from spark_jobs.lines.cut_lines import PIECE_BYTES
+from spark_jobs.lines.headers import with_headers
 from spark_jobs.lines.lookups import Lookups
 from spark_jobs.lines.parse_lines import PARSED, parse_lines
 from spark_jobs.lines.read_lines import LINES, LandedFile, ReadFile, read_lines, without_byte_order_marks
@@ -76,7 +77,8 @@ class LineParser:
         """The arrivals of tables of ``LINES``, of each file in its order, in tables of ``ARRIVALS``."""
         latest: dict[tuple[str, int], int] = {}
         # Pieces worth the while of a query.
-        for piece in in_pieces((table.select(LINES.names) for table in lines), PIECE_BYTES):
+        pieces = in_pieces((table.select(LINES.names) for table in lines), PIECE_BYTES)
+        for piece in with_headers(pieces, self.source):
             parsed = self.repairs.applied(piece, self._parsed(piece), self.source, self._parsed)
             found = {"is_out_of_order": out_of_order(piece, parsed, latest)}
             yield table_of(ARRIVALS, dict(zip(parsed.column_names, parsed.columns, strict=True)) | found, len(piece))

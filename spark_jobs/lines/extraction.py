@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.duckdb_sql import run_sql
+from include.duckdb_sql import quoted, run_sql
 from spark_jobs.lines.columns import as_array, as_numpy
 
 
@@ -26,7 +26,7 @@ class Extraction:
     this format, and the text of each role, null where the line does not have it. A line that is not of the format is
     quarantined as ``not_formed``. ``prepared`` gives the lines as the SQL takes them. ``is_escaped``: bytes in the
     texts may be written with a backslash, as servers do. ``otherwise`` takes apart what this one does not; its roles
-    may be more.
+    may be more. ``faults`` are more exact reasons than ``not_formed``, each with its expression: the first that holds.
 
     Roles: ``time``; of the URL ``url`` (a whole one, or a path), or ``path``, or ``request`` (a request line), with
     ``scheme``, ``host`` and ``query``; ``status``, ``client_address``, ``event_id``, ``country``, ``visitor``,
@@ -40,6 +40,15 @@ class Extraction:
     prepared: Callable[[pa.StringArray], pa.StringArray] = _as_they_are
     is_escaped: bool = False
     otherwise: Extraction | None = None
+    faults: Mapping[str, str] | None = None
+
+    @property
+    def fault(self) -> str | None:
+        """The expression of why a line is not of the format, null for one that is; None if it is ``not_formed``."""
+        if self.faults is None:
+            return None
+        cases = "".join(f" WHEN {condition} THEN {quoted(reason)}" for reason, condition in self.faults.items())
+        return f"CASE WHEN {self.is_formed} THEN NULL{cases} ELSE {quoted(self.not_formed)} END"
 
 
 def take_apart(

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from include.source_fields import field_path
 from include.sources import Source
-from spark_jobs.lines import access_log_lines, json_lines
+from spark_jobs.lines import access_log_lines, delimited_lines, json_lines
 from spark_jobs.lines.extraction import Extraction
 
 
-def extraction_of(source: Source) -> Extraction:
-    """How the lines of a source are taken apart."""
+def extraction_of(source: Source, header: str | None = None) -> Extraction:
+    """How the lines of a source are taken apart, which have this header before them in their file."""
+    if source.delimited is not None:
+        return delimited_lines.extraction(source.delimited, header, source.tested_fields)
     if source.fields is not None:
         only_tested = {role: field_path(name) for role, name in source.tested_fields.items()}
         return json_lines.extraction(source.fields.paths() | only_tested)
     return access_log_lines.extraction(source.access_format, tested=tuple(source.tested_fields.items()))
 
 
-def time_extraction_of(source: Source) -> Extraction:
+def time_extraction_of(source: Source, header: str | None = None) -> Extraction:
     """The same for whoever needs the role ``time`` alone; the others may be missing."""
+    if source.delimited is not None:
+        return delimited_lines.extraction(source.delimited, header, only_time=True)
     if source.fields is not None:
         return json_lines.extraction({"time": source.fields.paths()["time"]})
     return access_log_lines.extraction(source.access_format, frozenset({"time"}))

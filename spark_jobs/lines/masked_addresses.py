@@ -14,6 +14,7 @@ from socket import AF_INET6, inet_ntop, inet_pton
 
 from include.sources import Source
 from spark_jobs.lines.credentials import without_credentials
+from spark_jobs.lines.delimited_lines import clients_pattern
 
 _H = "[0-9A-Fa-f]{1,4}"
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]{1,2})"
@@ -49,13 +50,15 @@ _FIRST_FIELD = re.compile(r"(\S+)( \S+ [^\[]*\[)?")
 _HOST = re.compile(r"(?=[^.:]*[.:])[\w.:%\[\]-]{1,253}", re.ASCII)
 
 
-def address_mask(source: Source) -> Callable[[str], str] | None:
+def address_mask(source: Source, header: str | None = None) -> Callable[[str], str] | None:
     """A function from a line of the source to the same with all addresses masked; none if it logs no client addresses.
 
-    The client's field becomes ``-`` if it is no address, such as the name of a host.
+    The client's field becomes ``-`` if it is no address, such as the name of a host. ``header`` is the one in force.
     """
     if not source.has_client_address:
         return None
+    if source.delimited is not None:
+        return _delimited_mask(clients_pattern(source.delimited, header))
     return _json_mask(source.fields.client_address or "") if source.fields else _masked_access_log
 
 
@@ -64,7 +67,7 @@ def line_mask(source: Source) -> Callable[[str], str]:
 
     Users and passwords of URLs are gone too.
     """
-    mask = mask_addresses if source.fields else _masked_access_log
+    mask = mask_addresses if source.fields or source.delimited else _masked_access_log
     return lambda line: mask(without_credentials(line))
 
 
@@ -106,6 +109,21 @@ def _masked_access_log(line: str) -> str:
     if first and (first[2] or _HOST.fullmatch(first[1])):
         line = _masked_client(first[1]) + line[len(first[1]) :]
     return mask_addresses(line)
+
+
+@cache
+def _delimited_mask(clients: str | None) -> Callable[[str], str]:
+    if clients is None:
+        return mask_addresses
+    pattern = re.compile(clients, re.DOTALL)
+
+    def masked_column(found: re.Match[str]) -> str:
+        client = re.fullmatch(r"(?P<quote>[^\w\s:]?)(?P<text>.*)(?P=quote)", found["text"], re.DOTALL)
+        assert client is not None
+        quote, text = client["quote"], client["text"]
+        return found["name"] + quote + (_masked_client(text) if text.strip() else text) + quote
+
+    return lambda line: mask_addresses(pattern.sub(masked_column, line))
 
 
 @cache

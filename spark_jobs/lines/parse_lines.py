@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 from include.countries import country_code
 from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
+from spark_jobs.lines import delimited_lines
 from spark_jobs.lines.clients import clients
 from spark_jobs.lines.columns import as_array, as_numpy, is_null, map_distinct, table_of
 from spark_jobs.lines.credentials import texts_without_credentials, without_credentials
 from spark_jobs.lines.extraction import Extraction, take_apart
 from spark_jobs.lines.formats import extraction_of, time_extraction_of
+from spark_jobs.lines.headers import HEADER, IS_HEADER, by_header
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from spark_jobs.lines.kept import is_left_out, is_quarantined, left_out, reason_of_rule
 from spark_jobs.lines.masked_addresses import address_mask, shortened
@@ -31,7 +33,7 @@ _TIMESTAMP = pa.timestamp("us", "UTC")
 _MINUTE = 60_000_000
 _TEXTS = ("event_id", "visitor_id", "client_address", "referrer", "user_agent")
 #: Reasons for which no field of a line is looked at; they come before the rules that leave lines out.
-_OF_WHOLE_LINES = ("line_too_long", "not_utf8", "blank", "not_json", "not_access_log")
+_OF_WHOLE_LINES = ("line_too_long", "not_utf8", "blank", "not_json", "not_access_log", *delimited_lines.FAULTS)
 
 #: Parsed lines, as ``parse_lines`` gives them.
 PARSED = pa.schema(
@@ -74,7 +76,7 @@ def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str,
     """
     lines = lines.combine_chunks()
     texts, is_utf8 = _texts(lines, source)
-    fields = _fields(texts, source)
+    fields = _fields(texts, lines, source)
     fields["normal_url"] = _urls(fields, source, url_normalizer(tracking_parameters, source.pages))
     if source.has_rules and source.pages:  # rules look at what was asked for
         fields["asked_url"] = _urls(fields, source, url_normalizer(tracking_parameters))
@@ -85,7 +87,7 @@ def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str,
         "log_date": pa.array(hour // 24).cast(pa.date32()),
         "log_hour": pa.array(hour % 24),
         "reason": reason,
-        "raw": _raw_texts(as_array(lines["value"]), as_numpy(is_quarantined(reason)), source),
+        "raw": _raw_texts(lines, as_numpy(is_quarantined(reason)), source),
     }
     if source.fields is not None:  # lines of an access log have no fields that could change
         may_be_sampled = pc.and_not(fields["is_formed"], is_left_out(reason))
@@ -100,9 +102,14 @@ def click_times(lines: pa.Table, source: Source) -> pa.Int64Array:
     Null for a line without a time that can be read, and for one that is too long or not UTF-8; a line that is
     quarantined for anything else has its time. Of ``lines`` only ``value`` and ``bytes`` are needed.
     """
-    texts, _ = _texts(lines.combine_chunks(), source)
-    times = take_apart(texts, time_extraction_of(source), lambda extraction: _query(extraction, {}, source))
-    return times["clicked_at"]
+    lines = lines.combine_chunks()
+    texts, _ = _texts(lines, source)
+
+    def take(header: str | None, texts: pa.StringArray) -> dict[str, pa.Array]:
+        return take_apart(texts, time_extraction_of(source, header), lambda extraction: _query(extraction, {}, source))
+
+    times = by_header(texts, lines, take)["clicked_at"]
+    return pc.if_else(as_array(lines[IS_HEADER]), None, times) if IS_HEADER in lines.column_names else times
 
 
 def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]:
@@ -136,7 +143,6 @@ def _reasons(
         "line_too_long": _is_too_long(lines, source),
         "not_utf8": ~is_utf8,
         "blank": _is_blank(texts, is_formed),
-        extraction_of(source).not_formed: ~is_formed,
         "missing_time": is_null(fields["time"]),
         "bad_time": is_null(fields["clicked_at"]),
         "time_out_of_range": (moment < log_hour - source.oldest_hours * HOUR_MICROS)
@@ -144,9 +150,14 @@ def _reasons(
         "missing_url": is_null(fields["url"]),
         "bad_url": is_null(fields["normal_url"]),
     }
+    if "fault" in fields:
+        checks |= {name: as_numpy(pc.equal(fields["fault"], name).fill_null(False)) for name in delimited_lines.FAULTS}
+    else:
+        checks[extraction_of(source).not_formed] = ~is_formed
     if source.has_event_id:
         checks["missing_event_id"] = is_null(fields["event_id"])
-    rules = {reason_of_rule(rule): is_left_out for rule, is_left_out in left_out(source, fields).items()}
+    headers = {"header": as_numpy(fields[IS_HEADER])} if IS_HEADER in fields else {}
+    rules = {reason_of_rule(rule): is_its for rule, is_its in (headers | left_out(source, fields)).items()}
     checks |= rules
     reasons = [*_OF_WHOLE_LINES, *rules, *(name for name in QUARANTINE_REASONS if name not in _OF_WHOLE_LINES)]
     number = np.full(len(lines), -1, np.int16)
@@ -170,18 +181,28 @@ def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     return columns
 
 
-def _fields(texts: pa.StringArray, source: Source) -> dict[str, pa.Array]:
-    """The mapped roles' texts, null where absent or only spaces; ``is_formed``; ``clicked_at`` in microseconds."""
-    fields = take_apart(
-        texts, extraction_of(source), lambda extraction: _query(extraction, _values(extraction, source), source)
-    )
+def _fields(texts: pa.StringArray, lines: pa.Table, source: Source) -> dict[str, pa.Array]:
+    """The mapped roles' texts, null where absent or only spaces; ``is_formed``; ``clicked_at`` in microseconds.
+
+    Of delimited lines ``fault`` too: why one is not formed. In files with headers ``is_header`` is true for these
+    lines, which are formed and have no roles.
+    """
+
+    def select(extraction: Extraction) -> str:
+        return _query(extraction, _values(extraction, source), source)
+
+    fields = by_header(texts, lines, lambda header, texts: take_apart(texts, extraction_of(source, header), select))
+    if IS_HEADER in lines.column_names:
+        is_header = as_array(lines[IS_HEADER])
+        fields = {name: pc.if_else(is_header, None, column) for name, column in fields.items()}
+        fields |= {IS_HEADER: is_header, "is_formed": fields["is_formed"].fill_null(True)}
     if "visitor" in fields:
         fields["visitor_id"] = fields.pop("visitor")
     texts_of = {name: _or_null(column) for name, column in fields.items() if pa.types.is_string(column.type)}
     fields |= texts_of
     if source.has_client_address:
         fields["client_address"], is_client = clients(fields, source.trusted_proxies)
-        if source.fields is None:
+        if source.is_access_log:
             fields["is_formed"] = pc.and_(fields["is_formed"], is_client)
     return fields
 
@@ -194,8 +215,11 @@ def _values(extraction: Extraction, source: Source) -> dict[str, str]:
 
 
 def _query(extraction: Extraction, values: Mapping[str, str], source: Source) -> str:
-    """The SQL for these roles' texts, whether each line is formed, and ``clicked_at``."""
-    parts = ", ".join(f"{value} AS {role}" for role, value in ({"time": extraction.values["time"]} | values).items())
+    """The SQL for these roles' texts, whether each line is formed, why not if that is said, and ``clicked_at``."""
+    values = {"time": extraction.values["time"]} | values
+    if extraction.fault is not None:
+        values |= {"fault": extraction.fault}
+    parts = ", ".join(f"{value} AS {role}" for role, value in values.items())
     return (
         f", parts AS (SELECT {extraction.is_formed} AS is_formed, {parts} FROM taken)"
         f" SELECT *, {clicked_at('time', source)} AS clicked_at FROM parts"
@@ -240,12 +264,16 @@ def _is_blank(texts: pa.StringArray, is_formed: np.ndarray) -> np.ndarray:
     return blank
 
 
-def _raw_texts(values: pa.BinaryArray, is_kept: np.ndarray, source: Source) -> pa.Array:
+def _raw_texts(lines: pa.Table, is_kept: np.ndarray, source: Source) -> pa.Array:
     """The texts of quarantined lines, without their ends, as much as is kept of them."""
-    mask = None if source.keep_raw else address_mask(source)
     quarantined = np.flatnonzero(is_kept)
-    raw = [_raw_text(values[int(index)].as_py(), mask, source.keep_raw) for index in quarantined]
-    place = np.zeros(len(values), np.int32)
+    values = lines["value"].take(pa.array(quarantined)).to_pylist()
+    headers: list[str | None] = [None] * len(values)
+    if HEADER in lines.column_names:
+        headers = lines[HEADER].take(pa.array(quarantined)).to_pylist()
+    masks = {header: None if source.keep_raw else address_mask(source, header) for header in set(headers)}
+    raw = [_raw_text(value, masks[header], source.keep_raw) for value, header in zip(values, headers, strict=True)]
+    place = np.zeros(len(lines), np.int32)
     place[quarantined] = np.arange(len(quarantined), dtype=np.int32)
     return pa.array(raw, pa.string()).take(pa.array(place, mask=~is_kept))
 

@@ -23,7 +23,7 @@ _ACCESS_LOG_FORMAT = "%d/%b/%Y:%H:%M:%S %z"
 
 def clicked_at(time: str, source: Source) -> str:
     """The expression for the text that ``time`` is SQL for, in the source's format. A leap second is the one before."""
-    match source.fields.time_format if source.fields else "access_log":
+    match source.time_format:
         case "iso8601":
             clock = f"upper(replace(replace({time}[12:], ' ', ''), ',', '.'))"
             # Seconds are at 18 and 19 of the text, at 7 and 8 of the clock's.

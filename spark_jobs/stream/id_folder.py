@@ -86,11 +86,11 @@ class IdFolder:
         Only who holds ``StreamCheckpoint.owned`` and its fence may do so. What an overtaken query still adds has a
         manifest of its own.
         """
-        if source.fields is None or source.fields.event_id is None:
+        if source.event_id_field is None:
             return None
         last = self.checkpoint.last_ended()
         partitions = stream_of(source).state_partitions
-        none = IdManifest(event_id=source.fields.event_id, lateness_hours=source.lateness_hours)
+        none = IdManifest(event_id=source.event_id_field, lateness_hours=source.lateness_hours)
 
         def of_clicks(known: IdManifest) -> IdManifest:
             version = version_without(lake, stream_id, last)

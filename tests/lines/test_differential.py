@@ -18,6 +18,7 @@ import pytest
 from include.source_fields import LineFields
 from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS
+from spark_jobs.lines.delimited_lines import FAULTS
 from spark_jobs.lines.parse_lines import parse_lines
 from tests.lines.lines import HOUR, TRACKING, lines_table
 from tests.lines.oracle import Outcome, moment_micros, outcome_of
@@ -245,6 +246,6 @@ def test_each_line_is_the_click_or_the_rejected_line_that_it_should_be(name: str
             reasons[found.reason] += 1
     print(dict(reasons))
     unformed = "not_access_log" if source.fields is None else "not_json"
-    possible = QUARANTINE_REASONS.keys() - ({"not_json", "not_access_log"} - {unformed})
+    possible = QUARANTINE_REASONS.keys() - ({"not_json", "not_access_log", *FAULTS} - {unformed})
     assert reasons.keys() == {None, *possible} - (set() if source.has_event_id else {"missing_event_id"})
     assert reasons[None] > lines / 10

@@ -11,6 +11,7 @@ import pytest
 from include.source_fields import LineFields
 from include.sources import Source
 from include.tables import QUARANTINE_REASONS
+from spark_jobs.lines.delimited_lines import FAULTS
 from tests.lines.parsing import ISO, NOON, WEB, line, parse, with_value
 
 JSON_LINES: dict[str, tuple[bytes, str | None]] = {
@@ -134,7 +135,7 @@ def test_reason_of_every_json_line() -> None:
     rows = parse([raw for raw, _ in JSON_LINES.values()])
     found = {name: row["reason"] for name, row in zip(JSON_LINES, rows, strict=True)}
     assert found == {name: reason for name, (_, reason) in JSON_LINES.items()}
-    assert {reason for reason in found.values() if reason} == QUARANTINE_REASONS.keys() - {"not_access_log"}
+    assert {reason for reason in found.values() if reason} == QUARANTINE_REASONS.keys() - {"not_access_log", *FAULTS}
     of_clicks = ("clicked_at", "url", "event_id", "country_code", "visitor_id", "referrer", "user_agent", "status")
     for row in rows:
         assert (row["raw"] is None) == (row["reason"] is None)

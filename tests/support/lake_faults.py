@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 from include.hours import Hour
@@ -53,12 +55,20 @@ def _overload(lake: TemporaryLake, hour: Hour) -> None:
     assert changed["num_updated_rows"] == 1
 
 
-def _quarantine_otherwise(lake: TemporaryLake, hour: Hour) -> None:
-    """Three lines in quarantine for a reason that only access logs have, all accounted for."""
-    change(QUARANTINED_CLICKS, "true", reason="'not_access_log'")(lake, hour)
-    add_again(QUARANTINED_CLICKS, "true", line="CAST(101 AS BIGINT)")(lake, hour)
-    add_again(QUARANTINED_CLICKS, "line = 101", line="CAST(102 AS BIGINT)")(lake, hour)
-    change(INGEST_ACCOUNTING, "true", lines="lines + 2", quarantined="quarantined + 2")(lake, hour)
+#: Reasons of formats that no hour of the lake has.
+_OF_OTHER_FORMATS = ("not_access_log", "no_header", "broken_quotes", "wrong_columns", "not_logfmt")
+
+
+def _quarantine_otherwise(reason: str) -> Callable[[TemporaryLake, Hour], None]:
+    """Three lines in quarantine for a reason that only lines of another format have, all accounted for."""
+
+    def plant(lake: TemporaryLake, hour: Hour) -> None:
+        change(QUARANTINED_CLICKS, "true", reason=f"'{reason}'")(lake, hour)
+        add_again(QUARANTINED_CLICKS, "true", line="CAST(101 AS BIGINT)")(lake, hour)
+        add_again(QUARANTINED_CLICKS, "line = 101", line="CAST(102 AS BIGINT)")(lake, hour)
+        change(INGEST_ACCOUNTING, "true", lines="lines + 2", quarantined="quarantined + 2")(lake, hour)
+
+    return plant
 
 
 def _of_counts(key: str, table: Table, published: Table, one: str) -> list[Fault]:
@@ -204,7 +214,7 @@ PLANTED = [
         plant=change(CLICKS, _ONE, url="'shop.test/7'"),
         has_examples=True,
     ),
-    in_quarantine("not_access_log", None, plant=_quarantine_otherwise),
+    *(in_quarantine(reason, None, plant=_quarantine_otherwise(reason)) for reason in _OF_OTHER_FORMATS),
     Fault(
         "the accounting says a line more",
         "critical",

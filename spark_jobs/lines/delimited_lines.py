@@ -1,0 +1,273 @@
+"""Delimited lines: the SQL by which DuckDB cuts them at their delimiters and quotation marks.
+
+Formats: CSV by RFC 4180, a quoted column on one line; W3C extended by https://www.w3.org/TR/WD-logfile.html; logfmt as
+Go's packages write it; those of AWS as in ``include.delimited``. A column that begins with a quotation mark ends with
+one: a line where it does not is not taken apart, for where its columns are is not known. ``-`` is no value in any.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+
+from include.delimited import COLUMNS, DelimitedLines
+from include.duckdb_sql import quoted
+from spark_jobs.lines.extraction import Extraction
+
+#: Why a line is not taken apart.
+FAULTS = NO_HEADER, BROKEN_QUOTES, WRONG_COLUMNS, NOT_LOGFMT = (
+    "no_header",
+    "broken_quotes",
+    "wrong_columns",
+    "not_logfmt",
+)
+
+# What stands for characters meanwhile, so that a line can be cut: a delimiter and a tab in a quoted column, and what is
+# escaped. A line with quotation marks that has one of these itself is not taken apart.
+_DELIMITER, _TAB, _QUOTE, _ESCAPE = "\x1f", "\x1e", "\x1d", "\x1c"
+_RESERVED = "[\x1c-\x1f]"
+#: All roles are texts.
+_NOTHING = "NULL::VARCHAR"
+_W3C_FIELDS = re.compile(r"#fields:", re.IGNORECASE)
+#: The last column that a line of these must have.
+_NEEDED = {"alb": "user_agent", "elb": "request", "s3": "user_agent"}
+#: CloudFront's lines are known by these columns; it percent-encodes what others write as it is.
+_CLOUDFRONT = {"x-edge-location", "x-edge-request-id", "x-edge-result-type"}
+
+
+def columns_of_header(settings: DelimitedLines, header: str) -> tuple[str, ...] | None:
+    """The names of the columns that a header says; None if it is no header for these settings."""
+    if settings.format == "w3c":
+        directive = _W3C_FIELDS.match(header)
+        return tuple(header[directive.end() :].lower().split()) if directive else None
+    if settings.columns is not None:
+        return settings.columns
+    quote = settings.quotation
+    how = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
+    try:
+        (cells,) = csv.reader(
+            [header], delimiter=settings.separator, quotechar=quote or None, quoting=how, strict=True,
+            escapechar=settings.escape,
+        )  # fmt: skip
+    except (csv.Error, ValueError):
+        return None
+    names = tuple(cell.strip() for cell in cells)
+    roles = settings.roles()
+    needed = [roles["time"], *(roles[role] for role in ("url", "path", "request") if role in roles)]
+    return names if all(set(its) & set(names) for its in needed) else None
+
+
+def extraction(
+    settings: DelimitedLines, header: str | None, tested: Mapping[str, str] | None = None, *, only_time: bool = False
+) -> Extraction:
+    """How lines are taken apart that have this header before them in their file; None if there is none.
+
+    ``tested`` are columns that rules look at, by the role as which they are given.
+    """
+    roles = _roles(settings, tested or {}, only_time=only_time)
+    if settings.format == "logfmt":
+        return _logfmt(settings, roles)
+    columns = settings.named_columns if header is None else columns_of_header(settings, header)
+    if columns is None:
+        nothing = _with_date(dict.fromkeys(roles, _NOTHING), settings)
+        return Extraction(NO_HEADER, "SELECT text FROM lines", "false", nothing, faults={})
+    is_w3c = settings.format == "w3c"
+    columns = tuple(map(str.lower, columns)) if is_w3c else columns
+    cells = {name: _cell(number, settings) for number, name in reversed([*enumerate(columns, 1)])}
+    values = {role: _first_of([cells[name] for name in names if name in cells]) for role, names in roles.items()}
+    if is_w3c:
+        values |= _as_w3c_means(values, cells)
+    needed = columns.index(_NEEDED[settings.format]) + 1 if settings.format in COLUMNS else None
+    fits = f"len(cells) >= {needed}" if needed else f"len(cells) = {len(columns)}"
+    return Extraction(
+        WRONG_COLUMNS,
+        _cut(settings),
+        f"is_quoted AND {fits}",
+        _with_date(values, settings),
+        faults={BROKEN_QUOTES: "NOT is_quoted"},
+        is_escaped=settings.format in COLUMNS or settings.escape is not None,
+    )
+
+
+def _roles(
+    settings: DelimitedLines, tested: Mapping[str, str], *, only_time: bool = False
+) -> dict[str, tuple[str, ...]]:
+    roles = settings.roles() | {role: (name,) for role, name in tested.items()}
+    if only_time:
+        roles = {role: roles[role] for role in ("date", "time") if role in roles}
+    if settings.format == "w3c":
+        return {role: tuple(map(str.lower, names)) for role, names in roles.items()}
+    return roles
+
+
+def _first_of(values: list[str]) -> str:
+    return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})" if values else _NOTHING
+
+
+def _with_date(values: Mapping[str, str], settings: DelimitedLines) -> dict[str, str]:
+    """The roles, the date as a part of the time; of S3 the brackets around both are left out."""
+    others = {role: value for role, value in values.items() if role != "date"}
+    if "date" not in values:
+        return others
+    date, time = values["date"], values["time"]
+    if settings.format == "s3":
+        date, time = f"ltrim({date}, '[')", f"rtrim({time}, ']')"
+    return others | {"time": f"({date} || ' ' || {time})"}
+
+
+def _cut(settings: DelimitedLines) -> str:
+    """The table of lines, as ``cells``; ``is_quoted``: where each column that begins with a quotation mark ends."""
+    quote, separator = settings.quotation, settings.separator
+    table = "SELECT rtrim(text, chr(13) || chr(10)) AS text FROM lines"
+    if not quote:
+        return f"SELECT string_split(text, {quoted(separator)}) AS cells, true AS is_quoted FROM ({table})"
+    if separator == " ":
+        return _cut_at_blanks(quote, table)
+    has_signs = f"contains(text, {quoted(quote)})"
+    has_signs += f" OR contains(text, {quoted(settings.escape)})" if settings.escape else ""
+    is_clear = f"NOT ({has_signs}) OR NOT regexp_matches(text, {quoted(_RESERVED)})"
+    plain = _unescaped("text", settings.escape, quote)
+    table = (
+        f"SELECT {plain} AS text, {is_clear} AS is_clear, contains(text, {quoted(quote)}) AS has_quote FROM ({table})"
+    )
+    hidden = f"replace(part, {quoted(separator)}, {quoted(_DELIMITER)})"
+    q, s = re.escape(quote), re.escape(separator)
+    column = f"(?:{q}(?:[^{q}]|{q}{q})*{q}|[^{q}{s}]*)"
+    table = (
+        f"SELECT CASE WHEN has_quote THEN {_inside(quote, hidden)} ELSE text END AS text, is_clear AND (NOT has_quote "
+        f"OR regexp_full_match(text, {quoted(f'{column}(?:{s}{column})*')})) AS is_quoted FROM ({table})"
+    )
+    return f"SELECT string_split(text, {quoted(separator)}) AS cells, is_quoted FROM ({table})"
+
+
+def _cut_at_blanks(quote: str, table: str) -> str:
+    """The same where blanks, or tabs, stand between columns; servers write quotation marks inside of some as well."""
+    column = f"{quote}(?:[^{quote}]|{quote}{quote})*{quote}|[^{quote} \t][^ \t]*"
+    pattern = quoted(f"[ \t]+({column})")
+    whole = f"[ \t]*(?:{column})(?:[ \t]+(?:{column}))*[ \t]*"
+    is_quoted = f"regexp_full_match(text, {quoted(whole)})"
+    single = "CASE WHEN contains(text, '  ') THEN regexp_replace(text, ' +', ' ', 'g') ELSE text END"
+    has_quote = f"contains(text, {quoted(quote)})"
+    return (
+        f"SELECT CASE WHEN {has_quote} THEN regexp_extract_all(' ' || text, {pattern}, 1) "
+        f"WHEN contains(text, chr(9)) THEN string_split(text, chr(9)) "
+        f"ELSE string_split(trim({single}, ' '), ' ') END AS cells, NOT {has_quote} OR {is_quoted} AS is_quoted "
+        f"FROM ({table})"
+    )
+
+
+def _inside(quote: str, hidden: str) -> str:
+    """The SQL of the text with each ``part`` that is between two quotation marks as ``hidden``."""
+    parts = f"string_split(text, {quoted(quote)})"
+    each = f"lambda part, place: CASE WHEN place % 2 = 0 THEN {hidden} ELSE part END"
+    return f"array_to_string(list_transform({parts}, {each}), {quoted(quote)})"
+
+
+def _unescaped(text: str, escape: str | None, quote: str) -> str:
+    """The SQL of a text in which nothing is escaped, with other characters for what was."""
+    if not escape:
+        return text
+    hidden = f"replace({text}, {quoted(escape * 2)}, {quoted(_ESCAPE)})"
+    hidden = f"replace({hidden}, {quoted(escape + quote)}, {quoted(_QUOTE)})"
+    return f"CASE WHEN contains({text}, {quoted(escape)}) THEN {hidden} ELSE {text} END"
+
+
+def _cell(number: int, settings: DelimitedLines) -> str:
+    """The SQL of a column's text, null for ``-``."""
+    text = f"cells[{number}]"
+    if quote := settings.quotation:
+        inner = f"replace({text}[2:-2], {quoted(quote * 2)}, {quoted(quote)})"
+        if settings.separator != " ":
+            inner = f"replace({inner}, {quoted(_DELIMITER)}, {quoted(settings.separator)})"
+        text = f"CASE WHEN starts_with({text}, {quoted(quote)}) THEN {inner} ELSE {text} END"
+    return f"nullif({_escaped_back(text, settings.escape, settings.quotation)}, '-')"
+
+
+def _escaped_back(text: str, escape: str | None, quote: str) -> str:
+    if not escape:
+        return text
+    return f"replace(replace({text}, {quoted(_QUOTE)}, {quoted(quote)}), {quoted(_ESCAPE)}, {quoted(escape)})"
+
+
+def clients_pattern(settings: DelimitedLines, header: str | None) -> str | None:
+    """For Python's ``re``: the clients' columns of a line as the group ``text``, after ``name``; None without any."""
+    names = _roles(settings, {}).get("client_address", ())
+    if settings.format == "logfmt":
+        words = "|".join(map(re.escape, names))
+        return rf'(?P<name>(?:^|\s)(?:{words})=)(?P<text>"(?:[^"\\]|\\.)*"?|[^\s"]*)' if names else None
+    columns = settings.named_columns if header is None else columns_of_header(settings, header)
+    columns = tuple(map(str.lower, columns or ())) if settings.format == "w3c" else columns or ()
+    before = [columns.index(name) for name in names if name in columns]
+    if not before:
+        return None
+    quote, separator = re.escape(settings.quotation), re.escape(settings.separator)
+    plain, between = ("[^ \\t]+", "[ \\t]+") if settings.separator == " " else (f"[^{separator}]*", separator)
+    inner = f"[^{quote}]" if settings.escape is None else f"[^{quote}{re.escape(settings.escape)}]"
+    inner += f"|{quote}{quote}" if settings.escape is None else f"|{quote}{quote}|{re.escape(settings.escape)}."
+    column = f"(?:{quote}(?:{inner})*{quote}|{plain})" if quote else plain
+    places = "|".join(f"(?:{column}{between}){{{number}}}" for number in before)
+    return rf"(?P<name>^(?:{places}))(?P<text>{column})"
+
+
+def _as_w3c_means(values: Mapping[str, str], cells: Mapping[str, str]) -> dict[str, str]:
+    """The roles that servers write in their own way: blanks as ``+``, per cent twice, the scheme as a port."""
+    is_cloudfront = not _CLOUDFRONT.isdisjoint(cells)
+    found = {}
+    if agent := values.get("user_agent"):
+        found["user_agent"] = _agent(agent, is_cloudfront)
+    if is_cloudfront:
+        for role in ("path", "query", "referrer", "url"):
+            if values.get(role, _NOTHING) != _NOTHING:
+                found[role] = f"regexp_replace({values[role]}, '%25([0-9A-Fa-f]{{2}})', '%\\1', 'g')"
+    port = cells.get("s-port", _NOTHING)
+    if "host" in values and port != _NOTHING:
+        host = values["host"]
+        is_said = f"{port} IN ('80', '443') AND NOT contains({host}, ':')"
+        found["host"] = f"{host} || CASE WHEN {is_said} THEN ':' || {port} ELSE '' END"
+    if "scheme" in values:
+        scheme = f"replace(lower({values['scheme']}), 'ws', 'http')"
+        found["scheme"] = f"CASE WHEN {scheme} IN ('http', 'https') THEN {scheme} END"
+    if (url := values.get("url", _NOTHING)) != _NOTHING:
+        # Some write a host and a path, without what comes before them.
+        whole = f"CASE {port} WHEN '443' THEN 'https://' ELSE 'http://' END || {url}"
+        found["url"] = f"CASE WHEN {url} LIKE '/%' OR contains({url}, '://') THEN {url} ELSE {whole} END"
+    return found
+
+
+def _agent(agent: str, is_cloudfront: bool) -> str:
+    once = f"coalesce(TRY(url_decode({agent})), {agent})"
+    is_done = f"contains({once}, ' ') OR NOT contains({once}, '%20')"
+    twice = f"CASE WHEN {is_done} THEN {once} ELSE coalesce(TRY(url_decode({once})), {once}) END"
+    if is_cloudfront:
+        return twice
+    # Of two, the second was one already.
+    blanks = f"replace(replace(replace({agent}, '++', ' {_DELIMITER}'), '+', ' '), '{_DELIMITER}', '+')"
+    return (
+        f"CASE WHEN contains({agent}, ' ') THEN {agent} WHEN contains({agent}, '+') THEN {blanks} "
+        f"WHEN contains({agent}, '%20') THEN {twice} ELSE {agent} END"
+    )
+
+
+def _logfmt(settings: DelimitedLines, roles: Mapping[str, tuple[str, ...]]) -> Extraction:
+    """Words, each a name, or a name, ``=`` and a value; of a name that comes twice the first is taken."""
+    table = "SELECT rtrim(text, chr(13) || chr(10)) AS text FROM lines"
+    table = f"SELECT {_unescaped('text', chr(92), chr(34))} AS text FROM ({table})"
+    hidden = f"replace(replace(part, ' ', {quoted(_DELIMITER)}), chr(9), {quoted(_TAB)})"
+    word = r'[^\s="\x1e\x1f]+(?:="[^"\x1e\x1f]*"|=[^\s"\x1e\x1f]*)?'
+    words = rf"\s*{word}(?:\s+{word})*\s*"
+    table = (
+        f"SELECT ' ' || CASE WHEN contains(text, chr(34)) THEN {_inside(chr(34), hidden)} ELSE text END AS text, "
+        f"contains(text, '=') AND regexp_full_match(text, {quoted(words)}) AS is_formed "
+        f"FROM ({table})"
+    )
+    values = {role: _first_of([_value(name) for name in names]) for role, names in roles.items()}
+    return Extraction(NOT_LOGFMT, table, "is_formed", _with_date(values, settings), faults={})
+
+
+def _value(name: str) -> str:
+    pattern = rf"[ \t]{re.escape(name)}=([^ \t]*)"
+    text = f"regexp_extract(text, {quoted(pattern)}, 1)"
+    shown = f"replace(replace({text}[2:-2], {quoted(_DELIMITER)}, ' '), {quoted(_TAB)}, chr(9))"
+    text = f"CASE WHEN starts_with({text}, chr(34)) THEN {shown} ELSE {text} END"
+    return f"nullif({_escaped_back(text, chr(92), chr(34))}, '-')"
