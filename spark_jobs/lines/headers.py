@@ -35,7 +35,7 @@ def by_header(
     texts: pa.StringArray, lines: pa.Table, take: Callable[[str | None, pa.StringArray], dict[str, pa.Array]]
 ) -> dict[str, pa.Array]:
     """The columns that ``take`` gives for the texts of lines with the same header in force; in the lines' order."""
-    if HEADER not in lines.column_names:
+    if HEADER not in lines.column_names or not len(lines):
         return take(None, texts)
     headers = as_array(lines[HEADER])
     number = as_numpy(headers.indices.fill_null(-1))

@@ -1,0 +1,121 @@
+"""Headers in force: over pieces of any size, several files in one, and a file that goes on in another piece."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from include.sources import Source
+from spark_jobs.lines import extraction
+from spark_jobs.lines.arrivals import LineParser
+from spark_jobs.lines.headers import HEADER, IS_HEADER, with_headers
+from spark_jobs.lines.lookups import Lookups
+from tests.lines.lines import HOUR, TRACKING, lines_table
+
+W3C = Source.model_validate({"name": "w3c", "format": "w3c", "newest_minutes": 120, "base_url": "http://shop.test"})
+CSV = Source.model_validate(
+    {"name": "csv", "format": "csv", "newest_minutes": 120, "base_url": "http://shop.test", "header": True,
+     "fields": {"time": "t", "path": "p", "user_agent": "a"}}
+)  # fmt: skip
+NAMES = ["date", "time", "cs-uri-stem", "sc-status", "x-a", "x-b"]
+
+
+def _w3c_file(rng: random.Random, number: int) -> tuple[list[str], list[str]]:
+    """Lines of a file, and what each is."""
+    lines, expected = [], []
+    columns: list[str] | None = None
+    for place in range(rng.randrange(40)):
+        roll = rng.random()
+        if roll < 0.15:
+            columns = ["date", "time", "cs-uri-stem", *rng.sample(NAMES[3:], rng.randrange(4))]
+            rng.shuffle(columns)
+            lines.append(f"#Fields: {' '.join(columns)}")
+            expected.append("left_out_header")
+        elif roll < 0.2:
+            lines.append("#Remark: cs-uri-stem")
+            expected.append("left_out_header")
+        else:
+            cells = {name: "x" for name in NAMES} | {
+                "date": "2026-03-01", "time": "12:30:00", "cs-uri-stem": f"/{number}/{place}",
+            }  # fmt: skip
+            is_broken = rng.random() < 0.1
+            lines.append(" ".join(cells[name] for name in columns or NAMES) + (" more" if is_broken else ""))
+            url = f"http://shop.test/{number}/{place}"
+            expected.append("no_header" if columns is None else "wrong_columns" if is_broken else url)
+    return lines, expected
+
+
+def _csv_file(rng: random.Random, number: int) -> tuple[list[str], list[str]]:
+    columns = rng.sample(["t", "p", "a", "b", "c"], 5)
+    if rng.random() < 0.2:
+        columns.remove("t")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n", quoting=rng.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+    expected = []
+    for place in range(rng.randrange(30)):
+        if place == 0 or rng.random() < 0.05:
+            writer.writerow(columns)
+            expected.append("left_out_header" if "t" in columns else "no_header")
+        else:
+            agent = "".join(rng.choices([",", '"', " ", "a", "é", "|"], k=rng.randrange(6)))
+            cells = {"t": "2026-03-01T12:30:00Z", "p": f"/{number}/{place}", "a": agent, "b": "", "c": "-"}
+            writer.writerow([cells[name] for name in columns])
+            expected.append(f"http://shop.test/{number}/{place}" if "t" in columns else "no_header")
+    return text.getvalue().splitlines(), expected
+
+
+@pytest.mark.parametrize("source", [W3C, CSV], ids=["w3c", "csv"])
+def test_headers_go_on_over_pieces_and_end_with_their_file(source: Source) -> None:
+    rng = random.Random(11)
+    tables, expected = [], []
+    for number in range(60):
+        lines, outcomes = (_w3c_file if source is W3C else _csv_file)(rng, number)
+        hour = HOUR.plus(-rng.randrange(2))
+        start = 0
+        while start < len(lines):  # pieces that begin in the middle of a file
+            end = start + rng.randrange(1, 30)
+            raw = [f"{line}\n".encode() for line in lines[start:end]]
+            tables.append(lines_table(raw, start + 1, file=f"{number % 7}.log", hour=hour))
+            start = end
+        expected += outcomes
+    pieces: list[pa.Table] = []
+    while tables:  # several files in one piece
+        count = rng.randrange(1, 6)
+        pieces.append(pa.concat_tables(tables[:count]))
+        tables = tables[count:]
+    parser = LineParser(source, TRACKING, Lookups())
+    found: list[dict[str, Any]] = []
+    for piece in with_headers(pieces, source):
+        found += parser._parsed(piece).to_pylist()
+    assert [row["reason"] or row["url"] for row in found] == expected
+    together = pa.concat_tables(parser.arrivals(pieces)).to_pylist()
+    assert [row["reason"] or row["url"] for row in together] == expected
+    assert {"left_out_header", "no_header"} < set(expected)
+    assert all(row["raw"] is None for row in found if row["reason"] == "left_out_header")
+
+
+def test_files_without_headers_are_as_they_were() -> None:
+    source = Source.model_validate(CSV.model_dump(exclude={"delimited"}) | {
+        "fields": {"time": "t", "path": "p"}, "columns": ["t", "p"]})  # fmt: skip
+    table = lines_table([b"x"])
+    (same,) = with_headers([table], source)
+    assert same.schema == table.schema
+    (empty,) = with_headers([lines_table([])], CSV)
+    assert {HEADER, IS_HEADER} < set(empty.column_names)
+    assert LineParser(CSV, TRACKING, Lookups())._parsed(empty).num_rows == 0
+
+
+def test_a_hundred_thousand_small_files_take_one_query_a_distinct_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    lines = [b"#Fields: date time cs-uri-stem\n", b"2026-03-01 12:30:00 /a\n"]
+    tables = [lines_table(lines, 1, file=f"{number}.log") for number in range(2000)]
+    run_sql = extraction.run_sql
+    monkeypatch.setattr(extraction, "run_sql", lambda sql, **tables: asked.append(sql) or run_sql(sql, **tables))
+    found = pa.concat_tables(LineParser(W3C, TRACKING, Lookups()).arrivals(tables))
+    assert found["url"].drop_null().to_pylist() == ["http://shop.test/a"] * 2000
+    assert len(asked) == 1
