@@ -18,6 +18,7 @@ from include.errors import UsageError
 from include.holds import DROPPED, Failure, event_row, findings_text, histories_of
 from include.hours import Hour, HourRange
 from include.journal import REPLAY, Act, journal_row, read_events
+from include.page_settings import PageSettings
 from include.settings import Settings
 from include.source_fields import LineFields
 from include.sources import Source, load_sources
@@ -207,6 +208,24 @@ def test_lines_that_are_left_out_go_like_others(tmp_path: Path) -> None:
     (folder / "a.json").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     (file,) = landed_files(settings.landing, "web")
     assert matching_lines(file, matcher) == ({1, 2}, 3)
+
+
+def test_a_url_is_found_in_landed_files_as_it_was_asked_for_and_as_its_page(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path / "home")
+    source = WEB.model_copy(update={"pages": PageSettings(keep_parameters=(), paths=("/user/{id}",))})
+    folder = settings.landing / "web" / "log_date=2026-03-01" / "log_hour=10"
+    folder.mkdir(parents=True)
+    urls = ["http://shop.test/user/42?a=1", "http://shop.test/user/43", "http://shop.test/?user=42"]
+    lines = [{"ts": "2026-03-01T10:00:00Z", "url": url} for url in urls]
+    (folder / "a.json").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (file,) = landed_files(settings.landing, "web")
+    for prefix, found in {
+        "http://shop.test/user/42": {1},
+        "http://shop.test/user/{id}": {1, 2},
+        "http://shop.test/?user=42": {3},
+    }.items():
+        matcher = Matcher.of(Requests.of(prefixes=[prefix]), LineParser.of(source, settings))
+        assert matching_lines(file, matcher) == (found, 3), prefix
 
 
 def test_a_url_in_a_line_that_is_no_click_is_found_as_programs_write_it(tmp_path: Path) -> None:
