@@ -24,7 +24,7 @@ def land(
     a plausible time goes with the line before it (the first ones with the first that has one), so that it is
     quarantined there and not lost. Files are gzip. A log is landed all or nothing, and once: landed again, it replaces
     what was landed of it before, also when it has grown or was renamed by rotation, for it is known by what it begins
-    with. Other logs stand beside it.
+    with. Other logs stand beside it. What cannot be landed of a folder is left out and named; the exit code is 4 then.
     """
     settings = ready_settings()
     from spark_jobs.landing.land import land_all
