@@ -282,7 +282,7 @@ def land_all(settings: Settings, name: str, paths: Iterable[Path]) -> Iterator[s
                 if file.left_out is not None:
                     raise NotALogError(f"{printed(file.path)} cannot be read: {file.left_out}")
                 landed = land(source, file.path, settings.landing, datetime.now(UTC), lock.require)
-            except NotALogError as error:
+            except (NotALogError, UsageError) as error:  # the latter of a file that rotation has taken away meanwhile
                 if file.is_named:
                     raise
                 left_out += 1

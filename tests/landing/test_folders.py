@@ -27,6 +27,7 @@ from include.errors import ClickmillError, LeftOutError, NotALogError, UsageErro
 from include.settings import REPOSITORY, Settings
 from include.source_fields import LineFields
 from include.sources import Source
+from spark_jobs.landing.file_kinds import kind_of
 from spark_jobs.landing.given_files import given_files
 from spark_jobs.landing.land import land, land_all
 from tests.landing.landing_zone import ACCESS, FIRST, NOW, landed_lines, log_line, write_log
@@ -126,6 +127,17 @@ def test_a_file_that_is_named_stays_an_error(settings: Settings, tmp_path: Path)
         list(land_all(settings, "access", [tmp_path / "pipe"]))
     with pytest.raises(UsageError, match=r"no file .*gone; expected"):
         list(land_all(settings, "access", [tmp_path / "gone"]))
+
+
+def test_a_file_that_rotation_takes_away_meanwhile_is_left_out(settings: Settings, tmp_path: Path) -> None:
+    files = [write_log(tmp_path / "logs" / f"{name}.log", log_line("05:00", name)) for name in "abc"]
+    landing = land_all(settings, "access", [tmp_path / "logs"])
+    assert "1 lines of" in next(landing)
+    files[1].unlink()
+    assert "left out: no file" in next(landing)
+    with pytest.raises(LeftOutError):
+        list(landing)
+    assert landed_lines(settings.landing) == {FIRST: Counter([log_line("05:00", name) for name in "ac"])}
 
 
 def test_a_folder_that_cannot_be_listed_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,6 +252,15 @@ def test_what_is_no_text_is_refused_by_name(tmp_path: Path, kind: str, compress:
     with pytest.raises(NotALogError, match=kind):
         land(ACCESS, logs, tmp_path / "landing", NOW)
     assert not list((tmp_path / "landing").rglob("*.gz"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["PARENT_ID,url\n", "PAR1\ta\n", "ORC\t1\n", "070701,a\n", "MZ,a\n", "BM 1\n", "BZh9 a\n", "7z a\n", "Obj,a\n",
+     "LZIP,a\n", "PK,a\n", "\n\r\r\na\n", "RIFF,a\n", "ARROW1,a\n", "] a\n", "<190>Mar 10 nginx: a\n", "\0\0a\n"],
+)  # fmt: skip
+def test_text_is_not_taken_for_another_kind(text: str) -> None:
+    assert kind_of(text.encode() + LINE * 9) is None
 
 
 def test_other_bytes_are_a_binary_file(tmp_path: Path) -> None:
