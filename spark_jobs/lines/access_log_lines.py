@@ -22,8 +22,8 @@ def extraction(
 ) -> Extraction:
     """How the lines of an access log are taken apart: all of its roles, or only these; and what rules look at besides.
 
-    What is no line as the server writes it is read as one with a prefix (a virtual host, syslog, Docker …), then as one
-    of a client by name, then as one whose quotation marks are not escaped, if it can be read in one way only.
+    What is no line as the server writes it is read as one with a prefix (a virtual host, syslog, Docker …), then with
+    the client in a rarer form or by name, then as one whose quotation marks are not escaped, if there is one way to.
     """
     known = log_format(format_).with_tested(dict(tested))
     wanted = frozenset(known.roles) & (roles or frozenset(known.roles))
@@ -31,15 +31,17 @@ def extraction(
     slower = wanted | {"host"} if may_have_host else wanted
     unescaped = _unescaped(known, slower)
     named = _of_whole_line(known, slower, "named", unescaped)
-    return _in_steps(known, wanted, _of_whole_line(known, slower, "prefixed", named))
+    prefixed = _of_whole_line(known, slower, "prefixed", named)
+    behind_prefix = _in_steps(known, steps(known, slower, has_prefix=True), prefixed)
+    return _in_steps(known, steps(known, wanted), behind_prefix)
 
 
-def _in_steps(format_: LogFormat, roles: frozenset[str], otherwise: Extraction) -> Extraction:
+def _in_steps(format_: LogFormat, patterns: list[Pattern], otherwise: Extraction) -> Extraction:
     source, tables = "lines", []
     is_formed: list[str] = []
     taken: list[str] = []
     values = {}
-    for number, pattern in enumerate(steps(format_, roles)):
+    for number, pattern in enumerate(patterns):
         step = f"step{number}"
         text = f"substr(text, length({taken[-1]}['before']) + 1)" if taken else "text"
         tables.append(

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Literal
 
 from include.log_formats import LogFormat, Variable
+from spark_jobs.lines.prefix_patterns import ADDRESS, ADDRESSES, NAME, PREFIX, UNKNOWN, VIRTUAL_HOST
 
 #: ``plain``: as servers write it. Of a line that is not: ``prefixed`` by what another program put before it, or with a
 #: client in a rarer form; ``named``, with the name of the client's host; with quotation marks in a quoted text that are
@@ -22,39 +23,16 @@ Reading = Literal["plain", "prefixed", "named", "short", "long"]
 #: More parts than these RE2 does not take out in one pass; one is needed for the line up to the next step.
 _MOST_PARTS = 4
 
-_ADDRESS = r"[0-9A-Fa-f]*[.:][0-9A-Fa-f:.]+"
-_IN_ANY_FORM = rf"(?:\[?{_ADDRESS}(?:%[\w.~-]+)?\]?(?::\d{{1,5}})?)"
-#: RFC 7239, section 6: who is not known, or not to be known.
-_UNKNOWN = r"(?:unknown|-|_[\w.-]+)"
-_ADDRESSES = rf"(?:{_UNKNOWN}, ?)*{_IN_ANY_FORM}(?:, ?(?:{_IN_ANY_FORM}|{_UNKNOWN}))*"
-_NAME = r"[\w.-]*[A-Za-z_][\w.-]*"
-_VIRTUAL_HOST = rf"(?:[\w-]+\.[\w.-]*[A-Za-z_][\w.-]*|{_NAME}:\d{{1,5}}|[\d.]+:(?:80|443)|\[[0-9A-Fa-f:]+\]:\d{{1,5}})"
 _TIMES = {
     "access_log": r"\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
     "iso8601": r'\d{4}-\d\d-\d\d[^\s",;|\]]+',
 }
 
-_MONTH_AND_DAY = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}(?: \d{4})?"
-_ISO_8601 = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
-_TAG = r"[\w./-]+(?:\[\d+\])?:"
-_DATA = r'(?:-|(?:\[(?:[^\]\\"]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
-#: What comes before a line: Docker Compose's and kubectl's names; syslog's RFC 5424 and RFC 3164, each with its octets
-#: (RFC 6587) or without, and what rsyslog and journalctl write; Kubernetes' CRI; Docker's time; a time in seconds.
-#: A part of a line (``P`` of CRI) is none.
-_PREFIX = "".join(
-    [
-        r"(?:(?:[\w.-]+ +\| ?|\[pod/[^\]]*\] )?(?:",
-        rf"(?:\d+ )?<\d{{1,3}}>1 (?:-|{_ISO_8601}) \S+ \S+ \S+ \S+ {_DATA} \x{{feff}}?",
-        rf"|{_ISO_8601} std(?:out|err) F ",
-        rf"|(?:\d+ )?(?:<\d{{1,3}}>)?(?:{_MONTH_AND_DAY} \d\d:\d\d:\d\d(?:\.\d+)?|{_ISO_8601}) ",
-        rf"(?:(?:\S+ )?{_TAG} |{_NAME} )?",
-        rf"|<\d{{1,3}}>(?:{_TAG} )?",
-        r"|\d{10}(?:\.\d+)? ",
-        r"|))",
-    ]
-)
 #: After what is needed of a line: any text, whose quotation marks are two by two.
 _REST = r'(?:[^"]|"[^"\\]*(?:\\.[^"\\]*)*")*$'
+
+#: A text at the end of a line, which may have spaces.
+_ANY = ".*"
 
 
 @dataclass(frozen=True)
@@ -73,13 +51,13 @@ class _Piece:
     role: str = ""
 
 
-def steps(format_: LogFormat, roles: frozenset[str]) -> list[Pattern]:
+def steps(format_: LogFormat, roles: frozenset[str], *, has_prefix: bool = False) -> list[Pattern]:
     """The patterns of a line's parts, one after the other, for these roles; each but the last has ``before``.
 
     That is the whole text that it took, from whose end the next goes on; of the last there is ``all`` if no part of it
-    is always there.
+    is always there. Where the line ``has_prefix`` the first takes that, with ``host`` where that is wanted.
     """
-    pieces = _pieces(format_, roles, "plain")
+    pieces = _pieces(format_, roles, "plain", has_prefix=has_prefix)
     places = [place for place, piece in enumerate(pieces) if piece.role]
     most = (
         _MOST_PARTS if {"time", "status"} & {pieces[place].role for place in places[-_MOST_PARTS:]} else _MOST_PARTS - 1
@@ -96,20 +74,30 @@ def steps(format_: LogFormat, roles: frozenset[str]) -> list[Pattern]:
         if not is_last or most < _MOST_PARTS:
             text, names = f"({text})", ("all" if is_last else "before", *names)
         found.append(Pattern(f"^{text}", names))
-    return found
+    return [_prefix_before(format_, roles, pieces), *found] if has_prefix else found
+
+
+def _prefix_before(format_: LogFormat, roles: frozenset[str], pieces: list[_Piece]) -> Pattern:
+    """The pattern of a prefix, and not of the beginning of the line itself that follows it."""
+    prefix, names = _prefix(format_, roles, VIRTUAL_HOST)
+    begin = f"{ADDRESS} " if _begins_with_client(format_) else "".join(piece.text for piece in pieces[:2])
+    return Pattern(f"^({prefix}){begin}", ("before", *names))
+
+
+def _prefix(format_: LogFormat, roles: frozenset[str], virtual_host: str) -> tuple[str, tuple[str, ...]]:
+    if not _begins_with_client(format_) or "host" in format_.roles:
+        return PREFIX, ()
+    if "host" not in roles:
+        return rf"{PREFIX}(?:{virtual_host} )?", ()
+    return rf"{PREFIX}(?:({virtual_host}) )?", ("host",)
 
 
 def whole_line(format_: LogFormat, roles: frozenset[str], reading: Reading) -> Pattern:
     """The pattern of a whole line in one of the slower readings, with ``host`` where it is before the line."""
     pieces = _pieces(format_, roles, reading)
     names = tuple(piece.role for piece in pieces if piece.role)
-    prefix = _PREFIX
-    if _begins_with_client(format_) and "host" not in format_.roles:
-        virtual_host = _VIRTUAL_HOST if reading == "prefixed" else rf"{_NAME}:\d{{1,5}}"
-        is_wanted = "host" in roles
-        prefix += rf"(?:({virtual_host}) )?" if is_wanted else rf"(?:{virtual_host} )?"
-        names = ("host", *names) if is_wanted else names
-    return Pattern(f"^{prefix}{''.join(map(_written, pieces))}", names)
+    prefix, host = _prefix(format_, roles, VIRTUAL_HOST if reading == "prefixed" else rf"{NAME}:\d{{1,5}}")
+    return Pattern(f"^{prefix}{''.join(map(_written, pieces))}", (*host, *names))
 
 
 def _written(piece: _Piece) -> str:
@@ -121,26 +109,33 @@ def _begins_with_client(format_: LogFormat) -> bool:
     return isinstance(first, Variable) and first.role in ("client_address", "forwarded_for")
 
 
-def _pieces(format_: LogFormat, roles: frozenset[str], reading: Reading) -> list[_Piece]:
+def _pieces(format_: LogFormat, roles: frozenset[str], reading: Reading, *, has_prefix: bool = False) -> list[_Piece]:
     """The patterns of a format's parts, up to where nothing more is needed; all of them where texts may be any."""
     parts = format_.parts
     needed = [place for place, part in enumerate(parts) if isinstance(part, Variable) and part.role in roles]
     end = len(parts) if reading in ("short", "long") else _end(parts, needed[-1])
     if end < len(parts):
         parts = parts[:end] if roles == {"time"} else _to_a_quote(parts[:end])
+    # Where a line begins with the client, a missing name of a user makes nothing else of it.
+    may_miss_user = _begins_with_client(format_) and not has_prefix
     found = []
     for place, part in enumerate(parts):
         before, after = parts[max(place - 1, 0) : place], parts[place + 1 : place + 2]
         if isinstance(part, str):
-            found.append(_Piece(_literal(part, before, place + 1 == len(parts) and roles != {"time"}, reading)))
+            is_last = place + 1 == len(parts) and roles != {"time"}
+            is_after_user = bool(before) and isinstance(before[0], Variable) and before[0].kind == "user"
+            found.append(_Piece(_literal(part, is_last, reading == "plain" and is_after_user)))
         else:
-            text = _text_of(part, _Around(before, after, place == 0, reading, format_.escape == "none"))
+            around = _Around(before, after, reading, format_.escape == "none", may_miss_user)
+            text = _text_of(part, around)
             role = part.role if part.role in roles else ""
             found.append(_Piece(text if role else f"(?:{text})", role))
     if reading in ("short", "long"):
         return [*found, _Piece(r'(?:\s[^"]*)?$')]
     if roles == {"time"}:
         return found
+    if end == len(format_.parts) and found[-1].text == _ANY:
+        return [*found, _Piece("$")]
     is_whole = end == len(format_.parts) or isinstance(parts[-1], Variable)
     return [*found, _Piece(rf"(?:\s{_REST[:-1]})?$" if is_whole else _REST)]
 
@@ -161,14 +156,11 @@ def _end(parts: tuple[str | Variable, ...], last: int) -> int:
     return end
 
 
-def _literal(text: str, before: tuple[str | Variable, ...], is_last: bool, reading: Reading) -> str:
-    # A name of a user may be missing, with its space.
-    is_after_user = bool(before) and isinstance(before[0], Variable) and before[0].kind == "user"
-    if is_after_user and reading == "plain" and text.strip():
+def _literal(text: str, is_last: bool, is_after_user: bool) -> str:
+    # The space is taken with the name, that there is one way on.
+    if is_after_user and text.strip():
         text = text.lstrip()
-    if is_last:
-        text = text.rstrip()
-    return re.escape(text).replace(r"\ ", " ")
+    return re.escape(text.rstrip() if is_last else text).replace(r"\ ", " ")
 
 
 @dataclass(frozen=True)
@@ -177,9 +169,9 @@ class _Around:
 
     before: tuple[str | Variable, ...]
     after: tuple[str | Variable, ...]
-    is_first: bool
     reading: Reading
     is_raw: bool
+    may_miss_user: bool
 
     @property
     def opens(self) -> str:
@@ -226,7 +218,7 @@ def _text_of(variable: Variable, around: _Around) -> str:
         case "host" | "host_and_port" if around.next_kind:
             return around.no("/")
         case "path" if around.next_kind or around.closes[:1] == "?":
-            return around.no("?")
+            return around.no("?") if around.reading == "plain" else r'[^?"]*'
         case "query":
             return around.no()
         case "free" | "path":
@@ -244,31 +236,33 @@ def _quoted_text(around: _Around) -> str:
 
 
 def _client(around: _Around) -> str:
-    if not around.is_first:
-        if around.closes[:1] in ("]", ")", "|", "\t"):
-            return rf"[^{re.escape(around.closes[0])}]*"
-        return r"[^\s,]+(?:, ?[^\s,]+)*"
+    if around.closes[:1].strip() or around.closes[:1] == "\t":
+        return rf"[^{re.escape(around.closes[0])}]*"
     match around.reading:
         case "plain":
-            return f"{_ADDRESS}|-"
+            return f"{ADDRESS}|-"
         case "prefixed":
-            return _ADDRESSES
+            return ADDRESSES
         case "named":
-            return f"{_NAME}|{_UNKNOWN}"
-    return f"{_ADDRESSES}|{_NAME}|{_UNKNOWN}"
+            return f"{NAME}|{UNKNOWN}"
+    return f"{ADDRESSES}|{NAME}|{UNKNOWN}"
 
 
 def _user(around: _Around) -> str:
     end = around.closes.strip()[:1]
     if around.reading in ("named", "short", "long") or not end:
         return r'[^\s"]+'
-    return r'[^"]*?' if around.reading == "prefixed" else rf'[^"{re.escape(end)}]*'
+    if around.reading == "prefixed":
+        return r'[^"]*?'
+    return rf'[^"{re.escape(end)}]{"*" if around.may_miss_user else "+"}'
 
 
 def _free(variable: Variable, around: _Around) -> str:
     end = around.closes[:1]
     if end.strip() or end == "\t":
         return rf"[^{re.escape(end)}]*"
+    if not around.after:
+        return _ANY
     if around.reading == "plain" and variable.kind == "path":
         return around.no()
     return ".*" if around.reading == "long" else ".*?"

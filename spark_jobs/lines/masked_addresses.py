@@ -48,6 +48,8 @@ _6TO4 = b"\x20\x02"
 _FIRST_FIELD = re.compile(r"(\S+)( \S+ [^\[]*\[)?")
 #: The longest name of a host: RFC 1035, section 2.3.4.
 _HOST = re.compile(r"(?=[^.:]*[.:])[\w.:%\[\]-]{1,253}", re.ASCII)
+#: A name of a host wherever a format may have the client, but not in a longer text: behind a prefix, in a list.
+_NAME = re.compile(r'(?<![^\s"\[(|,;=])(?:[\w-]{1,63}\.)+[A-Za-z][\w-]{0,62}\.?(?![^\s"\])|,;:])', re.ASCII)
 
 
 def address_mask(source: Source, header: str | None = None) -> Callable[[str], str] | None:
@@ -108,7 +110,7 @@ def _masked_access_log(line: str) -> str:
     first = _FIRST_FIELD.match(line)
     if first and (first[2] or _HOST.fullmatch(first[1])):
         line = _masked_client(first[1]) + line[len(first[1]) :]
-    return mask_addresses(line)
+    return mask_addresses(_NAME.sub("-", line))
 
 
 @cache

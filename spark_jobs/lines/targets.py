@@ -28,7 +28,7 @@ _BETWEEN, _NO_PART = "\x1e", "%1E"
 # A method is any token: RFC 9110, section 9.1. The target may have spaces, where a client did not encode them.
 _REQUEST = r"^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S.*?)(?: HTTP/\d+(?:\.\d+)?)?$"
 
-_HEXADECIMAL = re.compile(r"\\x([0-9A-Fa-f]{2})")
+_HEXADECIMAL = re.compile(r"\\(?:x|u00)([0-9A-Fa-f]{2})")
 _BYTES = {'"': "%22", "b": "%08", "t": "%09", "n": "%0A", "v": "%0B", "f": "%0C", "r": "%0D"}
 # Stands for an escaped backslash meanwhile: half of a surrogate pair, which is in no text of UTF-8.
 _BACKSLASH = "\udc5c"
@@ -125,7 +125,8 @@ def _with_query(target: str, query: str) -> str:
 def percent_encoded(target: str) -> str:
     r"""A target whose bytes servers write with a backslash, as ``\"``, ``\t`` or ``\xC3``, with these percent-encoded.
 
-    Source: https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#format-notes, and nginx's ``escape=default``.
+    Source: https://httpd.apache.org/docs/2.4/mod/mod_log_config.html#format-notes, and nginx's ``escape=default`` and
+    ``escape=json`` (``\u0001``).
     """
     if "\\" not in target:
         return target

@@ -53,6 +53,33 @@ def test_every_error_is_in_one_message(settings: Settings) -> None:
     [
         ('[sources.a]\nformat = "json"', "a json source needs it"),
         ('[sources.a]\nformat = "combined"', "expected base_url ="),
+        ('[sources.a]\nformat = "access"\nbase_url = "http://a"', "expected log_format = '$remote_addr - "),
+        (
+            '[sources.a]\nformat = "common"\nlog_format = "common"\nbase_url = "http://a"',
+            "an access source needs log_format",
+        ),
+        (
+            '[sources.a]\nformat = "access"\nlog_format = "combine"\nbase_url = "http://a"',
+            "'combine' is no format: expected one of common, combined, combinedio",
+        ),
+        (
+            '[sources.a]\nformat = "access"\nlog_format = "%J %h$"\nbase_url = "http://a"',
+            "'%J' is no directive of httpd's LogFormat: expected one as %h, %>s or %{Referer}i; it has no time: "
+            "expected $time_local, $time_iso8601, $msec, %t or %{…}t in it; it does not say what was asked for: expected $request",
+        ),
+        (
+            '[sources.a]\nformat = "access"\nlog_format = "[$time_local] $host$request"',
+            "nothing separates $host and $request: expected a text between them",
+        ),
+        ('[sources.a]\nformat = "access"\nlog_format = "main"', 'expected base_url = "https://shop.example.com"'),
+        (
+            '[sources.a]\nformat = "common"\nbase_url = "http://a"\ntrusted_proxies = ["::/1", "10.1.1.1/8", "web"]',
+            '10.1.1.1/8, web: expected addresses and networks, such as ["10.0.0.0/8", "2001:db8::1"]',
+        ),
+        (
+            '[sources.a]\nformat = "json"\ntrusted_proxies = ["::1"]\n[sources.a.fields]\ntime = "t"\nurl = "u"',
+            "trusted_proxies belongs to a source whose lines have client addresses",
+        ),
         (
             '[sources.a]\nformat = "common"\nbase_url = "http://a"\n[sources.a.fields]\ntime = "t"\nurl = "u"',
             "belongs to a json source",

@@ -1,0 +1,34 @@
+r"""Regular expressions (RE2) of what stands at a line's beginning: clients, and what other programs put before them."""
+
+from __future__ import annotations
+
+#: What a server may write for a client, whether or not it is one.
+ADDRESS = r"[0-9A-Fa-f]*[.:][0-9A-Fa-f:.]+"
+_IN_ANY_FORM = rf"(?:\[?{ADDRESS}(?:%[\w.~-]+)?\]?(?::\d{{1,5}})?)"
+#: RFC 7239, section 6: who is not known, or not to be known.
+UNKNOWN = r"(?:unknown|-|_[\w.-]+)"
+#: A list of them, one at least.
+ADDRESSES = rf"(?:{UNKNOWN}, ?)*{_IN_ANY_FORM}(?:, ?(?:{_IN_ANY_FORM}|{UNKNOWN}))*"
+#: A host.
+NAME = r"[\w.-]*[A-Za-z_][\w.-]*"
+#: A server's name before a client: without a port it has a point, or it would be any word.
+VIRTUAL_HOST = rf"(?:[\w-]+\.[\w.-]*[A-Za-z_][\w.-]*|{NAME}:\d{{1,5}}|[\d.]+:(?:80|443)|\[[0-9A-Fa-f:]+\]:\d{{1,5}})"
+_MONTH_AND_DAY = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}(?: \d{4})?"
+_ISO_8601 = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
+_TAG = r"[\w./-]+(?:\[\d+\])?:"
+_DATA = r'(?:-|(?:\[(?:[^\]\\"]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
+#: What comes before a line: Docker Compose's and kubectl's names; syslog's RFC 5424 and RFC 3164, each with its octets
+#: (RFC 6587) or without, and what rsyslog and journalctl write; Kubernetes' CRI; Docker's time; a time in seconds.
+#: A part of a line (``P`` of CRI) is none.
+PREFIX = "".join(
+    [
+        r"(?:(?:[\w.-]+ +\| ?|\[pod/[^\]]*\] )?(?:",
+        rf"(?:\d+ )?<\d{{1,3}}>1 (?:-|{_ISO_8601}) \S+ \S+ \S+ \S+ {_DATA} \x{{feff}}?",
+        rf"|{_ISO_8601} std(?:out|err) F ",
+        rf"|(?:\d+ )?(?:<\d{{1,3}}>)?(?:{_MONTH_AND_DAY} \d\d:\d\d:\d\d(?:\.\d+)?|{_ISO_8601}) ",
+        rf"(?:(?:\S+ )?{_TAG} |{NAME} )?",
+        rf"|<\d{{1,3}}>(?:{_TAG} )?",
+        r"|\d{10}(?:\.\d+)? ",
+        r"|))",
+    ]
+)

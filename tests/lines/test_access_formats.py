@@ -1,0 +1,247 @@
+"""Access logs in the formats of servers' own configuration: each line is the click that its writer meant."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from include.sources import Source
+from spark_jobs.lines.parse_lines import click_times, parse_lines
+from tests.lines.lines import TRACKING, lines_table
+from tests.lines.oracle import moment_micros
+from tests.lines.parsing import ACCESS, parse
+from tests.lines.random_access_logs import RandomLog
+
+TIME = "[01/Mar/2026:12:30:00 +0000]"
+COMBINED = f'- - {TIME} "GET /a HTTP/1.1" 200 512 "-" "Moz"'
+BASE = "https://www.test"
+SHOP = "https://shop.example.com/a"
+
+
+def read(lines: Sequence[str], log_format: str | None = None, base_url: str | None = BASE) -> list[dict[str, Any]]:
+    """The rows of lines; landing finds the same times."""
+    source = ACCESS.model_copy(update={"base_url": base_url})
+    if log_format:
+        source = Source(name="access", format="access", log_format=log_format, base_url=base_url)
+    raw = [line.encode() for line in lines]
+    rows = parse(raw, source)
+    times = click_times(lines_table(raw), source).to_pylist()
+    found = [time for row, time in zip(rows, times, strict=True) if row["reason"] is None]
+    assert found == [moment_micros(row["clicked_at"]) for row in rows if row["reason"] is None]
+    return rows
+
+
+PREFIXES = [
+    # syslog: RFC 3164, with and without what may be left out
+    "<13>Mar 10 12:30:00 web1 nginx: ",
+    "<190>Mar  1 12:30:00 nginx: ",
+    "Mar 10 12:30:00 web1 nginx[4711]: ",
+    "Mar 10 12:30:00 10.1.2.3 nginx: ",
+    "Mar 10 12:30:00 2001:db8::5 access-log: ",
+    "Dec 10 12:30:00 web1 ",
+    "Feb 10 2026 12:30:00 web1 httpd[1]: ",
+    "<190>nginx: ",
+    # RFC 5424, and its octets in a stream
+    "<165>1 2026-03-10T12:30:00.003Z web1 nginx 12 - - ",
+    '<165>1 2026-03-10T12:30:00+01:00 web1 nginx - ID47 [x@1 a="b]" c="\\""][y@2] ',
+    "123 <165>1 - web1 nginx 12 - - \ufeff",
+    # rsyslog's and journalctl's files
+    "2026-03-10T12:30:00.123450+00:00 web1 nginx: ",
+    "2026-03-10T12:30:00+0100 web1 nginx[12]: ",
+    # Docker, Compose, Kubernetes, kubectl
+    "2026-03-10T12:30:00.123456789Z ",
+    "2026-03-10T12:30:00.123456789Z stdout F ",
+    "2026-03-10T12:30:00.123456789+02:00 stderr F ",
+    "web-1  | ",
+    "shop_web.1 | 2026-03-10T12:30:00Z ",
+    "[pod/nginx-5d59d67564-x/nginx] ",
+    # a time, and a host
+    "2026-03-10 12:30:00 ",
+    "2026-03-10 12:30:00,123 web1 ",
+    "1741609800.123 ",
+]
+
+
+def test_what_another_program_puts_before_a_line_is_taken_off() -> None:
+    clients = ["203.0.113.5", "2001:db8::7"]
+    for host, url in (("", f"{BASE}/a"), ("shop.example.com:443 ", SHOP)):
+        lines = [f"{prefix}{host}{client} {COMBINED}" for prefix in PREFIXES for client in clients]
+        found = [(row["reason"], row["client_address"], row["url"], row["user_agent"]) for row in read(lines)]
+        assert found == [(None, client, url, "Moz") for _ in PREFIXES for client in clients]
+
+
+@pytest.mark.parametrize(
+    ("virtual_host", "url"),
+    [
+        ("shop.example.com:443", SHOP),
+        ("shop.example.com", SHOP),
+        ("SHOP.example.com:80", SHOP),
+        ("shop.example.com:8443", "https://shop.example.com:8443/a"),
+        ("localhost:443", "https://localhost/a"),
+        ("192.0.2.1:443", "https://192.0.2.1/a"),
+        ("[2001:db8::1]:443", "https://[2001:db8::1]/a"),
+    ],
+)
+def test_a_virtual_host_before_a_line_is_the_url_s(virtual_host: str, url: str) -> None:
+    clients = ["203.0.113.5", "2001:db8::7", "203.0.113.5, 10.0.0.1"]
+    found = read([f"{virtual_host} {client} {COMBINED}" for client in clients])
+    assert [(row["client_address"], row["url"]) for row in found] == [(each.partition(",")[0], url) for each in clients]
+
+
+NO_CLIENTS = [
+    "shop.example.com:443 ",
+    "web1 203.0.113.5 ",
+    "web1 nginx: 203.0.113.5 ",
+    "one two three 203.0.113.5 ",
+    "203.0.113.5 198.51.100.7 ",
+    "2026-03-10T12:30:00.123456789Z stdout P 203.0.113.5 ",
+    "access.log:203.0.113.5 ",
+    "access.log-203.0.113.5:17 ",
+    "999.1.1.1 ",
+    "\x00\x00 203.0.113.5 ",
+    "12:30:00 ",
+    "http://a/ ",
+    " 203.0.113.5 ",
+]
+
+
+def test_what_is_before_a_line_or_in_the_client_s_place_and_not_known_makes_no_click() -> None:
+    reasons = [row["reason"] for row in read([line + COMBINED for line in NO_CLIENTS])]
+    assert reasons == ["not_access_log"] * len(NO_CLIENTS)
+
+
+@pytest.mark.parametrize(
+    ("texts", "referrer", "agent"),
+    [
+        ('"-" "Dalvik/2.1.0 (Linux; Alba 10" Build/LMY47I)"', None, 'Dalvik/2.1.0 (Linux; Alba 10" Build/LMY47I)'),
+        ('"https://a.example/?q="x"" "Moz"', 'https://a.example/?q="x"', "Moz"),
+        ('"-" ""Moz""', None, '"Moz"'),
+        ('"-" "a "b" c"', None, 'a "b" c'),
+        ('"-" "24" TV" 17', None, '24" TV'),
+        ('""x" y" "Moz"', '"x" y', "Moz"),
+        (r'"-" "a\"b" c"', None, r'a\"b" c'),
+        # Where there are two ways to read it: which was meant?
+        ('"-" "a" "b" c"', None, None),
+        ('"x" " "y" "z"', None, None),
+    ],
+)
+def test_quotation_marks_that_are_not_escaped(texts: str, referrer: str | None, agent: str | None) -> None:
+    (row,) = read([f'203.0.113.5 - - {TIME} "GET /a HTTP/1.1" 200 512 {texts}'])
+    assert (row["referrer"], row["user_agent"]) == (referrer, agent)
+    assert row["reason"] == (None if agent else "not_access_log")
+
+
+FORMATS = [
+    ("main", f'10.0.0.1 {COMBINED} "203.0.113.5, 10.0.0.3"', None),
+    ("vhost_combined", f"shop.example.com:443 203.0.113.5 {COMBINED}", SHOP),
+    ("vhost_common", f'shop.example.com 203.0.113.5 - - {TIME} "GET /a HTTP/1.1" 200 5', SHOP),
+    ("combinedio", f"203.0.113.5 {COMBINED} 17 4711", None),
+    (
+        "nginx_proxy_manager",
+        f'{TIME} - 200 200 - GET https shop.example.com "/a" [Client 203.0.113.5] [Length 12] [Gzip -] '
+        '[Sent-to 10.0.0.2] "Moz" "-"',
+        SHOP,
+    ),
+    (
+        "ingress_nginx",
+        f"203.0.113.5 {COMBINED} 123 0.004 [web-80] [] 10.0.0.1:80, 10.0.0.2:80 0, 13 0.001, 0.002 502, 200 ab12",
+        None,
+    ),
+    # A directive in several pieces, as it stands in nginx.conf.
+    (
+        "log_format shop '$remote_addr - $remote_user [$time_local] '\n"
+        "                '\"$scheme://$http_host$request_uri\" $status';",
+        f'203.0.113.5 - - {TIME} "https://shop.example.com/a" 200',
+        SHOP,
+    ),
+    (
+        'log_format x escape=json "{\\"t\\":\\"$time_local\\",\\"r\\":\\"$remote_addr\\",\\"u\\":\\"$uri\\",'
+        '\\"a\\":\\"$args\\",\\"h\\":\\"$host\\"}";',
+        '{"t":"01/Mar/2026:12:30:00 +0000","r":"203.0.113.5","u":"/a","a":"b=\\"1","h":"shop.example.com"}',
+        SHOP + "?b=%221",
+    ),
+    (
+        r'LogFormat "%{Host}i %a %t \"%r\" %>s" own',
+        f'shop.example.com 203.0.113.5 {TIME} "GET /a HTTP/1.1" 200',
+        SHOP,
+    ),
+    (r"%h %l %u %t \"%r\" %>s %b", f'203.0.113.5 - - {TIME} "GET /a HTTP/1.1" 200 -', None),
+    ("$remote_addr|$time_local|$request|$status", "203.0.113.5|01/Mar/2026:12:30:00 +0000|GET /a HTTP/1.1|200", None),
+    (
+        "$time_local\t$host\t$remote_addr\t$request\t$http_user_agent",
+        "01/Mar/2026:12:30:00 +0000\tshop.example.com\t203.0.113.5\tGET /a HTTP/1.1\tMoz 5 (x)",
+        SHOP,
+    ),
+    ("%h %t %r %>s", f"203.0.113.5 {TIME} GET /a HTTP/1.1 200", None),
+    (
+        "${http_x_forwarded_for} [$time_local] ${uri}$is_args$args",
+        "203.0.113.5, 10.0.0.1 [01/Mar/2026:12:30:00 +0000] /a?b=1",
+        "https://www.test/a?b=1",
+    ),
+    (
+        '%t "%m %U%q %H" %{X-Forwarded-For}i',
+        f'{TIME} "GET /a b?c=1 HTTP/1.1" 203.0.113.5',
+        "https://www.test/a%20b?c=1",
+    ),
+    (
+        "$remote_addr:$remote_port [$time_local] $server_name:$server_port$request_uri",
+        "203.0.113.5:4711 [01/Mar/2026:12:30:00 +0000] shop.example.com:443/a",
+        SHOP,
+    ),
+]
+
+
+@pytest.mark.parametrize(("log_format", "line", "url"), FORMATS)
+def test_a_line_in_the_server_s_own_format(log_format: str, line: str, url: str | None) -> None:
+    (row,) = read([line], log_format)
+    assert (row["reason"], row["client_address"], row["url"]) == (None, "203.0.113.5", url or f"{BASE}/a")
+
+
+@pytest.mark.parametrize(
+    "log_format", ["vhost_combined", "vhost_common", '%v %h %t "%r" %>s', '$host $remote_addr [$time_local] "$request"']
+)
+def test_a_line_without_the_host_of_its_format_makes_no_click(log_format: str) -> None:
+    assert read([f"203.0.113.5 {COMBINED}"], log_format)[0]["reason"] == "not_access_log"
+
+
+def test_clients_are_masked_wherever_a_format_has_them() -> None:
+    broken = f'- - {TIME} "GET /a HTTP/1.1" 200 512 "-" "Moz'
+    for line, kept in {
+        f"shop.example.com:443 dsl-77.isp.example {broken}": "- - ",
+        f"Mar 10 12:30:00 web1 nginx: dsl-77.isp.example {broken}": "- 10 12:30:00 web1 nginx: - ",
+        f"203.0.113.77, 198.51.100.7 {broken}": "- 198.51.100.0 ",
+        f"2026-03-10T12:30:00Z stdout F 203.0.113.77 {broken}": "- stdout F 203.0.113.0 ",
+    }.items():
+        assert read([line])[0]["raw"] == kept + broken
+    raw = read([f'{TIME} "GET /a HTTP/1.1" dsl-77.isp.example "dsl-78.isp.example" "x'], '%t "%r" %h %>s')[0]["raw"]
+    assert raw == f'{TIME} "GET /a HTTP/1.1" - "-" "x'
+
+
+def _same(log: RandomLog, lines: int) -> None:
+    base_url = None if log.has_host else "https://base.example"
+    source = Source(name="random", format="access", log_format=log.log_format, base_url=base_url)
+    written = [log.line() for _ in range(lines)]
+    table = lines_table([line.text.encode() for line in written])
+    times = click_times(table, source).to_pylist()
+    for line, row, time in zip(written, parse_lines(table, source, TRACKING).to_pylist(), times, strict=True):
+        found = (row["reason"], row["url"], row["client_address"], row["user_agent"], row["status"], row["clicked_at"])
+        expected = (None, line.url, line.client, line.user_agent, line.status, line.clicked_at)
+        assert found == expected, (log.log_format, line.text)
+        assert time == moment_micros(line.clicked_at)
+
+
+def test_lines_of_random_formats() -> None:
+    for seed in range(25):
+        _same(RandomLog(random.Random(seed)), 20)
+
+
+@pytest.mark.slow
+def test_100_000_lines_of_random_formats() -> None:
+    seed = int(os.environ.get("CLICKMILL_FAULT_SEED") or random.randrange(1 << 32))
+    print(f"CLICKMILL_FAULT_SEED={seed}")
+    for number in range(200):
+        _same(RandomLog(random.Random(f"{seed} {number}")), 500)
