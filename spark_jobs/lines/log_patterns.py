@@ -136,24 +136,32 @@ def _pieces(format_: LogFormat, roles: frozenset[str], reading: Reading, *, has_
         return found
     if end == len(format_.parts) and found[-1].text == _ANY:
         return [*found, _Piece("$")]
-    is_whole = end == len(format_.parts) or isinstance(parts[-1], Variable)
-    return [*found, _Piece(rf"(?:\s{_REST[:-1]})?$" if is_whole else _REST)]
+    last = parts[-1]
+    needs_space = end == len(format_.parts) or isinstance(last, Variable) or last != last.rstrip()
+    return [*found, _Piece(rf"(?:\s{_REST[:-1]})?$" if needs_space else _REST)]
 
 
 def _to_a_quote(parts: tuple[str | Variable, ...]) -> tuple[str | Variable, ...]:
     """The parts, less the beginning of a quoted text at their end."""
     last = parts[-1]
-    if not isinstance(last, str) or sum(part.count('"') for part in parts if isinstance(part, str)) % 2 == 0:
-        return parts
-    return (*parts[:-1], last[: last.rindex('"')]) if '"' in last else parts
+    if isinstance(last, str) and '"' in last and _quotation_marks(parts) % 2:
+        return (*parts[:-1], last[: last.rindex('"')])
+    return parts
 
 
 def _end(parts: tuple[str | Variable, ...], last: int) -> int:
-    """Up to where a line is looked at: behind the last part that is needed, and numbers after it."""
+    """Up to where a line is looked at: behind the last part that is needed, its quoted text, and numbers after it."""
     end = last + 1
+    if _quotation_marks(parts[:last]) % 2:
+        while end < len(parts) and _quotation_marks(parts[:end]) % 2:
+            end += 1
     while end < len(parts) and (isinstance(parts[end], str) or parts[end].kind == "number"):  # type: ignore[union-attr]
         end += 1
     return end
+
+
+def _quotation_marks(parts: tuple[str | Variable, ...]) -> int:
+    return sum(part.count('"') for part in parts if isinstance(part, str))
 
 
 def _literal(text: str, is_last: bool, is_after_user: bool) -> str:

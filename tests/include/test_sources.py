@@ -65,7 +65,7 @@ def test_every_error_is_in_one_message(settings: Settings) -> None:
         (
             '[sources.a]\nformat = "access"\nlog_format = "%J %h$"\nbase_url = "http://a"',
             "'%J' is no directive of httpd's LogFormat: expected one as %h, %>s or %{Referer}i; it has no time: "
-            "expected $time_local, $time_iso8601, $msec, %t or %{…}t in it; it does not say what was asked for: expected $request",
+            "expected $time_local, $time_iso8601, $msec, %t or %{…}t in it; it does not say what was asked for",
         ),
         (
             '[sources.a]\nformat = "access"\nlog_format = "[$time_local] $host$request"',

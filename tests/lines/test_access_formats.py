@@ -188,6 +188,16 @@ FORMATS = [
         "https://www.test/a%20b?c=1",
     ),
     (
+        '$host $remote_addr [$time_local] "$request_method $request_uri $server_protocol" $request_time',
+        f'shop.example.com 203.0.113.5 {TIME} "GET /a HTTP/1.1" 0.1',
+        SHOP,
+    ),
+    (
+        "$remote_addr [$time_local] $request_uri $upstream_addr",
+        f"2026-03-10T12:30:00Z 203.0.113.5, 10.0.0.1 {TIME} /a 10.0.0.1:80, 10.0.0.2:80",
+        None,
+    ),
+    (
         "$remote_addr:$remote_port [$time_local] $server_name:$server_port$request_uri",
         "203.0.113.5:4711 [01/Mar/2026:12:30:00 +0000] shop.example.com:443/a",
         SHOP,
