@@ -93,9 +93,9 @@ def zero(column: str) -> Expectation:
     return between(column, 0, 0)
 
 
-def equal(one: str, other: str) -> Expectation:
+def equal(column: str, other: str) -> Expectation:
     """Two columns have the same value."""
-    return ExpectMetricsToBeEqual(column_A=one, column_B=other)
+    return ExpectMetricsToBeEqual(column_A=column, column_B=other)
 
 
 def one_of(column: str, *values: str) -> Expectation:

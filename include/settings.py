@@ -83,25 +83,25 @@ class PipelineSettings(BaseModel):
 
     @field_validator("time_zones")
     @classmethod
-    def time_zones_are_named_once(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+    def time_zones_are_named_once(cls, zones: tuple[str, ...]) -> tuple[str, ...]:
         """Their days would be counted twice."""
-        for zone in given:
-            if given.count(zone) > 1:
+        for zone in zones:
+            if zones.count(zone) > 1:
                 raise ValueError(f"{zone} is named twice")
-        return given
+        return zones
 
     @field_validator("thresholds")
     @classmethod
-    def thresholds_are_known(cls, given: dict[str, Threshold]) -> dict[str, Threshold]:
+    def thresholds_are_known(cls, thresholds: dict[str, Threshold]) -> dict[str, Threshold]:
         """Each names something that is measured; what is left out is as built in."""
-        checked = checked_thresholds(given, THRESHOLDS)
+        checked = checked_thresholds(thresholds, THRESHOLDS)
         return {metric: checked.get(metric, Threshold()).or_of(default) for metric, default in THRESHOLDS.items()}
 
     @field_validator("checks")
     @classmethod
-    def checks_have_names_of_their_own(cls, given: tuple[ConfiguredCheck, ...]) -> tuple[ConfiguredCheck, ...]:
+    def checks_have_names_of_their_own(cls, checks: tuple[ConfiguredCheck, ...]) -> tuple[ConfiguredCheck, ...]:
         """A check is known by its name."""
-        return checked_names(given)
+        return checked_names(checks)
 
 
 _OF_PATTERNS = "[]{}*?\\"

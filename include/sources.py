@@ -52,12 +52,12 @@ class KafkaTopic(StreamSettings):
 
     @field_validator("options", "librdkafka_options")
     @classmethod
-    def options_are_the_clients_own(cls, given: dict[str, str]) -> dict[str, str]:
+    def options_are_the_clients_own(cls, options: dict[str, str]) -> dict[str, str]:
         """Not those that have their own setting."""
-        taken = sorted({"bootstrap.servers", "group.id"} & given.keys())
+        taken = sorted({"bootstrap.servers", "group.id"} & options.keys())
         if taken:
             raise ValueError(f"{', '.join(taken)}: expected options of Kafka's client that have no setting here")
-        return given
+        return options
 
     def partition_of(self, file: str) -> dict[str, Any]:
         """The lines' ``file`` is topic and partition, such as ``clicks/3``."""
@@ -85,11 +85,11 @@ class ClickSockets(BaseModel):
 
     @field_validator("ports")
     @classmethod
-    def ports_are_named_once(cls, given: tuple[int, ...]) -> tuple[int, ...]:
+    def ports_are_named_once(cls, ports: tuple[int, ...]) -> tuple[int, ...]:
         """A port is one reader."""
-        if len(set(given)) < len(given):
+        if len(set(ports)) < len(ports):
             raise ValueError("expected each port once")
-        return given
+        return ports
 
 
 class Source(CountedLines):
@@ -141,15 +141,15 @@ class Source(CountedLines):
 
     @field_validator("thresholds")
     @classmethod
-    def thresholds_are_known(cls, given: dict[str, Threshold]) -> dict[str, Threshold]:
+    def thresholds_are_known(cls, thresholds: dict[str, Threshold]) -> dict[str, Threshold]:
         """Each names something that is measured of a source."""
-        return checked_thresholds(given, SOURCE_THRESHOLDS)
+        return checked_thresholds(thresholds, SOURCE_THRESHOLDS)
 
     @field_validator("checks")
     @classmethod
-    def checks_have_names_of_their_own(cls, given: tuple[ConfiguredCheck, ...]) -> tuple[ConfiguredCheck, ...]:
+    def checks_have_names_of_their_own(cls, checks: tuple[ConfiguredCheck, ...]) -> tuple[ConfiguredCheck, ...]:
         """A check is known by its name."""
-        return checked_names(given)
+        return checked_names(checks)
 
     def threshold(self, metric: str, pipeline: PipelineSettings) -> Threshold:
         """The bounds of what is measured of the source; a bound left out is that for all sources."""

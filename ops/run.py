@@ -121,8 +121,8 @@ def checked_arguments(variables: Mapping[str, str]) -> RunArguments:
         raise UsageError(f"FORMAT={logs_format}: expected one of {', '.join(FORMATS)}")
     logs = Path(values["LOGS"]).expanduser().absolute()
     if not os.access(logs, os.R_OK):
-        what = "cannot be read" if logs.exists() else "does not exist"
-        raise UsageError(f"LOGS={values['LOGS']}: {logs} {what}; expected a log file or a folder of them")
+        problem = "cannot be read" if logs.exists() else "does not exist"
+        raise UsageError(f"LOGS={values['LOGS']}: {logs} {problem}; expected a log file or a folder of them")
     return RunArguments(hours, clicks, logs, _choose_source(logs_format, source))
 
 

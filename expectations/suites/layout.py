@@ -76,25 +76,25 @@ def _of_table(settings: PipelineSettings, key: str, table: Table) -> list[Check]
     ]
 
 
-def _files_there(table: Table, what: str, fix: str) -> Check:
+def _files_there(table: Table, kind: str, fix: str) -> Check:
     return _check(
-        name=f"{what}_files_are_there",
+        name=f"{kind}_files_are_there",
         table=table.name,
-        expectation=zero(f"lost_{what}_files"),
+        expectation=zero(f"lost_{kind}_files"),
         severity=CRITICAL,
         holds=f"every file of {table.name} is there, as long as it was written",
         reason=f"Its rows are lost, and whoever reads the hour fails. {fix}",
-        finding=f"lost_{what}_file_names",
+        finding=f"lost_{kind}_file_names",
     )
 
 
-def _few_files(settings: PipelineSettings, table: Table, what: str, partition: str, fix: str) -> list[Check]:
+def _few_files(settings: PipelineSettings, table: Table, kind: str, partition: str, fix: str) -> list[Check]:
     return at_most(
         settings.thresholds["files_per_partition"],
         suite=_SUITE,
-        name=f"{what}_files",
+        name=f"{kind}_files",
         table=table.name,
-        column=f"{what}_files",
+        column=f"{kind}_files",
         holds=lambda bound: f"a {partition} has at most {bound:g} files of {table.name}",
         reason=f"Many small files are slow to read. {fix}",
     )

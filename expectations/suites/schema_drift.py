@@ -35,24 +35,24 @@ Mapped = Mapping[str, str]
 
 @dataclass(frozen=True)
 class HourFields:
-    """The fields of one log hour's sampled lines: ``found`` has path, type, lines and perhaps an example of each."""
+    """The fields of one log hour's sampled lines: ``observed`` has path, type, lines and perhaps an example of each."""
 
     lines: int
-    found: Sequence[Mapping[str, Any]]
+    observed: Sequence[Mapping[str, Any]]
 
     @cached_property
     def types(self) -> dict[str, dict[str, Mapping[str, Any]]]:
         """What was found by path and type; null is no type, but a field that is always null is there, of no types."""
         by_path: dict[str, dict[str, Mapping[str, Any]]] = {}
-        for found in self.found:
-            types = by_path.setdefault(found["path"], {})
-            if found["type"] != "null":
-                types[found["type"]] = found
+        for observed in self.observed:
+            types = by_path.setdefault(observed["path"], {})
+            if observed["type"] != "null":
+                types[observed["type"]] = observed
         return by_path
 
     def share(self, path: str) -> float:
         """The share of the lines that have a value of the field; above 1 for what is in arrays of mixed types."""
-        lines: int = sum(found["lines"] for found in self.types.get(path, {}).values())
+        lines: int = sum(observed["lines"] for observed in self.types.get(path, {}).values())
         return lines / self.lines
 
 
@@ -82,11 +82,11 @@ def log_hour_checks(settings: SchemaDriftSettings) -> list[Check]:
 
 
 def _check(name: str, holds: str, reason: str) -> Check:
-    found_in = INGEST_ACCOUNTING.name
+    table = INGEST_ACCOUNTING.name
     return Check(
         suite="schema_drift",
         name=name,
-        table=found_in,
+        table=table,
         expectation=zero(name),
         severity=WARNING,
         holds=holds,
@@ -123,13 +123,13 @@ def _drift(now: HourFields, before: Sequence[HourFields], mapped: Mapped) -> Ite
     for hour in before:
         for path, types in hour.types.items():
             known.setdefault(path, set()).update(types)
-    for check, found in (
+    for check, words_of_path in (
         (NEW, {path: _seen(path, now) for path in now.types if path not in known}),
         (GONE, dict(_gone(now, before, known, mapped))),
         (CHANGED, dict(_changed(now, known))),
     ):
-        paths = sorted(found, key=lambda path: (path not in mapped, path))
-        yield check, [f"{_named(path, mapped)}: {found[path]}" for path in paths]
+        paths = sorted(words_of_path, key=lambda path: (path not in mapped, path))
+        yield check, [f"{_named(path, mapped)}: {words_of_path[path]}" for path in paths]
 
 
 def _gone(
@@ -148,19 +148,19 @@ def _changed(now: HourFields, known: Mapping[str, set[str]]) -> Iterator[tuple[s
         before = known.get(path, set())
         # Who reads numbers reads whole ones.
         fit = before | {"integer"} if "number" in before else before
-        others = [_seen_as(type_, found, now) for type_, found in sorted(types.items()) if type_ not in fit]
+        others = [_seen_as(type_, observed, now) for type_, observed in sorted(types.items()) if type_ not in fit]
         if before and others:
             yield path, f"{', '.join(others)}; before {', '.join(sorted(before))}"
 
 
 def _seen(path: str, now: HourFields) -> str:
     types = now.types[path]
-    return ", ".join(_seen_as(type_, found, now) for type_, found in sorted(types.items())) or "null"
+    return ", ".join(_seen_as(type_, observed, now) for type_, observed in sorted(types.items())) or "null"
 
 
-def _seen_as(type_: str, found: Mapping[str, Any], now: HourFields) -> str:
-    example = f", such as {found['example']}" if found.get("example") is not None else ""
-    return f"{type_} in {found['lines']:,} of {now.lines:,} sampled lines{example}"
+def _seen_as(type_: str, observed: Mapping[str, Any], now: HourFields) -> str:
+    example = f", such as {observed['example']}" if observed.get("example") is not None else ""
+    return f"{type_} in {observed['lines']:,} of {now.lines:,} sampled lines{example}"
 
 
 def _named(path: str, mapped: Mapped) -> str:

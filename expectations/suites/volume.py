@@ -155,8 +155,8 @@ def _numbers(facts: Facts) -> Iterator[_Number]:
 def _finding(number: _Number, deviations: float, settings: VolumeSettings) -> Finding:
     metric, value = number.metric, number.value
     days = [hour for hour in same_hour_before(number.partition.hour, settings.days) if hour in number.by_hour]
-    history = ", ".join(f"{hour.start:%-d %b} {_said(metric, number.by_hour[hour])}" for hour in days)
-    now = f"{metric.name} = {_said(metric, value)}"
+    history = ", ".join(f"{hour.start:%-d %b} {_formatted(metric, number.by_hour[hour])}" for hour in days)
+    now = f"{metric.name} = {_formatted(metric, value)}"
     if len(days) < settings.min_points:
         text = f"{now}; {len(days)} of the {settings.min_points} days that a median needs"
         return Finding(None, f"{text}; {history}" if days else text, value)
@@ -168,15 +168,15 @@ def _finding(number: _Number, deviations: float, settings: VolumeSettings) -> Fi
         counts = [number.by_hour[hour] for hour in days]
         usual = usual_range(counts, settings.smallest_deviation, settings.smallest_count_deviation)
     lowest, highest = usual.bounds(deviations)
-    bounds = f"{'at most' if metric.is_share else f'{_said(metric, lowest)} to'} {_said(metric, highest)}"
+    bounds = f"{'at most' if metric.is_share else f'{_formatted(metric, lowest)} to'} {_formatted(metric, highest)}"
     return Finding(
         judged=usual.distance(value),
-        observed=f"{now}; median of {len(days)} days {_said(metric, usual.median)}, expected {bounds}; {history}",
+        observed=f"{now}; median of {len(days)} days {_formatted(metric, usual.median)}, expected {bounds}; {history}",
         value=value,
         lowest=None if metric.is_share else lowest,
         highest=highest,
     )
 
 
-def _said(metric: Metric, value: float) -> str:
+def _formatted(metric: Metric, value: float) -> str:
     return f"{value:.2%}" if metric.is_share else f"{value:,.0f}"

@@ -111,11 +111,11 @@ class BrokerTopic:
         small = {"fetch.wait.max.ms": 10, "queued.min.messages": 1, "max.partition.fetch.bytes": 1 << 16}
         own = {"group.id": "clickmill", "enable.auto.commit": False, "auto.offset.reset": "earliest", "log_level": 0}
         consumer = Consumer({**self.options, **small, **own, "enable.partition.eof": True})
-        found: dict[int, int] = {}
+        offsets: dict[int, int] = {}
         deadline = time.monotonic() + PATIENCE
         try:
             consumer.assign([TopicPartition(self.name, partition, offset) for partition, offset in read.items()])
-            while len(found) < len(read) and time.monotonic() < deadline:
+            while len(offsets) < len(read) and time.monotonic() < deadline:
                 message = consumer.poll(1.0)
                 if message is None:
                     continue
@@ -125,10 +125,10 @@ class BrokerTopic:
                 partition, offset = message.partition(), message.offset()
                 assert partition is not None
                 assert offset is not None
-                found.setdefault(partition, offset)
+                offsets.setdefault(partition, offset)
         finally:
             consumer.close()
-        return {partition: found.get(partition, offset) for partition, offset in read.items()}
+        return {partition: offsets.get(partition, offset) for partition, offset in read.items()}
 
     def _offsets(self, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
         asked = {TopicPartition(self.name, partition): spec for partition in partitions}

@@ -87,13 +87,13 @@ class Certificate:
         now = datetime.now(UTC)
         return cls(new_run_id(now), requests, by, because, begun_at=now.isoformat())
 
-    def add(self, log_hours: dict[str, set[Hour]], click_hours: set[Hour], found: dict[str, int]) -> None:
+    def add(self, log_hours: dict[str, set[Hour]], click_hours: set[Hour], numbers: dict[str, int]) -> None:
         """Take in what is to go; of a run that was killed the rest may have been found again."""
         for source, hours in log_hours.items():
             self.log_hours[source] = sorted({*self.log_hours.get(source, []), *map(str, hours)})
         self.click_hours = sorted({*self.click_hours, *map(str, click_hours)})
-        self.found = {name: max(found.get(name, 0), self.found.get(name, 0)) for name in {*found, *self.found}}
-        if any(found.values()):
+        self.found = {name: max(numbers.get(name, 0), self.found.get(name, 0)) for name in {*numbers, *self.found}}
+        if any(numbers.values()):
             self.found_at = datetime.now(UTC).isoformat()
 
     def begin_removal(
@@ -111,8 +111,8 @@ class Certificate:
                 self.removed_lines.setdefault(source, {}).setdefault(hour, {})[file.name] = sorted(its)
                 self.lines_before.setdefault(source, {}).setdefault(hour, {})[file.name] = before[file]
         for source, hours in rows.items():
-            for one, places in hours.items():
-                of_hour = self.removed_rows.setdefault(source, {}).setdefault(str(one), {})
+            for log_hour, places in hours.items():
+                of_hour = self.removed_rows.setdefault(source, {}).setdefault(str(log_hour), {})
                 for name, line in sorted(places):
                     of_hour.setdefault(name, []).append(line)
 
@@ -126,9 +126,9 @@ class Certificate:
         lines = self.removed_lines.get(source, {}).get(str(hour), {})
         return {(file, line) for file, its in rows.items() for line in its}, lines
 
-    def transaction(self, what: str) -> StreamTransaction:
+    def transaction(self, part: str) -> StreamTransaction:
         """By which a commit of this removal is known."""
-        return StreamTransaction(f"{self.erasure_id} {what}", self.removals)
+        return StreamTransaction(f"{self.erasure_id} {part}", self.removals)
 
     def add_published(self, _: Lake, hours: Iterable[Hour]) -> None:
         """Take in which click hours are about to be published."""
@@ -153,8 +153,8 @@ class Certificate:
     def write(self, settings: Settings) -> Path:
         """Put it where it is kept."""
         content: dict[str, Any] = asdict(self)
-        said = orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-        return write_whole(_folder(settings) / f"{self.erasure_id}.json", said + b"\n")
+        text = orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+        return write_whole(_folder(settings) / f"{self.erasure_id}.json", text + b"\n")
 
 
 def erasure_key(settings: Settings) -> bytes:

@@ -33,7 +33,14 @@ from spark_jobs.erasure.places import move_places
 from spark_jobs.erasure.requests import LEAST_CHARACTERS, Requests
 from spark_jobs.erasure.search import Searched, search
 from spark_jobs.erasure.streams import count_live_again, no_stream_runs
-from spark_jobs.erasure.tables import FoundRows, find_joined, find_rows, has_what_landed, redact_others, remove_rows
+from spark_jobs.erasure.tables import (
+    SelectedRows,
+    find_joined,
+    find_rows,
+    has_landed_clicks,
+    redact_others,
+    remove_rows,
+)
 from spark_jobs.grouping.load import aggregate_measured
 from spark_jobs.hours.held_hours import dropped_hours
 from spark_jobs.hours.stream_batches import in_order_of_time
@@ -62,14 +69,14 @@ OF_BUCKET = "the bucket's former versions of objects, and uploads that were brok
 
 
 @dataclass
-class Found:
+class Selection:
     """What is to go: rows of tables, and of each source the landed files and which lines of each.
 
     ``sizes`` says how many lines the landed files have; ``unjoined`` by source of which log hours it cannot be said
     which lines are those of rows that go, or the other way round.
     """
 
-    rows: FoundRows
+    rows: SelectedRows
     files: dict[str, dict[LandedFile, set[int]]] = field(default_factory=dict)
     sizes: dict[LandedFile, int] = field(default_factory=dict)
     unjoined: dict[str, set[Hour]] = field(default_factory=dict)
@@ -113,7 +120,7 @@ class Erasure:
         unknown = Source(name=source, format="json", fields=LineFields(time="-", url="-"))
         return Matcher.of(self.requests, LineParser.of(self.sources.get(source, unknown), self.settings))
 
-    def find(self) -> Found:
+    def find(self) -> Selection:
         """Look at every row and every landed line, and join those that are to go by their places; changes nothing.
 
         Raises:
@@ -134,42 +141,44 @@ class Erasure:
                 with _named(file.path):
                     lines, sizes[file] = matching_lines(file, self.matcher_of(source))
                 landed.setdefault(source, {}).setdefault(file.hour, {})[file] = lines
-        found = self._joined(rows, landed, sizes)
-        while visitors := frozenset(found.rows.visitors - rows.visitors):
+        selection = self._joined(rows, landed, sizes)
+        while visitors := frozenset(selection.rows.visitors - rows.visitors):
             # Those of an address, by its lines: they may have rows where the lines are gone.
             rows = find_rows(self.lake, cache(lambda source, also=visitors: self.matcher_of(source).also(also)))
             rows.visitors |= visitors
-            found = self._joined(rows, landed, sizes)
-        if unknown := found.log_hours.keys() - self.sources.keys():
+            selection = self._joined(rows, landed, sizes)
+        if unknown := selection.log_hours.keys() - self.sources.keys():
             raise UsageError(
                 f"there is something to erase of {', '.join(sorted(unknown))}, which {self.settings.sources_file} does "
                 "not declare: expected it there, as its hours are to be counted again"
             )
-        return found
+        return selection
 
     def _joined(
         self,
-        rows: FoundRows,
+        rows: SelectedRows,
         landed: Mapping[str, Mapping[Hour, Mapping[LandedFile, set[int]]]],
         sizes: dict[LandedFile, int],
-    ) -> Found:
-        found = Found(deepcopy(rows), sizes=sizes)
+    ) -> Selection:
+        selection = Selection(deepcopy(rows), sizes=sizes)
         for source, hours in landed.items():
             for hour, files in hours.items():
-                if not any(files.values()) and not found.rows.places.get(source, {}).get(hour):
+                if not any(files.values()) and not selection.rows.places.get(source, {}).get(hour):
                     continue
                 with _named(files):
-                    lines, is_whole = find_joined(self.lake, found.rows, source, hour, files, self.matcher_of(source))
+                    lines, is_whole = find_joined(
+                        self.lake, selection.rows, source, hour, files, self.matcher_of(source)
+                    )
                 if lines:
-                    found.files.setdefault(source, {}).update(lines)
+                    selection.files.setdefault(source, {}).update(lines)
                 if not is_whole:
-                    found.unjoined.setdefault(source, set()).add(hour)
-        return found
+                    selection.unjoined.setdefault(source, set()).add(hour)
+        return selection
 
     def _landed_sources(self) -> list[str]:
         return sorted(name for name in names(self.settings.landing) if name[0] not in "._")
 
-    def certificate(self, by: str, because: str) -> tuple[Certificate, Found | None]:
+    def certificate(self, by: str, because: str) -> tuple[Certificate, Selection | None]:
         """That of an erasure of the same requests that was killed; or that of one that begins, and what it finds.
 
         Raises:
@@ -177,53 +186,53 @@ class Erasure:
         """
         if begun := Certificate.open(self.settings, self.hashes()):
             return begun, None
-        found = self.find()
-        if not found.numbers:
+        selection = self.find()
+        if not selection.numbers:
             raise FinalError(
                 "nothing found: no line, click or quarantined line is of what is asked for; nothing is changed"
             )
-        return Certificate.new(self.hashes(), by.strip(), because.strip()), found
+        return Certificate.new(self.hashes(), by.strip(), because.strip()), selection
 
     def hashes(self) -> list[str]:
         """Which requests these are, without a name."""
         return self.requests.hashes(erasure_key(self.settings))
 
-    def stages(self, certificate: Certificate, found: Found | None, shown: Plan | None = None) -> Stages:
+    def stages(self, certificate: Certificate, selection: Selection | None, shown: Plan | None = None) -> Stages:
         """The rest of what a killed one has begun, then all that is found; ``shown`` is what a person has seen."""
         if certificate.is_removing:
             yield Stage("remove", [], partial(self.remove, certificate))
-        found = found or self.find()
+        selection = selection or self.find()
 
         def erase() -> list[str]:
-            self.plan(certificate, found)
-            self.erase(certificate, found)
-            return [*_described(certificate.found), *(_more(found.numbers, shown.numbers) if shown else [])]
+            self.plan(certificate, selection)
+            self.erase(certificate, selection)
+            return [*_described(certificate.found), *(_more(selection.numbers, shown.numbers) if shown else [])]
 
         rest = [f"  the rest of erasure {certificate.erasure_id}, which was begun"] if certificate.found_at else []
-        yield Stage("erase", [*rest, *_described(found.numbers)], erase)
-        if found.numbers or not certificate.is_counted:
+        yield Stage("erase", [*rest, *_described(selection.numbers)], erase)
+        if selection.numbers or not certificate.is_counted:
             line = (
-                f"  in {sum(map(len, found.log_hours.values())):,} log hours; at least {len(found.rows.click_hours):,} "
-                "click hours are counted again, and published or held"
+                f"  in {sum(map(len, selection.log_hours.values())):,} log hours; at least "
+                f"{len(selection.rows.click_hours):,} click hours are counted again, and published or held"
             )
             yield Stage("count", [line], partial(self.count_again, certificate))
         yield Stage("old files", [], self.remove_old_files)
         yield Stage("search", [], partial(_conclude, self, certificate))
 
-    def plan(self, certificate: Certificate, found: Found) -> None:
+    def plan(self, certificate: Certificate, selection: Selection) -> None:
         """Put on record what is to go, before anything does."""
         known = newest_versions(self.settings.lake)
         for name, number in known.items():
             certificate.versions.setdefault(name, {"before": number})
-        certificate.add(found.log_hours, found.rows.click_hours, found.numbers)
-        for source, hours in found.unjoined.items():
+        certificate.add(selection.log_hours, selection.rows.click_hours, selection.numbers)
+        for source, hours in selection.unjoined.items():
             certificate.unjoined_hours[source] = sorted({*certificate.unjoined_hours.get(source, []), *map(str, hours)})
         certificate.write(self.settings)
 
-    def erase(self, certificate: Certificate, found: Found) -> None:
+    def erase(self, certificate: Certificate, selection: Selection) -> None:
         """From other tables first, as who the visitors of an address are follows from the clicks; then at the root."""
-        visitors = frozenset(found.rows.visitors)
-        events = frozenset(one for one in found.rows.event_ids if len(one) >= LEAST_CHARACTERS)
+        visitors = frozenset(selection.rows.visitors)
+        events = frozenset(event_id for event_id in selection.rows.event_ids if len(event_id) >= LEAST_CHARACTERS)
         any_source = self._matcher("").also(visitors | events)
         self.words = Words((*self.words.words, *sorted(visitors)))
         with self.lake.locked():
@@ -232,10 +241,10 @@ class Erasure:
             kept = {source: self._not_to_ingest(source, certificate) for source in certificate.log_hours}
             rows = {
                 source: {hour: places for hour, places in hours.items() if hour in kept[source]}
-                for source, hours in found.rows.places.items()
+                for source, hours in selection.rows.places.items()
             }
-            if found.numbers:
-                certificate.begin_removal(found.files, found.sizes, rows)
+            if selection.numbers:
+                certificate.begin_removal(selection.files, selection.sizes, rows)
             certificate.write(self.settings)
         if certificate.is_removing:
             self.remove(certificate)
@@ -278,8 +287,8 @@ class Erasure:
                     if lines := set(files.get(file.name, ())):
                         # Again, now that nobody else may replace it: another file is looked at in the end.
                         entry = entry_of(file.path)
-                        found, size = matching_lines(file, self.matcher_of(source))
-                        if size == before[log_hour][file.name] and found <= lines:
+                        matching, size = matching_lines(file, self.matcher_of(source))
+                        if size == before[log_hour][file.name] and matching <= lines:
                             write_without(file, lines)
                             if entry and (after := entry_of(file.path)):
                                 rewritten.setdefault(hour, []).append((entry, after))
@@ -372,7 +381,7 @@ class Erasure:
         for source, hours in certificate.unjoined_hours.items():
             for hour in map(Hour.parse, hours):
                 files = [LandedFile(path, hour) for path in look_at(self.settings.landing, source, hour).files]
-                if files and not has_what_landed(self.lake, source, hour, files, self.matcher_of(source)):
+                if files and not has_landed_clicks(self.lake, source, hour, files, self.matcher_of(source)):
                     left.setdefault(source, []).append(str(hour))
         return left
 
@@ -381,7 +390,7 @@ class Erasure:
         with self.lake.locked():
             for name in stored_tables(self.settings.lake):
                 remove_former_versions(self.lake, name, self.words)
-            for path in search([self.settings.reports, self.settings.scratch], self.words).found:
+            for path in search([self.settings.reports, self.settings.scratch], self.words).matches:
                 page = self.settings.reports / "data_docs"
                 if page in path.parents:
                     # A run's pages belong together.
@@ -389,7 +398,7 @@ class Erasure:
                 else:
                     path.unlink(missing_ok=True)
             # Made again from its table by whoever needs it.
-            for path in search([self.settings.quality_index], self.words).found:
+            for path in search([self.settings.quality_index], self.words).matches:
                 path.unlink()
 
     def search(self) -> Searched:
@@ -416,17 +425,17 @@ def plan(spark: SparkSession, settings: Settings, requests: Requests, by: str, b
         FinalError: if there is nothing to erase.
     """
     erasure = _erasure(spark, settings, requests, by, because)
-    certificate, found = erasure.certificate(by, because)
-    found = found or erasure.find()
-    words = Words((*erasure.words.words, *sorted(found.rows.visitors)))
-    pages = search([settings.reports, settings.scratch], words).found
+    certificate, selection = erasure.certificate(by, because)
+    selection = selection or erasure.find()
+    words = Words((*erasure.words.words, *sorted(selection.rows.visitors)))
+    pages = search([settings.reports, settings.scratch], words).matches
     undoable = [backfill.id for backfill in read_backfills(settings.lake).values() if backfill.state == "published"]
     return Plan(
         erasure.hashes(),
-        found.numbers,
+        selection.numbers,
         [
             f"would be erased ({requests.described()}):",
-            *explain(erasure.stages(certificate, found)),
+            *explain(erasure.stages(certificate, selection)),
             f"  pages and reports that name it: {len(pages):,}",
             "could not be undone any more: the erasure itself"
             + (", and these backfills:" if undoable else "; no backfill is to be undone"),
@@ -456,11 +465,11 @@ def erase(
     if shown and set(shown.requests) != set(erasure.hashes()):
         raise UsageError("nothing is erased: the requests are not those that were shown; plan it again")
     with locks_of(settings).held("erase"), no_stream_runs(erasure.lake, erasure.sources):
-        certificate, found = erasure.certificate(by, because)
+        certificate, selection = erasure.certificate(by, because)
         asked = f"erasure {certificate.erasure_id}"
         with signed_act(erasure.lake, "erase_visitor", asked, by, because) as signed:
             signed.begin()
-            lines = evaluate(erasure.stages(certificate, found, shown), signed.details)
+            lines = evaluate(erasure.stages(certificate, selection, shown), signed.details)
             signed.details |= {name: str(number) for name, number in certificate.found.items()}
         # Last of all: if this is not reached, the same requests go on.
         certificate.state, certificate.completed_at = COMPLETED, datetime.now(UTC).isoformat()
@@ -471,7 +480,7 @@ def erase(
         f"  click hours counted again: {len(certificate.click_hours)}, published: {len(certificate.published_hours)}",
         f"  files searched: {certificate.searched['files']:,}",
         f"  certificate: {page}",
-        *(f"  not reached: {what}" for what in certificate.outside),
+        *(f"  not reached: {place}" for place in certificate.outside),
     ]
 
 
@@ -520,7 +529,7 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
     certificate.outside = [
         *OUTSIDE,
         *([] if is_on_disk(erasure.settings.data) else [OF_BUCKET]),
-        *(f"{erasure.shown(path)} has it still" for path in searched.found if erasure.is_outside(path)),
+        *(f"{erasure.shown(path)} has it still" for path in searched.matches if erasure.is_outside(path)),
         *(f"Kafka topic {topic}: its retention (retention.ms), or kafka-delete-records.sh" for topic in sorted(topics)),
         *(
             f"click hour {hour}: dropped by {event.actor}, it stays as it was published, by clicks that may be gone "
@@ -535,7 +544,7 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
     }
     certificate.searched = {"files": searched.files, "bytes": searched.bytes, "words": len(erasure.words.words)}
     certificate.gone = {name: number - again.numbers.get(name, 0) for name, number in certificate.found.items()}
-    left = (path for path in (*searched.found, *searched.unread) if not erasure.is_outside(path))
+    left = (path for path in (*searched.matches, *searched.unread) if not erasure.is_outside(path))
     certificate.left = [erasure.shown(path) for path in left]
     old = erasure.not_published_since(certificate)
     certificate.unjoined_hours = erasure.unjoined(certificate)

@@ -21,14 +21,14 @@ from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.parse_lines import parse_lines
 from spark_jobs.lines.read_lines import LandedFile
 
-_SAID = {"clicked_at": pa.int64(), "event_id": pa.string(), "user_agent": pa.string()}
+_COMPARED = {"clicked_at": pa.int64(), "event_id": pa.string(), "user_agent": pa.string()}
 
 
 @dataclass
 class _Arrival:
     """A row or a line, ``number`` in its part.
 
-    ``said`` are moment, event id and user agent of a click; null for what is no click, or was none before a replay
+    ``compared`` are moment, event id and user agent of a click; null for what is no click, or was none before a replay
     recovered it. ``text`` is the URL, or the line that is no click; null if it is not known. ``is_asked``: of an
     address that is asked for, from which its visitor follows.
     """
@@ -37,7 +37,7 @@ class _Arrival:
     number: int
     file: str
     line: int
-    said: tuple[Any, ...]
+    compared: tuple[Any, ...]
     text: str | None
     is_marked: bool
     is_asked: bool = False
@@ -70,32 +70,34 @@ def join_hour(
     for file, its in files.items():
         for lines in _lines(file, matcher) if its else ():
             marked.add(lines.filter(pc.is_in(lines["line"], pa.array(its, pa.int64()))))
-    of_rows = [one for number, (part, mask) in enumerate(rows) for one in marked.alike(number, _of_rows(part), mask)]
+    of_rows = [
+        arrival for number, (part, mask) in enumerate(rows) for arrival in marked.alike(number, _of_rows(part), mask)
+    ]
     of_lines = [
-        one
+        arrival
         for number, file in enumerate(numbers)
         for lines in _lines(file, matcher)
-        for one in marked.alike(number, lines, as_numpy(pc.is_in(lines["line"], pa.array(files[file], pa.int64()))))
+        for arrival in marked.alike(number, lines, as_numpy(pc.is_in(lines["line"], pa.array(files[file], pa.int64()))))
     ]
     is_whole = _mark_alike(of_lines, of_rows)
-    found: dict[LandedFile, set[int]] = defaultdict(set)
-    for one in of_lines:
-        if one.is_marked:
-            found[numbers[one.part]].add(one.line)
+    lines_of_file: dict[LandedFile, set[int]] = defaultdict(set)
+    for arrival in of_lines:
+        if arrival.is_marked:
+            lines_of_file[numbers[arrival.part]].add(arrival.line)
     masks = [np.zeros(len(part), bool) for part, _ in rows]
     asked = [np.zeros(len(part), bool) for part, _ in rows]
-    for one in of_rows:
-        masks[one.part][one.number] = one.is_marked
-        asked[one.part][one.number] = one.is_asked
-    return JoinedHour(dict(found), masks, asked, is_whole)
+    for arrival in of_rows:
+        masks[arrival.part][arrival.number] = arrival.is_marked
+        asked[arrival.part][arrival.number] = arrival.is_asked
+    return JoinedHour(dict(lines_of_file), masks, asked, is_whole)
 
 
 def have_the_same(rows: Iterable[pa.Table], files: Iterable[LandedFile], matcher: Matcher) -> bool:
     """Whether the files of a log hour have the clicks that the rows are, each as often: no line of one that went."""
 
     def clicks(arrivals: Iterable[pa.Table]) -> Counter[tuple[Any, ...]]:
-        said = (one.filter(pc.is_valid(one["clicked_at"])).select([*_SAID, "text"]) for one in arrivals)
-        return Counter(tuple(row.values()) for one in said for row in one.to_pylist())
+        compared = (part.filter(pc.is_valid(part["clicked_at"])).select([*_COMPARED, "text"]) for part in arrivals)
+        return Counter(tuple(row.values()) for part in compared for row in part.to_pylist())
 
     of_files = (lines for file in files for lines in _lines(file, matcher, are_counted=True))
     return clicks(map(_of_rows, rows)) == clicks(of_files)
@@ -105,32 +107,36 @@ def _mark_alike(lines: list[_Arrival], rows: list[_Arrival]) -> bool:
     """Mark the rows of marked lines, and the lines of marked rows; whether it can be said which these are."""
     is_whole = True
     by: tuple[Callable[[_Arrival], Hashable], ...] = (
-        lambda one: (one.file, one.line, one.said, one.text),
-        lambda one: (one.file, one.line, one.said),
-        lambda one: (one.said, one.text),
+        lambda arrival: (arrival.file, arrival.line, arrival.compared, arrival.text),
+        lambda arrival: (arrival.file, arrival.line, arrival.compared),
+        lambda arrival: (arrival.compared, arrival.text),
     )
     for same in by:
         together: dict[Hashable, tuple[list[_Arrival], list[_Arrival]]] = defaultdict(lambda: ([], []))
-        for one in lines:
-            together[same(one)][0].append(one)
-        for one in rows:
-            together[same(one)][1].append(one)
+        for arrival in lines:
+            together[same(arrival)][0].append(arrival)
+        for arrival in rows:
+            together[same(arrival)][1].append(arrival)
         lines, rows = [], []
         for of_lines, of_rows in together.values():
             if not of_lines or not of_rows:
                 lines += of_lines
                 rows += of_rows
-            elif len(of_lines) >= len(of_rows) and all(one.is_marked for one in of_lines):
-                for one in of_rows:
-                    one.is_marked, one.is_asked = True, all(line.is_asked for line in of_lines)
-            elif len(of_rows) >= len(of_lines) and all(one.is_marked for one in of_rows):
-                for one in of_lines:
-                    one.is_marked = True
+            elif len(of_lines) >= len(of_rows) and all(arrival.is_marked for arrival in of_lines):
+                for arrival in of_rows:
+                    arrival.is_marked, arrival.is_asked = True, all(line.is_asked for line in of_lines)
+            elif len(of_rows) >= len(of_lines) and all(arrival.is_marked for arrival in of_rows):
+                for arrival in of_lines:
+                    arrival.is_marked = True
             else:
-                is_whole &= sum(one.is_marked for one in of_lines) == sum(one.is_marked for one in of_rows)
+                is_whole &= sum(arrival.is_marked for arrival in of_lines) == sum(
+                    arrival.is_marked for arrival in of_rows
+                )
     # The same click by another URL, as settings have changed, in another file.
-    clicks = [{one.said for one in side if any(one.said)} for side in (lines, rows)]
-    return is_whole and not any(one.is_marked and one.said in clicks[0] & clicks[1] for one in (*lines, *rows))
+    clicks = [{arrival.compared for arrival in side if any(arrival.compared)} for side in (lines, rows)]
+    return is_whole and not any(
+        arrival.is_marked and arrival.compared in clicks[0] & clicks[1] for arrival in (*lines, *rows)
+    )
 
 
 @dataclass
@@ -154,9 +160,9 @@ class _Marked:
             chosen = chosen | (as_numpy(pc.is_in(arrivals[name], pa.array(values, kind))) & ~is_click)
         numbers = np.flatnonzero(chosen)
         for number, row in zip(numbers.tolist(), arrivals.take(pa.array(numbers)).to_pylist(), strict=True):
-            said = (row["clicked_at"], row["event_id"], row["user_agent"])
+            compared = (row["clicked_at"], row["event_id"], row["user_agent"])
             yield _Arrival(
-                part, number, row["file"], row["line"], said, row["text"], bool(is_marked[number]), row["is_asked"]
+                part, number, row["file"], row["line"], compared, row["text"], bool(is_marked[number]), row["is_asked"]
             )
 
 
@@ -187,6 +193,6 @@ def _comparable(arrivals: pa.Table, is_click: Mask, is_asked: Mask) -> pa.Table:
             "line": arrivals["line"],
             "is_asked": pa.array(is_asked),
             "text": pc.if_else(pa.array(is_click), column("url", pa.string()), column("raw", pa.string())),
-            **{name: pc.if_else(pa.array(is_click), column(name, kind), None) for name, kind in _SAID.items()},
+            **{name: pc.if_else(pa.array(is_click), column(name, kind), None) for name, kind in _COMPARED.items()},
         }
     )

@@ -60,12 +60,12 @@ def matching_lines(file: LandedFile, matcher: Matcher) -> tuple[set[int], int]:
     Raises:
         OSError: if the file cannot be read; of a damaged one what comes before the damage is.
     """
-    found: set[int] = set()
+    numbers: set[int] = set()
     count = 0
     for piece in pieces_of(file, matcher.source):
-        found.update(as_numpy(piece["line"])[matcher.of_lines(piece)].tolist())
+        numbers.update(as_numpy(piece["line"])[matcher.of_lines(piece)].tolist())
         count += len(piece)
-    return found, count
+    return numbers, count
 
 
 def write_without(file: LandedFile, lines: set[int]) -> None:

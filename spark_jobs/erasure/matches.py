@@ -111,9 +111,9 @@ def joined(texts: pa.Array) -> bytes:
     if not len(texts):
         return b""
     array = pc.fill_null(texts.cast(pa.large_binary()), b"")
-    as_one = pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
-    found: bytes = pc.binary_join(as_one, pa.scalar(b"\n", pa.large_binary()))[0].as_py()
-    return found
+    as_list = pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
+    text: bytes = pc.binary_join(as_list, pa.scalar(b"\n", pa.large_binary()))[0].as_py()
+    return text
 
 
 @dataclass(frozen=True)
@@ -137,13 +137,13 @@ class Matcher:
 
     def of_clicks(self, clicks: pa.Table) -> Mask:
         """Which rows with the columns of ``clicks`` are to go."""
-        found = np.zeros(len(clicks), bool)
+        mask = np.zeros(len(clicks), bool)
         for name in CLICK_TEXTS:
-            found |= self.words.of_texts(clicks[name])
-        found |= self._has_prefix(clicks["url"])
+            mask |= self.words.of_texts(clicks[name])
+        mask |= self._has_prefix(clicks["url"])
         if self.requests.addresses and self.source.has_client_address:
-            found |= self.is_derived(clicks)
-        return found
+            mask |= self.is_derived(clicks)
+        return mask
 
     def is_derived(self, clicks: pa.Table) -> Mask:
         """Of which rows the visitor follows from an address that is asked for."""
@@ -156,37 +156,37 @@ class Matcher:
 
     def of_quarantined(self, raw: pa.ChunkedArray) -> Mask:
         """Which raw texts of rejected lines are to go: a URL's beginning anywhere in them counts."""
-        found = self.words.of_texts(raw)
+        mask = self.words.of_texts(raw)
         base = self.source.base_url
         prefixes = {prefix.removeprefix(base) if base else prefix for prefix in self.requests.url_prefixes}
         for prefix in prefixes - {"/"}:
             for written in {prefix, prefix.replace("/", r"\/")}:
-                found |= as_numpy(pc.match_substring(raw, written).fill_null(False))
-        return found
+                mask |= as_numpy(pc.match_substring(raw, written).fill_null(False))
+        return mask
 
     def of_lines(self, lines: pa.Table) -> Mask:
         """Which lines of a landed file are to go: what the ingest makes of them is, or they name it."""
-        found = self.words.of_texts(lines["value"])
+        mask = self.words.of_texts(lines["value"])
         if IS_HEADER in lines.column_names:  # without it nobody could read the others
-            found &= ~as_numpy(lines[IS_HEADER])
-        if (self.requests.url_prefixes or self.source.has_client_address) and not found.all():
-            found[~found] = self._of_read(lines.filter(pa.array(~found)))
-        return found
+            mask &= ~as_numpy(lines[IS_HEADER])
+        if (self.requests.url_prefixes or self.source.has_client_address) and not mask.all():
+            mask[~mask] = self._of_read(lines.filter(pa.array(~mask)))
+        return mask
 
     def _of_read(self, lines: pa.Table) -> Mask:
         # Also of what is left out: it is in the landing zone all the same.
         parsed = parse_lines(lines, self.source.without_rules(), self.parser.tracking_parameters)
         seen = self.parser.lookups.look_up(parsed)
         visitors = pa.array(sorted(self.requests.visitors), pa.string())
-        found = as_numpy(pc.is_in(as_array(seen["visitor_id"]), visitors)).copy()
-        found |= self._has_prefix(parsed["url"])
+        mask = as_numpy(pc.is_in(as_array(seen["visitor_id"]), visitors)).copy()
+        mask |= self._has_prefix(parsed["url"])
         if self.requests.url_prefixes and self.source.pages:  # stored under a page's key, whose prefix is another
             as_asked_for = self.source.model_copy(update={"pages": None})
-            found |= self._has_prefix(parse_lines(lines, as_asked_for, self.parser.tracking_parameters)["url"])
-        found |= self.of_quarantined(parsed["raw"])
+            mask |= self._has_prefix(parse_lines(lines, as_asked_for, self.parser.tracking_parameters)["url"])
+        mask |= self.of_quarantined(parsed["raw"])
         if self.requests.addresses:
-            found |= self._is_asked(parsed)
-        return found
+            mask |= self._is_asked(parsed)
+        return mask
 
     def _is_asked(self, parsed: pa.Table) -> Mask:
         addresses = pa.array(sorted(self.requests.addresses), pa.string())
@@ -194,21 +194,21 @@ class Matcher:
 
     def gives_visitor(self, parsed: pa.Table) -> Mask:
         """Which lines are of an address that is asked for, from which their visitor follows."""
-        found: Mask = self._is_asked(parsed) & as_numpy(pc.is_null(parsed["visitor_id"]))
-        return found
+        mask: Mask = self._is_asked(parsed) & as_numpy(pc.is_null(parsed["visitor_id"]))
+        return mask
 
     def of_texts(self, texts: pa.ChunkedArray | pa.Array) -> Mask:
         """Which other texts name what is to go."""
-        found = self.words.of_texts(texts)
+        mask = self.words.of_texts(texts)
         for prefix in self.requests.url_prefixes:
-            found |= as_numpy(pc.match_substring(as_array(texts), prefix).fill_null(False))
-        return found
+            mask |= as_numpy(pc.match_substring(as_array(texts), prefix).fill_null(False))
+        return mask
 
     def _has_prefix(self, urls: pa.ChunkedArray | pa.Array) -> Mask:
-        found = np.zeros(len(urls), bool)
+        mask = np.zeros(len(urls), bool)
         for prefix in self.requests.url_prefixes:
-            found |= as_numpy(pc.starts_with(as_array(urls), prefix).fill_null(False))
-        return found
+            mask |= as_numpy(pc.starts_with(as_array(urls), prefix).fill_null(False))
+        return mask
 
 
 def derived_visitors(lookups: Lookups, addresses: Sequence[str], clicks: pa.Table) -> pa.Array:

@@ -23,4 +23,4 @@ def remove_former_versions(lake: Lake, name: str, words: Words) -> int:
         if removed:
             remove_unneeded_files(table, _NONE)
         # What Delta's log says of former versions, bounds of columns and predicates, seldom names anybody.
-        return removed + (begin_log_again(table) if search([table / LOG], words).found else 0)
+        return removed + (begin_log_again(table) if search([table / LOG], words).matches else 0)

@@ -82,7 +82,7 @@ class Requests:
         Raises:
             UsageError: if a line is no request; the line's number is said, not what it has.
         """
-        found: list[tuple[str, str]] = []
+        requests: list[tuple[str, str]] = []
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.lstrip().startswith("#"):
                 continue
@@ -92,8 +92,8 @@ class Requests:
                     f"{named}, line {number} is no request: expected one of {', '.join(KINDS)} and its text, such as "
                     '{"visitor": "…"} or visitor = "…"'
                 )
-            found += values.items()
-        return found
+            requests += values.items()
+        return requests
 
     def words(self) -> list[str]:
         """What no file may have any more."""

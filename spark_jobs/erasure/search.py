@@ -29,14 +29,14 @@ class Searched:
 
     files: int = 0
     bytes: int = 0
-    found: list[Path] = field(default_factory=list)
+    matches: list[Path] = field(default_factory=list)
     unread: list[Path] = field(default_factory=list)
 
 
 def search(folders: Iterable[Path], words: Words) -> Searched:
     """Look into every file below these folders."""
     searched, seen = Searched(), set()
-    for path, size in (one for folder in folders for one in _files(folder)):
+    for path, size in (file for folder in folders for file in _files(folder)):
         if path in seen:
             continue
         seen.add(path)
@@ -49,7 +49,7 @@ def search(folders: Iterable[Path], words: Words) -> Searched:
             continue
         searched.files, searched.bytes = searched.files + 1, searched.bytes + size
         if is_in:
-            searched.found.append(path)
+            searched.matches.append(path)
     return searched
 
 

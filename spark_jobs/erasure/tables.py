@@ -63,7 +63,7 @@ Place = tuple[str, int]
 
 
 @dataclass
-class FoundRows:
+class SelectedRows:
     """What is to go from the tables of arrivals.
 
     ``rows`` by table, ``places`` by source and log hour, and ``click_hours`` of these. ``visitors`` are those that
@@ -79,31 +79,31 @@ class FoundRows:
     by_prefix: dict[str, Counter[str]] = field(default_factory=dict)
 
 
-def find_rows(lake: Lake, matcher_of: Callable[[str], Matcher]) -> FoundRows:
+def find_rows(lake: Lake, matcher_of: Callable[[str], Matcher]) -> SelectedRows:
     """Look at all rows of the tables of arrivals, each file once."""
-    found = FoundRows()
+    selected = SelectedRows()
     for table in ARRIVALS:
         for file in lake.data_files(table):
             matcher = matcher_of(file.partition["source"])
             rows = _read(table, file, _LOOKED_AT[table])
             mask = _mask(table, rows, matcher)
             if table == CLICKS:
-                of_source = found.by_prefix.setdefault(matcher.source.name, Counter())
+                of_source = selected.by_prefix.setdefault(matcher.source.name, Counter())
                 of_source[""] += len(rows)
                 for prefix in matcher.requests.url_prefixes:
                     of_source[prefix] += int(pc.sum(pc.starts_with(rows["url"], prefix)).as_py() or 0)
             if mask.any():
                 its = rows.filter(pa.array(mask))
-                _add(found, table, file, its)
+                _add(selected, table, file, its)
                 if table != QUARANTINED_CLICKS and matcher.requests.addresses and matcher.source.has_client_address:
                     of_visitors = its.filter(pa.array(matcher.is_derived(its)))
-                    found.visitors |= set(of_visitors["visitor_id"].to_pylist())
-    return found
+                    selected.visitors |= set(of_visitors["visitor_id"].to_pylist())
+    return selected
 
 
 def find_joined(
     lake: Lake,
-    found: FoundRows,
+    selected: SelectedRows,
     source: str,
     hour: Hour,
     files: Mapping[LandedFile, set[int]],
@@ -113,18 +113,18 @@ def find_joined(
 
     Returns all lines that are to go, and whether it can be said which are. Raises OSError if a file cannot be read.
     """
-    its = found.places.get(source, {}).get(hour, set())
+    its = selected.places.get(source, {}).get(hour, set())
     stored, rows = _stored(lake, source, hour)
     known = [_are_at(part, its) for part in rows]
     joined = join_hour(list(zip(rows, known, strict=True)), files, matcher)
     for (table, file), part, mask, before, asked in zip(stored, rows, joined.rows, known, joined.asked, strict=True):
-        _add(found, table, file, part.filter(pa.array(mask & ~before)))
+        _add(selected, table, file, part.filter(pa.array(mask & ~before)))
         if table != QUARANTINED_CLICKS:
-            found.visitors |= set(part.filter(pa.array(asked))["visitor_id"].drop_null().to_pylist())
+            selected.visitors |= set(part.filter(pa.array(asked))["visitor_id"].drop_null().to_pylist())
     return joined.lines, joined.is_whole
 
 
-def has_what_landed(lake: Lake, source: str, hour: Hour, files: Iterable[LandedFile], matcher: Matcher) -> bool:
+def has_landed_clicks(lake: Lake, source: str, hour: Hour, files: Iterable[LandedFile], matcher: Matcher) -> bool:
     """Whether the rows of a log hour are the clicks that its files have."""
     return have_the_same(_stored(lake, source, hour)[1], files, matcher)
 
@@ -165,18 +165,21 @@ def remove_rows(
                 changed[table].append(_Rewritten(file, _written(lake, table, rows)))
     for table, of_table in changed.items():
         if of_table:
-            new, removed = [new for one in of_table for new in one.new], [one.file for one in of_table]
+            new, removed = (
+                [new for rewritten in of_table for new in rewritten.new],
+                [rewritten.file for rewritten in of_table],
+            )
             lake.exchange_files(table, new, removed, transaction)
 
 
 def _are_at(rows: pa.Table, places: Collection[Place]) -> Mask:
     """Which rows are at one of these places."""
-    found = as_numpy(pc.is_in(rows["line"], pa.array({line for _, line in places}, pa.int64()))).copy()
-    at = np.flatnonzero(found)
+    mask = as_numpy(pc.is_in(rows["line"], pa.array({line for _, line in places}, pa.int64()))).copy()
+    at = np.flatnonzero(mask)
     some = rows.select(["file", "line"]).take(pa.array(at))
     pairs = zip(some["file"].to_pylist(), some["line"].to_pylist(), strict=True)
-    found[at] = [place in places for place in pairs]
-    return found
+    mask[at] = [place in places for place in pairs]
+    return mask
 
 
 def _moved(rows: pa.Table, removed: Mapping[str, Sequence[int]]) -> pa.Table:
@@ -221,7 +224,7 @@ def _with_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
 
 def redact_others(lake: Lake, matcher: Matcher, counted: set[str]) -> Counter[str]:
     """In all other tables but counts: texts that name what is to go are replaced, or their rows go; how many rows."""
-    found: Counter[str] = Counter()
+    rows_of_table: Counter[str] = Counter()
     for table in TABLES.values():
         if table in ARRIVALS or table.name in counted:
             continue
@@ -230,7 +233,7 @@ def redact_others(lake: Lake, matcher: Matcher, counted: set[str]) -> Counter[st
             for file in lake.data_files(table)
             if (mask := _names(_read(table, file), matcher)).any()
         ]
-        found[table.name] += sum(number for _, number in files)
+        rows_of_table[table.name] += sum(number for _, number in files)
 
         def redacted(file: DataFile, table: Table = table) -> pa.Table:
             rows = _read(table, file)
@@ -242,7 +245,7 @@ def redact_others(lake: Lake, matcher: Matcher, counted: set[str]) -> Counter[st
             return pa.concat_tables([kept, pa.Table.from_pylist(changed, rows.schema)])
 
         _exchange(lake, table, [file for file, _ in files], redacted)
-    return +found
+    return +rows_of_table
 
 
 def _read(table: Table, file: DataFile, columns: Sequence[str] | None = None) -> pa.Table:
@@ -262,17 +265,17 @@ def _mask(table: Table, rows: pa.Table, matcher: Matcher) -> Mask:
     return matcher.of_quarantined(rows["raw"]) if table == QUARANTINED_CLICKS else matcher.of_clicks(rows)
 
 
-def _add(found: FoundRows, table: Table, file: DataFile, rows: pa.Table) -> None:
+def _add(selected: SelectedRows, table: Table, file: DataFile, rows: pa.Table) -> None:
     if not len(rows):
         return
-    found.rows[table.name] += len(rows)
-    places = found.places.setdefault(file.partition["source"], {}).setdefault(file.log_hour, set())
+    selected.rows[table.name] += len(rows)
+    places = selected.places.setdefault(file.partition["source"], {}).setdefault(file.log_hour, set())
     places.update(zip(rows["file"].to_pylist(), rows["line"].to_pylist(), strict=True))
     if table == QUARANTINED_CLICKS:
         return
     hours = rows.group_by(["click_date", "click_hour"]).aggregate([]).to_pylist()
-    found.click_hours |= {click_hour_of(row) for row in hours}
-    found.event_ids |= set(rows["event_id"].drop_null().to_pylist())
+    selected.click_hours |= {click_hour_of(row) for row in hours}
+    selected.event_ids |= set(rows["event_id"].drop_null().to_pylist())
 
 
 def _names(rows: pa.Table, matcher: Matcher) -> Mask:
@@ -286,9 +289,9 @@ def _redacted(value: Any, matcher: Matcher) -> Any:
     if isinstance(value, str):
         return ERASED if matcher.of_texts(pa.array([value])).any() else value
     if isinstance(value, dict):
-        return {name: _redacted(one, matcher) for name, one in value.items()}
+        return {name: _redacted(part, matcher) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_redacted(one, matcher) for one in value)
+        return type(value)(_redacted(part, matcher) for part in value)
     return value
 
 
@@ -301,7 +304,7 @@ def _without_rule(row: dict[str, Any]) -> dict[str, Any]:
 
 def _exchange(lake: Lake, table: Table, files: list[DataFile], kept: Callable[[DataFile], pa.Table]) -> None:
     """Write each of these files again with what is kept of it, and exchange them in one commit."""
-    new = [one for file in files for one in _written(lake, table, kept(file))]
+    new = [new_file for file in files for new_file in _written(lake, table, kept(file))]
     if files:
         lake.exchange_files(table, new, files)
 

@@ -181,7 +181,7 @@ def with_rewritten(row: Mapping[str, Any], rewritten: Iterable[tuple[Entry, Entr
     over a landed file calls this, and writes the row, holding the lake's lock: else the hour waits to be run again,
     and its landing partition is never removed.
     """
-    landed = {one["name"]: one for one in row["landed_files"] or ()}
+    landed = {file["name"]: file for file in row["landed_files"] or ()}
     for before, after in rewritten:
         (former,), (now,) = as_landed_files([before]), as_landed_files([after])
         if landed.get(former["name"]) == former:
@@ -193,9 +193,9 @@ def listed_first(row: dict[str, Any], former: Iterable[Mapping[str, Any]]) -> di
     """A row of ``ingest_accounting`` in which files stay as they were listed first: a stream reads each once."""
     if row["landed_files"] is None:
         return row
-    once = (one for one in former if one["name"] != SUCCESS)
-    listed = {one["name"]: one for one in (*row["landed_files"], *once)}
-    return row | {"landed_files": [listed[one["name"]] for one in row["landed_files"]]}
+    once = (file for file in former if file["name"] != SUCCESS)
+    listed = {file["name"]: file for file in (*row["landed_files"], *once)}
+    return row | {"landed_files": [listed[file["name"]] for file in row["landed_files"]]}
 
 
 def with_reopened(row: Mapping[str, Any], log_hours: Iterable[Hour]) -> dict[str, Any]:

@@ -90,11 +90,11 @@ def open_log_hours(lake: Lake, files: Iterable[DataFile]) -> dict[str, set[Hour]
     As the files say them: of a micro-batch that was killed, or that runs, nothing else may.
     """
     streamed = [name for name, source in load_sources(lake.settings).items() if source.stream is not None]
-    found: dict[str, set[Hour]] = {name: set() for name in streamed}
+    hours_of_source: dict[str, set[Hour]] = {name: set() for name in streamed}
     for file in files:
-        if file.partition["source"] in found:
-            found[file.partition["source"]].add(file.log_hour)
-    return {name: hours - _accounted_at(lake, name).keys() for name, hours in found.items()}
+        if file.partition["source"] in hours_of_source:
+            hours_of_source[file.partition["source"]].add(file.log_hour)
+    return {name: hours - _accounted_at(lake, name).keys() for name, hours in hours_of_source.items()}
 
 
 def less_open(clicks: DataFrame, is_open: Mapping[str, Iterable[Hour]]) -> DataFrame:
@@ -148,10 +148,10 @@ def _left_behind(lake: Lake, source: Source, hours: Iterable[Hour], before: Hour
 
 def _batches(lake: Lake, source: str, hours: Sequence[Hour]) -> dict[Hour, list[dict[str, Any]]]:
     """The rows of ``stream_batches`` by log hour."""
-    found: dict[Hour, list[dict[str, Any]]] = {}
+    rows_of_hour: dict[Hour, list[dict[str, Any]]] = {}
     for row in _rows(lake, STREAM_BATCHES, source, hours):
-        found.setdefault(log_hour_of(row), []).append(row)
-    return found
+        rows_of_hour.setdefault(log_hour_of(row), []).append(row)
+    return rows_of_hour
 
 
 def _known(lake: Lake, source: str, hours: Sequence[Hour]) -> dict[Hour, dict[str, Any]]:
@@ -190,11 +190,11 @@ def described(source: Source, hours: Sequence[Hour], accounts: Mapping[Hour, Hou
     accepted = sum(account.accepted for account in accounts.values())
     left_out = sum(account.left_out.total() for account in accounts.values())
     not_counted = f", {left_out:,} left out" if left_out else ""
-    said = [
+    texts = [
         f"{source.name}, streamed: {len(accounts)} log hours finalised, {lines:,} lines, {accepted:,} accepted"
         f"{not_counted}"
     ]
     others = set(accounts).difference(hours)
     if others:
-        said.append(f"  lines have come of log hours outside of the run: {hours_in_words(others)}")
-    return said
+        texts.append(f"  lines have come of log hours outside of the run: {hours_in_words(others)}")
+    return texts

@@ -56,9 +56,9 @@ def click_hour_states(
 
     def state(hour: Hour, log_hours: Mapping[LogHour, datetime]) -> ClickHourState:
         staged = staging_of(staging, log_hours)
-        found = click_hour_state(hour, log_hours, counted_at.get(hour), findings, staged.id if staged else None)
-        is_lifted = by and found.is_dropped and _is_of(by, found, log_hours, backfills)
-        return replace(found, lifted_by=by.described) if by and is_lifted else found
+        judged = click_hour_state(hour, log_hours, counted_at.get(hour), findings, staged.id if staged else None)
+        is_lifted = by and judged.is_dropped and _is_of(by, judged, log_hours, backfills)
+        return replace(judged, lifted_by=by.described) if by and is_lifted else judged
 
     return {hour: state(hour, log_hours) for hour, log_hours in sorted(touching.items())}
 
@@ -220,5 +220,5 @@ def _count_times_if_there(lake: Lake, table: Table, hour: Hour) -> list[dict[str
 def _count_times(lake: Lake, table: Table, of_these: Filters) -> list[dict[str, Any]]:
     rows = lake.read_table(table, ("click_date", "click_hour", "counted_at"), of_these)
     newest = rows.group_by(["click_date", "click_hour"]).aggregate([("counted_at", "max")])
-    found: list[dict[str, Any]] = newest.rename_columns({"counted_at_max": "counted_at"}).to_pylist()
-    return found
+    times: list[dict[str, Any]] = newest.rename_columns({"counted_at_max": "counted_at"}).to_pylist()
+    return times

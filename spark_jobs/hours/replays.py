@@ -55,13 +55,13 @@ class AskedReplay:
         of_reasons = [("reason", "in", self.reasons)] if self.reasons else []
         of_replay = [("replay_id", "=", self.replay.id)]
         columns = ["log_date", "log_hour"]
-        found = [
+        parts = [
             lake.read_table(QUARANTINED_CLICKS, [*columns, "reason"], [*of_days, *of_reasons]).select(columns),
             lake.read_table(REPLAYED_LINES, [*columns, "replay_id"], [*of_days, *of_replay]).select(columns),
         ]
-        rows = pa.concat_tables(found).group_by(columns).aggregate([]).to_pylist()
-        found_hours = {log_hour_of(row) for row in rows}
-        return sorted(found_hours.intersection(self.log_hours).difference(self.removed(lake)))
+        rows = pa.concat_tables(parts).group_by(columns).aggregate([]).to_pylist()
+        stored = {log_hour_of(row) for row in rows}
+        return sorted(stored.intersection(self.log_hours).difference(self.removed(lake)))
 
     def removed(self, lake: Lake) -> list[Hour]:
         """The log hours whose clicks, duplicates and quarantined lines have been removed for their age."""

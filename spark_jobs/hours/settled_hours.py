@@ -33,7 +33,14 @@ def needed_still(lake: Lake, source: str, accounts: Mapping[Hour, Mapping[str, A
                 return f"{backfill.described} is {backfill.state}"
         if account["clicks_removed_at"]:
             return None
-        return next((unsettled[one] for one in map(Hour.parse, account["click_hours"]) if one in unsettled), None)
+        return next(
+            (
+                unsettled[click_hour]
+                for click_hour in map(Hour.parse, account["click_hours"])
+                if click_hour in unsettled
+            ),
+            None,
+        )
 
     return {hour: why for hour, account in accounts.items() if (why := why_needed(hour, account))}
 

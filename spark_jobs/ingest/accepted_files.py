@@ -67,9 +67,9 @@ def as_clicks(arrivals: pa.Table, source: str) -> pa.Table:
 
 def _duplicates(decided: Sequence[Path], bounds: Mapping[str, int | None]) -> np.ndarray[Any, Any]:
     """Of what is decided the ids of duplicates between these bounds, sorted; none if there are no bounds."""
-    found = [np.empty(0, np.int64)]
+    row_ids = [np.empty(0, np.int64)]
     for path in decided if bounds["min"] is not None else ():
         with path.open("rb") as stream:
             of_these = [("row_id", ">=", bounds["min"]), ("row_id", "<=", bounds["max"])]
-            found.append(as_numpy(read_table(stream, columns=["row_id"], filters=of_these)["row_id"]))
-    return np.sort(np.concatenate(found))
+            row_ids.append(as_numpy(read_table(stream, columns=["row_id"], filters=of_these)["row_id"]))
+    return np.sort(np.concatenate(row_ids))

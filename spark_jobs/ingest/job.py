@@ -69,7 +69,7 @@ def _summary(source: Source, arguments: JobArguments, ingested: Ingested) -> lis
             for hour, account in accounts.items()
             for file in sorted(account.damaged_files)
         ),
-        *(f"  warning: {said}" for said in ingested.warnings),
+        *(f"  warning: {warning}" for warning in ingested.warnings),
     ]
 
 

@@ -30,8 +30,8 @@ def log_out_of_order_keys(spark: SparkSession, settings: Settings, arguments: Jo
         with lake.locked():
             clicks = lake.read_log_hours(CLICKS, source.name, hours)
             of_others = lake.read_log_hours(OUT_OF_ORDER_KEYS, source.name, hours).where(F.col("key_name") != key)
-            found = find_out_of_order(clicks, key).unionByName(of_others)
-            lake.replace(OUT_OF_ORDER_KEYS, found, has_log_hours(source.name, hours))
+            keys_out_of_order = find_out_of_order(clicks, key).unionByName(of_others)
+            lake.replace(OUT_OF_ORDER_KEYS, keys_out_of_order, has_log_hours(source.name, hours))
             logged = lake.read_log_hours(OUT_OF_ORDER_KEYS, source.name, hours).where(F.col("key_name") == key)
             keys, late = logged.agg(F.count_distinct(F.struct("key")), F.sum("out_of_order")).collect()[0]
             worst = logged.groupBy("key").agg(

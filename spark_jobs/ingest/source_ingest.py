@@ -401,7 +401,7 @@ def _require_removed_files(landed: LandedHour, account: Account | None, source: 
     if account is None or not account["landing_removed_at"]:
         return
     there = set(map(printed_name, landed.files))
-    missing = [one["name"] for one in account["landed_files"] if one["bytes"] and one["name"] not in there]
+    missing = [file["name"] for file in account["landed_files"] if file["bytes"] and file["name"] not in there]
     if missing:
         raise MissingLandingError(
             f"the landed files of {source} {landed.hour} were removed or archived at "

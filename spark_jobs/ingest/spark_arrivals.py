@@ -98,18 +98,18 @@ def stage_arrivals(
             of_file = {"number": file.file.number, "lines": file.lines, "bytes": file.bytes, "damage": file.damage}
             yield {"staged": str(staged), "read": of_file}
         yield from ({"staged": str(staged), "sampled": row} for row in sampled.rows())
-        yield from ({"staged": str(staged), "warning": said} for said in parser.repairs.warnings)
+        yield from ({"staged": str(staged), "warning": warning} for warning in parser.repairs.warnings)
 
-    found = run_tasks(spark, shares, stage, _STAGED)
-    read = sorted((row["read"] for row in found if row["read"] is not None), key=lambda file: file["number"])
-    sampled = [row["sampled"] for row in found if row["sampled"] is not None]
-    staged = list(map(place, sorted({row["staged"] for row in found})))
+    results = run_tasks(spark, shares, stage, _STAGED)
+    read = sorted((row["read"] for row in results if row["read"] is not None), key=lambda file: file["number"])
+    sampled = [row["sampled"] for row in results if row["sampled"] is not None]
+    staged = list(map(place, sorted({row["staged"] for row in results})))
     return StagedArrivals(
         arrivals_in(spark, staged),
         staged,
         [ReadFile(landed[file["number"]], file["lines"], file["bytes"], file["damage"]) for file in read],
         [(log_hour_of(row), fields_of(row)) for row in sampled],
-        sorted({row["warning"] for row in found if row["warning"] is not None}),
+        sorted({row["warning"] for row in results if row["warning"] is not None}),
     )
 
 

@@ -28,11 +28,11 @@ _MAPPED = bytes(10) + b"\xff\xff"
 
 def normal_address(text: str) -> str | None:
     """An address in its one form; None if the text is none, such as the name of a host."""
-    if found := _V4.fullmatch(text):
-        return _without_zeros(found[2])
-    if not (found := _V6.fullmatch(text)):
+    if match := _V4.fullmatch(text):
+        return _without_zeros(match[2])
+    if not (match := _V6.fullmatch(text)):
         return None
-    groups, colon, last = (found[1] or found[2] or found[3]).rpartition(":")
+    groups, colon, last = (match[1] or match[2] or match[3]).rpartition(":")
     try:
         address = inet_pton(AF_INET6, groups + colon + (_without_zeros(last) if "." in last else last))
     except (OSError, ValueError):
@@ -78,17 +78,17 @@ def _dotted(octets: bytes) -> str:
 def _any_form_of_v6(packed: bytes) -> str:
     groups = [packed[n : n + 2].hex().lstrip("0") for n in range(0, 16, 2)]
     written = [f"0{{0,{4 - len(group)}}}{group}" if group else "0{1,4}" for group in groups]
-    found = f"{EDGE}{_COLON.join(written)}{END}"
+    pattern = f"{EDGE}{_COLON.join(written)}{END}"
     for end_of_groups, last, after in ((8, [], _END_OF_V6), (6, [_dotted(packed[12:])], END)):
         parts = [*written[:end_of_groups], *last]
         if last:
-            found += f"|{EDGE}{_COLON.join(parts)}{END}"
+            pattern += f"|{EDGE}{_COLON.join(parts)}{END}"
         for start, end in _runs_of_zeros(groups[:end_of_groups]):
             before = "".join(part + _COLON for part in parts[:start])
             zeros = f"(?:0{{0,4}}{_COLON}){{1,{end - start + (not start)}}}"
             behind = _COLON.join(parts[end:]) or "0{0,4}"
-            found += f"|{_EDGE_OF_V6}{before}{zeros}{behind}{after}"
-    return f"(?i:{found})"
+            pattern += f"|{_EDGE_OF_V6}{before}{zeros}{behind}{after}"
+    return f"(?i:{pattern})"
 
 
 def _runs_of_zeros(groups: list[str]) -> Iterator[tuple[int, int]]:

@@ -80,8 +80,8 @@ class LineParser:
         pieces = in_pieces((table.select(LINES.names) for table in lines), PIECE_BYTES)
         for piece in with_headers(pieces, self.source):
             parsed = self.repairs.applied(piece, self._parsed(piece), self.source, self._parsed)
-            found = {"is_out_of_order": out_of_order(piece, parsed, latest)}
-            yield table_of(ARRIVALS, dict(zip(parsed.column_names, parsed.columns, strict=True)) | found, len(piece))
+            order = {"is_out_of_order": out_of_order(piece, parsed, latest)}
+            yield table_of(ARRIVALS, dict(zip(parsed.column_names, parsed.columns, strict=True)) | order, len(piece))
 
     def _parsed(self, lines: pa.Table) -> pa.Table:
         return self.lookups.look_up(parse_lines(lines, self.source, self.tracking_parameters))

@@ -70,5 +70,5 @@ def in_pieces(tables: Iterable[pa.Table], piece_bytes: int) -> Iterator[pa.Table
 
 def table_of(schema: pa.Schema, columns: Mapping[str, Any], rows: int) -> pa.Table:
     """A table of the schema with so many rows; columns that are not given are null."""
-    given = (columns[f.name] if f.name in columns else pa.nulls(rows, f.type) for f in schema)
-    return pa.table(list(given), schema=schema)
+    arrays = (columns[f.name] if f.name in columns else pa.nulls(rows, f.type) for f in schema)
+    return pa.table(list(arrays), schema=schema)

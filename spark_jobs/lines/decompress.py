@@ -90,10 +90,10 @@ def decompressed(file: BinaryIO, name: str) -> Iterator[bytes]:
             yield piece
             piece = file.read(_PIECE_BYTES)
         return
-    given = 0
+    total = 0
     try:
         for piece in _pieces(first, file, _DECOMPRESSORS[suffix]):
-            given += len(piece)
+            total += len(piece)
             yield piece
     except DamagedFileError:
         # The call that met the damage kept what it had decompressed before: again, more slowly.
@@ -101,9 +101,9 @@ def decompressed(file: BinaryIO, name: str) -> Iterator[bytes]:
         again = (
             _exactly_inflated(file)
             if suffix == ".gz"
-            else _pieces(file.read(_READ_BYTES), file, _DECOMPRESSORS[suffix], given)
+            else _pieces(file.read(_READ_BYTES), file, _DECOMPRESSORS[suffix], total)
         )
-        yield _rest_of(again, given)
+        yield _rest_of(again, total)
         raise
 
 
@@ -119,16 +119,16 @@ def _require_plain(first: bytes, suffix: str) -> None:
 
 def _pieces(data: bytes, file: BinaryIO, make: _Maker, one_by_one_from: int | None = None) -> Iterator[bytes]:
     """The decompressed pieces of this data and the file's; from that byte on, if there is one, each byte is a piece."""
-    decompressor, given = make(), 0
+    decompressor, total = make(), 0
     while True:
         size = _PIECE_BYTES
         if one_by_one_from is not None:
-            size = max(1, min(size, one_by_one_from - given))
+            size = max(1, min(size, one_by_one_from - total))
         try:
             piece = decompressor.decompress(data, size)
         except _BAD_DATA as error:
             raise DamagedFileError(str(error)) from error
-        given += len(piece)
+        total += len(piece)
         if piece:
             yield piece
         data = b""
@@ -171,12 +171,12 @@ def _exactly_inflated(file: BinaryIO) -> Iterator[bytes]:
         data = data or file.read(_READ_BYTES)
 
 
-def _rest_of(pieces: Iterator[bytes], given: int) -> bytes:
-    """What pieces that end with damage have after as many bytes as were given, at most a piece."""
+def _rest_of(pieces: Iterator[bytes], total: int) -> bytes:
+    """What pieces that end with damage have after ``total`` bytes, at most a piece."""
     rest, position = bytearray(), 0
     try:
         for piece in pieces:
-            rest += piece[max(0, given - position) :]
+            rest += piece[max(0, total - position) :]
             position += len(piece)
     except (DamagedFileError, zlib.error):
         pass

@@ -27,8 +27,8 @@ def strict_json(texts: pa.StringArray) -> pa.StringArray:
     """The texts, null for those that only a lenient parser would take for JSON."""
     suspicious = np.zeros(len(texts), bool)
     for pattern in _SUSPICIOUS:
-        found = pc.match_substring_regex(texts, pattern)
-        suspicious |= found.fill_null(False).to_numpy(zero_copy_only=False)
+        matches = pc.match_substring_regex(texts, pattern)
+        suspicious |= matches.fill_null(False).to_numpy(zero_copy_only=False)
     if not suspicious.any():
         return texts
     lenient = [n for n in np.flatnonzero(suspicious) if _LENIENT.search(_TEXT.sub('""', texts[int(n)].as_py()))]

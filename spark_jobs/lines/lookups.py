@@ -92,8 +92,8 @@ def visitors_of(clients: pa.Array, agents: pa.Array, dates: pa.Array, keys: Visi
     days = pc.if_else(pc.is_valid(clients), dates.cast(pa.string()), None)
     texts = pc.binary_join_element_wise(clients, agents.fill_null(""), days, "\x00")
     # Looked up for each table of lines, and not kept longer: a key that is destroyed is in no worker's memory either.
-    found = keys.of_days(date.fromisoformat(day) for day in pc.unique(days).to_pylist() if day)
-    hashes = {f"{day}": _keyed(key) for day, key in found.items()}
+    key_of_day = keys.of_days(date.fromisoformat(day) for day in pc.unique(days).to_pylist() if day)
+    hashes = {f"{day}": _keyed(key) for day, key in key_of_day.items()}
 
     def visitor(client: str) -> str | None:
         keyed = hashes.get(client[-10:])

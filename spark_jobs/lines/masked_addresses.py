@@ -88,13 +88,13 @@ def mask_addresses(text: str) -> str:
     return _V4_LESS_FIRST.sub(_masked_v4, text)
 
 
-def _masked_v4(found: re.Match[str]) -> str:
-    before = found.string[max(found.start() - 9, 0) : found.start()]
-    return found[1] + "0" if _FIRST_OF_V4.search(before) else found[0]
+def _masked_v4(match: re.Match[str]) -> str:
+    before = match.string[max(match.start() - 9, 0) : match.start()]
+    return match[1] + "0" if _FIRST_OF_V4.search(before) else match[0]
 
 
-def _masked_v6(found: re.Match[str]) -> str:
-    groups, colon, last = found[0].rpartition(":")
+def _masked_v6(match: re.Match[str]) -> str:
+    groups, colon, last = match[0].rpartition(":")
     if "." in last:  # with zeros in front, as inet_pton takes them not
         last = ".".join(str(int(octet)) for octet in last.split("."))
     address = inet_pton(AF_INET6, groups + colon + last)
@@ -137,9 +137,9 @@ def _json_mask(path: str) -> Callable[[str], str]:
         rf'(?P<name>(?:{names})\s*:\s*)(?:"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)|(?P<bare>-?[0-9:][^\s,}}\]]*))', re.DOTALL
     )
 
-    def masked_value(found: re.Match[str]) -> str:
-        if found["bare"]:
-            return found["name"] + _masked_client(found["bare"], "0")
-        return f'{found["name"]}"{_masked_client(found["text"]) if found["text"].strip() else found["text"]}'
+    def masked_value(match: re.Match[str]) -> str:
+        if match["bare"]:
+            return match["name"] + _masked_client(match["bare"], "0")
+        return f'{match["name"]}"{_masked_client(match["text"]) if match["text"].strip() else match["text"]}'
 
     return lambda line: mask_addresses(value.sub(masked_value, line))

@@ -241,7 +241,7 @@ def _urls(fields: Mapping[str, pa.Array], source: Source, normal_form: Callable[
 
 def _not_utf8(texts: pa.StringArray) -> list[int]:
     """The places of texts that are not UTF-8: few, so all are looked at at once, then halves."""
-    found = []
+    places = []
     parts = [(0, len(texts))]
     while parts:
         first, count = parts.pop()
@@ -249,11 +249,11 @@ def _not_utf8(texts: pa.StringArray) -> list[int]:
             texts.slice(first, count).validate(full=True)
         except pa.ArrowInvalid:
             if count == 1:
-                found.append(first)
+                places.append(first)
             else:
                 half = count // 2
                 parts += [(first, half), (first + half, count - half)]
-    return found
+    return places
 
 
 def _is_blank(texts: pa.StringArray, is_formed: np.ndarray) -> np.ndarray:

@@ -118,7 +118,7 @@ class Repairs:
     def _of_hour(self, hour: int) -> list[tuple[Replay, pa.Table]]:
         if hour not in self._read:
             self._read.clear()  # the lines come hour by hour
-            self._read[hour] = list(_by_replay(one for one in self.places if one.hour_number == hour))
+            self._read[hour] = list(_by_replay(part for part in self.places if part.hour_number == hour))
         return self._read[hour]
 
     def _texts(self, replay: Replay, lines: pa.Table) -> pa.StringArray:
@@ -127,17 +127,17 @@ class Repairs:
         try:
             return repaired_texts(replay.rule, lines)
         except RuleError as error:
-            if any(one.replay == replay and not one.are_recorded for one in self.places):
+            if any(part.replay == replay and not part.are_recorded for part in self.places):
                 raise
             self.warnings.append(f"replay {replay.id}: {error}; such lines stay quarantined")
             return texts_where_possible(replay.rule, lines)
 
 
 def _by_replay(places: Iterable[Places]) -> Iterator[tuple[Replay, pa.Table]]:
-    found: dict[Replay, list[pa.Table]] = {}
-    for one in places:
-        found.setdefault(one.replay, []).append(one.read())
-    return ((replay, pa.concat_tables(tables)) for replay, tables in found.items())
+    tables_of_replay: dict[Replay, list[pa.Table]] = {}
+    for part in places:
+        tables_of_replay.setdefault(part.replay, []).append(part.read())
+    return ((replay, pa.concat_tables(tables)) for replay, tables in tables_of_replay.items())
 
 
 def line_digests(values: pa.ChunkedArray, source: Source) -> np.ndarray[Any, Any]:
@@ -160,9 +160,9 @@ def _are_known(lines: pa.Table, digests: np.ndarray[Any, Any], places: pa.Table)
 def are_at(lines: pa.Table, places: pa.Table, by: Sequence[str] = _AT.names) -> np.ndarray[Any, Any]:
     """Whether each line is at one of the places; both are told by ``file`` and ``line``."""
     looked_at = lines.select(list(by)).append_column("number", pa.array(np.arange(len(lines))))
-    found = looked_at.join(places.select(list(by)), list(by), join_type="left semi")["number"]
+    numbers = looked_at.join(places.select(list(by)), list(by), join_type="left semi")["number"]
     result = np.zeros(len(lines), bool)
-    result[as_numpy(found)] = True
+    result[as_numpy(numbers)] = True
     return result
 
 

@@ -83,8 +83,8 @@ class RuleError(ClickmillError):
 
 def failure_of_rule(error: Exception) -> str | None:
     """What a worker said of a rule that fails; None for another error."""
-    said = re.search(r"RuleError: (.*)", str(error))
-    return said[1] if said else None
+    match = re.search(r"RuleError: (.*)", str(error))
+    return match[1] if match else None
 
 
 def repaired_texts(rule: str, lines: pa.Table) -> pa.StringArray:
@@ -172,20 +172,22 @@ def _in_sql(rule: str) -> str:
 
 def _parsed(rule: str, connection: duckdb.DuckDBPyConnection) -> Mapping[str, Any]:
     """The expression, of a query that is nothing but this one expression of each line."""
-    (found, expressions), (expected, _) = (_query(text, connection) for text in (rule, "NULL"))
-    if not rule.strip() or found != expected or len(expressions) != 1:
+    (tree, expressions), (expected, _) = (_query(text, connection) for text in (rule, "NULL"))
+    if not rule.strip() or tree != expected or len(expressions) != 1:
         raise _no_expression("not one value")
     return expressions[0]
 
 
 def _query(rule: str, connection: duckdb.DuckDBPyConnection) -> tuple[Any, list[Mapping[str, Any]]]:
     """What DuckDB parses, without what it selects; and what it selects."""
-    said = connection.execute("SELECT json_serialize_sql(?)", [_in_sql(rule)]).fetchall()[0][0]
+    serialized = connection.execute("SELECT json_serialize_sql(?)", [_in_sql(rule)]).fetchall()[0][0]
     # Where in the text a part stands is no matter.
-    tree = orjson.loads(re.sub(r'"query_location(_length)?":\d+', '"at":0', said))
+    tree = orjson.loads(re.sub(r'"query_location(_length)?":\d+', '"at":0', serialized))
     if tree["error"]:
         raise _no_expression(_first_line(tree["error_message"]))
-    selected = [one for statement in tree["statements"] for one in statement["node"].pop("select_list", [])]
+    selected = [
+        expression for statement in tree["statements"] for expression in statement["node"].pop("select_list", [])
+    ]
     return tree, selected
 
 
@@ -237,12 +239,12 @@ def _named(part: Mapping[str, Any]) -> str:
 
 def _longest(parts: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     """At most how long the text of an expression is: so many times that of the line, and so many characters."""
-    found: dict[int, tuple[int, int]] = {}
+    length_of: dict[int, tuple[int, int]] = {}
 
     def of_inner(tree: Any) -> tuple[int, int]:
-        if id(tree) in found:
-            return found[id(tree)]
-        inner = [of_inner(one) for one in _inner(tree)]
+        if id(tree) in length_of:
+            return length_of[id(tree)]
+        inner = [of_inner(child) for child in _inner(tree)]
         return sum(times for times, _ in inner), sum(characters for _, characters in inner)
 
     for part in reversed(parts):
@@ -262,8 +264,8 @@ def _longest(parts: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
                 times, characters = times * longer, characters * longer + _LENGTH_OF_VALUE
             case "CAST":
                 characters += _LENGTH_OF_VALUE
-        found[id(part)] = times, characters
-    return found[id(parts[0])]
+        length_of[id(part)] = times, characters
+    return length_of[id(parts[0])]
 
 
 def _no_expression(why: str) -> UsageError:

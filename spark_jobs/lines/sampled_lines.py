@@ -42,9 +42,9 @@ class SampledLines:
         addresses = [fields.client_address] if fields and fields.client_address else []
         rows = []
         for place, shapes in self._shapes.items():
-            found = shapes.fields().less(left_out=self._source.unwatched_fields, without_example=addresses)
+            sampled = shapes.fields().less(left_out=self._source.unwatched_fields, without_example=addresses)
             where = dict(zip(self._place, place, strict=True))
-            rows.append(where | {"sampled_lines": found.lines, "sampled_fields": found.as_rows()})
+            rows.append(where | {"sampled_lines": sampled.lines, "sampled_fields": sampled.as_rows()})
         return rows
 
 

@@ -81,11 +81,11 @@ def normal_urls(
 
     def normal_of_parts(joined: str) -> str | None:
         *before, target = joined.split(_BETWEEN, len(parts))
-        found = dict(zip(parts, before, strict=True))
-        query = found.pop("query", "")
+        values = dict(zip(parts, before, strict=True))
+        query = values.pop("query", "")
         if is_escaped:
             target, query = percent_encoded(target), percent_encoded(query)
-        return normal_form(url_of_parts(base_url, _with_query(target, query), **found))
+        return normal_form(url_of_parts(base_url, _with_query(target, query), **values))
 
     if not parts:
         return map_distinct(fields["url"], normal_of_target, pa.string())

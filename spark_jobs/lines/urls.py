@@ -101,7 +101,7 @@ def _without_user(page: str) -> str:
 
 def _without_sessions(page: str, tracking: _Tracking) -> str:
     start = page.index("/", page.index("://") + 3)
-    path = _PATH_PARAMETER.sub(lambda found: found[0] if tracking.kept(found[1]) else "", page[start:])
+    path = _PATH_PARAMETER.sub(lambda match: match[0] if tracking.kept(match[1]) else "", page[start:])
     return page[:start] + (_ASP_SEGMENT.sub("", path) or "/")
 
 
@@ -149,9 +149,9 @@ class _Tracking(dict[str, bool | None]):
 
 def _is_too_long(url: str) -> bool:
     """Whether a host that is not ASCII is longer than any in the DNS."""
-    found = _HOST.match(url)
-    if found is None or found[1].isascii():
+    match = _HOST.match(url)
+    if match is None or match[1].isascii():
         return False
-    labels = re.split("[.\u3002\uff0e\uff61]", found[1])
+    labels = re.split("[.\u3002\uff0e\uff61]", match[1])
     # With room for a port, which is :65535 at the most.
-    return len(found[1]) > _MAX_HOST + 6 or any(len(label) > _MAX_LABEL + 6 for label in labels)
+    return len(match[1]) > _MAX_HOST + 6 or any(len(label) > _MAX_LABEL + 6 for label in labels)

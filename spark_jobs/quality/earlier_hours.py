@@ -22,7 +22,7 @@ def click_history(lake: Lake, click_hours: Iterable[Hour]) -> DataFrame:
     A range of hours is read once, however much the days before its hours overlap.
     """
     days = lake.settings.pipeline.volume.days
-    hours = {one for hour in click_hours for one in (hour, *same_hour_before(hour, days))}
+    hours = {compared for hour in click_hours for compared in (hour, *same_hour_before(hour, days))}
     counts = lake.read_files(
         CLICKS_BY_COUNTRY_HOURLY, may_have_click_hours(CLICKS_BY_COUNTRY_HOURLY, hours), leave_out_lost=True
     )
@@ -37,7 +37,9 @@ def accounting_history(lake: Lake, log_hours: HourRange, click_hours: Iterable[H
     volume, drift = lake.settings.pipeline.volume, lake.settings.pipeline.schema_drift
     judged = {*log_hours, *click_hours}
     whole_days = {hour.plus(-shift).day for hour in log_hours for shift in range(drift.hours + 1)}
-    days = {one.day for hour in judged for one in (hour, *same_hour_before(hour, max(volume.days, drift.days)))}
+    days = {
+        compared.day for hour in judged for compared in (hour, *same_hour_before(hour, max(volume.days, drift.days)))
+    }
     same_hours = [("log_date", "in", sorted(days - whole_days)), ("log_hour", "in", sorted({h.hour for h in judged}))]
     choices = ([("log_date", "in", sorted(whole_days))], same_hours)
     columns = ACCOUNTING_HISTORY.column_names

@@ -92,12 +92,15 @@ def _of_log_hours(
     lake: Lake, table: Table, sources: Sequence[Source], blamed: Sequence[Outcome], rules: Collection[RowRule]
 ) -> DataFrame:
     partition = F.concat_ws(" ", "source", _hour("log_date", "log_hour"))
-    hours = {source.name: {Hour.parse(one.hour) for one in blamed if one.source == source.name} for source in sources}
+    hours = {
+        source.name: {Hour.parse(outcome.hour) for outcome in blamed if outcome.source == source.name}
+        for source in sources
+    }
     rows = around = _of_hours(lake, table, hours)
     if any(rule.same for rule in rules):
         earlier = {source.name: _with_earlier(hours[source.name], source.lateness_hours) for source in sources}
         around = _of_hours(lake, table, earlier)
-    return _found(rows, around, rules, partition, _OF_QUARANTINE if table == QUARANTINED_CLICKS else _OF_CLICKS)
+    return _shown_rows(rows, around, rules, partition, _OF_QUARANTINE if table == QUARANTINED_CLICKS else _OF_CLICKS)
 
 
 def _with_earlier(hours: Collection[Hour], lateness: int) -> set[Hour]:
@@ -111,14 +114,14 @@ def _of_hours(lake: Lake, table: Table, hours: Mapping[str, Collection[Hour]]) -
 
 def _of_click_hours(lake: Lake, table: Table, blamed: Sequence[Outcome], rules: Collection[RowRule]) -> DataFrame:
     assert table.bucket_key is not None
-    hours = {Hour.parse(one.hour) for one in blamed}
+    hours = {Hour.parse(outcome.hour) for outcome in blamed}
     counts = lake.read_files(table, may_have_click_hours(table, hours), leave_out_lost=True)
     rows = counts.where(click_hours_predicate(hours))
     columns = (table.bucket_key, "click_count", "bot_click_count", "visitor_count", "bucket", "buckets")
-    return _found(rows, rows, rules, _hour("click_date", "click_hour"), columns)
+    return _shown_rows(rows, rows, rules, _hour("click_date", "click_hour"), columns)
 
 
-def _found(
+def _shown_rows(
     rows: DataFrame, around: DataFrame, rules: Collection[RowRule], partition: Column, columns: Sequence[str]
 ) -> DataFrame:
     """What each of the rules shows of the rows, or of those around them that have the same key."""

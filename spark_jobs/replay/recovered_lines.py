@@ -78,13 +78,13 @@ class Recovered:
 
     def counts(self) -> dict[tuple[Hour, str], Counter[str]]:
         """How many lines of each outcome, by log hour and reason."""
-        found: dict[tuple[Hour, str], Counter[str]] = {}
+        lines_of_outcome: dict[tuple[Hour, str], Counter[str]] = {}
         by = ["log_date", "log_hour", "reason", "outcome"]
         counts = self.lines.group_by(by).aggregate([("line", "count")])
         for row in counts.sort_by([(name, "ascending") for name in by]).to_pylist():
             key = log_hour_of(row), row["reason"]
-            found.setdefault(key, Counter())[row["outcome"]] = row["line_count"]
-        return found
+            lines_of_outcome.setdefault(key, Counter())[row["outcome"]] = row["line_count"]
+        return lines_of_outcome
 
     def described(self) -> Iterator[str]:
         """A line for each log hour and reason."""
@@ -106,7 +106,7 @@ def recovered_lines(lake: Lake, asked: AskedReplay, clicks: DecidedClicks, hours
     lines = former.unionByName(others.withColumn("recorded_digest", F.lit(None).cast("bigint")))
     now = decided_lines(clicks.arrivals.where("reason IS NULL"), clicks.decided)
     is_its = F.col("replay_id").eqNullSafe(asked.replay.id).alias("is_its")
-    found = now.select(*PLACE, is_its, "first_hour", "line_digest")
+    parsed = now.select(*PLACE, is_its, "first_hour", "line_digest")
     outcome = (
         F.when(F.col("is_its").isNull(), STAYS)
         .when(~F.col("is_its"), BESIDE)
@@ -114,7 +114,7 @@ def recovered_lines(lake: Lake, asked: AskedReplay, clicks: DecidedClicks, hours
         .otherwise(DUPLICATE)
     )
     rows = (
-        lines.join(found, PLACE, "left")
+        lines.join(parsed, PLACE, "left")
         .withColumn("digest", F.coalesce("line_digest", "recorded_digest"))
         .select(*PLACE, *_KEPT, outcome.alias("outcome"))
     )

@@ -83,8 +83,8 @@ class StreamedReplay:
             try:
                 files = stage_stored(self.lake.spark, quarantined, parser, self.asked.reasons, folder)
             except (PySparkException, OSError) as error:
-                said = failure_of_rule(error) or f"the quarantined lines cannot be read: {reason_of(error)}"
-                raise ClickmillError(f"{said}; nothing has been replaced") from error
+                reason = failure_of_rule(error) or f"the quarantined lines cannot be read: {reason_of(error)}"
+                raise ClickmillError(f"{reason}; nothing has been replaced") from error
             # Those that stay quarantined are no matter, nor those that another replay has recovered.
             arrivals = arrivals_in(self.lake.spark, files).where(F.col("replay_id") == self.asked.replay.id)
             yield DecidedClicks(self.source.name, arrivals, self._duplicates(arrivals, hours), None)

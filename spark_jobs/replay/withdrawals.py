@@ -99,9 +99,9 @@ class WithdrawnLines:
         """By the arrivals as they would be without the replay."""
         now = arrivals.select(*PLACE, F.when(F.col("reason").isNull(), _CLICKS).otherwise(_QUARANTINED).alias("now"))
         outcome = F.coalesce("now", F.lit(_GONE)).alias("outcome")
-        found = lines.join(now, PLACE, "left").groupBy("log_date", "log_hour", lines["reason"], outcome).count()
+        counted = lines.join(now, PLACE, "left").groupBy("log_date", "log_hour", lines["reason"], outcome).count()
         counts: dict[tuple[Hour, str], Counter[str]] = {}
-        for row in sorted(found.collect()):
+        for row in sorted(counted.collect()):
             key = log_hour_of(row), row["reason"]
             counts.setdefault(key, Counter())[row["outcome"]] = row["count"]
         return cls(counts)

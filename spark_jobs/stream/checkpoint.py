@@ -44,7 +44,7 @@ class StreamCheckpoint:
         if not file.exists():
             made = f"{self.source}-{uuid4()}"
             # First among all of them: no table knows an id that is not there.
-            keep_with_checkpoint(self._all_ids, "".join(f"{one}\n" for one in [*self.stream_ids(), made]))
+            keep_with_checkpoint(self._all_ids, "".join(f"{known_id}\n" for known_id in [*self.stream_ids(), made]))
             keep_with_checkpoint(file, f"{made}\n")
         return file.read_text(encoding="utf-8").strip()
 
@@ -112,8 +112,8 @@ class StreamCheckpoint:
         """In how many partitions its state is: what the last micro-batch was begun with."""
         last = max(self.folder.glob("offsets/[0-9]*"), key=lambda file: int(file.name))
         # A line for the format's version, one for the settings, and then the offsets.
-        said = json.loads(last.read_text(encoding="utf-8").splitlines()[1])
-        return int(said["conf"]["spark.sql.shuffle.partitions"])
+        settings = json.loads(last.read_text(encoding="utf-8").splitlines()[1])
+        return int(settings["conf"]["spark.sql.shuffle.partitions"])
 
     @contextmanager
     def owned(self, settings: Settings) -> Iterator[None]:

@@ -63,20 +63,20 @@ class Dependence:
         """
         keep_with_checkpoint(self.folder / MADE_FOR, json.dumps(self.values))
 
-    def keep_refusal(self, said: str) -> str:
+    def keep_refusal(self, refusal: str) -> str:
         """Keep that Spark has refused the checkpoint, so that nobody tries the same again; returns that in a line.
 
         Raises:
             ClickmillError: if the folder cannot be written.
         """
-        keep_with_checkpoint(self.folder / REFUSED, json.dumps({"values": self.values, "said": said}))
+        keep_with_checkpoint(self.folder / REFUSED, json.dumps({"values": self.values, "said": refusal}))
         # It was not made for that: a checkpoint of an earlier version, in which that could not be otherwise.
         (self.folder / MADE_FOR).unlink(missing_ok=True)
-        return self._refusal(said)
+        return self._refusal(refusal)
 
-    def _refusal(self, said: str) -> str:
+    def _refusal(self, refusal: str) -> str:
         fixed = f"if Clickmill has been fixed since, remove {self.folder / REFUSED}"
-        return f"{self} cannot go on with its checkpoint: {said}; {self._ways_out(fixed)}"
+        return f"{self} cannot go on with its checkpoint: {refusal}; {self._ways_out(fixed)}"
 
     def _made_for(self) -> dict[str, Any] | None:
         """What the checkpoint was made for; one that does not say yet where to go on may be begun for anything."""
@@ -108,12 +108,12 @@ def has_begun(folder: Path) -> bool:
 def dependences(settings: Settings, source: Source, *, live: bool = True) -> dict[str, Dependence]:
     """What the source's queries depend on, as it is configured now; by query."""
     of_topic = {"state_format": STATE_FORMAT, "topic": source.kafka.topic if source.kafka else None}
-    found = {"clicks": Dependence(source.name, "clicks", checkpoint_folder(settings, source.name), of_topic)}
+    dependence_of = {"clicks": Dependence(source.name, "clicks", checkpoint_folder(settings, source.name), of_topic)}
     for key in settings.pipeline.counts if live else ():
         key_type = next(column.type for column in live_count_table(key).columns if column.name == key)
         of_key = {"state_format": STATE_FORMAT, "key": f"{key} {key_type}", "window_seconds": [60, 3600]}
-        found[key] = Dependence(source.name, key, checkpoint_folder(settings, source.name, key), of_key)
-    return found
+        dependence_of[key] = Dependence(source.name, key, checkpoint_folder(settings, source.name, key), of_key)
+    return dependence_of
 
 
 def require_fit(settings: Settings, source: Source, *, live: bool = True) -> None:
@@ -145,7 +145,7 @@ def keep_with_checkpoint(file: Path, text: str) -> None:
 def _read(file: Path) -> dict[str, Any] | None:
     """What the file says; None of one that is not there, as in a checkpoint of an earlier version."""
     try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found
+    return content

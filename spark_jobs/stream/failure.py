@@ -43,13 +43,13 @@ def failure_of(message: str, explained: Callable[[str], str | None]) -> str:
         return explanation
     raised, causes = _RAISED.findall(reason), _CAUSE.findall(reason)
     if other := _OTHER_STATE.search(reason):
-        said = " ".join(other[2].split())
-        return f"Spark refuses the checkpoint, its state is of another query ({other[1]}: {said})"
+        difference = " ".join(other[2].split())
+        return f"Spark refuses the checkpoint, its state is of another query ({other[1]}: {difference})"
     first = (reason.strip().splitlines() or [""])[0]
-    what = _SQL_STATE.sub("", raised[-1] if raised else first.rpartition("terminated with exception: ")[2])
-    if causes and causes[-1] not in what:
-        return f"{what} ({_SQL_STATE.sub('', causes[-1])})"
-    return what
+    message_of_error = _SQL_STATE.sub("", raised[-1] if raised else first.rpartition("terminated with exception: ")[2])
+    if causes and causes[-1] not in message_of_error:
+        return f"{message_of_error} ({_SQL_STATE.sub('', causes[-1])})"
+    return message_of_error
 
 
 def _reason_of(message: str) -> str:

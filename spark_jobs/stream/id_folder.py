@@ -96,31 +96,31 @@ class IdFolder:
             version = version_without(lake, stream_id, last)
             return with_ids_of_clicks(lake, source.name, known, self._folder, partitions, version)
 
-        self._found(none, last, of_clicks).write(self._folder, last)
+        self._known(none, last, of_clicks).write(self._folder, last)
         self._remove_leftovers(last)
         return StreamIds(self._folder, partitions, source.lateness_hours)
 
-    def _found(self, none: IdManifest, last: int, of_clicks: Callable[[IdManifest], IdManifest]) -> IdManifest:
+    def _known(self, none: IdManifest, last: int, of_clicks: Callable[[IdManifest], IdManifest]) -> IdManifest:
         """What is known after the last micro-batch."""
         batches = [batch for batch in IdManifest.batches(self._folder) if batch <= last]
         if not self.checkpoint.has_begun() or not batches:
             return of_clicks(none)
         try:
-            found = IdManifest.read(self._folder, batches[-1])
-            found.require_files(self._folder)
+            manifest = IdManifest.read(self._folder, batches[-1])
+            manifest.require_files(self._folder)
         except UnreadableIdsError as error:
             print(f"the stream of {self.checkpoint.source} takes its event ids from clicks: {error}", flush=True)
             return of_clicks(none)
-        if found.event_id != none.event_id:
+        if manifest.event_id != none.event_id:
             print(
                 f"the stream of {self.checkpoint.source} knows no event ids from before this start, as they were of "
-                f"another field, {found.event_id}: a copy of such a click is a click",
+                f"another field, {manifest.event_id}: a copy of such a click is a click",
                 flush=True,
             )
             return none
-        raised = found.model_copy(update={"raised_lateness_hours": none.lateness_hours})
-        is_behind = batches[-1] < last or found.newest_hour > now_hour() or found.kept_hours < raised.kept_hours
-        return of_clicks(raised) if is_behind else found
+        raised = manifest.model_copy(update={"raised_lateness_hours": none.lateness_hours})
+        is_behind = batches[-1] < last or manifest.newest_hour > now_hour() or manifest.kept_hours < raised.kept_hours
+        return of_clicks(raised) if is_behind else manifest
 
     def _remove_leftovers(self, last: int) -> None:
         """Of what no start will need; a task of a broken or overtaken micro-batch may write still."""

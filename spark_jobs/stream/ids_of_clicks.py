@@ -54,15 +54,15 @@ def with_ids_of_clicks(
             # As if they were read now.
             kept_from = np.maximum(np.minimum(hour, newest), newest - known.lateness_hours)
             file = IdFile.write(folder, Ids.of(high, low, hour, kept_from), hashes)
-            said = {"partition": number, "name": file.name, "ids": file.ids, "hour": file.newest_hour}
-            yield pa.RecordBatch.from_pylist([said])
+            row = {"partition": number, "name": file.name, "ids": file.ids, "hour": file.newest_hour}
+            yield pa.RecordBatch.from_pylist([row])
 
     written = ids.mapInArrow(keep, "partition bigint, name string, ids bigint, hour bigint").collect()
-    found = [
+    new_files = [
         IdFile(row["name"], HashRange.of_partition(row["partition"], partitions), row["ids"], row["hour"])
         for row in written
     ]
-    return known.model_copy(update={"newest_hour": newest, "files": (*known.files, *found)})
+    return known.model_copy(update={"newest_hour": newest, "files": (*known.files, *new_files)})
 
 
 def version_without(lake: Lake, stream_id: str, last: int) -> int | None:

@@ -108,7 +108,7 @@ class SourceStream:
             if error is not None and not is_of_another_start(str(error)):
                 self._fail_of(log, str(error))
                 return False
-            if error is not None or not (self.available_now and log.found_no_more):
+            if error is not None or not (self.available_now and log.is_exhausted):
                 cut_off.append(log)
         for log in cut_off:
             if self.failure is None:
@@ -120,11 +120,11 @@ class SourceStream:
 
     def _fail_of(self, log: ProgressLog, message: str) -> None:
         """End its queries, because of what Spark says of this one."""
-        said = failure_of(message, stream_query.input_of(self.lake.spark, self.lake.settings, self.source).explained)
+        reason = failure_of(message, stream_query.input_of(self.lake.spark, self.lake.settings, self.source).explained)
         if is_of_other_state(message):
-            self.fail(UsageError(self.made_for[log.query].keep_refusal(said)))
+            self.fail(UsageError(self.made_for[log.query].keep_refusal(reason)))
         else:
-            self.fail(ClickmillError(f"the stream of {log.source} ({log.query}) failed: {said}"))
+            self.fail(ClickmillError(f"the stream of {log.source} ({log.query}) failed: {reason}"))
 
     def _take_back(self, log: ProgressLog) -> None:
         """Start a query again that has ended before its end, and not by its own fault.
@@ -135,13 +135,15 @@ class SourceStream:
         """
         now = time.monotonic()
         log.taken_back = [at for at in log.taken_back if now - at < TAKEN_BACK_SECONDS] + [now]
-        what = f"the stream of {log.source} ({log.query}) was ended by another start of it, or on the Spark server"
+        description = (
+            f"the stream of {log.source} ({log.query}) was ended by another start of it, or on the Spark server"
+        )
         if len(log.taken_back) > MOST_TAKEN_BACK:
             others = "find what else starts or stops it there, end that, and start the stream again"
             often = f"more than {MOST_TAKEN_BACK} times in {TAKEN_BACK_SECONDS / 60:.0f} minutes"
-            self.fail(ClickmillError(f"{what}, {often}; {others}"))
+            self.fail(ClickmillError(f"{description}, {often}; {others}"))
             return
-        print(f"{what}, and is started again", file=sys.stderr, flush=True)
+        print(f"{description}, and is started again", file=sys.stderr, flush=True)
         self._start_again(log)
 
     def _end_if_it_hangs(self, log: ProgressLog) -> None:
@@ -153,16 +155,16 @@ class SourceStream:
         checkpoint = self._checkpoint(log.query)
         usual = f"the longest of the last {len(log.took)} took {max(log.took):,.1f} s" if log.took else "the first"
         batch = f"its micro-batch {checkpoint.last_begun()} is under way for {seconds:,.0f} s ({usual})"
-        what = f"the stream of {log.source} ({log.query}) hangs: {batch}"
+        description = f"the stream of {log.source} ({log.query}) hangs: {batch}"
         log.hung += 1
         is_last = log.hung > MOST_HUNG
         if not is_last:
-            print(f"{what}; its query is started again", file=sys.stderr, flush=True)
+            print(f"{description}; its query is started again", file=sys.stderr, flush=True)
         try:
             log.handle.stop()
         except PySparkException as error:
             why = str(error).splitlines()[0]
-            self.fail(ClickmillError(f"{what}, and does not end ({why}); restart the Spark server"))
+            self.fail(ClickmillError(f"{description}, and does not end ({why}); restart the Spark server"))
             return
         finally:
             # Stuck tasks would keep their cores.
@@ -170,7 +172,7 @@ class SourceStream:
         if is_last:
             ways = "see whether a disk or its input is stuck, then start the stream again; if that is how long it takes"
             why = f"as it did after {MOST_HUNG} restarts; {ways}, raise hung_minutes ({minutes:g})"
-            self.fail(ClickmillError(f"{what}, {why}"))
+            self.fail(ClickmillError(f"{description}, {why}"))
             return
         self._start_again(log)
 
@@ -188,10 +190,10 @@ class SourceStream:
 
     def _started(self, query: QueryName) -> StreamingQuery:
         """One of its queries, started where it left off."""
-        given = self.lake.spark, self.lake.settings, self.source
+        arguments = self.lake.spark, self.lake.settings, self.source
         if query == "clicks":
-            return stream_query.start(*given, available_now=self.available_now)
-        return stream_live.start(*given, query, available_now=self.available_now)
+            return stream_query.start(*arguments, available_now=self.available_now)
+        return stream_live.start(*arguments, query, available_now=self.available_now)
 
     def fail(self, why: ClickmillError) -> None:
         """End its queries."""

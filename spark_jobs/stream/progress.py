@@ -43,7 +43,7 @@ class ProgressLog:
     #: Records that were not yet read when the last micro-batch began; none before it, of a table and of files.
     lag: int | None = None
     #: Whether the query has looked for more after its last micro-batch, and there was none.
-    found_no_more: bool = False
+    is_exhausted: bool = False
     #: When the query was last started again, because something else had ended it; by the monotonic clock.
     taken_back: list[float] = field(default_factory=list)
     #: How often it was started again because the micro-batch that is now under way hung.
@@ -52,30 +52,30 @@ class ProgressLog:
     took: deque[float] = field(default_factory=lambda: deque(maxlen=BATCHES_COMPARED))
     #: Until when it was seen to get on: it waited, or said something new; by the monotonic clock.
     got_on_at: float = field(default_factory=time.monotonic)
-    _last_said: str | None = None
+    _last_progress: str | None = None
 
     def new_rows(self) -> list[dict[str, Any]]:
         """Rows of the micro-batches that have ended since the last call."""
         rows = []
-        last_said = None
-        self.found_no_more = False
+        last_progress = None
+        self.is_exhausted = False
         for progress in self.handle.recentProgress:
-            said = json.loads(progress.json)
-            last_said = progress.json
-            self.found_no_more = "addBatch" not in said["durationMs"]
-            if said["batchId"] > self.last_batch and not self.found_no_more:
-                self.last_batch = said["batchId"]
-                self.took.append(said["durationMs"]["triggerExecution"] / 1000)
+            report = json.loads(progress.json)
+            last_progress = progress.json
+            self.is_exhausted = "addBatch" not in report["durationMs"]
+            if report["batchId"] > self.last_batch and not self.is_exhausted:
+                self.last_batch = report["batchId"]
+                self.took.append(report["durationMs"]["triggerExecution"] / 1000)
                 self.hung = 0
-                found = progress_rows(self.source, self.query, said)
+                batch_rows = progress_rows(self.source, self.query, report)
                 if self.ids:
                     ids, size = self.ids.size()
-                    found = [row | {"state_rows": ids, "state_bytes": size} for row in found]
-                lags = [row["lag"] for row in found if "lag" in row]
+                    batch_rows = [row | {"state_rows": ids, "state_bytes": size} for row in batch_rows]
+                lags = [row["lag"] for row in batch_rows if "lag" in row]
                 self.lag = sum(lags) if lags else None
-                rows += found
-        if last_said != self._last_said:
-            self._last_said, self.got_on_at = last_said, time.monotonic()
+                rows += batch_rows
+        if last_progress != self._last_progress:
+            self._last_progress, self.got_on_at = last_progress, time.monotonic()
         return rows
 
     def seconds_over_bound(self, least_bound: float) -> float | None:
@@ -95,54 +95,58 @@ def bound_of(took: Iterable[float], least_bound: float) -> float:
     return max(least_bound, TIMES_AS_LONG * max(took, default=0.0))
 
 
-def progress_rows(source: str, query: str, said: Mapping[str, Any]) -> list[dict[str, Any]]:
+def progress_rows(source: str, query: str, report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One row for each partition of the input; one with a null partition where the input is no topic.
 
-    ``said`` is Spark's StreamingQueryProgress as JSON.
+    ``report`` is Spark's StreamingQueryProgress as JSON.
     """
-    began_at = _moment(said["timestamp"])
-    watermark = _moment(said.get("eventTime", {}).get("watermark", "1970-01-01T00:00:00Z"))
-    states = said["stateOperators"]
+    began_at = _moment(report["timestamp"])
+    watermark = _moment(report.get("eventTime", {}).get("watermark", "1970-01-01T00:00:00Z"))
+    states = report["stateOperators"]
     common = {
         "source": source,
         "query": query,
-        "batch_id": said["batchId"],
+        "batch_id": report["batchId"],
         "began_at": began_at,
-        "milliseconds": said["durationMs"],
+        "milliseconds": report["durationMs"],
         "watermark": watermark if watermark > _NO_WATERMARK else None,
         "watermark_delay": (began_at - watermark).total_seconds() if watermark > _NO_WATERMARK else None,
         "state_rows": sum(state["numRowsTotal"] for state in states),
         "state_bytes": sum(state["memoryUsedBytes"] for state in states),
     }
-    seconds = said["durationMs"]["triggerExecution"] / 1000
-    partitions = _partitions(said["sources"][0])
-    rows = sum(of["rows"] for of in partitions) if partitions else _row_count(said)
+    seconds = report["durationMs"]["triggerExecution"] / 1000
+    partitions = _partitions(report["sources"][0])
+    rows = sum(of["rows"] for of in partitions) if partitions else _row_count(report)
     common["rows_per_second"] = rows / seconds if seconds else 0.0
     if not partitions:
-        late = too_late_by_hour(said, watermark)
-        of_clicks = {"too_late": sum(late.values()), "too_late_by_hour": late, "rows_per_instance": per_instance(said)}
+        late = too_late_by_hour(report, watermark)
+        of_clicks = {
+            "too_late": sum(late.values()),
+            "too_late_by_hour": late,
+            "rows_per_instance": per_instance(report),
+        }
         return [common | {"rows": rows} | of_clicks]
     return [common | {"too_late": 0} | of for of in partitions]
 
 
-def too_late_by_hour(said: Mapping[str, Any], watermark: datetime) -> dict[str, int]:
+def too_late_by_hour(report: Mapping[str, Any], watermark: datetime) -> dict[str, int]:
     """How many clicks of a micro-batch are of each hour that was over, by its watermark, when it began."""
     passed = watermark.timestamp() / 3600
-    per_hour, _, _ = _observed(said, OBSERVED, 3)
+    per_hour, _, _ = _observed(report, OBSERVED, 3)
     clicks = _counts(per_hour)
     return {str(Hour.of_number(hour)): count for hour, count in clicks.items() if hour + 1 <= passed}
 
 
-def per_instance(said: Mapping[str, Any]) -> list[int] | None:
+def per_instance(report: Mapping[str, Any]) -> list[int] | None:
     """The clicks of a micro-batch by the instance that counted them; none if there were none."""
-    _, histogram, least = _observed(said, OBSERVED, 3)
+    _, histogram, least = _observed(report, OBSERVED, 3)
     clicks = _counts(histogram)
     return [clicks[instance] for instance in range(max(least, max(clicks) + 1))] if clicks else None
 
 
-def _observed(said: Mapping[str, Any], name: str, count: int) -> Sequence[Any]:
+def _observed(report: Mapping[str, Any], name: str, count: int) -> Sequence[Any]:
     """What the query has observed under this name, so many values; nulls where there was nothing."""
-    values: Sequence[Any] = said.get("observedMetrics", {}).get(name, {}).get("values", (None,) * count)
+    values: Sequence[Any] = report.get("observedMetrics", {}).get(name, {}).get("values", (None,) * count)
     return values
 
 
@@ -160,13 +164,13 @@ def keep(lake: Lake, rows: list[dict[str, Any]]) -> None:
     lake.compact(STREAM_PROGRESS, above_files=MOST_FILES)
 
 
-def _row_count(said: Mapping[str, Any]) -> int:
+def _row_count(report: Mapping[str, Any]) -> int:
     """The rows of an input without partitions, which are the lines of files, or rows of a table."""
-    source = said["sources"][0]
+    source = report["sources"][0]
     if not source["description"].startswith("FileStreamSource"):
         rows: int = source["numInputRows"]
         return rows
-    (lines,) = _observed(said, LINES_READ, 1)
+    (lines,) = _observed(report, LINES_READ, 1)
     return lines or 0
 
 
@@ -187,9 +191,9 @@ def _partitions(source: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _offsets(said: Any) -> dict[int, int]:
+def _offsets(offsets: Any) -> dict[int, int]:
     """Offsets by partition: Spark has ``{"topic": {"0": 17}}``, as JSON or as text of it."""
-    parsed = json.loads(said) if isinstance(said, str) else said
+    parsed = json.loads(offsets) if isinstance(offsets, str) else offsets
     return {int(partition): offset for of_topic in (parsed or {}).values() for partition, offset in of_topic.items()}
 
 

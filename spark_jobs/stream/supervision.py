@@ -46,16 +46,16 @@ def supervise(settings: Settings, source: str, *, hung_after: timedelta = HUNG_A
         if last is not None and datetime.now(UTC) - last.at <= hung_after:
             lag = "not known" if last.lag is None else f"{last.lag:,} records"
             return f"the stream of {source} runs (process {last.pid}), not yet read: {lag}"
-        found = (
+        finding = (
             f"hung (process {last.pid}, last heard of at {last.at:%H:%M:%S}) and was ended" if last else "was silent"
         )
         if last is not None:
             _kill(last, source)
     else:
-        found = "did not run"
+        finding = "did not run"
     (declared,) = choose_sources(settings, source)
     require_fit(settings, declared)
-    return f"the stream of {source} {found}; restarted as process {_start(settings, source)}"
+    return f"the stream of {source} {finding}; restarted as process {_start(settings, source)}"
 
 
 def _start(settings: Settings, source: str) -> int:
@@ -76,8 +76,8 @@ def _start(settings: Settings, source: str) -> int:
             return process.pid
         time.sleep(0.2)
     process.kill()
-    said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
-    raise ClickmillError(f"the stream of {source} did not start; the end of {log}: {' / '.join(said)}")
+    last_lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
+    raise ClickmillError(f"the stream of {source} did not start; the end of {log}: {' / '.join(last_lines)}")
 
 
 def _is_owned(settings: Settings, source: str) -> bool:

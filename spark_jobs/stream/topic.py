@@ -148,7 +148,7 @@ class TopicInput:
         if lost is None:
             return None
         read = self.read_topic(StreamCheckpoint.of(self.settings, self.source.name))
-        partition, before, now = map(int, found.groups()) if (found := _CUT.search(reason)) else (0, 0, 0)
+        partition, before, now = map(int, cut.groups()) if (cut := _CUT.search(reason)) else (0, 0, 0)
         try:
             return read.changed() or read.cut_off({partition: before}, {partition: now}) or lost
         except ClickmillError:
@@ -175,10 +175,10 @@ class TopicInput:
 
     def records(self, topic: KafkaTopic, starting_offsets: str) -> DataFrame:
         """The topic's records, as Spark's Kafka source has them, from these offsets on if no checkpoint says more."""
-        given = CONSUMER_OPTIONS | spark_options(topic, self.settings, os.environ)
+        options = CONSUMER_OPTIONS | spark_options(topic, self.settings, os.environ)
         return (
             self.spark.readStream.format("kafka")
-            .options(**{f"kafka.{name}": value for name, value in given.items()})
+            .options(**{f"kafka.{name}": value for name, value in options.items()})
             .option("subscribe", topic.topic)
             .option("startingOffsets", starting_offsets)
             .option("failOnDataLoss", topic.fail_on_data_loss)
@@ -211,9 +211,9 @@ def lost_records(reason: str, topic: KafkaTopic) -> str | None:
     """In one line, what Spark says of records that are gone; none if it is about something else."""
     if not _LOST.search(reason):
         return None
-    found = _UNREAD.search(reason)
+    unread = _UNREAD.search(reason)
     return (
-        f"records of topic {topic.topic} were removed before they were read ({found[0] if found else 'not said'}); "
+        f"records of topic {topic.topic} were removed before they were read ({unread[0] if unread else 'not said'}); "
         "they are lost: to go on without them, set fail_on_data_loss = false in the source's kafka table"
     )
 
@@ -226,5 +226,5 @@ def _reached(name: str, options: tuple[tuple[str, str], ...]) -> BrokerTopic:
 
 def _offsets(checkpoint: Path, batch_id: int) -> dict[int, int]:
     """Where a micro-batch ends, by partition; a line for the format, one for the settings, and then the offsets."""
-    said = (checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()[2]
-    return {int(partition): offset for of_topic in json.loads(said).values() for partition, offset in of_topic.items()}
+    text = (checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()[2]
+    return {int(partition): offset for of_topic in json.loads(text).values() for partition, offset in of_topic.items()}

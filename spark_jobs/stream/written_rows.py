@@ -55,7 +55,7 @@ OUTCOMES = pa.schema(
 )
 _PLACE = pa.schema([OUTCOMES.field(name) for name in PLACE])
 #: What a task gives: of these one, the others null.
-_GIVEN = pa.schema(
+_RESULT = pa.schema(
     [
         ("clicks", pa.struct(list(WRITTEN))),
         ("quarantined", pa.struct(list(WRITTEN))),
@@ -93,22 +93,22 @@ def write_rows(rows: DataFrame, source: Source, clicks: Path, quarantined: Path,
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         first = ids.first_arrivals(TaskContext.get().partitionId()) if ids else None  # type: ignore[union-attr]  # in a task
-        for name, given in rows_written(batches, source, clicks, quarantined, first):
-            yield pa.RecordBatch.from_pylist([{name: one} for one in given], _GIVEN)
+        for name, records in rows_written(batches, source, clicks, quarantined, first):
+            yield pa.RecordBatch.from_pylist([{name: record} for record in records], _RESULT)
 
-    found = WrittenRows()
-    for row in rows.mapInArrow(write, from_arrow_schema(_GIVEN)).collect():
+    written = WrittenRows()
+    for row in rows.mapInArrow(write, from_arrow_schema(_RESULT)).collect():
         if row["clicks"] is not None:
-            found.clicks.append(NewFile(**row["clicks"].asDict()))
+            written.clicks.append(NewFile(**row["clicks"].asDict()))
         elif row["quarantined"] is not None:
-            found.quarantined.append(NewFile(**row["quarantined"].asDict()))
+            written.quarantined.append(NewFile(**row["quarantined"].asDict()))
         elif row["outcome"] is not None:
-            found.outcomes.append(row["outcome"].asDict())
+            written.outcomes.append(row["outcome"].asDict())
         elif row["sampled"] is not None:
-            found.sampled.append(row["sampled"].asDict())
+            written.sampled.append(row["sampled"].asDict())
         else:
-            found.ids.append(row["ids"])
-    return found
+            written.ids.append(row["ids"])
+    return written
 
 
 def rows_written(
@@ -118,7 +118,7 @@ def rows_written(
     quarantined: Path,
     first: FirstArrivals | None = None,
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """One task's work; what it gives, by the name of a column of ``_GIVEN``."""
+    """One task's work; what it gives, by the name of a column of ``_RESULT``."""
     of_clicks = TaskFiles(CLICKS, clicks, _MOST_OPEN_HOURS)
     of_quarantined = TaskFiles(QUARANTINED_CLICKS, quarantined, _MOST_OPEN_HOURS)
     sampled = SampledLines(source, PLACE)
@@ -189,6 +189,6 @@ def _counted(arrivals: pa.Table, is_click: pa.ChunkedArray) -> pa.Table:
 def _added_up(outcomes: pa.Table) -> pa.Table:
     """Rows of ``OUTCOMES`` of arrivals, one for each outcome."""
     how = {"lines": "sum", "out_of_order": "sum", "first_clicked_at": "min", "last_clicked_at": "max"}
-    found = outcomes.group_by(_GROUPED).aggregate(list(how.items()))
-    columns = {name: found[name] for name in _GROUPED} | {name: found[f"{name}_{by}"] for name, by in how.items()}
-    return table_of(OUTCOMES, columns | {"is_read": pa.array([False] * len(found))}, len(found))
+    sums = outcomes.group_by(_GROUPED).aggregate(list(how.items()))
+    columns = {name: sums[name] for name in _GROUPED} | {name: sums[f"{name}_{by}"] for name, by in how.items()}
+    return table_of(OUTCOMES, columns | {"is_read": pa.array([False] * len(sums))}, len(sums))

@@ -127,7 +127,7 @@ def test_a_file_keeps_all_other_bytes_in_their_order(tmp_path: Path, suffix: str
     path = folder / f"a{suffix}"
     path.write_bytes(COMPRESSED[suffix](b"".join(lines)))
     changed = path.stat().st_mtime_ns
-    assert search([settings.landing], matcher.words).found == [path]
+    assert search([settings.landing], matcher.words).matches == [path]
     (file,) = landed_files(settings.landing, "web")
     assert file == LandedFile(path, HOUR)
     found, count = matching_lines(file, matcher)
@@ -138,7 +138,7 @@ def test_a_file_keeps_all_other_bytes_in_their_order(tmp_path: Path, suffix: str
         assert b"".join(decompressed(stream, path.name)) == b"".join(others)
     assert path.stat().st_mtime_ns == changed
     assert [entry.name for entry in folder.iterdir()] == [path.name]
-    assert search([settings.landing], matcher.words).found == []
+    assert search([settings.landing], matcher.words).matches == []
 
 
 @pytest.mark.parametrize(
@@ -160,13 +160,13 @@ def test_lines_are_erased_however_the_file_was_written(tmp_path: Path, write: Ca
     folder.mkdir(parents=True)
     path = folder / "part-0001"
     path.write_bytes(write(lines))
-    assert search([settings.landing], matcher.words).found == [path]
+    assert search([settings.landing], matcher.words).matches == [path]
     (file,) = landed_files(settings.landing, "web")
     found, _ = matching_lines(file, matcher)
     assert found == {2}
     write_without(file, found)
     assert path.read_bytes() == b"".join([lines[0], *lines[2:]])
-    assert search([settings.landing], matcher.words).found == []
+    assert search([settings.landing], matcher.words).matches == []
 
 
 @pytest.mark.parametrize(
@@ -189,9 +189,9 @@ def test_an_id_that_is_nowhere_written_out_is_found(tmp_path: Path, visitor: str
     (folder / "a.json").write_bytes(b"".join(lines))
     (file,) = landed_files(settings.landing, "web")
     assert matching_lines(file, matcher) == ({2, 3, 4}, 4)
-    assert search([settings.landing], matcher.words).found == [folder / "a.json"]
+    assert search([settings.landing], matcher.words).matches == [folder / "a.json"]
     write_without(file, {2, 3, 4})
-    assert search([settings.landing], matcher.words).found == []
+    assert search([settings.landing], matcher.words).matches == []
 
 
 def test_lines_that_are_left_out_go_like_others(tmp_path: Path) -> None:
