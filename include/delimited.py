@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from include.time_formats import TimeFormat, TimeFormats
+
 DelimitedFormat = Literal["w3c", "csv", "tsv", "logfmt", "alb", "elb", "s3"]
 DELIMITED_FORMATS: tuple[str, ...] = get_args(DelimitedFormat)
 
@@ -52,7 +54,7 @@ class ColumnFields(BaseModel):
     visitor: ColumnNames | None = None
     referrer: ColumnNames | None = None
     user_agent: ColumnNames | None = None
-    time_format: Literal["iso8601", "epoch_seconds", "epoch_milliseconds", "access_log"] | None = None
+    time_format: TimeFormats | None = None
 
     def names(self) -> dict[str, tuple[str, ...]]:
         """Role (``time``, ``url`` …) to the names of its columns, mapped roles only."""
@@ -101,7 +103,7 @@ _ROLES = {
     "s3": ColumnFields(
         date="time",
         time="time_zone",
-        time_format="access_log",
+        time_format=("access_log",),
         client_address="remote_ip",
         host="host_header",
         request="request_uri",
@@ -151,10 +153,10 @@ class DelimitedLines(BaseModel):
         return tuple(COLUMNS[self.format].split()) if self.format in COLUMNS else self.columns
 
     @property
-    def time_format(self) -> str:
+    def time_formats(self) -> tuple[TimeFormat, ...]:
         """How the time is written."""
         default = _ROLES[self.format].time_format if self.format in _ROLES else None
-        return self.fields.time_format or default or "iso8601"
+        return self.fields.time_format or default or ("iso8601",)
 
     def roles(self) -> dict[str, tuple[str, ...]]:
         """Role to the names of its columns: the format's, and in their place those that are given."""

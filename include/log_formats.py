@@ -14,6 +14,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Literal
 
+from include.time_formats import NamedTimeFormat, TimeFormat, TimePattern
+
 Escape = Literal["default", "json", "none"]
 
 #: What servers ship, and name so.
@@ -55,7 +57,7 @@ class LogFormat:
 
     parts: tuple[str | Variable, ...]
     escape: Escape = "default"
-    time_format: str = "access_log"
+    time_format: NamedTimeFormat = "access_log"
     pattern: str = ""
 
     def with_tested(self, names: Mapping[str, str]) -> LogFormat:
@@ -81,6 +83,13 @@ class LogFormat:
     def roles(self) -> dict[str, Variable]:
         """The variable of each role."""
         return {part.role: part for part in self.parts if isinstance(part, Variable) and part.role}
+
+    @property
+    def time_formats(self) -> tuple[TimeFormat, ...]:
+        """How its times are written; local ones without an offset are UTC."""
+        if self.pattern:
+            return (TimePattern(pattern=self.pattern, zone=None if "%z" in self.pattern else "UTC"),)
+        return (self.time_format,)
 
 
 def _named(names: str, role: str = "", kind: str = "word") -> dict[str, Variable]:

@@ -16,7 +16,8 @@ from include.log_formats import NGINX_EXAMPLE, log_format
 from include.page_settings import PageSettings
 from include.retention import SourceRetention
 from include.settings import PipelineSettings, Settings, read_toml
-from include.source_fields import FieldPath, LineFields, field_path
+from include.source_fields import LineFields, SampledPath, field_path
+from include.time_formats import TimeFormat
 
 #: Of the whole name.
 SOURCE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -112,7 +113,7 @@ class Source(CountedLines):
     max_line_bytes: int = Field(65536, ge=256, le=2**22)
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     checks: tuple[ConfiguredCheck, ...] = ()
-    unwatched_fields: tuple[FieldPath, ...] = ()
+    unwatched_fields: tuple[SampledPath, ...] = ()
     keep_raw: bool = False
     pages: PageSettings | None = None
     retention: SourceRetention = SourceRetention()
@@ -179,6 +180,11 @@ class Source(CountedLines):
             )
         if self.trusted_proxies and not self.has_client_address:
             raise ValueError("trusted_proxies belongs to a source whose lines have client addresses")
+        if self.fields and self.fields.has_only_paths and self.base_url is None:
+            raise ValueError(
+                'the fields give paths without a host: expected base_url = "https://shop.example.com", or the host\'s '
+                'field, such as host = "request.host", in [fields]'
+            )
         if self.unwatched_fields and self.fields is None:
             raise ValueError("unwatched_fields belongs to a json source: of other lines no fields are watched")
         return self
@@ -223,6 +229,15 @@ class Source(CountedLines):
         return self.kafka or self.files
 
     @property
+    def time_formats(self) -> tuple[TimeFormat, ...]:
+        """How its times are written."""
+        if self.delimited is not None:
+            return self.delimited.time_formats
+        if self.fields is not None:
+            return self.fields.time_format
+        return log_format(self.access_format).time_formats
+
+    @property
     def has_event_id(self) -> bool:
         """Whether duplicates can be found."""
         return self.event_id_field is not None
@@ -233,7 +248,8 @@ class Source(CountedLines):
         if self.delimited is not None:
             names = self.delimited.roles().get("event_id")
             return ", ".join(names) if names else None
-        return self.fields.event_id if self.fields is not None else None
+        fields = self.fields.event_id if self.fields is not None else None
+        return ", ".join(fields) if fields else None
 
     @property
     def has_client_address(self) -> bool:
@@ -243,13 +259,6 @@ class Source(CountedLines):
         if self.fields is not None:
             return self.fields.client_address is not None
         return not {"client_address", "forwarded_for"}.isdisjoint(log_format(self.access_format).roles)
-
-    @property
-    def time_format(self) -> str:
-        """How its lines write the time."""
-        if self.delimited is not None:
-            return self.delimited.time_format
-        return self.fields.time_format if self.fields is not None else "access_log"
 
     @property
     def is_access_log(self) -> bool:

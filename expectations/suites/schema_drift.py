@@ -111,7 +111,7 @@ def schema_drift_findings(
         if now is not None and source.fields is not None:
             others = (LogHour(source.name, earlier) for earlier in hours_looked_at(hour, settings))
             before = [accounts[other] for other in others if other in accounts]
-            mapped = {".".join(path): role for role, path in source.fields.paths().items()}
+            mapped = source.fields.sampled_paths()
             for check, drifted in _drift(now, before, mapped):
                 findings[Partition(hour, source.name), check] = _finding(drifted, now, len(before), settings)
     return findings

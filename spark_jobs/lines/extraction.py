@@ -27,6 +27,8 @@ class Extraction:
     quarantined as ``not_formed``. ``prepared`` gives the lines as the SQL takes them. ``is_escaped``: bytes in the
     texts may be written with a backslash, as servers do. ``otherwise`` takes apart what this one does not; its roles
     may be more. ``faults`` are more exact reasons than ``not_formed``, each with its expression: the first that holds.
+    ``with_lists`` takes the place of this where a value begins with ``[``: it may be a list of one element, which is
+    then the value.
 
     Roles: ``time``; of the URL ``url`` (a whole one, or a path), or ``path``, or ``request`` (a request line), with
     ``scheme``, ``host`` and ``query``; ``status``, ``client_address``, ``event_id``, ``country``, ``visitor``,
@@ -41,6 +43,7 @@ class Extraction:
     is_escaped: bool = False
     otherwise: Extraction | None = None
     faults: Mapping[str, str] | None = None
+    with_lists: Extraction | None = None
 
     @property
     def fault(self) -> str | None:
@@ -62,6 +65,8 @@ def take_apart(
     sql = f"WITH taken AS MATERIALIZED ({extraction.table}) {select(extraction)}"
     taken = run_sql(sql, lines=pa.table({"text": extraction.prepared(texts)}))
     columns = {name: as_array(taken[name]) for name in taken.column_names}
+    if extraction.with_lists is not None and any(map(_may_be_list, columns.values())):
+        return take_apart(texts, extraction.with_lists, select)
     columns["is_formed"] = columns["is_formed"].fill_null(False)
     if extraction.otherwise is None:
         return columns
@@ -74,3 +79,7 @@ def take_apart(
         if name in columns or np.any(as_numpy(pc.is_valid(values))):
             columns[name] = pc.replace_with_mask(column, mask, values)
     return columns
+
+
+def _may_be_list(column: pa.Array) -> bool:
+    return pa.types.is_string(column.type) and pc.any(pc.starts_with(column, "[")).as_py() is True

@@ -13,7 +13,7 @@ def extraction_of(source: Source, header: str | None = None) -> Extraction:
     if source.delimited is not None:
         return delimited_lines.extraction(source.delimited, header, source.tested_fields)
     if source.fields is not None:
-        only_tested = {role: field_path(name) for role, name in source.tested_fields.items()}
+        only_tested = {role: ((field_path(name),),) for role, name in source.tested_fields.items()}
         return json_lines.extraction(source.fields.paths() | only_tested)
     return access_log_lines.extraction(source.access_format, tested=tuple(source.tested_fields.items()))
 
@@ -23,5 +23,6 @@ def time_extraction_of(source: Source, header: str | None = None) -> Extraction:
     if source.delimited is not None:
         return delimited_lines.extraction(source.delimited, header, only_time=True)
     if source.fields is not None:
-        return json_lines.extraction({"time": source.fields.paths()["time"]})
+        extraction = json_lines.extraction({"time": source.fields.paths()["time"]})
+        return extraction.with_lists or extraction
     return access_log_lines.extraction(source.access_format, frozenset({"time"}))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.duckdb_sql import quoted
+from include.duckdb_sql import quoted_name
+from include.source_fields import Alternatives, FieldPath
 from spark_jobs.lines.extraction import Extraction
+from spark_jobs.lines.json_documents import Documents, Lists
+from spark_jobs.lines.targets import part_of_request
 
 # DuckDB's parser (yyjson) is strict but for two things: a comma before a closing bracket, and NaN and Infinity. Lines
 # with what looks like one of them are looked at again without their texts. Three patterns, each with one first
@@ -37,40 +39,36 @@ def strict_json(texts: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pa.array(is_strict), texts, None)
 
 
-def extraction(paths: Mapping[str, tuple[str, ...]]) -> Extraction:
+def extraction(fields: Mapping[str, Alternatives]) -> Extraction:
     """How the mapped fields are taken out of JSON objects.
 
-    A value of another type than text is its JSON; of a name that comes twice in an object the first is taken.
+    A value of another type than text is its JSON; a list of one element is that element, see ``Extraction.with_lists``.
+    ``-`` is a value that is not there, as servers write it. A path that ends in no value goes on where the value on its
+    way is a text with JSON in it, and is the name of a field as a whole, points and all. Of a name that comes twice in
+    an object the first is taken.
     """
-    trees: list[dict[str, Any]] = []
+    return replace(_extraction(fields, has_lists=False), with_lists=_extraction(fields, has_lists=True))
+
+
+def _extraction(fields: Mapping[str, Alternatives], *, has_lists: bool) -> Extraction:
+    documents = Documents([path for role in fields.values() for joined in role for path in joined], has_lists)
     values = {}
-    for role, path in paths.items():
-        number = _add(trees, path)
-        values[role] = f"object['tree{number}']" + "".join(f"[{quoted(part)}]" for part in path)
-    is_object = "json_valid(text) AND ltrim(text, ' \t\r\n') LIKE '{%'"
-    parts = ", ".join(f"tree{n} := json_transform(text, {quoted(json.dumps(tree))})" for n, tree in enumerate(trees))
-    table = f"SELECT CASE WHEN {is_object} THEN struct_pack({parts}) END AS object FROM lines"
-    return Extraction("not_json", table, "object IS NOT NULL", values, strict_json)
+    for role, alternatives in fields.items():
+        lists: Lists = "not looked for" if not has_lists else "joined" if role == "client_address" else "as JSON"
+        values[role] = _value(role, alternatives, lambda path, lists=lists: documents.value(path, lists))
+    named = ", ".join(f"{value} AS {quoted_name(role)}" for role, value in values.items())
+    table = f"SELECT {documents.is_object} AS is_formed, {named} FROM ({documents.table})"
+    return Extraction("not_json", table, "is_formed", {role: quoted_name(role) for role in values}, strict_json)
 
 
-def _add(trees: list[dict[str, Any]], path: tuple[str, ...]) -> int:
-    """Add a path to the first tree of names that takes it; its number.
-
-    The names of a DuckDB struct differ in more than their case, those of JSON objects need not.
-    """
-    number = next((number for number, tree in enumerate(trees) if _fits(tree, path)), len(trees))
-    if number == len(trees):
-        trees.append({})
-    tree = trees[number]
-    for part in path[:-1]:
-        tree = tree.setdefault(part, {})
-    tree[path[-1]] = "VARCHAR"
-    return number
-
-
-def _fits(tree: dict[str, Any], path: tuple[str, ...]) -> bool:
-    for part in path:
-        if part not in tree:
-            return part.lower() not in map(str.lower, tree)
-        tree = tree[part]
-    return True
+def _value(role: str, alternatives: Alternatives, value_at: Callable[[FieldPath], str]) -> str:
+    """The SQL of a role's text: of the first of its fields that is there and neither blank nor ``-``."""
+    texts = [" || ' ' || ".join(f"nullif({value_at(path)}, '-')" for path in joined) for joined in alternatives]
+    if len(texts) > 1:
+        texts = [f"CASE WHEN trim({text}, ' ') <> '' THEN {text} END" for text in texts]
+    text = texts[0] if len(texts) == 1 else f"coalesce({', '.join(texts)})"
+    if role != "url":
+        return text
+    # A request line: it begins with a letter before those of http, which is found quickly.
+    target = f"coalesce(nullif({part_of_request(text, 2)}, ''), {text})"
+    return f"CASE WHEN {text} < 'a' THEN {target} ELSE {text} END"

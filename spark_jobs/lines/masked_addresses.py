@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from socket import AF_INET6, inet_ntop, inet_pton
 
+from include.source_fields import Alternatives, sampled_path
 from include.sources import Source
 from spark_jobs.lines.credentials import without_credentials
 from spark_jobs.lines.delimited_lines import clients_pattern
@@ -44,6 +45,8 @@ _LONGEST = 45
 _MAPPED = bytes(10) + b"\xff\xff"
 _6TO4 = b"\x20\x02"
 
+_INSIDE_TEXT = r'[^"\\]*(?:\\.[^"\\]*)*'
+_TEXT_IN_LIST = re.compile(rf'"({_INSIDE_TEXT})', re.DOTALL)
 #: The first field of a line, and where another and a bracket follow: it is that of an access log.
 _FIRST_FIELD = re.compile(r"(\S+)( \S+ [^\[]*\[)?")
 #: The longest name of a host: RFC 1035, section 2.3.4.
@@ -61,7 +64,7 @@ def address_mask(source: Source, header: str | None = None) -> Callable[[str], s
         return None
     if source.delimited is not None:
         return _delimited_mask(clients_pattern(source.delimited, header))
-    return _json_mask(source.fields.client_address or "") if source.fields else _masked_access_log
+    return _json_mask(source.fields.paths()["client_address"]) if source.fields else _masked_access_log
 
 
 def line_mask(source: Source) -> Callable[[str], str]:
@@ -129,17 +132,36 @@ def _delimited_mask(clients: str | None) -> Callable[[str], str]:
 
 
 @cache
-def _json_mask(path: str) -> Callable[[str], str]:
-    name = path.rpartition(".")[2]
-    names = "|".join(sorted({re.escape(json.dumps(name)), re.escape(json.dumps(name, ensure_ascii=False))}))
+def _json_mask(client: Alternatives) -> Callable[[str], str]:
+    paths = [path for fields in client for path in fields]
+    last = {[step for step in path if isinstance(step, str)][-1] for path in paths} | set(map(sampled_path, paths))
+    written = {json.dumps(name, ensure_ascii=is_ascii) for name in last for is_ascii in (True, False)}
+    names = "|".join(sorted(map(re.escape, written)))
     # Wherever a field has this name: the line may be damaged. A text may have lost its end.
     value = re.compile(
-        rf'(?P<name>(?:{names})\s*:\s*)(?:"(?P<text>[^"\\]*(?:\\.[^"\\]*)*)|(?P<bare>-?[0-9:][^\s,}}\]]*))', re.DOTALL
+        rf"(?P<name>(?:{names})\s*:\s*)"
+        rf'(?:"(?P<text>{_INSIDE_TEXT})|(?P<bare>-?[0-9:][^\s,}}\]]*)|\[(?P<list>[^\]\[]*))',
+        re.DOTALL,
     )
+    # The same in JSON that is a text of JSON, which may be inside another.
+    inside = "|".join(sorted(re.escape(json.dumps(name)[1:-1]) for name in last))
+    inner = re.compile(rf'(?P<name>(?P<quote>\\+")(?:{inside})(?P=quote)\s*:\s*(?P=quote))(?P<text>[^"\\]*)', re.DOTALL)
 
     def masked_value(match: re.Match[str]) -> str:
         if match["bare"]:
             return match["name"] + _masked_client(match["bare"], "0")
+        if match["list"] is not None:
+            return f"{match['name']}[{_TEXT_IN_LIST.sub(_masked_text, match['list'])}"
         return f'{match["name"]}"{_masked_client(match["text"]) if match["text"].strip() else match["text"]}'
 
-    return lambda line: mask_addresses(value.sub(masked_value, line))
+    def masked_line(line: str) -> str:
+        if "\\" in line:
+            line = inner.sub(lambda match: match["name"] + _masked_client(match["text"]), line)
+        return mask_addresses(value.sub(masked_value, line))
+
+    return masked_line
+
+
+def _masked_text(match: re.Match[str]) -> str:
+    """A text of a list, masked as a client."""
+    return f'"{_masked_client(match[1]) if match[1].strip() else match[1]}'

@@ -222,7 +222,7 @@ def _query(extraction: Extraction, values: Mapping[str, str], source: Source) ->
     parts = ", ".join(f"{value} AS {role}" for role, value in values.items())
     return (
         f", parts AS (SELECT {extraction.is_formed} AS is_formed, {parts} FROM taken)"
-        f" SELECT *, {clicked_at('time', source)} AS clicked_at FROM parts"
+        f" SELECT *, {clicked_at('time', source.time_formats)} AS clicked_at FROM parts"
     )
 
 

@@ -39,7 +39,7 @@ class SampledLines:
         """One row of ``sampled_schema`` per place that has some."""
         # Client addresses are kept in no table of good lines, so not as an example either, and others are masked.
         fields = self._source.fields
-        addresses = [fields.client_address] if fields and fields.client_address else []
+        addresses = fields.sampled_paths("client_address") if fields else {}
         rows = []
         for place, shapes in self._shapes.items():
             sampled = shapes.fields().less(left_out=self._source.unwatched_fields, without_example=addresses)

@@ -2,47 +2,112 @@
 
 from __future__ import annotations
 
-from include.sources import Source
+from collections.abc import Sequence
+
+from include.duckdb_sql import quoted
+from include.time_formats import TimeFormat, TimePattern
 
 #: Microseconds of an hour.
 HOUR_MICROS = 3_600_000_000
 
 # RFC 3339, and what of ISO 8601 Java, Python, Go and JavaScript write: minutes only, any number of decimals after a
-# point or a comma, an offset of hours, or none, which is UTC. No zone names: what PST is depends on who reads it.
+# point or a comma, an offset of hours, or none, which is UTC. No zone names but UTC's: what PST is depends on who reads
+# it. BigQuery, Ruby and PostgreSQL write UTC by its name, Go after the offset.
 _DAY = r"\d{4}-\d\d-\d\d"
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _OFFSET = r" ?(?:[Zz]|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)"
-_ISO_8601 = rf"{_DAY}[Tt ]{_CLOCK}(?::(?:[0-5]\d|60)(?:[.,]\d+)?)?(?:{_OFFSET})?"
+_UTC = " ?(?:[+-]00:?00 ?)?(?:UTC|GMT)"
+_NAMED_UTC = "(?:[+-]00:?00)?(?:UTC|GMT)$"
+_ISO_8601 = rf"{_DAY}[Tt ]{_CLOCK}(?::(?:[0-5]\d|60)(?:[.,]\d+)?)?(?:{_OFFSET}|{_UTC})?"
 # What nearly all write: that DuckDB reads as it is.
 _PLAIN = rf"{_DAY}T{_CLOCK}:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 _NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
 # Of an access log: 10/Oct/2000:13:55:36 -0700. DuckDB by itself takes a little more.
 _ACCESS_LOG = r"\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-](?:[01]\d|2[0-3])[0-5]\d"
 _ACCESS_LOG_FORMAT = "%d/%b/%Y:%H:%M:%S %z"
+# RFC 1123, section 5.2.14, and RFC 5322, section 3.3: Tue, 10 Mar 2026 12:30:00 GMT. The day of the week says nothing
+# more; of the zones' names only those that are UTC.
+_RFC_1123 = (
+    rf"^(?:[A-Za-z]{{3}}, ?)?(\d\d? [A-Za-z]{{3}} \d{{4}} {_CLOCK}(?::(?:[0-5]\d|60))?)"
+    r" (GMT|UTC?|Z|[+-](?:[01]\d|2[0-3])[0-5]\d)(?: \([^()]*\))?$"
+)
+# DuckDB takes February 31 where it is given several formats at a time.
+_RFC_1123_FORMATS = ("%d %b %Y %H:%M:%S %z", "%d %b %Y %H:%M %z")
+
+#: How many digits before the point a number of each may have, and how many are meant where others may be: of the years
+#: 1973 to 5138.
+_EPOCHS = {
+    "epoch_seconds": (14, range(0, 11)),
+    "epoch_milliseconds": (14, range(11, 14)),
+    "epoch_microseconds": (18, range(14, 17)),
+    "epoch_nanoseconds": (22, range(17, 22)),
+}
 
 
-def clicked_at(time: str, source: Source) -> str:
-    """The expression for the text that ``time`` is SQL for, in the source's format. A leap second is the one before."""
-    match source.time_format:
-        case "iso8601":
-            clock = f"upper(replace(replace({time}[12:], ' ', ''), ',', '.'))"
-            # Seconds are at 18 and 19 of the text, at 7 and 8 of the clock's.
-            whole = f"CASE WHEN {time}[18:19] = '60' THEN {clock}[:6] || '59' || {clock}[9:] ELSE {clock} END"
-            moment = f"TRY_CAST({time}[:10] || 'T' || ({whole}) AS TIMESTAMPTZ)"
-            return (
-                f"epoch_us(CASE WHEN regexp_full_match({time}, '{_PLAIN}') THEN TRY_CAST({time} AS TIMESTAMPTZ) "
-                f"WHEN regexp_full_match({time}, '{_ISO_8601}') THEN {moment} END)"
-            )
-        case "epoch_seconds":
-            return _from_epoch(time, 1_000_000)
-        case "epoch_milliseconds":
-            return _from_epoch(time, 1_000)
-        case _:
-            moment = f"try_strptime(replace({time}, ':60 ', ':59 '), '{_ACCESS_LOG_FORMAT}')"
-            return f"CASE WHEN regexp_full_match({time}, '{_ACCESS_LOG}') THEN epoch_us({moment}) END"
+def clicked_at(time: str, formats: Sequence[TimeFormat]) -> str:
+    """The expression for the text that ``time`` is SQL for, by the first of the formats that reads it.
+
+    A leap second is the one before. Numbers since 1970 are told apart by their size where there are several of these
+    formats. A local time that is twice, or never, where clocks change, is none.
+    """
+    are_several = sum(format_ in _EPOCHS for format_ in formats) > 1
+    found = [_moment(time, format_, are_several) for format_ in formats]
+    return found[0] if len(found) == 1 else f"coalesce({', '.join(found)})"
 
 
-def _from_epoch(time: str, micros: int) -> str:
+def _moment(time: str, format_: TimeFormat, are_several: bool) -> str:
+    if isinstance(format_, TimePattern):
+        return _by_pattern(time, format_)
+    if format_ in _EPOCHS:
+        return _from_epoch(time, format_, are_several)
+    return {"iso8601": _iso_8601, "rfc1123": _rfc_1123, "access_log": _access_log}[format_](time)
+
+
+def _iso_8601(time: str) -> str:
+    clock = f"regexp_replace(upper(replace(replace({time}[12:], ' ', ''), ',', '.')), '{_NAMED_UTC}', 'Z')"
+    # Seconds are at 18 and 19 of the text, at 7 and 8 of the clock's.
+    whole = f"CASE WHEN {time}[18:19] = '60' THEN {clock}[:6] || '59' || {clock}[9:] ELSE {clock} END"
+    moment = f"TRY_CAST({time}[:10] || 'T' || ({whole}) AS TIMESTAMPTZ)"
+    return (
+        f"epoch_us(CASE WHEN regexp_full_match({time}, '{_PLAIN}') THEN TRY_CAST({time} AS TIMESTAMPTZ) "
+        f"WHEN regexp_full_match({time}, '{_ISO_8601}') THEN {moment} END)"
+    )
+
+
+def _access_log(time: str) -> str:
+    moment = f"try_strptime(replace({time}, ':60 ', ':59 '), '{_ACCESS_LOG_FORMAT}')"
+    return f"CASE WHEN regexp_full_match({time}, '{_ACCESS_LOG}') THEN epoch_us({moment}) END"
+
+
+def _rfc_1123(time: str) -> str:
+    clock = rf"regexp_replace(replace({time}, ':60 ', ':59 '), '{_RFC_1123}', '\1 \2')"
+    clock = f"regexp_replace({clock}, ' (?:GMT|UTC?|Z)$', ' +0000')"
+    moment = ", ".join(f"try_strptime({clock}, '{format_}')" for format_ in _RFC_1123_FORMATS)
+    return f"CASE WHEN regexp_matches({time}, '{_RFC_1123}') THEN epoch_us(coalesce({moment})) END"
+
+
+def _from_epoch(time: str, unit: str, are_several: bool) -> str:
+    digits, meant = _EPOCHS[unit]
     # Decimals: a double loses microseconds.
-    number = f"TRY_CAST({time} AS DECIMAL(20, 6))"
-    return f"CASE WHEN regexp_full_match({time}, '{_NUMBER}') THEN TRY_CAST(trunc({number} * {micros}) AS BIGINT) END"
+    number = f"TRY_CAST({time} AS DECIMAL({digits + 6}, 6))"
+    micros = {
+        "epoch_seconds": f"trunc({number} * 1000000)",
+        "epoch_milliseconds": f"trunc({number} * 1000)",
+        "epoch_microseconds": f"trunc({number})",
+        "epoch_nanoseconds": f"CAST(trunc({number}) AS HUGEINT) // 1000",
+    }[unit]
+    is_meant = f" AND abs({number}) >= 1e{meant.start} AND abs({number}) < 1e{meant.stop}" if are_several else ""
+    return f"CASE WHEN regexp_full_match({time}, '{_NUMBER}'){is_meant} THEN TRY_CAST({micros} AS BIGINT) END"
+
+
+def _by_pattern(time: str, format_: TimePattern) -> str:
+    clock = f"try_strptime({time}, {quoted(format_.pattern)})"
+    if format_.zone is None:
+        return f"epoch_us({clock})"
+    clock, zone = f"CAST({clock} AS TIMESTAMP)", quoted(format_.zone)
+    # By the offsets of the day before and after, whether another moment has the same local time.
+    before, after = (f"timezone({zone}, t {sign} INTERVAL 1 DAY)" for sign in "-+")
+    before, after = f"({before} + INTERVAL 1 DAY)", f"({after} - INTERVAL 1 DAY)"
+    is_twice = " OR ".join(f"({other} <> l AND timezone({zone}, t + (l - {other})) = l)" for other in (before, after))
+    moment = f"CASE WHEN timezone({zone}, t) = l AND NOT ({is_twice}) THEN epoch_us(t) END"
+    return f"list_transform([{clock}], lambda l: list_transform([timezone({zone}, l)], lambda t: {moment})[1])[1]"

@@ -23,7 +23,7 @@ def test_every_error_is_in_one_message(settings: Settings) -> None:
     lateness_hours = -1
     lateness = 3
     [sources.two.fields]
-    time = "a b"
+    time = "a..b"
     time_format = "unix"
     [sources.three]
     format = "combined"
@@ -38,7 +38,7 @@ def test_every_error_is_in_one_message(settings: Settings) -> None:
         "sources.one.format": "'xml'",
         "sources.two.lateness_hours": "-1",
         "sources.two.lateness": "3",
-        "sources.two.fields.time": "'a b'",
+        "sources.two.fields.time": "'a..b'",
         "sources.two.fields.url": "",
         "sources.two.fields.time_format": "'unix'",
         "sources.three.base_url": "'example.com'",
@@ -84,7 +84,7 @@ def test_every_error_is_in_one_message(settings: Settings) -> None:
             '[sources.a]\nformat = "common"\nbase_url = "http://a"\n[sources.a.fields]\ntime = "t"\nurl = "u"',
             "belongs to a json source",
         ),
-        ('[sources.a]\nformat = "json"\n[sources.a.fields]\ntime = "t"\nurl = "t.u"', "'t' is mapped and 't.u' inside"),
+        ('[sources.a]\nformat = "json"\n[sources.a.fields]\ntime = "t"\npath = "u"', 'host = "request.host"'),
         ('[sources.Web]\nformat = "common"\nbase_url = "http://a"', "source name 'Web': expected lower case"),
         ('[sources."../up"]\nformat = "common"\nbase_url = "http://a"', "source name '../up'"),
         ('[sources."web\\n"]\nformat = "common"\nbase_url = "http://a"', "source name 'web\\n': expected lower case"),
@@ -115,7 +115,7 @@ def test_all_means_the_scheduled_ones(settings: Settings) -> None:
 def test_dotted_paths_lead_into_nested_fields(settings: Settings) -> None:
     fields = load_sources(settings)["web"].fields
     assert fields is not None
-    assert fields.paths()["country"] == ("geo", "country")
+    assert fields.paths()["country"] == ((("geo", "country"),),)
     assert "client_address" not in fields.paths()
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 from urllib.parse import unquote
+from zoneinfo import ZoneInfo
 
 import can_ada
 import pycountry
 
-from include.source_fields import LineFields
+from include.source_fields import Alternatives, FieldPath, LineFields
 from include.sources import Source
+from include.time_formats import TimeFormat, TimePattern
 
 _EPOCH = datetime(1970, 1, 1)
 _HOUR = 3_600_000_000  # microseconds
@@ -161,9 +164,52 @@ def _json_fields(text: str, roles: LineFields) -> dict[str, str | None] | _Unfor
         _all_texts(value).encode()  # lone surrogates cannot be
     except ValueError:
         return _Unformed()
+    value = _with_lists(value)
     if not isinstance(value, _Pairs):
         return _Unformed()
-    return {role: _as_text(_at(value, path)) for role, path in roles.paths().items()}
+    return {role: _role(role, value, alternatives) for role, alternatives in roles.paths().items()}
+
+
+def _role(role: str, value: _Pairs, alternatives: Alternatives) -> str | None:
+    found = []
+    for joined in alternatives:
+        texts = [_text_at(value, path, joins=role == "client_address") for path in joined]
+        found.append(None if None in texts or "-" in texts else " ".join(text or "" for text in texts))
+    if len(found) > 1:
+        found = [text for text in found if text and text.strip(" ")]
+    text = found[0] if found else None
+    if role != "url" or text is None:
+        return text
+    request = re.fullmatch(
+        r"[A-Za-z0-9!#$%&'*+.^_`|~-]+ (\S.*?)(?: HTTP/[0-9]+(?:\.[0-9]+)?)?", text, re.ASCII | re.DOTALL
+    )
+    return request[1] if request and text < "a" else text
+
+
+def _text_at(value: Any, path: FieldPath, *, joins: bool) -> str | None:
+    for found in _candidates(value, path):
+        if isinstance(found, _List) and len(found) < 2:
+            found = found[0] if found else None
+        elif isinstance(found, _List) and joins:
+            found = ", ".join(text for text in map(_as_text, found) if text is not None)
+        if (text := _as_text(found)) is not None:
+            return text
+    return None
+
+
+def _candidates(value: Any, path: FieldPath) -> Iterator[Any]:
+    """What may be at the path: inside objects and lists, at the whole of its names, and inside a text of JSON."""
+    yield _at(value, path)
+    if all(isinstance(step, str) for step in path):
+        yield _at(value, (".".join(map(str, path)),))
+    for length in range(1, len(path)):
+        inside = _at(value, path[:length])
+        if isinstance(inside, str):
+            try:
+                document = json.loads(inside, object_pairs_hook=_Pairs, parse_int=_Number, parse_float=_Number)
+            except ValueError:
+                continue
+            yield from _candidates(_with_lists(document), path[length:])
 
 
 def _all_texts(value: Any) -> str:
@@ -178,11 +224,31 @@ def _all_texts(value: Any) -> str:
             return ""
 
 
-def _at(value: Any, path: tuple[str, ...]) -> Any:
-    for part in path:
-        if not isinstance(value, _Pairs):
+class _List(list[Any]):
+    """A JSON list, which is no object."""
+
+
+def _with_lists(value: Any) -> Any:
+    match value:
+        case _Pairs():
+            return _Pairs((name, _with_lists(inside)) for name, inside in value)
+        case list():
+            return _List(map(_with_lists, value))
+        case _:
+            return value
+
+
+def _at(value: Any, path: FieldPath) -> Any:
+    for step in path:
+        if isinstance(step, str):
+            inside = value if isinstance(value, _Pairs) else _Pairs()
+            value = next((each for name, each in inside if name == step), None)
+        elif not isinstance(value, _List):
             return None
-        value = next((inside for name, inside in value if name == part), None)
+        elif isinstance(step, int):
+            value = value[step] if -len(value) <= step < len(value) else None
+        else:
+            value = next((each for each in value if _as_text(_at(each, (step.key,))) == step.value), None)
     return value
 
 
@@ -373,18 +439,61 @@ def _escape(text: str) -> tuple[int, str | None]:
 
 
 def _micros(time: str, source: Source) -> int | None:
-    match source.fields.time_format if source.fields else "access_log":
-        case "iso8601":
-            return _iso_8601(time)
-        case "epoch_seconds":
-            return _epoch(time, 1_000_000)
-        case "epoch_milliseconds":
-            return _epoch(time, 1_000)
-        case _:
-            return _access_log_time(time)
+    epochs = [format_ for format_ in source.time_formats if str(format_).startswith("epoch")]
+    for format_ in source.time_formats:
+        found = _in_format(time, format_)
+        if found is not None and format_ in epochs and len(epochs) > 1 and format_ != _epoch_by_size(time):
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+_EPOCHS = {"epoch_seconds": 10**6, "epoch_milliseconds": 10**3, "epoch_microseconds": 1, "epoch_nanoseconds": 0}
+
+
+def _epoch_by_size(time: str) -> str:
+    number = abs(Decimal(time.strip()).quantize(Decimal("1e-6"), ROUND_HALF_UP))
+    return list(_EPOCHS)[(number >= 10**11) + (number >= 10**14) + (number >= 10**17)]
+
+
+def _in_format(time: str, format_: TimeFormat) -> int | None:
+    if isinstance(format_, TimePattern):
+        return _local_time(time, format_)
+    if format_ in _EPOCHS:
+        return _epoch(time, _EPOCHS[format_])
+    return {"iso8601": _iso_8601, "access_log": _access_log_time, "rfc1123": _rfc_1123}[format_](time)
+
+
+def _local_time(text: str, format_: TimePattern) -> int | None:
+    """A local time that is there once."""
+    try:
+        clock = datetime.strptime(text, format_.pattern)
+    except ValueError:
+        return None
+    if format_.zone is None:
+        return moment_micros(clock)
+    zone = ZoneInfo(format_.zone)
+    moments = {clock.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)}
+    moments = {moment for moment in moments if moment.astimezone(zone).replace(tzinfo=None) == clock}
+    return moment_micros(moments.pop()) if len(moments) == 1 else None
+
+
+def _rfc_1123(text: str) -> int | None:
+    found = re.fullmatch(
+        r"(?:[A-Za-z]{3}, ?)?(\d\d?) ([A-Za-z]{3}) (\d{4}) (\d\d):(\d\d)(?::(\d\d))?"
+        r" (?:GMT|UTC?|Z|([+-])(\d\d)(\d\d))(?: \([^()]*\))?",
+        text,
+        re.ASCII,
+    )
+    if found is None or found[2].title() not in _MONTHS or int(found[4]) > 23 or int(found[5]) > 59:
+        return None
+    numbers = [int(found[3]), _MONTHS.index(found[2].title()) + 1, *(int(found[group]) for group in (1, 4, 5))]
+    return _moment(numbers, int(found[6] or 0), "", found[7], int(found[8] or 0), int(found[9] or 0))
 
 
 def _iso_8601(text: str) -> int | None:
+    text = re.sub("(?<=[0-9]) ?([+-]00:?00 ?)?(UTC|GMT)$", "Z", text)
     found = re.fullmatch(
         r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?(?: ?(?:[Zz]|([+-])(\d\d):?(\d\d)?))?",
         text,
@@ -426,14 +535,16 @@ def _epoch(text: str, micros: int) -> int | None:
     exponent = re.search(r"[eE]([+-]?\d+)", text)
     if exponent and not -(2**15) <= int(exponent[1]) < 2**15:
         return None
+    digits = 14 if micros > 1 else 18 if micros else 22
     # An exponent makes no time of a number that is too long for one before it.
-    if re.match(r"\d{15}", text.strip().lstrip("+-0"), re.ASCII):
+    if re.match(rf"\d{{{digits + 1}}}", text.strip().lstrip("+-0"), re.ASCII):
         return None
-    with localcontext(prec=60):
+    with localcontext(prec=80):
         number = Decimal(text.strip())
-        if not -(10**14) < number < 10**14:
+        if not -(10**digits) < number < 10**digits:
             return None
-        found = int(number.quantize(Decimal("1e-6"), ROUND_HALF_UP) * micros)
+        rounded = number.quantize(Decimal("1e-6"), ROUND_HALF_UP)
+        found = int(rounded * micros if micros else rounded / 1000)
         return found if abs(found) < 2**63 else None  # 292,000 years
 
 
