@@ -99,6 +99,8 @@ def _path_at(text: str, place: int) -> tuple[FieldPath, int]:
             place = entry.end()
         else:
             raise ValueError(f"{text!r}: {_EXPECTED}")
+    if isinstance(path[-1], Entry):
+        raise ValueError(f"{text!r}: expected the field of the entry that is meant, such as {text}.value")
     return tuple(path), place
 
 

@@ -117,7 +117,7 @@ class _Document:
     """The values of some paths in a text of JSON: ``prefix`` is where the text is, columns have it and its structs."""
 
     def __init__(self, prefix: FieldPath, number: int, paths: Iterable[FieldPath], has_lists: bool) -> None:
-        self.prefix, self.text, self.object = prefix, f"text{number}", f"object{number}"
+        self.prefix, self.text, self.object = prefix, f"text{number or ''}", f"object{number or ''}"
         self._structs = _Structs()
         within = [each for path in paths if self.has(path) for each in _with_flat(path[len(prefix) :])]
         self._values = {path: self._structs.add(path) for path in within}
@@ -127,10 +127,9 @@ class _Document:
         """Whether the path leads through the text."""
         return len(path) > len(self.prefix) and path[: len(self.prefix)] == self.prefix
 
-    def columns(self, text: str, table: str) -> str:
-        """The SQL of a table with the document's columns beside its own: of a text that may be no JSON, or null."""
-        table = f"SELECT *, {text} AS {self.text} FROM ({table})"
-        structs = f"CASE WHEN {self.text} IS NOT NULL THEN {self._structs.of(self.text)} END"
+    def with_object(self, is_json: str, table: str) -> str:
+        """The SQL of a table with the document's structs beside its text: null where it is no JSON."""
+        structs = f"CASE WHEN {is_json} THEN {self._structs.of(self.text)} END"
         return f"SELECT *, {structs} AS {self.object} FROM ({table})"
 
     def values(self, path: FieldPath, lists: Lists) -> list[str]:
@@ -160,20 +159,21 @@ def _with_flat(path: FieldPath) -> list[FieldPath]:
 class Documents:
     """SQL that takes the values of some paths out of ``lines``.
 
-    ``table`` has a column ``is_object``, true for lines that are JSON objects, and those that ``value`` is SQL of.
+    ``table`` has a column ``object``, null for lines that are no JSON objects, and those that ``value`` is SQL of.
     """
 
     def __init__(self, paths: Iterable[FieldPath], has_lists: bool) -> None:
         paths = list(dict.fromkeys(paths))
-        is_object = "json_valid(text) AND ltrim(text, ' \t\r\n') LIKE '{%'"
         line = _Document((), 0, paths, has_lists)
         self._documents = [line]
-        self.table = line.columns(f"CASE WHEN {is_object} THEN text END", "FROM lines")
-        self.is_object = f"{line.text} IS NOT NULL"
+        self.table = line.with_object("json_valid(text) AND ltrim(text, ' \t\r\n') LIKE '{%'", "FROM lines")
+        # An entry of a list is an object, as it is known by one of its fields.
         prefixes = {path[:length] for path in paths for length in range(1, len(path))}
+        prefixes = {prefix for prefix in prefixes if not isinstance(prefix[-1], Entry)}
         for number, prefix in enumerate(sorted(prefixes, key=lambda prefix: (len(prefix), str(prefix))), 1):
             document = _Document(prefix, number, paths, has_lists)
-            self.table = document.columns(self._text_of(document, paths), self.table)
+            table = f"SELECT *, {self._text_of(document, paths)} AS {document.text} FROM ({self.table})"
+            self.table = document.with_object(f"{document.text} IS NOT NULL", table)
             self._documents.append(document)
 
     def _text_of(self, document: _Document, paths: Iterable[FieldPath]) -> str:
@@ -187,10 +187,14 @@ class Documents:
         is_missing = " OR ".join(
             f"{self._documents[0].values(path, 'not looked for')[0]} IS NULL" for path in paths if document.has(path)
         )
-        text = f"coalesce({', '.join(texts)})"
-        return f"CASE WHEN {is_missing} THEN list_filter([{text}], lambda text: json_valid(text))[1] END"
+        text = f"list_filter([coalesce({', '.join(texts)})], lambda text: json_valid(text))[1]"
+        # One after the other: of AND both would be computed for all lines.
+        return f"CASE WHEN object IS NOT NULL THEN CASE WHEN {is_missing} THEN {text} END END"
 
     def value(self, path: FieldPath, lists: Lists) -> str:
         """The SQL of a path's value, null where there is none."""
         values = [value for document in self._documents if document.has(path) for value in document.values(path, lists)]
-        return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
+        if len(values) == 1:
+            return values[0]
+        # In nearly all lines it is the first: then this takes a tenth of the time of COALESCE alone.
+        return f"CASE WHEN {values[0]} IS NULL THEN coalesce({', '.join(values[1:])}) ELSE {values[0]} END"

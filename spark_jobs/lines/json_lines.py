@@ -57,7 +57,7 @@ def _extraction(fields: Mapping[str, Alternatives], *, has_lists: bool) -> Extra
         lists: Lists = "not looked for" if not has_lists else "joined" if role == "client_address" else "as JSON"
         values[role] = _value(role, alternatives, lambda path, lists=lists: documents.value(path, lists))
     named = ", ".join(f"{value} AS {quoted_name(role)}" for role, value in values.items())
-    table = f"SELECT {documents.is_object} AS is_formed, {named} FROM ({documents.table})"
+    table = f"SELECT object IS NOT NULL AS is_formed, {named} FROM ({documents.table})"
     return Extraction("not_json", table, "is_formed", {role: quoted_name(role) for role in values}, strict_json)
 
 
