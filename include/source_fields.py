@@ -29,7 +29,7 @@ from include.time_formats import TimeFormats
 SampledPath = Annotated[str, StringConstraints(pattern=r"^[^.\s`]+(\.[^.\s`]+)*$")]
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
-_NAME = re.compile(rf'{_QUOTED}|[^.\s`"\[\]]+')
+_NAME = re.compile(rf'{_QUOTED}|[^.\s`"\[\]][^.\s`\[\]]*')
 _ELEMENT = re.compile(r"\[(-?\d{1,4})\]")
 _ENTRY = re.compile(rf'\[({_QUOTED}|[^.\s`"\[\]=]+)=({_QUOTED}|[^"\[\]]+)\]')
 _EXPECTED = 'expected a field, such as request.host, "user.name".first, agent[0] or params[key=page].value'
