@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +56,7 @@ def _extraction(fields: Mapping[str, Alternatives], *, has_lists: bool) -> Extra
     values = {}
     for role, alternatives in fields.items():
         lists: Lists = "not looked for" if not has_lists else "joined" if role == "client_address" else "as JSON"
-        values[role] = _value(role, alternatives, lambda path, lists=lists: documents.value(path, lists))
+        values[role] = _value(role, alternatives, partial(documents.value, lists=lists))
     named = ", ".join(f"{value} AS {quoted_name(role)}" for role, value in values.items())
     table = f"SELECT object IS NOT NULL AS is_formed, {named} FROM ({documents.table})"
     return Extraction("not_json", table, "is_formed", {role: quoted_name(role) for role in values}, strict_json)
