@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from include.errors import MissingLandingError
+from include.hours import Hour
 from include.settings import REPOSITORY
 from include.tables import (
     AGGREGATES,
@@ -33,6 +34,8 @@ from include.tables import (
     SKETCH_LG_K,
     UNFINISHED_INGESTS,
 )
+from spark_jobs.erasure.accounts import recount
+from spark_jobs.lake.lake import Lake
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -52,6 +55,12 @@ def _clicks(hour: str, count: int, name: str = "e", **fields: Any) -> bytes:
 def bad(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
     """One lake, one run, one kind of bad input a log hour."""
     lake = make_lake("bad")
+    # 04: lines that a rule leaves out, beside a duplicate and a bad one.
+    with lake.settings.sources_file.open("a", encoding="utf-8") as file:
+        file.write('[[sources.web.drop]]\nname = "tests"\nfield = { kind = "test" }\n')
+    at = f"{DAY}T04:30:00Z"
+    tests = [click("kept", at, kind="test"), b'{"kind": "test"}\n', click("other", "no time", kind="test")]
+    lake.land(f"{DAY}T04", {"a.json": b"".join([tests[0], click("kept", at), *tests[1:], click("kept", at), b"no\n"])})
     # 05: a gzip that breaks off beside one that is whole.
     whole = gzip.compress(_clicks(f"{DAY}T05", 5000, "broken", user_agent="Mozilla/5.0 (a test)"))
     folder = lake.land(f"{DAY}T05", {"whole.json.gz": _clicks(f"{DAY}T05", 10, "whole")})
@@ -103,8 +112,22 @@ def bad(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
         },
         is_closed=False,
     )
-    lake.run("ingest", f"{DAY}T05", f"{DAY}T11")
+    lake.run("ingest", f"{DAY}T04", f"{DAY}T11")
     return lake
+
+
+def test_what_a_rule_leaves_out_is_an_outcome_of_its_own(bad: TemporaryLake) -> None:
+    account = bad.accounting()[f"{DAY}T04"]
+    names = ("lines", "accepted", "duplicates", "quarantined", "left_out", "left_out_by_rule")
+    assert [account[name] for name in names] == [6, 1, 1, 1, 3, {"tests": 3}]
+    assert [row["line"] for row in bad.rows(CLICKS) if row["log_hour"] == 4] == [2]
+    assert [row["raw"] for row in bad.rows(QUARANTINED_CLICKS) if row["log_hour"] == 4] == ["no"]
+    # Where the rows of an hour are counted after an erasure, what is in no table is not forgotten.
+    recount(Lake(bad.spark, bad.settings), "web", [Hour.parse(f"{DAY}T04")], is_streamed=False)
+    again = bad.accounting()[f"{DAY}T04"]
+    assert {name: again[name] for name in account.keys() - {"ingested_at"}} == {
+        name: account[name] for name in account.keys() - {"ingested_at"}
+    }
 
 
 def test_lines_before_the_damage_count(bad: TemporaryLake) -> None:
@@ -168,7 +191,7 @@ def test_damage_and_open_hours_are_warnings_and_are_published(bad: TemporaryLake
         file.write("[thresholds]\nquarantined_share = { critical = 1 }\n")
     bad.settings.__dict__.pop("pipeline", None)
     for job in ("aggregate", "validate", "publish"):
-        bad.run(job, f"{DAY}T05", f"{DAY}T11")
+        bad.run(job, f"{DAY}T04", f"{DAY}T11")
     failed = [row for row in bad.rows(QUALITY_RESULTS) if row["outcome"] == "fail"]
     assert {row["severity"] for row in failed} == {"warning"}
     closed = [row["partition"] for row in failed if row["check_id"] == "hour_is_complete"]
