@@ -1,7 +1,7 @@
 """Suite ``volume``: an hour's numbers against those of the same hour of the days before.
 
-Clicks and visitors of a click hour are of all sources; lines and the quarantined share are of one source's log hour, so
-that a source that falls silent shows beside a busier one. Hours in which nothing landed are no history.
+Clicks and visitors of a click hour are of all sources; lines and shares of them are of one source's log hour, so that a
+source that falls silent shows beside a busier one. Hours in which nothing landed are no history.
 """
 
 from __future__ import annotations
@@ -55,7 +55,14 @@ QUARANTINED_SHARE = Metric(
     "The source may have changed its format. See quarantined_clicks for the reasons, schema_drift for its fields.",
     is_share=True,
 )
-OF_CLICK_HOURS, OF_LOG_HOURS = (CLICKS, VISITORS), (LINES, QUARANTINED_SHARE)
+LEFT_OUT_SHARE = Metric(
+    "left_out_share",
+    INGEST_ACCOUNTING,
+    "Rules leave out more than they did: they were changed, or lines say something else, as when an event has got "
+    "another name. See left_out_by_rule in ingest_accounting, and keep, drop and count of the source.",
+    is_share=True,
+)
+OF_CLICK_HOURS, OF_LOG_HOURS = (CLICKS, VISITORS), (LINES, QUARANTINED_SHARE, LEFT_OUT_SHARE)
 METRICS = {metric.name: metric for metric in (*OF_CLICK_HOURS, *OF_LOG_HOURS)}
 
 #: One row per metric, source and hour that was ingested; ``value`` of ``whole``. Of click hours the source is null.
@@ -79,6 +86,8 @@ UNION ALL SELECT 'lines', source, log_date, log_hour, lines, lines, has_landed F
 UNION ALL
     SELECT 'quarantined_share', source, log_date, log_hour, quarantined / lines_to_count, lines_to_count, has_landed
     FROM accounts WHERE lines_to_count > 0
+UNION ALL SELECT 'left_out_share', source, log_date, log_hour, 1 - lines_to_count / lines, lines, has_landed
+    FROM accounts WHERE lines > 0
 ORDER BY ALL
 """
 

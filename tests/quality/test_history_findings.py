@@ -120,6 +120,20 @@ def test_late_clicks_before_the_first_log_hour_are_no_history() -> None:
     assert {finding.judged for finding in found.values()} == {None}
 
 
+LOG_HOUR = ("lines", "quarantined_share", "left_out_share")
+
+
+def test_what_is_left_out_is_judged_as_a_share_of_all_lines_and_hides_no_bad_one() -> None:
+    usual = [("accounting_history", _account(NOW.plus(-24 * day), 1000, 2) | {"left_out": 900}) for day in range(1, 9)]
+    more = [("accounting_history", _account(NOW, 1000, 8) | {"left_out": 960})]
+    found = volume_findings(BOTH, _facts([*usual, *more]), DEFAULT)
+    shares = {name: found[Partition(NOW, "web"), name] for name in ("left_out_share", "quarantined_share")}
+    assert {name: round(finding.value or 0, 6) for name, finding in shares.items()} == {
+        "left_out_share": 0.96, "quarantined_share": 0.2,
+    }  # fmt: skip
+    assert all((finding.judged or 0) > 0 for finding in shares.values())
+
+
 def test_each_source_has_a_history_of_its_own() -> None:
     facts = [
         ("accounting_history", _account(NOW.plus(-24 * day), lines, source=source))
@@ -128,7 +142,7 @@ def test_each_source_has_a_history_of_its_own() -> None:
     ]
     found = volume_findings({Partition(NOW, "shop"), Partition(NOW, "web")}, _facts(facts), DEFAULT)
     assert {(str(partition), check): finding.judged for (partition, check), finding in found.items()} == {
-        (f"{source} {NOW}", check): 0 for source in ("shop", "web") for check in ("lines", "quarantined_share")
+        (f"{source} {NOW}", check): 0 for source in ("shop", "web") for check in LOG_HOUR
     }
 
 
@@ -149,14 +163,14 @@ def test_less_in_quarantine_than_usual_is_no_fault(tmp_path: Path) -> None:
     facts += [("accounting_history", _account(NOW, 1000, 0))]
     findings = volume_findings({Partition(NOW, "web")}, _facts(facts), DEFAULT)
     outcomes = {o.check.name: o.outcome for o in judge_findings("h", findings, _checks(DEFAULT), tmp_path)}
-    assert outcomes == {"lines": "pass", "quarantined_share": "pass"}
+    assert outcomes == dict.fromkeys(LOG_HOUR, "pass")
 
 
 def test_only_with_a_bound_is_there_a_critical_check() -> None:
     assert {check.severity for check in _checks(DEFAULT)} == {"warning"}
     strict = _checks(VolumeSettings(critical_deviations=12))
     assert {check.name for check in strict if check.severity == "critical"} == {
-        "clicks_critical", "visitors_critical", "lines_critical", "quarantined_share_critical",
+        "clicks_critical", "visitors_critical", *(f"{name}_critical" for name in LOG_HOUR),
     }  # fmt: skip
 
 

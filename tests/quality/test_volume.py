@@ -13,7 +13,7 @@ from include.errors import QualityError
 from include.hours import Hour
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, INGEST_ACCOUNTING, QUALITY_RESULTS
 from tests.support.fault import Fault
-from tests.support.history_faults import FINE_VOLUMES, USUAL_VISITORS, VOLUME_FAULTS, volume_lines
+from tests.support.history_faults import FINE_VOLUMES, RULE_OF_TESTS, USUAL_VISITORS, VOLUME_FAULTS, volume_lines
 from tests.support.temporary_lake import TemporaryLake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -28,6 +28,8 @@ END = TOO_FEW_DAYS.plus(1)
 def judged(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
     """Hours of one day, some with faults, and the days before; only the one day is judged."""
     lake = make_lake("volume")
+    with lake.settings.sources_file.open("a", encoding="utf-8") as file:
+        file.write(RULE_OF_TESTS)
     lines = FINE_VOLUMES | {fault.what: fault.lines for fault in VOLUME_FAULTS if fault.lines}
     for what, hour in HOURS.items():
         lake.land(str(hour), {"a.json": b"".join(lines[what](hour))})
@@ -47,8 +49,8 @@ def _add_days_before(lake: TemporaryLake) -> None:
     clicks, hour = "200 + id % 4 * 3", "concat(log_date, 'T', lpad(log_hour, 2, '0'))"
     changed = {
         INGEST_ACCOUNTING: {
-            "lines": f"if(id = 9, 0, {clicks} + 1)", "quarantined": "1", "click_hours": f"array({hour})",
-            "files": "if(id = 9, 0, 1)", "is_closed": "id < 9",
+            "lines": f"if(id = 9, 0, {clicks} + 1)", "quarantined": "1", "left_out": "0",
+            "click_hours": f"array({hour})", "files": "if(id = 9, 0, 1)", "is_closed": "id < 9",
         },
         CLICKS_BY_COUNTRY_HOURLY: {"click_count": clicks, "visitor_count": f"{USUAL_VISITORS}"},
     }  # fmt: skip
@@ -92,12 +94,12 @@ def test_fault_is_warned_of_and_nothing_else(judged: TemporaryLake, fault: Fault
 def test_what_is_no_fault_passes_every_check(judged: TemporaryLake, what: str) -> None:
     assert _failed(judged, HOURS[what]) == {}
     outcomes = {row["check_id"]: row["outcome"] for row in _of_hour(judged, HOURS[what])}
-    assert outcomes == dict.fromkeys(["clicks", "visitors", "lines", "quarantined_share"], "pass")
+    assert outcomes == dict.fromkeys(["clicks", "visitors", "lines", "quarantined_share", "left_out_share"], "pass")
 
 
 def test_six_days_are_not_enough_to_judge_by(judged: TemporaryLake) -> None:
     rows = _of_hour(judged, TOO_FEW_DAYS)
-    assert len(rows) == 4
+    assert len(rows) == 5
     for row in rows:
         assert (row["outcome"], row["lowest"], row["highest"]) == ("not_enough_history", None, None)
         assert "; 6 of the 7 days that a median needs; 9 Mar " in row["observed"]

@@ -16,6 +16,12 @@ from tests.support.temporary_lake import click
 # --- volume: every day the same hour has about 200 clicks of 100 visitors, and a line in quarantine -----------------
 
 USUAL_VISITORS = 100
+#: Of the source: such lines are left out.
+RULE_OF_TESTS = """
+[[sources.web.drop]]
+name = "tests"
+field = { kind = "test" }
+"""
 
 
 def volume_lines(hour: Hour, clicks: int = 200, visitors: int = USUAL_VISITORS, bad: int = 1) -> Lines:
@@ -58,6 +64,13 @@ VOLUME_FAULTS = [
         "quarantined_share = 13.04%; median of 8 days 0.49%, expected at most 5.05%; ",
         ("clicks.quarantined_share", "clicks.quarantined_not_json_share"),
         lines=lambda hour: volume_lines(hour, bad=30),
+    ),
+    Fault(
+        "30 of 231 lines left out by a rule, where none is usual",
+        "warning",
+        "volume.left_out_share",
+        "left_out_share = 12.99%; median of 8 days 0.00%, expected at most 4.55%; ",
+        lines=lambda hour: [*volume_lines(hour), *[click("", f"{hour}:00:00Z", kind="test")] * 30],
     ),
     Fault(
         "no lines, where 200 are usual",
