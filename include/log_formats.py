@@ -84,12 +84,21 @@ class LogFormat:
         """The variable of each role."""
         return {part.role: part for part in self.parts if isinstance(part, Variable) and part.role}
 
-    @property
-    def time_formats(self) -> tuple[TimeFormat, ...]:
-        """How its times are written; local ones without an offset are UTC."""
-        if self.pattern:
-            return (TimePattern(pattern=self.pattern, zone=None if "%z" in self.pattern else "UTC"),)
-        return (self.time_format,)
+    def times_in(self, zone: str | None) -> tuple[TimeFormat, ...]:
+        """How its times are written; the zone is that of local times, and of no others.
+
+        Raises:
+            ValueError: if they do not say a day, or an offset or the zone is missing.
+        """
+        if not self.pattern or "%z" in self.pattern:
+            if zone is not None:
+                raise ValueError("the times of log_format have their offset: expected no time_zone")
+            return (TimePattern(pattern=self.pattern),) if self.pattern else (self.time_format,)
+        if zone is None:
+            raise ValueError(
+                f'the times of log_format ({self.pattern}) have no offset: expected time_zone = "Europe/Berlin", or %z'
+            )
+        return (TimePattern(pattern=self.pattern, zone=zone),)
 
 
 def _named(names: str, role: str = "", kind: str = "word") -> dict[str, Variable]:

@@ -6,7 +6,7 @@ import re
 from ipaddress import ip_network
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
 
 from include.check_settings import SOURCE_THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
 from include.delimited import DelimitedFormat, DelimitedLines, with_delimited
@@ -101,6 +101,7 @@ class Source(CountedLines):
     name: str = ""
     format: Literal["json", "access", "combined", "common", DelimitedFormat]
     log_format: str | None = None
+    time_zone: str | None = None
     trusted_proxies: tuple[str, ...] = ()
     fields: LineFields | None = None
     delimited: DelimitedLines | None = None
@@ -178,6 +179,16 @@ class Source(CountedLines):
             raise ValueError(
                 f'lines of {self.access_format} have paths without a host: expected base_url = "https://shop.example.com"'
             )
+        if self.is_access_log:
+            try:
+                log_format(self.access_format).times_in(self.time_zone)
+            except ValidationError as error:
+                raise ValueError(f"log_format: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+        elif self.time_zone is not None:
+            raise ValueError(
+                "time_zone belongs to an access source; others name it in time_format, as { pattern = "
+                '"%d.%m.%Y %H:%M:%S", zone = "Europe/Berlin" }'
+            )
         if self.trusted_proxies and not self.has_client_address:
             raise ValueError("trusted_proxies belongs to a source whose lines have client addresses")
         if self.fields and self.fields.has_only_paths and self.base_url is None:
@@ -235,7 +246,7 @@ class Source(CountedLines):
             return self.delimited.time_formats
         if self.fields is not None:
             return self.fields.time_format
-        return log_format(self.access_format).time_formats
+        return log_format(self.access_format).times_in(self.time_zone)
 
     @property
     def has_event_id(self) -> bool:

@@ -40,7 +40,7 @@ def _in_steps(format_: LogFormat, patterns: list[Pattern], otherwise: Extraction
     source, tables = "lines", []
     is_formed: list[str] = []
     taken: list[str] = []
-    values = {}
+    values: dict[str, str] = {}
     for number, pattern in enumerate(patterns):
         step = f"step{number}"
         text = f"substr(text, length({taken[-1]}['before']) + 1)" if taken else "text"

@@ -71,6 +71,18 @@ def test_every_error_is_in_one_message(settings: Settings) -> None:
             '[sources.a]\nformat = "access"\nlog_format = "[$time_local] $host$request"',
             "nothing separates $host and $request: expected a text between them",
         ),
+        (
+            '[sources.a]\nformat = "access"\nlog_format = "%{%F %T}t %r"\nbase_url = "http://a"',
+            'have no offset: expected time_zone = "Europe/Berlin", or %z',
+        ),
+        (
+            '[sources.a]\nformat = "access"\nlog_format = "%{%T}t %r"\nbase_url = "http://a"\ntime_zone = "UTC"',
+            "log_format: '%H:%M:%S' has no year",
+        ),
+        (
+            '[sources.a]\nformat = "common"\nbase_url = "http://a"\ntime_zone = "UTC"',
+            "the times of log_format have their offset: expected no time_zone",
+        ),
         ('[sources.a]\nformat = "access"\nlog_format = "main"', 'expected base_url = "https://shop.example.com"'),
         (
             '[sources.a]\nformat = "common"\nbase_url = "http://a"\ntrusted_proxies = ["::/1", "10.1.1.1/8", "web"]',

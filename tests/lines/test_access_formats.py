@@ -13,7 +13,7 @@ from include.sources import Source
 from spark_jobs.lines.parse_lines import click_times, parse_lines
 from tests.lines.lines import TRACKING, lines_table
 from tests.lines.oracle import moment_micros
-from tests.lines.parsing import ACCESS, parse
+from tests.lines.parsing import ACCESS, NOON, parse
 from tests.lines.random_access_logs import RandomLog
 
 TIME = "[01/Mar/2026:12:30:00 +0000]"
@@ -229,6 +229,29 @@ def test_clients_are_masked_wherever_a_format_has_them() -> None:
         assert read([line])[0]["raw"] == kept + broken
     raw = read([f'{TIME} "GET /a HTTP/1.1" dsl-77.isp.example "dsl-78.isp.example" "x'], '%t "%r" %h %>s')[0]["raw"]
     assert raw == f'{TIME} "GET /a HTTP/1.1" - "-" "x'
+
+
+@pytest.mark.parametrize(
+    ("log_format", "text", "zone"),
+    [
+        ("$time_iso8601 $request", "2026-03-01T13:30:00+01:00", None),
+        ('"$time_iso8601" $request', '"2026-03-01T12:30:00+00:00"', None),
+        ("$msec $request", "1772368200.000", None),
+        ("%{sec}t.%{usec_frac}t %r", "1772368200.000000", None),
+        ("%{msec}t %r", "1772368200000", None),
+        ("%{begin:usec}t %r", "1772368200000000", None),
+        ("[%{%d/%b/%Y %T}t.%{msec_frac}t %{%z}t] %r", "[01/Mar/2026 13:30:00.000 +0100]", None),
+        ("%{%FT%T%z}t %r", "2026-03-01T12:30:00+0000", None),
+        ("[%{%Y-%m-%d %H:%M:%S}t] %r", "[2026-03-01 13:30:00]", "Europe/Berlin"),
+    ],
+)
+def test_times_as_a_format_writes_them(log_format: str, text: str, zone: str | None) -> None:
+    source = Source(name="times", format="access", log_format=log_format, base_url=BASE, time_zone=zone)
+    fine, bad = parse(
+        [f"{text} GET /a HTTP/1.1".encode(), f"{text.replace('2', '9')} GET /a HTTP/1.1".encode()], source
+    )
+    assert (fine["reason"], fine["clicked_at"], fine["url"]) == (None, NOON, f"{BASE}/a")
+    assert bad["reason"] in ("bad_time", "time_out_of_range")
 
 
 def _same(log: RandomLog, lines: int) -> None:
