@@ -28,18 +28,18 @@ _HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[^\s/:?#@\[\]]+")
 _ENDING = re.compile(r"\.[^\s/?#*]+")
 
 
-def _as_texts(given: Any) -> Any:
-    values = given if isinstance(given, list | tuple) else [given]
+def _as_texts(value: Any) -> Any:
+    values = value if isinstance(value, list | tuple) else [value]
     # As JSON has them: what is no text of a line is read so.
     return tuple(json.dumps(value) if isinstance(value, bool | int | float) else value for value in values)
 
 
-def _expected(is_one: Callable[[str], object], expected: str) -> AfterValidator:
-    def checked(given: tuple[str, ...]) -> tuple[str, ...]:
-        wrong = [text for text in given if not is_one(text.removeprefix(NOT))]
-        if wrong or not given:
+def _expected(is_expected: Callable[[str], object], expected: str) -> AfterValidator:
+    def checked(texts: tuple[str, ...]) -> tuple[str, ...]:
+        wrong = [text for text in texts if not is_expected(text.removeprefix(NOT))]
+        if wrong or not texts:
             raise ValueError(f"{', '.join(map(repr, wrong)) or 'no value'}: expected {expected}")
-        return given
+        return texts
 
     return AfterValidator(checked)
 
@@ -156,16 +156,16 @@ class CountedLines(BaseModel):
 
     @field_validator("drop")
     @classmethod
-    def rules_have_names_of_their_own(cls, given: tuple[DropRule, ...]) -> tuple[DropRule, ...]:
+    def rules_have_names_of_their_own(cls, rules: tuple[DropRule, ...]) -> tuple[DropRule, ...]:
         """What a rule leaves out is counted by its name."""
-        names = [rule.name for rule in given]
+        names = [rule.name for rule in rules]
         taken = {*_TAKEN, *(rule.name for preset in PRESETS.values() for rule in preset)}
         if wrong := sorted({name for name in names if names.count(name) > 1 or name in taken}):
             raise ValueError(
                 f"the name {wrong[0]!r} is taken: expected one that no other rule has, and none of "
                 f"{', '.join(sorted(taken))}"
             )
-        return given
+        return rules
 
     @property
     def drops(self) -> tuple[DropRule, ...]:

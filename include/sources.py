@@ -164,9 +164,9 @@ class Source(CountedLines):
 
     @model_validator(mode="before")
     @classmethod
-    def delimited_lines_have_their_settings(cls, given: Any) -> Any:
+    def delimited_lines_have_their_settings(cls, settings: Any) -> Any:
         """In the file they stand beside the others."""
-        return with_delimited(given)
+        return with_delimited(settings)
 
     @model_validator(mode="after")
     def fits_its_format(self) -> Source:

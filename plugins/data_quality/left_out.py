@@ -13,9 +13,9 @@ _COLUMNS = ("source", "left_out_by_rule")
 def read_left_out(settings: Settings, hour: Hour, source: str | None = None) -> dict[str, dict[str, int]]:
     """By source the lines that each rule has left out, most first; only sources that have some."""
     rows = StoredLake(settings.lake).read_rows(INGEST_ACCOUNTING, _COLUMNS, of_log_hour(hour, source))
-    found = {row["source"]: dict(row["left_out_by_rule"] or ()) for row in rows}
+    by_source = {row["source"]: dict(row["left_out_by_rule"] or ()) for row in rows}
     return {
         name: dict(sorted(of.items(), key=lambda count: (-count[1], count[0])))
-        for name, of in sorted(found.items())
+        for name, of in sorted(by_source.items())
         if of
     }

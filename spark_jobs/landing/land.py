@@ -62,8 +62,8 @@ def land(
     """
     if not logs.is_file():
         kind = no_file(logs.stat().st_mode) if logs.exists() else None
-        what = f"{printed(logs)} is {kind}" if kind else f"no file {printed(logs)}"
-        raise UsageError(f"{what}; expected a log file, plain, {', '.join(SUFFIXES)}")
+        problem = f"{printed(logs)} is {kind}" if kind else f"no file {printed(logs)}"
+        raise UsageError(f"{problem}; expected a log file, plain, {', '.join(SUFFIXES)}")
     last = Hour.containing(now)
     _require_lines(logs)
     first = next((hour for _, hour, _ in _lines(logs, source, last) if hour is not None), None)

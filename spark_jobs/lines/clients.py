@@ -45,9 +45,9 @@ def clients(fields: Mapping[str, pa.Array], trusted: tuple[str, ...]) -> tuple[p
     if pc.all(usual, min_count=0).as_py():
         return joined, pa.repeat(True, len(joined))
     read = _reader(trusted)
-    found = [read(text) for text in encoded.dictionary.to_pylist()]
-    client = pa.array([client for client, _ in found], pa.string()).take(encoded.indices)
-    return client, pa.array([is_client for _, is_client in found], pa.bool_()).take(encoded.indices).fill_null(True)
+    results = [read(text) for text in encoded.dictionary.to_pylist()]
+    client = pa.array([client for client, _ in results], pa.string()).take(encoded.indices)
+    return client, pa.array([is_client for _, is_client in results], pa.bool_()).take(encoded.indices).fill_null(True)
 
 
 def _reader(trusted: tuple[str, ...]) -> Callable[[str], tuple[str | None, bool]]:
@@ -86,8 +86,8 @@ def _addresses(text: str) -> list[str] | None:
     else:
         parts = [part.strip(" ") for part in text.split(",")]
     known = [part for part in parts if not _UNKNOWN.fullmatch(part)]
-    found = [normal_address(part) for part in known]
-    return None if None in found else [address for address in found if address]
+    addresses = [normal_address(part) for part in known]
+    return None if None in addresses else [address for address in addresses if address]
 
 
 def _host(text: str) -> str | None:

@@ -213,26 +213,26 @@ def clients_pattern(settings: DelimitedLines, header: str | None) -> str | None:
 def _as_w3c_means(values: Mapping[str, str], cells: Mapping[str, str]) -> dict[str, str]:
     """The roles that servers write in their own way: blanks as ``+``, per cent twice, the scheme as a port."""
     is_cloudfront = not _CLOUDFRONT.isdisjoint(cells)
-    found = {}
+    meant = {}
     if agent := values.get("user_agent"):
-        found["user_agent"] = _agent(agent, is_cloudfront)
+        meant["user_agent"] = _agent(agent, is_cloudfront)
     if is_cloudfront:
         for role in ("path", "query", "referrer", "url"):
             if values.get(role, _NOTHING) != _NOTHING:
-                found[role] = f"regexp_replace({values[role]}, '%25([0-9A-Fa-f]{{2}})', '%\\1', 'g')"
+                meant[role] = f"regexp_replace({values[role]}, '%25([0-9A-Fa-f]{{2}})', '%\\1', 'g')"
     port = cells.get("s-port", _NOTHING)
     if "host" in values and port != _NOTHING:
         host = values["host"]
-        is_said = f"{port} IN ('80', '443') AND NOT contains({host}, ':')"
-        found["host"] = f"{host} || CASE WHEN {is_said} THEN ':' || {port} ELSE '' END"
+        has_port = f"{port} IN ('80', '443') AND NOT contains({host}, ':')"
+        meant["host"] = f"{host} || CASE WHEN {has_port} THEN ':' || {port} ELSE '' END"
     if "scheme" in values:
         scheme = f"replace(lower({values['scheme']}), 'ws', 'http')"
-        found["scheme"] = f"CASE WHEN {scheme} IN ('http', 'https') THEN {scheme} END"
+        meant["scheme"] = f"CASE WHEN {scheme} IN ('http', 'https') THEN {scheme} END"
     if (url := values.get("url", _NOTHING)) != _NOTHING:
         # Some write a host and a path, without what comes before them.
         whole = f"CASE {port} WHEN '443' THEN 'https://' ELSE 'http://' END || {url}"
-        found["url"] = f"CASE WHEN {url} LIKE '/%' OR contains({url}, '://') THEN {url} ELSE {whole} END"
-    return found
+        meant["url"] = f"CASE WHEN {url} LIKE '/%' OR contains({url}, '://') THEN {url} ELSE {whole} END"
+    return meant
 
 
 def _agent(agent: str, is_cloudfront: bool) -> str:

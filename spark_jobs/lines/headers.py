@@ -70,9 +70,9 @@ class Headers:
             empty = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.string()))
             return lines.append_column(HEADER, empty).append_column(IS_HEADER, pa.array([], pa.bool_()))
         values = as_array(lines["value"])
-        said = self._said(values, as_numpy(lines["line"]))
-        codes, known = self._codes(lines, said)
-        is_header = said.is_comment | self._is_repeated(lines, values, codes, known)
+        headers = self._seen_headers(values, as_numpy(lines["line"]))
+        codes, known = self._codes(lines, headers)
+        is_header = headers.is_comment | self._is_repeated(lines, values, codes, known)
         header = pa.DictionaryArray.from_arrays(
             pa.array(codes, pa.int32(), mask=codes < 0), pa.array(known, pa.string())
         )
@@ -95,7 +95,7 @@ class Headers:
         """What comes next of the only file is no header, and so not its first line."""
         self._lines += 1
 
-    def _said(self, values: pa.BinaryArray, line: np.ndarray[Any, Any]) -> _Said:
+    def _seen_headers(self, values: pa.BinaryArray, line: np.ndarray[Any, Any]) -> _SeenHeaders:
         """The headers among the lines."""
         if self._settings.format == "w3c":
             is_comment = as_numpy(pc.starts_with(values, b"#"))
@@ -112,15 +112,15 @@ class Headers:
         if len(at):
             at, of_text = at[is_known[of_text]], of_text[is_known[of_text]]
         is_comment[at] = True
-        return _Said(at, of_text, texts, is_comment)
+        return _SeenHeaders(at, of_text, texts, is_comment)
 
-    def _codes(self, lines: pa.Table, said: _Said) -> tuple[np.ndarray[Any, Any], list[str]]:
+    def _codes(self, lines: pa.Table, headers: _SeenHeaders) -> tuple[np.ndarray[Any, Any], list[str]]:
         """The number of the header in force at each line, below 0 where there is none; and the headers."""
-        known = dict.fromkeys(said.texts)
+        known = dict.fromkeys(headers.texts)
         number = {text: place for place, text in enumerate(known)}
         of_line = np.full(len(lines), -1, np.int64)
-        of_line[said.at] = (
-            np.array([number[text] for text in said.texts], np.int64)[said.of_text] if len(said.at) else 0
+        of_line[headers.at] = (
+            np.array([number[text] for text in headers.texts], np.int64)[headers.of_text] if len(headers.at) else 0
         )
         file, hour, line = as_array(lines["file"]).dictionary_encode(), as_numpy(lines["hour"]), as_numpy(lines["line"])
         of_file = as_numpy(file.indices)
@@ -152,19 +152,19 @@ class Headers:
         self, lines: pa.Table, values: pa.BinaryArray, codes: np.ndarray[Any, Any], known: list[str]
     ) -> np.ndarray[Any, Any]:
         """Which lines are the header in force again: in files that were put together."""
-        found = np.zeros(len(lines), bool)
+        is_header = np.zeros(len(lines), bool)
         if self._settings.format == "w3c":
-            return found
+            return is_header
         length = as_numpy(lines["bytes"])
         for code in np.unique(codes[codes >= 0]).tolist():
             header = known[code].encode()
             at = np.flatnonzero((codes == code) & (length == len(header)))
             if len(at):
-                found[at] = as_numpy(pc.starts_with(values.take(pa.array(at)), header))
-        return found
+                is_header[at] = as_numpy(pc.starts_with(values.take(pa.array(at)), header))
+        return is_header
 
 
-class _Said:
+class _SeenHeaders:
     """Where headers stand, which of ``texts`` each is, and which lines are comments, these included."""
 
     def __init__(

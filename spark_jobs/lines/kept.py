@@ -63,13 +63,13 @@ def left_out(settings: CountedLines, fields: Mapping[str, pa.Array]) -> dict[str
         return {}
     of_fields = {field_condition(name): fields[role] for role, name in settings.tested_fields.items()}
     judge = _Judge({**fields, **of_fields, "url": fields.get("asked_url", fields["normal_url"])})
-    found = {rule.name: _where(judge.fits(rule)) for rule in settings.drops}
+    by_rule = {rule.name: _where(judge.fits(rule)) for rule in settings.drops}
     if settings.keep:
         is_kept = judge.fits(settings.keep[0])
         for rule in settings.keep[1:]:
             is_kept = pc.or_kleene(is_kept, judge.fits(rule))
-        found[NOT_KEPT] = _where(pc.invert(is_kept))
-    return found
+        by_rule[NOT_KEPT] = _where(pc.invert(is_kept))
+    return by_rule
 
 
 def _where(fits: pa.Array) -> np.ndarray[Any, Any]:
@@ -90,8 +90,8 @@ class _Judge:
             is_bot = map_distinct(self._fields["user_agent"], is_crawler, pa.bool_()).fill_null(False)
             fits.append(pc.equal(is_bot, rule.crawler))
         together = fits[0]
-        for one in fits[1:]:
-            together = pc.and_kleene(together, one)
+        for condition in fits[1:]:
+            together = pc.and_kleene(together, condition)
         return together
 
     def _condition(self, name: str, values: Sequence[str]) -> pa.Array:

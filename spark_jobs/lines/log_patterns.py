@@ -66,15 +66,15 @@ def steps(format_: LogFormat, roles: frozenset[str], *, has_prefix: bool = False
     while starts[0]:
         starts.insert(0, max(starts[0] - (_MOST_PARTS - 1), 0))
     cuts = [0, *(places[start] for start in starts[1:]), len(pieces)]
-    found = []
+    patterns = []
     for number, (start, end) in enumerate(pairwise(cuts)):
         text = "".join(_written(piece) for piece in pieces[start:end])
         names = tuple(piece.role for piece in pieces[start:end] if piece.role)
         is_last = number == len(starts) - 1
         if not is_last or most < _MOST_PARTS:
             text, names = f"({text})", ("all" if is_last else "before", *names)
-        found.append(Pattern(f"^{text}", names))
-    return [_prefix_before(format_, roles, pieces), *found] if has_prefix else found
+        patterns.append(Pattern(f"^{text}", names))
+    return [_prefix_before(format_, roles, pieces), *patterns] if has_prefix else patterns
 
 
 def _prefix_before(format_: LogFormat, roles: frozenset[str], pieces: list[_Piece]) -> Pattern:
@@ -118,27 +118,27 @@ def _pieces(format_: LogFormat, roles: frozenset[str], reading: Reading, *, has_
         parts = parts[:end] if roles == {"time"} else _to_a_quote(parts[:end])
     # Where a line begins with the client, a missing name of a user makes nothing else of it.
     may_miss_user = _begins_with_client(format_) and not has_prefix
-    found = []
+    pieces = []
     for place, part in enumerate(parts):
         before, after = parts[max(place - 1, 0) : place], parts[place + 1 : place + 2]
         if isinstance(part, str):
             is_last = place + 1 == len(parts) and roles != {"time"}
             is_after_user = bool(before) and isinstance(before[0], Variable) and before[0].kind == "user"
-            found.append(_Piece(_literal(part, is_last, reading == "plain" and is_after_user)))
+            pieces.append(_Piece(_literal(part, is_last, reading == "plain" and is_after_user)))
         else:
             around = _Around(before, after, reading, format_.escape == "none", may_miss_user)
             text = _text_of(part, around)
             role = part.role if part.role in roles else ""
-            found.append(_Piece(text if role else f"(?:{text})", role))
+            pieces.append(_Piece(text if role else f"(?:{text})", role))
     if reading in ("short", "long"):
-        return [*found, _Piece(r'(?:\s[^"]*)?$')]
+        return [*pieces, _Piece(r'(?:\s[^"]*)?$')]
     if roles == {"time"}:
-        return found
-    if end == len(format_.parts) and found[-1].text == _ANY:
-        return [*found, _Piece("$")]
+        return pieces
+    if end == len(format_.parts) and pieces[-1].text == _ANY:
+        return [*pieces, _Piece("$")]
     last = parts[-1]
     needs_space = end == len(format_.parts) or isinstance(last, Variable) or last != last.rstrip()
-    return [*found, _Piece(rf"(?:\s{_REST[:-1]})?$" if needs_space else _REST)]
+    return [*pieces, _Piece(rf"(?:\s{_REST[:-1]})?$" if needs_space else _REST)]
 
 
 def _to_a_quote(parts: tuple[str | Variable, ...]) -> tuple[str | Variable, ...]:

@@ -26,8 +26,8 @@ def page_key(pages: PageSettings) -> Callable[[str], str]:
         if pages.trailing_slash == "remove":
             path = path.rstrip("/") or "/"
         for pattern, written in rules:
-            if found := pattern.fullmatch(path):
-                path = written + (found[1] if pattern.groups else "")
+            if match := pattern.fullmatch(path):
+                path = written + (match[1] if pattern.groups else "")
                 break
         return page[:start] + path + mark + query
 
