@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow.parquet import filters_to_expression
 
-from include.hours import Hour
+from include.hours import Hour, log_hour_of
 from include.storage import table_files
 from include.tables import Table
 
@@ -100,6 +100,23 @@ class StoredLake:
         """As ``read_table``, a dictionary for each of a few rows."""
         rows: list[dict[str, Any]] = self.read_table(table, columns, where).to_pylist()
         return rows
+
+    def rows_by_hour(
+        self, table: Table, source: str, log_hours: Collection[Hour], columns: Sequence[str] = ()
+    ) -> dict[Hour, list[dict[str, Any]]]:
+        """As ``read_rows``, those of these log hours of a source that have some; all columns unless some are named."""
+        named = {*columns, "log_date", "log_hour"} if columns else table.column_names
+        rows = self.read_rows(table, sorted(named), log_days(source, log_hours)) if log_hours else []
+        by_hour: dict[Hour, list[dict[str, Any]]] = {}
+        for row in rows:
+            by_hour.setdefault(log_hour_of(row), []).append(row)
+        return {hour: by_hour[hour] for hour in log_hours if hour in by_hour}
+
+    def row_by_hour(
+        self, table: Table, source: str, log_hours: Collection[Hour], columns: Sequence[str] = ()
+    ) -> dict[Hour, dict[str, Any]]:
+        """As ``rows_by_hour``, of a table that has one row of a log hour, such as its account."""
+        return {hour: rows[0] for hour, rows in self.rows_by_hour(table, source, log_hours, columns).items()}
 
     def read_table(self, table: Table, columns: Sequence[str], where: Filters) -> pa.Table:
         """These columns of the rows that the filters let through; no rows of a table that has not been made.

@@ -10,10 +10,9 @@ from pyspark.sql import SparkSession
 from include.backfills import CHUNK_DONE, FINISHED, Backfill
 from include.errors import FinalError, QualityError
 from include.holds import ClickHourState
-from include.hours import HourRange, log_hour_of
+from include.hours import HourRange
 from include.job_arguments import JobArguments
 from include.settings import Settings
-from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.backfill.plan import Chunk, Request, chunk_of, make_plan
 from spark_jobs.backfill.record import find_backfill, say, say_publishing
@@ -91,12 +90,8 @@ def _run_range(
 
 
 def _lines_of(lake: Lake, backfill: Backfill, chunk: Chunk) -> int:
-    rows = lake.read_rows(
-        INGEST_ACCOUNTING,
-        ["log_date", "log_hour", "lines"],
-        log_days(backfill.source, chunk.landed),
-    )
-    return sum(row["lines"] for row in rows if log_hour_of(row) in chunk.landed)
+    accounts = lake.row_by_hour(INGEST_ACCOUNTING, backfill.source, chunk.landed, ["lines"])
+    return sum(account["lines"] for account in accounts.values())
 
 
 def end_chunks(lake: Lake, settings: Settings, backfill: Backfill) -> Backfill:

@@ -151,10 +151,8 @@ def _is_same(backfill: Backfill, request: Request) -> bool:
     return backfill.state != "undoing" and of_backfill == asked
 
 
-def _accounts(lake: Lake, request: Request) -> dict[Hour, Mapping[str, Any]]:
-    rows = lake.read_rows(INGEST_ACCOUNTING, _ACCOUNT, log_days(request.source, request.log_hours))
-    by_hour = {log_hour_of(row): row for row in rows}
-    return {hour: by_hour[hour] for hour in request.log_hours if hour in by_hour}
+def _accounts(lake: Lake, request: Request) -> dict[Hour, dict[str, Any]]:
+    return lake.row_by_hour(INGEST_ACCOUNTING, request.source, request.log_hours, _ACCOUNT)
 
 
 def _landed(lake: Lake, source: Source, log_hours: HourRange) -> dict[Hour, LandedHour]:

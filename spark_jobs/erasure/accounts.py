@@ -13,26 +13,24 @@ import pyarrow.compute as pc
 
 from include.hours import Hour, log_hour_of, log_hours_predicate
 from include.storage import Entry
-from include.stored_rows import log_days, of_log_hour
+from include.stored_rows import of_log_hour
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
 from spark_jobs.hours.account import HourAccount, recounted, with_rewritten
-from spark_jobs.hours.stream_batches import account_of, make_up
+from spark_jobs.hours.stream_batches import account_of
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.repairs import are_at
 
 
-def recount(lake: Lake, source: str, hours: Collection[Hour], *, is_streamed: bool) -> None:
+def recount(lake: Lake, source: str, hours: Collection[Hour]) -> None:
     """Count again what accounts and micro-batches have of these log hours; their click hours are to be counted again.
 
     Of lines that are left out, and of a stream's duplicates, the lake has no rows: as many as there were are counted,
     so accounts must have all that has come. A log hour whose clicks were removed for their age stays as it was counted.
     """
     now = datetime.now(UTC)
-    known = {log_hour_of(row): row for row in _rows(lake, INGEST_ACCOUNTING, source, hours)}
-    batches: dict[Hour, list[dict[str, Any]]] = {}
-    for row in sorted(_rows(lake, STREAM_BATCHES, source, hours), key=lambda row: row["file"] is None):
-        batches.setdefault(log_hour_of(row), []).append(row)
+    known = lake.row_by_hour(INGEST_ACCOUNTING, source, hours)
+    batches = lake.rows_by_hour(STREAM_BATCHES, source, hours)
     accounts: list[dict[str, Any]] = []
     parts: list[dict[str, Any]] = []
     for hour in sorted(known.keys() | batches.keys()):
@@ -42,7 +40,7 @@ def recount(lake: Lake, source: str, hours: Collection[Hour], *, is_streamed: bo
         arrivals = _arrivals(lake, source, hour)
         parts += _batches(arrivals, hour, of_hour)
         if account is not None:
-            accounts.append(_recounted(arrivals, hour, account, of_hour if is_streamed else [], now))
+            accounts.append(_recounted(arrivals, hour, account, of_hour, now))
     for table, rows in ((STREAM_BATCHES, parts), (INGEST_ACCOUNTING, accounts)):
         if rows:
             lake.replace_rows(table, rows, log_hours_predicate(source, set(map(log_hour_of, rows))))
@@ -50,7 +48,7 @@ def recount(lake: Lake, source: str, hours: Collection[Hour], *, is_streamed: bo
 
 def say_rewritten(lake: Lake, source: str, files: Mapping[Hour, Sequence[tuple[Entry, Entry]]]) -> None:
     """Say of landed files that were rewritten, each as it was and as it is, that they are read as they were."""
-    known = {log_hour_of(row): row for row in _rows(lake, INGEST_ACCOUNTING, source, files)}
+    known = lake.row_by_hour(INGEST_ACCOUNTING, source, files)
     if known:
         rows = [with_rewritten(row, files[hour]) for hour, row in known.items()]
         lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(source, known))
@@ -60,9 +58,8 @@ def _recounted(
     arrivals: Arrivals, hour: Hour, row: Mapping[str, Any], batches: Sequence[Mapping[str, Any]], now: datetime
 ) -> dict[str, Any]:
     account = _account(arrivals.clicks, arrivals.quarantined, hour, row)
-    if not batches or not make_up(batches, row):
-        days, hours = (arrivals.duplicates[name].to_pylist() for name in ("first_log_date", "first_log_hour"))
-        account.duplicates_of.update(map(str, map(Hour.of, days, hours)))
+    days, hours = (arrivals.duplicates[name].to_pylist() for name in ("first_log_date", "first_log_hour"))
+    account.duplicates_of.update(map(str, map(Hour.of, days, hours)))
     account.duplicates_of.update(account_of(batches).duplicates_of)
     account.lines += account.duplicates_of.total()
     return recounted(row, account, now)
@@ -74,6 +71,7 @@ def _batches(arrivals: Arrivals, hour: Hour, rows: Sequence[dict[str, Any]]) -> 
     What is of none, as files of several may be one row, or as the batch had ingested it, is of the last one.
     """
     clicks, quarantined = arrivals.clicks, arrivals.quarantined
+    rows = sorted(rows, key=lambda row: row["file"] is None)
     for row in rows:
         its_clicks, clicks = _parted(clicks, row, is_last=row is rows[-1])
         its_quarantined, quarantined = _parted(quarantined, row, is_last=row is rows[-1])
@@ -128,10 +126,3 @@ def _arrivals(lake: Lake, source: str, hour: Hour) -> Arrivals:
 
 def _elsewhere(rows: pa.Table, others: pa.Table) -> pa.Table:
     return rows.filter(pa.array(~are_at(rows, others))) if len(rows) and len(others) else rows
-
-
-def _rows(lake: Lake, table: Table, source: str, hours: Collection[Hour]) -> list[dict[str, Any]]:
-    of_days = log_days(source, hours)
-    rows = lake.read_rows(table, table.column_names, of_days) if hours else []
-    wanted = set(hours)
-    return [row for row in rows if log_hour_of(row) in wanted]

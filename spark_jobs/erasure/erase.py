@@ -299,7 +299,7 @@ class Erasure:
         remove_rows(self.lake, source, hours, self.matcher_of(source), certificate, is_streamed=is_streamed)
         # Nobody is to add the counts of micro-batches up between the two.
         with in_order_of_time(self.lake):
-            recount(self.lake, source, hours, is_streamed=is_streamed)
+            recount(self.lake, source, hours)
 
     def _not_to_ingest(self, source: str, certificate: Certificate) -> set[Hour]:
         """The log hours that cannot be ingested again.

@@ -22,11 +22,10 @@ from include.hours import (
     log_hours_predicate,
 )
 from include.sources import Source, load_sources
-from include.stored_rows import log_days
 from include.streams.position import position_of
-from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, Table
+from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.hours.account import HourAccount, listed_first, with_reopened
-from spark_jobs.hours.stream_batches import account_of, in_order_of_time, make_up, since, write_as_few
+from spark_jobs.hours.stream_batches import account_of, in_order_of_time, write_as_few
 from spark_jobs.hours.touched_hours import closed_click_hours
 from spark_jobs.lake.data_files import DataFile, has_source, may_have_click_hours
 from spark_jobs.lake.lake import Lake
@@ -44,8 +43,8 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
     """
     with in_order_of_time(lake) as now:
         again = [hour for hour in _grown(lake, source, min(hours), now) if hour not in hours]
-        batches = _batches(lake, source.name, [*hours, *again])
-    known = _known(lake, source.name, [*hours, *again])
+        batches = lake.rows_by_hour(STREAM_BATCHES, source.name, [*hours, *again])
+    known = lake.row_by_hour(INGEST_ACCOUNTING, source.name, [*hours, *again])
     accounts = {hour: _account(batches.get(hour, []), known.get(hour)) for hour in [*hours, *again]}
     finalised = {hour: account for hour, account in accounts.items() if account is not None}
     if not finalised:
@@ -127,7 +126,7 @@ def _grown(lake: Lake, source: Source, before: Hour, now: datetime) -> list[Hour
         # A micro-batch is in the table a moment after the time that it says, an account as well.
         if streamed[hour]["written_at_max"] > accounted_at[hour] - _MOMENT
     ]
-    finalised = _known(lake, source.name, may_have_grown)
+    finalised = lake.row_by_hour(INGEST_ACCOUNTING, source.name, may_have_grown)
     grown = {
         hour
         for hour in may_have_grown
@@ -146,25 +145,6 @@ def _left_behind(lake: Lake, source: Source, hours: Iterable[Hour], before: Hour
     return {hour for hour in earlier[:MOST_HOURS_A_RUN] if not position.unread_files(hour)}
 
 
-def _batches(lake: Lake, source: str, hours: Sequence[Hour]) -> dict[Hour, list[dict[str, Any]]]:
-    """The rows of ``stream_batches`` by log hour."""
-    rows_of_hour: dict[Hour, list[dict[str, Any]]] = {}
-    for row in _rows(lake, STREAM_BATCHES, source, hours):
-        rows_of_hour.setdefault(log_hour_of(row), []).append(row)
-    return rows_of_hour
-
-
-def _known(lake: Lake, source: str, hours: Sequence[Hour]) -> dict[Hour, dict[str, Any]]:
-    """The row of ``ingest_accounting`` of each log hour that has one."""
-    return {log_hour_of(row): row for row in _rows(lake, INGEST_ACCOUNTING, source, hours)}
-
-
-def _rows(lake: Lake, table: Table, source: str, hours: Sequence[Hour]) -> list[dict[str, Any]]:
-    wanted = set(hours)
-    where = log_days(source, wanted)
-    return [row for row in lake.read_rows(table, table.column_names, where) if log_hour_of(row) in wanted]
-
-
 def _account(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Any] | None) -> HourAccount | None:
     """The account of one log hour: what its rows of ``stream_batches`` add up to; ``known`` is the one that it has.
 
@@ -173,11 +153,11 @@ def _account(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Any] | None)
     """
     account = account_of(rows)
     if known is not None:
-        if not make_up(rows, known):
-            new = since(rows, known)
-            if not new:
+        since = [row for row in rows if row["written_at"] > known["ingested_at"]]
+        if account.lines - sum(row["lines"] for row in since) < known["lines"]:
+            if not since:
                 return None
-            read, account = account.files, account_of(new)
+            read, account = account.files, account_of(since)
             account.add(HourAccount.of_row(known, dict(known["duplicates_of"]), read, known["damaged_files"]))
         account.reopened_log_hours |= set(known["reopened_log_hours"])
         account.click_hours |= set(known["click_hours"])

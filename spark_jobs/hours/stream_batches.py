@@ -46,15 +46,16 @@ def account_of(rows: Iterable[Mapping[str, Any]]) -> HourAccount:
     return account
 
 
-def since(rows: Iterable[Mapping[str, Any]], known: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Those that are not in the account of their log hour, its row of ``ingest_accounting``."""
-    return [row for row in rows if row["written_at"] > known["ingested_at"]]
-
-
-def make_up(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Any]) -> bool:
-    """Whether all that is accounted for is of these; else the hour was ingested before its source was streamed."""
-    lines: int = sum(row["lines"] for row in rows) - sum(row["lines"] for row in since(rows, known))
-    return lines >= known["lines"]
+def forget_counts(lake: Lake, source: str, hours: Collection[Hour]) -> None:
+    """Let micro-batches say of these log hours only how far they have read: the batch has read the lines again."""
+    batches = lake.rows_by_hour(STREAM_BATCHES, source, hours)
+    rows = [
+        row | HourAccount(click_hours=set(row["click_hours"])).of_lines()
+        for of_hour in batches.values()
+        for row in of_hour
+    ]
+    if rows:
+        lake.replace_rows(STREAM_BATCHES, rows, log_hours_predicate(source, batches))
 
 
 def write_as_few(lake: Lake, source: str, now: datetime) -> None:

@@ -18,11 +18,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.errors import ClickmillError, MissingLandingError
-from include.hours import Hour, HourRange, LogHour, log_hour_of, log_hours_predicate
+from include.hours import Hour, HourRange, LogHour, log_hours_predicate
 from include.landing import LandedHour, look_at, printed_name
 from include.settings import Settings
 from include.sources import Source
-from include.stored_rows import log_days
 from include.tables import (
     CLICKS,
     DUPLICATE_CLICKS,
@@ -35,6 +34,7 @@ from include.tables import (
 from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.hours.account import HourAccount, accounts_of, recounted
 from spark_jobs.hours.replays import AskedReplay, repairs_of
+from spark_jobs.hours.stream_batches import forget_counts
 from spark_jobs.hours.touched_hours import closed_click_hours, removed_within_lateness
 from spark_jobs.ids.duplicates import DECIDED
 from spark_jobs.ids.repeated_ids import IdFile, changed_hours, find_duplicates
@@ -124,13 +124,15 @@ class SourceIngest:
     def planned(self, hours: Sequence[Hour]) -> Iterator[Plan]:
         """What an ingest of these log hours would write; nothing is written yet. Raises as ``run``."""
         self._require_neighbours(hours)
-        known = self._accounts(hours)
+        name = self.source.name
+        known = self.lake.row_by_hour(INGEST_ACCOUNTING, name, hours)
         landed, gone = self._landed(hours, known)
         with self._staged(landed, gone) as staged, self._decided(staged.files, hours) as (files, changed):
             decided = self._rows_of(files)
-            unfinished = self._unfinished(hours)
+            unfinished = self.lake.row_by_hour(UNFINISHED_INGESTS, name, hours)
             left_open = {Hour.parse(hour) for row in unfinished.values() for hour in row["changed_later"]}
-            later = self._accounts(sorted(left_open.union(changed).difference(hours)))
+            later_hours = sorted(left_open.union(changed).difference(hours))
+            later = self.lake.row_by_hour(INGEST_ACCOUNTING, name, later_hours)
             with self._stored(decided, list(later)) as stored:
                 clicks = DecidedClicks(self.source.name, staged.arrivals, decided, stored)
                 with step(self.lake.spark, "count outcomes"):
@@ -229,22 +231,9 @@ class SourceIngest:
         now, name = datetime.now(UTC), self.source.name
         rows = [plan.accounts[of.hour].as_row(name, of, now) for of in plan.landed if of.hour not in plan.gone]
         rows += [recounted(row, plan.accounts[hour], now) for hour, row in {**plan.gone, **plan.later}.items()]
+        # What a stream had counted, while the source was one.
+        forget_counts(self.lake, name, [hour for hour in plan.ingested if hour not in plan.gone])
         self.lake.replace_rows(INGEST_ACCOUNTING, rows, log_hours_predicate(name, plan.hours))
-
-    def _accounts(self, hours: Sequence[Hour]) -> dict[Hour, Account]:
-        """The accounting of those of these log hours that have one."""
-        if not hours:
-            return {}
-        of_these = log_days(self.source.name, hours)
-        rows = self.lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, of_these)
-        return _of_hours(rows, hours)
-
-    def _unfinished(self, hours: Sequence[Hour]) -> dict[Hour, Account]:
-        """The rows of ``unfinished_ingests`` of those of these log hours of which an ingest was killed."""
-        rows = self.lake.read_rows(
-            UNFINISHED_INGESTS, UNFINISHED_INGESTS.column_names, [("source", "=", self.source.name)]
-        )
-        return _of_hours(rows, hours)
 
     def _require_neighbours(self, hours: Sequence[Hour]) -> None:
         """Whether an arrival is a duplicate, the clicks of the log hours around it say."""
@@ -409,11 +398,6 @@ def _require_removed_files(landed: LandedHour, account: Account | None, source: 
             f"{landed.folder} has only what landed since; put them back beside it, or ingest it as another log hour; "
             "nothing has been replaced"
         )
-
-
-def _of_hours(rows: Iterable[Account], hours: Sequence[Hour]) -> dict[Hour, Account]:
-    by_hour = {log_hour_of(row): row for row in rows}
-    return {hour: by_hour[hour] for hour in hours if hour in by_hour}
 
 
 def _keep_click_hours(

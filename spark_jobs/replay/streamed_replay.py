@@ -114,8 +114,7 @@ class StreamedReplay:
 
     def _require_over(self, hours: Sequence[Hour]) -> None:
         """What is recovered is not among the ids that the stream knows: it may be no first arrival of one to come."""
-        where = log_days(self.source.name, hours)
-        final = {log_hour_of(row) for row in self.lake.read_rows(INGEST_ACCOUNTING, ["log_date", "log_hour"], where)}
+        final = self.lake.row_by_hour(INGEST_ACCOUNTING, self.source.name, hours, ["lines"])
         lateness = timedelta(hours=self.source.lateness_hours)
         if removed := removed_within_lateness(self.lake, self.source, hours):
             raise FinalError(

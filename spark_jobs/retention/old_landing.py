@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from include.errors import UsageError
-from include.hours import Hour, hours_in_words, log_hour_of
+from include.hours import Hour, hours_in_words
 from include.landing import SUCCESS, LandedHour, closed_hours, hour_of_folder, landed_since, look_at
 from include.storage import entries, is_on_disk
-from include.stored_rows import log_days
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.hours.settled_hours import needed_still
 from spark_jobs.lake.lake import Lake
@@ -51,9 +50,7 @@ def old_landing(lake: Lake, source: str, before: Hour, archive: Path | None) -> 
         folder.with_name(folder.name.removeprefix(_GOING)) for folder in (landing / source).glob(_ALL_GOING)
     )
     left = {hour: folder for folder in original_folders if (hour := hour_of_folder(folder))}
-    hours = {*closed, *left}
-    rows = lake.read_rows(INGEST_ACCOUNTING, _ACCOUNT, log_days(source, hours)) if hours else []
-    accounts = {hour: row for row in rows if (hour := log_hour_of(row)) in hours}
+    accounts = lake.row_by_hour(INGEST_ACCOUNTING, source, {*closed, *left}, _ACCOUNT)
     needed = needed_still(lake, source, {hour: row for hour, row in accounts.items() if hour in closed})
     kept = {hour: why for hour, of in closed.items() if (why := _not_read(of, accounts.get(hour)) or needed.get(hour))}
     going = {hour: closed[hour].folder for hour in sorted(closed.keys() - kept.keys())}

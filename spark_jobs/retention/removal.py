@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
-from include.hours import Hour, log_hour_of, log_hours_predicate
-from include.stored_rows import log_days
+from include.hours import Hour, log_hours_predicate
 from include.tables import INGEST_ACCOUNTING
 from spark_jobs.lake.data_files import DataFile
 from spark_jobs.lake.lake import Lake
@@ -33,8 +32,6 @@ def removal_of_files(
 
 def say_removed(lake: Lake, source: str, hours: Sequence[Hour], column: str) -> None:
     """First what is said, in this column of the account, then what is done: nobody is to count half of a log hour."""
-    where = log_days(source, hours)
-    rows = lake.read_rows(INGEST_ACCOUNTING, INGEST_ACCOUNTING.column_names, where)
-    now, of_these = datetime.now(UTC), set(hours)
-    changed = [row | {column: now} for row in rows if log_hour_of(row) in of_these]
+    now = datetime.now(UTC)
+    changed = [row | {column: now} for row in lake.row_by_hour(INGEST_ACCOUNTING, source, hours).values()]
     lake.replace_rows(INGEST_ACCOUNTING, changed, log_hours_predicate(source, hours))

@@ -19,7 +19,7 @@ from spark_jobs.stream.checkpoint import StreamCheckpoint
 from tests.erasure.erased_lake import batch_sums, erase, files_with, landed, of_streams
 from tests.stream.files_lake import FilesLake, in_order_of_names
 from tests.support.log_files import content_of
-from tests.support.temporary_lake import make_settings
+from tests.support.temporary_lake import SOURCES, make_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,3 +70,11 @@ def test_streamed_clicks_go_while_no_stream_runs(spark: SparkSession, tmp_path: 
     lake.read_all()
     lake.run("ingest", str(SPEC.start), str(SPEC.start.plus(SPEC.hours)))
     assert lake.rows(INGEST_ACCOUNTING) == before
+
+    # Streamed no more, its log hours are ingested: what the stream had counted counts no more.
+    lake.settings.sources_file.write_text(SOURCES, encoding="utf-8")
+    lake.run("ingest", str(SPEC.start), str(SPEC.start.plus(SPEC.hours)))
+    counted = ("lines", "accepted", "duplicates", "quarantined")
+    after = lake.rows(INGEST_ACCOUNTING)
+    assert [[row[name] for name in counted] for row in after] == [[row[name] for name in counted] for row in before]
+    assert not batch_sums(lake).total()

@@ -158,7 +158,7 @@ class History:
         if accounted and not self.half_written:
             acts += ["erase"] * 2
         if self.is_streamed and not self.waiting and not self.half_written:
-            acts += ["replay", "withdraw", "retain"]
+            acts += ["replay", "withdraw", "retain", "ingest_again"]
         act = self.random.choice(acts)
         if act == "erase":
             return act, self.random.choice(VISITORS)
@@ -201,7 +201,14 @@ class History:
                 else:
                     account.add_accepted(_outcome(line), hour, line.click_hour)
             row = account.as_row("web", LandedHour(Path(), hour, (), 0, True), datetime.now(UTC))
+            stream_batches.forget_counts(self.lake, "web", [hour])  # type: ignore[arg-type]
             self.lake.replace_rows(INGEST_ACCOUNTING, [row], log_hours_predicate("web", [hour]))
+
+    def ingest_again(self, hours: list[Hour]) -> None:
+        """The source is none of a stream for a while, in which some files are gone."""
+        self.is_streamed = False
+        self.ingest([hour for hour in hours if hour in self.accounts() and self._all_accounted([hour])])
+        self.is_streamed = True
 
     def stream(self, hours: list[Hour]) -> None:
         """A micro-batch; first the one that was killed."""
@@ -250,7 +257,7 @@ class History:
             self.lake.tables[table.name] = rows.filter(keep)
             self.cut()
         removed = self.removed()
-        recount(self.lake, "web", hours, is_streamed=self.is_streamed)  # type: ignore[arg-type]
+        recount(self.lake, "web", hours)  # type: ignore[arg-type]
         self.lines = [
             line for line in self.lines if line.visitor != visitor or line.table is None or line.hour in removed
         ]

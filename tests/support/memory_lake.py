@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow.parquet import filters_to_expression
 
 from include.settings import Settings
-from include.stored_rows import Filters, arrow_schema
+from include.stored_rows import Filters, StoredLake, arrow_schema
 from include.tables import Table
 from spark_jobs.lake import declared
 from spark_jobs.lake.data_files import DataFile
@@ -28,10 +28,11 @@ _PREDICATE = re.compile(
 )
 
 
-class MemoryLake:
+class MemoryLake(StoredLake):
     """Methods as of ``spark_jobs.lake.lake.Lake``; each table is one file, of accounts each row is one."""
 
     def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.lake)
         self.settings = settings
         self.tables: dict[str, pa.Table] = {}
         #: Called before each commit: whoever is at work may die there.
@@ -46,10 +47,6 @@ class MemoryLake:
     def read_table(self, table: Table, columns: Sequence[str], where: Filters) -> pa.Table:
         rows = self.rows(table)
         return (rows.filter(filters_to_expression([list(where)])) if where else rows).select(list(columns))
-
-    def read_rows(self, table: Table, columns: Sequence[str], where: Filters) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.read_table(table, columns, where).to_pylist()
-        return found
 
     def append_rows(self, table: Table, rows: Sequence[Mapping[str, Any]], _: object = None) -> None:
         self.before_commit()
