@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.duckdb_sql import quoted_name
+from include.duckdb_sql import quoted_name, run_sql
 from include.source_fields import Alternatives, FieldPath
+from spark_jobs.lines.columns import as_array
 from spark_jobs.lines.extraction import Extraction
 from spark_jobs.lines.json_documents import Documents, Lists
+from spark_jobs.lines.json_repairs import HALF_PAIR, repaired
 from spark_jobs.lines.targets import part_of_request
 
 # DuckDB's parser (yyjson) is strict but for two things: a comma before a closing bracket, and NaN and Infinity. Lines
@@ -59,7 +61,23 @@ def _extraction(fields: Mapping[str, Alternatives], *, has_lists: bool) -> Extra
         values[role] = _value(role, alternatives, partial(documents.value, lists=lists))
     named = ", ".join(f"{value} AS {quoted_name(role)}" for role, value in values.items())
     table = f"SELECT object IS NOT NULL AS is_formed, {named} FROM ({documents.table})"
-    return Extraction("not_json", table, "is_formed", {role: quoted_name(role) for role in values}, strict_json)
+    names = {role: quoted_name(role) for role in values}
+    are_half = f"SELECT contains(concat_ws(' ', {', '.join(names.values())}), '{HALF_PAIR}') AS is_half FROM ({table})"
+    return Extraction("not_json", table, "is_formed", names, lambda texts: _readable(texts, are_half))
+
+
+def _readable(texts: pa.StringArray, are_half: str) -> pa.StringArray:
+    """The texts, repaired; null for what is no JSON, or has half a surrogate pair in a mapped field.
+
+    As text it would have to be something else: two ids would become one.
+    """
+    strict = strict_json(texts)
+    texts = repaired(strict)
+    if texts is strict:
+        return texts
+    is_repaired = pc.not_equal(texts, strict).fill_null(False)
+    is_half = run_sql(are_half, lines=pa.table({"text": texts.filter(is_repaired)}))["is_half"]
+    return pc.if_else(pc.replace_with_mask(is_repaired, is_repaired, as_array(is_half).fill_null(False)), None, texts)
 
 
 def _value(role: str, alternatives: Alternatives, value_at: Callable[[FieldPath], str]) -> str:

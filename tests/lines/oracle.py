@@ -94,7 +94,7 @@ def _click(
     fields |= {"clicked_at": micros, "url": normal, "status": _status(fields["status"])}
     fields["visitor_id"], country = fields.pop("visitor"), fields.pop("country")
     client = fields["client_address"]
-    if client and "," in client:
+    if client and "," in client and all(map(_is_address, client.split(","))):
         client = next(part for part in client.split(",") if part != "-")
     fields["client_address"] = _client(client)
     if source.fields is None and fields["client_address"] and not re.match(r"[0-9.]+$|.*:", fields["client_address"]):
@@ -102,6 +102,13 @@ def _click(
     maps_country = source.fields is not None and source.fields.country is not None
     fields["country_code"] = _country(country) if maps_country else None
     return None, fields
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return bool(ip_address(text.strip(" ")))
+    except ValueError:
+        return text == "-"
 
 
 def _client(text: str | None) -> str | None:
@@ -159,15 +166,27 @@ def _refuse(constant: str) -> Any:
 def _json_fields(text: str, roles: LineFields) -> dict[str, str | None] | _Unformed:
     try:
         value = json.loads(
-            text, object_pairs_hook=_Pairs, parse_int=_Number, parse_float=_Number, parse_constant=_refuse
+            re.sub(r"(?:\\x[0-9A-Fa-f]{2})+|\\.", _of_nginx, text),
+            object_pairs_hook=_Pairs,
+            parse_int=_Number,
+            parse_float=_Number,
+            parse_constant=_refuse,
         )
-        _all_texts(value).encode()  # lone surrogates cannot be
+        value = _with_lists(value)
+        if not isinstance(value, _Pairs):
+            return _Unformed()
+        found = {role: _role(role, value, alternatives) for role, alternatives in roles.paths().items()}
+        "".join(text for text in found.values() if text).encode()  # lone surrogates cannot be
     except ValueError:
         return _Unformed()
-    value = _with_lists(value)
-    if not isinstance(value, _Pairs):
-        return _Unformed()
-    return {role: _role(role, value, alternatives) for role, alternatives in roles.paths().items()}
+    return found
+
+
+def _of_nginx(escapes: re.Match[str]) -> str:
+    """The text of bytes that nginx escapes, as JSON has it; other escapes as they are."""
+    if not escapes[0].startswith("\\x") or len(escapes[0]) < 4:
+        return escapes[0]
+    return json.dumps(bytes.fromhex(escapes[0].replace("\\x", "")).decode())[1:-1]
 
 
 def _role(role: str, value: _Pairs, alternatives: Alternatives) -> str | None:
@@ -210,18 +229,6 @@ def _candidates(value: Any, path: FieldPath) -> Iterator[Any]:
             except ValueError:
                 continue
             yield from _candidates(_with_lists(document), path[length:])
-
-
-def _all_texts(value: Any) -> str:
-    match value:
-        case _Pairs():
-            return "".join(name + _all_texts(inside) for name, inside in value)
-        case list():
-            return "".join(map(_all_texts, value))
-        case str():
-            return value
-        case _:
-            return ""
 
 
 class _List(list[Any]):

@@ -47,7 +47,8 @@ def test_what_is_no_json_is_quarantined() -> None:
 
 
 def test_an_object_with_what_is_no_json_in_it_is_quarantined() -> None:
-    names = _named("n_")
+    # nginx's way to write a byte.
+    names = [name for name in _named("n_") if name != "n_string_escape_x"]
     found = dict(zip(names, _reasons([with_value(_as_line(name)) for name in names]), strict=True))
     assert {name: reason for name, reason in found.items() if reason not in _UNREADABLE} == {}
 
@@ -71,10 +72,11 @@ def test_objects_are_read_and_other_values_are_no_lines() -> None:
 @pytest.mark.parametrize("name", _named("i_"))
 def test_what_parsers_may_differ_on_is_a_click_or_quarantined(name: str) -> None:
     (reason,) = _reasons([with_value(_as_line(name))])
-    if "number" in name or name == "i_structure_500_nested_arrays":
+    if b"\\u" in SUITE[name] or "number" in name or name == "i_structure_500_nested_arrays":
+        # Half a surrogate pair in a field that nobody maps harms nothing.
         assert reason is None
     else:
-        # Lone surrogates, bytes that are not UTF-8, and a byte order mark inside a line.
+        # Bytes that are not UTF-8, and a byte order mark inside a line.
         assert reason in _UNREADABLE
 
 
