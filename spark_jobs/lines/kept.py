@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
+from socket import AF_INET, AF_INET6, inet_pton
 from typing import Any
 
 import can_ada
@@ -17,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.kept_lines import NOT, NOT_KEPT, CountedLines, LineRule, field_condition
-from spark_jobs.lines.addresses import normal_address
 from spark_jobs.lines.columns import as_array, as_numpy, map_distinct
 from spark_jobs.lines.lookups import is_crawler
 
@@ -166,10 +166,17 @@ _PATTERNS: dict[str, Callable[[str], str]] = {"status": _of_status, "ending": _o
 
 
 def _in_networks(values: Sequence[str]) -> Callable[[str], bool]:
-    networks = list(map(ip_network, values))
+    networks = [
+        (AF_INET if network.version == 4 else AF_INET6, int(network.netmask), int(network.network_address))
+        for network in map(ip_network, values)
+    ]
 
-    def is_in(text: str) -> bool:
-        address = normal_address(text)
-        return address is not None and any(ip_address(address) in network for network in networks)
+    def is_in(address: str) -> bool:
+        family = AF_INET6 if ":" in address else AF_INET
+        try:
+            number = int.from_bytes(inet_pton(family, address))
+        except (OSError, ValueError):  # the name of a host
+            return False
+        return any(of == family and number & mask == start for of, mask, start in networks)
 
     return is_in

@@ -218,9 +218,9 @@ def _values(extraction: Extraction, source: Source) -> dict[str, str]:
 
 def _query(extraction: Extraction, values: Mapping[str, str], source: Source) -> str:
     """The SQL for these roles' texts, whether each line is formed, why not if that is said, and ``clicked_at``."""
-    values = {"time": extraction.values["time"]} | values
+    values = {"time": extraction.values["time"], **values}
     if extraction.fault is not None:
-        values |= {"fault": extraction.fault}
+        values = {**values, "fault": extraction.fault}
     parts = ", ".join(f"{value} AS {role}" for role, value in values.items())
     return (
         f", parts AS (SELECT {extraction.is_formed} AS is_formed, {parts} FROM taken)"
