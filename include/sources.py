@@ -132,14 +132,14 @@ class Source(CountedLines):
 
     @field_validator("trusted_proxies")
     @classmethod
-    def proxies_are_addresses(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+    def proxies_are_addresses(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
         """Addresses and networks."""
-        wrong = [text for text in given if not _is_network(text)]
+        wrong = [text for text in proxies if not _is_network(text)]
         if wrong:
             raise ValueError(
                 f'{", ".join(wrong)}: expected addresses and networks, such as ["10.0.0.0/8", "2001:db8::1"]'
             )
-        return given
+        return proxies
 
     @field_validator("thresholds")
     @classmethod

@@ -122,11 +122,11 @@ def _delimited_mask(clients: str | None) -> Callable[[str], str]:
         return mask_addresses
     pattern = re.compile(clients, re.DOTALL)
 
-    def masked_column(found: re.Match[str]) -> str:
-        client = re.fullmatch(r"(?P<quote>[^\w\s:]?)(?P<text>.*)(?P=quote)", found["text"], re.DOTALL)
+    def masked_column(match: re.Match[str]) -> str:
+        client = re.fullmatch(r"(?P<quote>[^\w\s:]?)(?P<text>.*)(?P=quote)", match["text"], re.DOTALL)
         assert client is not None
         quote, text = client["quote"], client["text"]
-        return found["name"] + quote + (_masked_client(text) if text.strip() else text) + quote
+        return match["name"] + quote + (_masked_client(text) if text.strip() else text) + quote
 
     return lambda line: mask_addresses(pattern.sub(masked_column, line))
 
