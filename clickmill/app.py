@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from clickmill import changes, pipeline, services, streams, upkeep, views
+from clickmill import changes, inspect, pipeline, services, streams, upkeep, views
 from include.command import exit_with
 from include.errors import EndedByHandError, UsageError
 
@@ -24,7 +24,8 @@ _EPILOG = (
 #: A command is named after its function.
 COMMANDS: dict[str, Sequence[Callable[..., int | None]]] = {
     "From logs to results": (
-        services.run, pipeline.land, pipeline.ingest, pipeline.aggregate, pipeline.validate, pipeline.publish,
+        inspect.inspect, services.run,
+        pipeline.land, pipeline.ingest, pipeline.aggregate, pipeline.validate, pipeline.publish,
     ),
     "Look": (views.results, views.movers, views.out_of_order, views.advise, views.topology, views.check_partitioning),
     "Run again, decide, undo": (

@@ -28,9 +28,13 @@ def run(
     source: Annotated[
         str,
         _of_make(
-            "SOURCE", "NAME", "which source they are; default: the first of their format", autocompletion=source_names
+            "SOURCE",
+            "NAME",
+            "which source they are; default: what clickmill inspect finds",
+            autocompletion=source_names,
         ),
     ] = "",
+    site: Annotated[str, _of_make("SITE", "URL", "the site, such as https://shop.example.com, of logs of paths")] = "",
 ) -> int:
     """Go from logs to result: sample logs, or your own, services, the log hours through Airflow, what came of them.
 
@@ -42,6 +46,7 @@ def run(
     from ops.run import run as run_all
 
     variables = {"HOURS": hours, "CLICKS": clicks, "LOGS": logs, "FORMAT": logs_format, "SOURCE": source}
+    variables["SITE"] = site
     with ended_by_hand("hours under way go on in Airflow, clickmill stop ends everything"):
         return run_all(checked_arguments(variables), Console())
 

@@ -17,6 +17,7 @@ from include.page_settings import PageSettings
 from include.retention import SourceRetention
 from include.settings import PipelineSettings, Settings, read_toml
 from include.source_fields import LineFields, SampledPath, field_path
+from include.source_presets import with_preset
 from include.time_formats import TimeFormat
 
 #: Of the whole name.
@@ -99,6 +100,7 @@ class Source(CountedLines):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = ""
+    preset: str | None = None
     format: Literal["json", "access", "combined", "common", DelimitedFormat]
     log_format: str | None = None
     time_zone: str | None = None
@@ -164,9 +166,9 @@ class Source(CountedLines):
 
     @model_validator(mode="before")
     @classmethod
-    def delimited_lines_have_their_settings(cls, settings: Any) -> Any:
-        """In the file they stand beside the others."""
-        return with_delimited(settings)
+    def settings_are_whole(cls, settings: Any) -> Any:
+        """What is left out is as the preset has it; in the file those of delimited lines stand beside the others."""
+        return with_delimited(with_preset(settings) if isinstance(settings, dict) else settings)
 
     @model_validator(mode="after")
     def fits_its_format(self) -> Source:

@@ -6,6 +6,7 @@ services stay up.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -96,17 +97,17 @@ def _choose_source(logs_format: str, name: str) -> str:
 
 
 def checked_arguments(variables: Mapping[str, str]) -> RunArguments:
-    """From HOURS, CLICKS, LOGS, FORMAT and SOURCE; every value is checked before anything starts.
+    """From HOURS, CLICKS, LOGS, FORMAT, SOURCE and SITE; every value is checked before anything starts.
 
     Raises:
         UsageError: naming the value and what was expected.
     """
-    values = {name: variables.get(name, "").strip() for name in ("HOURS", "CLICKS", "LOGS", "FORMAT", "SOURCE")}
+    values = {name: variables.get(name, "").strip() for name in ("HOURS", "CLICKS", "LOGS", "FORMAT", "SOURCE", "SITE")}
     logs_format, source = values["FORMAT"], values["SOURCE"]
     hours = _whole_number("HOURS", values["HOURS"] or str(SAMPLE_HOURS), MOST_HOURS)
     clicks = _whole_number("CLICKS", values["CLICKS"] or str(SAMPLE_CLICKS), 100_000_000)
     if not values["LOGS"]:
-        for name in ("FORMAT", "SOURCE"):
+        for name in ("FORMAT", "SOURCE", "SITE"):
             if values[name]:
                 raise UsageError(
                     f"{name}={values[name]} goes with LOGS=path: set LOGS, or leave {name} out for sample logs"
@@ -115,15 +116,34 @@ def checked_arguments(variables: Mapping[str, str]) -> RunArguments:
     for name in ("HOURS", "CLICKS"):
         if values[name]:
             raise UsageError(f"{name} is for sample logs: leave it out, or leave LOGS out")
-    if not logs_format and not source:
-        raise UsageError(f"LOGS={values['LOGS']} needs FORMAT={'|'.join(FORMATS)}, or SOURCE=name")
     if logs_format and logs_format not in FORMATS:
         raise UsageError(f"FORMAT={logs_format}: expected one of {', '.join(FORMATS)}")
     logs = Path(values["LOGS"]).expanduser().absolute()
     if not os.access(logs, os.R_OK):
         problem = "cannot be read" if logs.exists() else "does not exist"
         raise UsageError(f"LOGS={values['LOGS']}: {logs} {problem}; expected a log file or a folder of them")
-    return RunArguments(hours, clicks, logs, _choose_source(logs_format, source))
+    chosen = _choose_source(logs_format, source) if logs_format or source else inspected_source(logs, values["SITE"])
+    return RunArguments(hours, clicks, logs, chosen)
+
+
+def inspected_source(logs: Path, site: str) -> str:
+    """Find out what the logs are, and declare their source if it is new; its name. What is found is shown.
+
+    Raises:
+        UsageError: if it is not sure what they are.
+    """
+    command = [sys.executable, "-m", "clickmill", "inspect", str(logs), *(["--base-url", site] if site else [])]
+    code = subprocess.run(command, cwd=REPOSITORY).returncode
+    if code == 1:
+        raise UsageError(
+            f"LOGS={logs}: it is not sure what these files are, see above; declare a source for them in "
+            "config/sources.toml and set SOURCE=its name, or give one file"
+        )
+    if code == 0:
+        written = subprocess.run([*command, "--write", "--json"], cwd=REPOSITORY, stdout=subprocess.PIPE)
+        if written.returncode == 0:
+            return str(json.loads(written.stdout)["source"])
+    raise UsageError(f"LOGS={logs} cannot be looked at; the lines above say why")
 
 
 # --- logs -----------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def land(
         problem = f"{printed(logs)} is {kind}" if kind else f"no file {printed(logs)}"
         raise UsageError(f"{problem}; expected a log file, plain, {', '.join(SUFFIXES)}")
     last = Hour.containing(now)
-    _require_lines(logs)
+    require_lines(logs)
     first = next((hour for _, hour, _ in _lines(logs, source, last) if hour is not None), None)
     if first is None and _is_empty(logs, source):
         return None
@@ -73,8 +73,8 @@ def land(
         look = look_of(_beginning(logs))
         raise NotALogError(
             f"no line of {printed(logs)} has a time from {FIRST_HOUR} until now in the format of source {source.name} "
-            f"({source.format})" + (f": it looks like {look}" if look else "") + "; name the source that fits with "
-            "--source, or declare it in config/sources.toml"
+            f"({source.format})" + (f": it looks like {look}" if look else "") + "; clickmill inspect says "
+            "what it is; name the source that fits with --source, or declare it in config/sources.toml"
         )
     try:
         with landed_logs(landing, source.name, require_lock) as landed, landed.splitting() as folder:
@@ -84,8 +84,13 @@ def land(
         raise ClickmillError(f"{printed(logs)} cannot be landed: {error}; land it again when that is fixed") from None
 
 
-def _require_lines(logs: Path) -> None:
-    """Refuse what is not lines of text, and JSON that is not an object a line."""
+def require_lines(logs: Path) -> None:
+    """Refuse what is not lines of text, and JSON that is not an object a line.
+
+    Raises:
+        NotALogError: naming what the file is.
+        OSError, DamagedFileError: if it cannot be read.
+    """
     content = bytearray()
     for piece in _content(logs):
         content += piece

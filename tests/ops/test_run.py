@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -64,6 +65,16 @@ def test_format_chooses_the_first_source_of_that_format(logs: Path) -> None:
     assert checked_arguments({"LOGS": str(logs), "SOURCE": "shop"}).logs == logs
 
 
+def test_logs_without_a_format_are_of_the_source_that_inspect_declares(logs: Path) -> None:
+    line = '203.0.113.7 - - [10/Mar/2026:12:30:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "curl/8"\n'
+    logs.write_text(line * 3)
+    arguments = checked_arguments({"LOGS": str(logs), "SITE": "https://new.example"})
+    assert arguments.source == "my_access"
+    declared = tomllib.loads(Path(os.environ["CLICKMILL_SOURCES"]).read_text())["sources"]
+    assert declared["my_access"]["base_url"] == "https://new.example"
+    assert checked_arguments({"LOGS": str(logs)}) == arguments, "it is declared now, and declared once"
+
+
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
@@ -72,7 +83,8 @@ def test_format_chooses_the_first_source_of_that_format(logs: Path) -> None:
         ({"CLICKS": "1e4"}, "CLICKS=1e4: expected a whole number"),
         ({"FORMAT": "json"}, "FORMAT=json goes with LOGS=path"),
         ({"SOURCE": "web"}, "SOURCE=web goes with LOGS=path"),
-        ({"LOGS": "{logs}"}, "needs FORMAT=json|combined|common, or SOURCE=name"),
+        ({"LOGS": "{logs}"}, "it is not sure what these files are"),
+        ({"SITE": "https://shop.example"}, "SITE=https://shop.example goes with LOGS=path"),
         ({"LOGS": "{logs}", "FORMAT": "xml"}, "FORMAT=xml: expected one of json, combined, common"),
         ({"LOGS": "{logs}", "FORMAT": "common"}, "FORMAT=common: no source in"),
         ({"LOGS": "{logs}", "SOURCE": "nix"}, "SOURCE=nix: no such source in"),

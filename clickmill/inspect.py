@@ -1,0 +1,65 @@
+"""What a log file is, before anything is landed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clickmill.options import AsJson, option
+from clickmill.work import print_json
+from include.errors import UsageError
+
+
+def inspect(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="log files, compressed or not; or folders")],
+    source: Annotated[
+        str, option("NAME", "the name of the new source; default: made of the file's", show_default=False)
+    ] = "",
+    base_url: Annotated[
+        str | None, option("URL", "the site, such as https://shop.example.com, where the lines have paths alone")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="add the source to config/sources.toml")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Say what log files are: their format, the settings to write, and how their lines would be read.
+
+    A sample of each is read: some 5,000 lines of its beginning, and of its end where it is not compressed. No service
+    runs, and nothing is landed. A source of that name that is declared, and fits, is kept. Exit code 1 if it is not
+    sure what the files are, or they are of several formats.
+    """
+    from rich.console import Console
+
+    from include.documents.terminal import print_document, print_line
+    from include.settings import Settings
+    from spark_jobs.inspection.inspection import common_settings
+    from spark_jobs.inspection.inspection import inspect as look_at
+    from spark_jobs.inspection.shown_inspection import inspection_document
+    from spark_jobs.inspection.source_toml import add_source, as_toml
+    from spark_jobs.landing.given_files import given_files
+
+    settings = Settings.from_environment()
+    _ = settings.pipeline
+    name = source or _name_of(files[0])
+    given = [file for file in given_files(files) if file.same_as is None and file.left_out is None]
+    inspections = [look_at(file.path, settings, name, base_url) for file in given]
+    if not as_json:
+        for inspection in inspections:
+            print_document(Console(), inspection_document(inspection, name))
+    common = common_settings(inspections)
+    is_new = common is not None and not any(inspection.is_declared for inspection in inspections)
+    if write and common is None:
+        raise UsageError("--write: expected files that are surely of one format; inspect them by themselves")
+    if write and common is not None and is_new:
+        add_source(settings, name, as_toml(name, common))
+        print_line(Console(stderr=as_json), f"[sources.{name}] is added to {settings.sources_file}")
+    if as_json:
+        print_json({"source": name, "is_sure": common is not None, "is_new": is_new, "files": inspections})
+    return 0 if common is not None else 1
+
+
+def _name_of(path: Path) -> str:
+    words = re.sub(r"[^a-z0-9]+", "_", path.resolve().name.lower().split(".")[0]).strip("_")
+    return words if words[:1].isalpha() else f"log_{words}".rstrip("_")

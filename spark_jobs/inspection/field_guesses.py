@@ -1,0 +1,176 @@
+"""Which field of a record is what, guessed from the names and values of a sample: JSON objects or rows of columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any
+
+#: A field may be missing, or be of another kind, in so many of a hundred records, and still be taken for its role.
+_FEW = 10
+#: So many values of a field are looked at.
+_VALUES = 200
+
+
+@dataclass
+class Field:
+    """A field of the sample by its path, and the texts that it has; of numbers their text."""
+
+    path: str
+    values: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path, in lower case, without what separates words."""
+        last = re.split(r"[.\]]", self.path.rstrip("\"'[]0123456789"))[-1]
+        return re.sub(r"[^a-z0-9]", "", last.lower())
+
+    def share(self, fits: Callable[[str], object]) -> float:
+        """Of its values those that fit."""
+        return sum(1 for value in self.values if fits(value)) / len(self.values) if self.values else 0.0
+
+
+def fields_of_records(records: Iterable[Mapping[str, Any]]) -> list[Field]:
+    """The fields of records, those inside of others by a dotted path, the first element of a list as ``[0]``."""
+    fields: dict[str, Field] = {}
+    for record in records:
+        for path, value in _leaves(record, ""):
+            found = fields.setdefault(path, Field(path))
+            if len(found.values) < _VALUES and value not in (None, ""):
+                found.values.append(value if isinstance(value, str) else str(value))
+    return [each for each in fields.values() if each.values]
+
+
+def _leaves(value: Mapping[str, Any], path: str) -> Iterable[tuple[str, Any]]:
+    for name, inner in value.items():
+        quoted = f'"{name}"' if re.search(r"[.\s\[\]\"']", name) else name
+        inner_path = f"{path}.{quoted}" if path else quoted
+        if isinstance(inner, dict):
+            yield from _leaves(inner, inner_path)
+        elif isinstance(inner, list):
+            if len(inner) == 1 and not isinstance(inner[0], (dict, list)):
+                yield f"{inner_path}[0]", inner[0]
+        elif not isinstance(inner, bool):
+            yield inner_path, inner
+
+
+_WEB_URL = re.compile(r"https?://[^\s/]")
+_REQUEST = re.compile(r"[A-Z]+ \S.* HTTP/\d")
+_HOST = re.compile(r"(?=.*[a-zA-Z])[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+(:\d+)?|localhost(:\d+)?")
+_METHOD = re.compile(r"GET|POST|HEAD|PUT|DELETE|OPTIONS|PATCH")
+_COUNTRY = re.compile(r"[A-Za-z]{2}")
+_STATUS = re.compile(r"[1-5]\d\d")
+
+_TIMES = (
+    "ts", "time", "timestamp", "timelocal", "timeiso8601", "datetime", "date", "dt", "eventtime", "eventtimestamp",
+    "collectortstamp", "derivedtstamp", "originaltimestamp", "sentat", "startutc", "starttime", "requesttime",
+    "clickedat", "createdat", "receivedat", "t", "msec", "epoch", "logtime", "when", "at",
+)  # fmt: skip
+_URLS = (
+    "url", "pageurl", "pagelocation", "href", "location", "fullurl", "requesturl", "uri", "requesturi", "requestpath",
+    "link", "path", "pagepath", "target", "csuristem", "page", "request",
+)  # fmt: skip
+_HOSTS = ("host", "hostname", "httphost", "requesthost", "servername", "vhost", "domain", "authority", "cshost")
+_CLIENTS = (
+    "clientip", "clientaddress", "remoteaddr", "remoteip", "remotehost", "ip", "ipaddress", "clienthost", "cip",
+    "useripaddress", "sourceip", "xforwardedfor", "httpxforwardedfor", "realip", "client", "ipaddr", "clientaddr",
+)  # fmt: skip
+_AGENTS = ("useragent", "httpuseragent", "agent", "ua", "csuseragent", "requestuseragent", "browser")
+_REFERRERS = (
+    "referrer",
+    "referer",
+    "httpreferer",
+    "httpreferrer",
+    "pagereferrer",
+    "csreferer",
+    "requestreferer",
+    "ref",
+)
+_STATUSES = ("status", "statuscode", "responsestatus", "httpstatus", "response", "code", "downstreamstatus", "scstatus")
+_COUNTRIES = ("country", "countrycode", "geocountry", "cfipcountry", "clientcountry")
+_IDS = ("eventid", "messageid", "clickid", "insertid", "eventuuid")
+_VISITORS = ("visitorid", "anonymousid", "userpseudoid", "domainuserid", "visitor", "cookieid", "deviceid", "clientid")
+_METHODS = ("method", "requestmethod", "httpmethod", "verb", "csmethod")
+
+
+def guess_fields(fields: Sequence[Field], time_formats: Callable[[Sequence[str]], str | None]) -> dict[str, str]:
+    """Paths by role, as ``[sources.NAME.fields]`` has them; without ``time`` or ``url`` where none is like one.
+
+    ``time_formats`` says in which format texts are times, if in any; ``time_format`` is what it says of the chosen.
+    """
+    guesses: dict[str, str] = {}
+    for found in _ranked(fields, _TIMES):
+        if (format_ := time_formats(found.values)) and not _is_small_number(found):
+            guesses |= {"time": found.path, "time_format": format_}
+            break
+    guesses |= _url_roles(fields)
+    by_value: list[tuple[str, tuple[str, ...], Callable[[str], object]]] = [
+        ("client_address", _CLIENTS, is_address),
+        ("user_agent", _AGENTS, lambda text: len(text) > 2),
+        ("referrer", _REFERRERS, lambda text: text == "-" or "/" in text),
+        ("status", _STATUSES, _STATUS.fullmatch),
+        ("country", _COUNTRIES, _COUNTRY.fullmatch),
+        ("visitor", _VISITORS, lambda text: len(text) > 2),
+    ]
+    for role, names, fits in by_value:
+        for found in _ranked(fields, names):
+            if found.name in names and found.share(fits) >= 1 - _FEW / 100 and found.path not in guesses.values():
+                guesses[role] = found.path
+                break
+    for found in _ranked(fields, _IDS):
+        if found.name in _IDS and len(set(found.values)) > 0.9 * len(found.values):
+            guesses["event_id"] = found.path
+            break
+    return guesses
+
+
+def _url_roles(fields: Sequence[Field]) -> dict[str, str]:
+    candidates = [each for each in _ranked(fields, _URLS) if each.name not in _REFERRERS]
+    many = 1 - _FEW / 100
+    for found in candidates:
+        if found.share(_WEB_URL.match) >= many and (found.name in _URLS or "url" in found.name):
+            return {"url": found.path}
+    for found in candidates:
+        if found.share(_WEB_URL.match) >= many:
+            return {"url": found.path}
+    host = next(
+        (each for each in _ranked(fields, _HOSTS) if each.name in _HOSTS and each.share(_HOST.fullmatch) >= many), None
+    )
+    of_host = {"host": host.path} if host else {}
+    for found in candidates:
+        if found.share(_REQUEST.fullmatch) >= many:
+            return {"request": found.path} | of_host
+    for found in candidates:
+        if found.share(lambda text: text.startswith("/")) >= many and found.name in _URLS:
+            method = next((each for each in _ranked(fields, _METHODS) if each.share(_METHOD.fullmatch) >= many), None)
+            return {"url": found.path} | of_host | ({"method": method.path} if method else {})
+    return {}
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an internet address, or a list that begins with one; a port and brackets may be there."""
+    first = text.split(",")[0].strip()
+    first = re.sub(r"^\[(.*)\](:\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$", r"\1\3", first)
+    try:
+        ip_address(first)
+    except ValueError:
+        return False
+    return True
+
+
+def _ranked(fields: Sequence[Field], names: Sequence[str]) -> list[Field]:
+    """The fields in the order of these names, then those whose name has one of them, then the others."""
+
+    def rank(each: Field) -> tuple[int, int]:
+        if each.name in names:
+            return names.index(each.name), each.path.count(".")
+        return len(names) + (not any(len(name) > 3 and name in each.name for name in names)), each.path.count(".")
+
+    return sorted(fields, key=rank)
+
+
+def _is_small_number(each: Field) -> bool:
+    """Whether its values are numbers that are no times: a duration, a size, a count."""
+    return each.share(lambda text: re.fullmatch(r"-?\d+(\.\d+)?", text) and float(text) < 10**8) > 0.5

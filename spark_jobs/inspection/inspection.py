@@ -1,0 +1,179 @@
+"""What a log file is, found in a sample of it: see ``Inspection``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from include.errors import NotALogError
+from include.hours import Hour
+from include.settings import Settings
+from include.tables import UNKNOWN_COUNTRY
+from spark_jobs.inspection.readings import Reading, declared_reading, readings
+from spark_jobs.inspection.sample import Sample, sample_of
+from spark_jobs.landing.land import require_lines
+from spark_jobs.lines.columns import as_numpy
+from spark_jobs.lines.decompress import DamagedFileError
+from spark_jobs.lines.times import HOUR_MICROS
+
+#: From this share of lines on that are clicks, a file is what the reading says.
+SURE_SHARE = 0.9
+_SHOWN_LINES = 10
+#: A parameter makes many pages of one if it has so many values, in so large a share of the lines that have it.
+_MANY_VALUES, _MANY_SHARE = 20, 0.5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What becomes of some lines of the sample: ``reason`` is null for clicks. ``example`` is such a line."""
+
+    reason: str | None
+    lines: int
+    number: int
+    example: str
+
+
+@dataclass(frozen=True)
+class ManyValues:
+    """A query parameter that makes one page many: values in the lines that have it."""
+
+    parameter: str
+    values: int
+    lines: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A file, and how it would be read. Without a reading that fits, ``settings`` is empty.
+
+    Counts are of the sample: ``lines`` lines, ``end`` of them from the file's end; of the whole file if ``is_whole``.
+    ``others`` are the titles and shares of readings that make other clicks. ``rows`` are some clicks, by column.
+    ``is_declared`` if the settings are those of a source that there is. ``refused`` says why it is no log at all.
+    """
+
+    file: Path
+    size: int
+    content: str = ""
+    lines: int = 0
+    end: int = 0
+    is_whole: bool = True
+    refused: str = ""
+    title: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    share: float = 0.0
+    is_sure: bool = False
+    is_declared: bool = False
+    others: Sequence[tuple[str, float]] = ()
+    rows: Sequence[Mapping[str, Any]] = ()
+    outcomes: Sequence[Outcome] = ()
+    countries: Mapping[str, int] = field(default_factory=dict)
+    crawlers: int = 0
+    urls: int = 0
+    many_values: Sequence[ManyValues] = ()
+    first_hour: Hour | None = None
+    last_hour: Hour | None = None
+    hours: int = 0
+
+
+def inspect(file: Path, settings: Settings, name: str = "", base_url: str | None = None) -> Inspection:
+    """Look at a file's sample; a source of this name that is declared, and fits, is taken before all others.
+
+    Raises:
+        UsageError: if the sources file is wrong.
+    """
+    try:
+        require_lines(file)
+        sample = sample_of(file)
+    except (NotALogError, OSError, DamagedFileError) as error:
+        return Inspection(file, file.stat().st_size if file.exists() else 0, refused=str(error))
+    declared = declared_reading(sample, settings, name)
+    if declared is not None and declared.share >= SURE_SHARE:
+        return _inspection(sample, declared, (), is_sure=True, is_declared=True)
+    found = readings(sample, settings, base_url)
+    if not found:
+        return _unknown(sample)
+    best = found[0]
+    others = [reading for reading in found[1:] if not best.reads_as(reading)]
+    rivals = [reading for reading in others if reading.share >= best.share and reading.extras >= best.extras]
+    return _inspection(sample, best, others, is_sure=best.share >= SURE_SHARE and not rivals)
+
+
+def common_settings(inspections: Sequence[Inspection]) -> Mapping[str, Any] | None:
+    """The settings by which all files are read that can be; none if that is not sure, or they differ."""
+    known = [inspection for inspection in inspections if inspection.settings]
+    if not known or any(not each.is_sure or each.settings != known[0].settings for each in known):
+        return None
+    return known[0].settings
+
+
+def _inspection(
+    sample: Sample, best: Reading, others: Sequence[Reading], is_sure: bool, is_declared: bool = False
+) -> Inspection:
+    clicks = best.arrivals.filter(pc.is_null(best.arrivals["reason"]))
+    moments = as_numpy(clicks["clicked_at"].cast(pa.int64()))
+    numbers = sorted(set((moments // HOUR_MICROS).tolist()))
+    countries = Counter(clicks["country_code"].to_pylist())
+    return Inspection(
+        sample.file, sample.size, sample.content, len(sample.lines), sample.end, sample.is_whole,
+        title=best.title,
+        settings=best.settings,
+        share=best.share,
+        is_sure=is_sure,
+        is_declared=is_declared,
+        others=[(reading.title, reading.share) for reading in others],
+        rows=clicks.slice(0, _SHOWN_LINES).to_pylist(),
+        outcomes=_outcomes(sample, best.arrivals),
+        countries={code: count for code, count in countries.most_common() if code != UNKNOWN_COUNTRY},
+        crawlers=pc.sum(clicks["is_bot"]).as_py() or 0,
+        urls=len(pc.unique(clicks["url"])),
+        many_values=_many_values(clicks["url"].to_pylist()),
+        first_hour=Hour.of_number(numbers[0]) if numbers else None,
+        last_hour=Hour.of_number(numbers[-1]) if numbers else None,
+        hours=len(numbers),
+    )  # fmt: skip
+
+
+def _unknown(sample: Sample) -> Inspection:
+    lines = sample.lines
+    outcomes = [Outcome("unknown", len(lines), 1, _text(lines["value"][0].as_py()))] if len(lines) else []
+    return Inspection(
+        sample.file, sample.size, sample.content, len(lines), sample.end, sample.is_whole, outcomes=outcomes
+    )
+
+
+def _outcomes(sample: Sample, arrivals: pa.Table) -> list[Outcome]:
+    """The sample's lines by what becomes of them, the most first, each with the first such line."""
+    reasons = arrivals["reason"].to_pylist()
+    counts = Counter(reasons)
+    first = {reason: reasons.index(reason) for reason in counts}
+    numbers, values = sample.lines["line"], sample.lines["value"]
+    return [
+        Outcome(reason, count, numbers[first[reason]].as_py(), _text(values[first[reason]].as_py()))
+        for reason, count in counts.most_common()
+    ]
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _many_values(urls: Sequence[str]) -> list[ManyValues]:
+    values: dict[str, set[str]] = {}
+    lines: Counter[str] = Counter()
+    for url, count in Counter(urls).items():
+        for name, value in parse_qsl(urlsplit(url).query, keep_blank_values=True):
+            values.setdefault(name, set()).add(value)
+            lines[name] += count
+    many = [
+        ManyValues(name, len(of_name), lines[name])
+        for name, of_name in values.items()
+        if len(of_name) >= _MANY_VALUES and len(of_name) >= _MANY_SHARE * lines[name]
+    ]
+    return sorted(many, key=lambda each: -each.values)

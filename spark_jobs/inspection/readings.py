@@ -1,0 +1,160 @@
+"""How a sample would be read: by each preset, by each declared source, by settings that are guessed."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import ValidationError
+
+from include.duckdb_sql import run_sql
+from include.settings import Settings
+from include.source_fields import LineFields
+from include.source_presets import preset_names, preset_title
+from include.sources import Source, load_sources
+from spark_jobs.inspection.field_guesses import fields_of_records, guess_fields
+from spark_jobs.inspection.sample import Sample
+from spark_jobs.lines.columns import as_numpy
+from spark_jobs.lines.headers import with_headers
+from spark_jobs.lines.kept import reason_of_rule, rule_of_reason
+from spark_jobs.lines.lookups import Lookups
+from spark_jobs.lines.parse_lines import click_times, parse_lines
+from spark_jobs.lines.times import HOUR_MICROS, clicked_at
+
+#: Stands for the site where a log has paths alone.
+BASE_URL = "http://localhost"
+#: What a click may have beside time and URL; the more of it a reading finds, the better.
+_EXTRAS = ("country_code", "referrer", "user_agent", "status", "event_id", "visitor_id")
+#: So many records are looked at to guess what their fields are.
+_RECORDS = 500
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A sample read with some settings: ``arrivals`` has a row for each of its lines, in their order.
+
+    ``title`` says what writes such lines; ``settings`` are those of the source, as TOML has them.
+    """
+
+    title: str
+    settings: Mapping[str, Any]
+    source: Source
+    arrivals: pa.Table
+
+    @property
+    def share(self) -> float:
+        """Of the lines those that are clicks, or left out by a rule; headers and blank lines are neither."""
+        reasons = Counter(self.arrivals["reason"].to_pylist())
+        lines = len(self.arrivals) - reasons[reason_of_rule("header")] - reasons["blank"]
+        left_out = sum(count for reason, count in reasons.items() if reason and rule_of_reason(reason))
+        return (reasons[None] + left_out - reasons[reason_of_rule("header")]) / max(lines, 1)
+
+    @property
+    def extras(self) -> int:
+        """How much more than time and URL is known of the clicks."""
+        known = (pc.any(pc.is_valid(self.arrivals[name])).as_py() for name in _EXTRAS)
+        return sum(map(bool, known)) + ("base_url" not in self.settings)
+
+    def reads_as(self, other: Reading) -> bool:
+        """Whether both make the same clicks."""
+        return all(self.arrivals[name].equals(other.arrivals[name]) for name in ("clicked_at", "url", *_EXTRAS[:4]))
+
+
+def declared_reading(sample: Sample, settings: Settings, name: str) -> Reading | None:
+    """The reading by the source of this name, if it is declared.
+
+    Raises:
+        UsageError: if the sources file is wrong.
+    """
+    if name not in load_sources(settings):
+        return None
+    given = tomllib.loads(settings.sources_file.read_text(encoding="utf-8"))["sources"][name]
+    return _read(sample, f"source {name}, as it is declared", given, settings, None)
+
+
+def readings(sample: Sample, settings: Settings, base_url: str | None) -> list[Reading]:
+    """All readings that make clicks of some lines, the best first."""
+    found = []
+    for title, given in _candidates(sample):
+        reading = _read(sample, title, given, settings, base_url)
+        if reading is not None and reading.share > 0:
+            found.append(reading)
+    return sorted(found, key=lambda reading: (-round(reading.share, 3), -reading.extras))
+
+
+def _candidates(sample: Sample) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in preset_names():
+        yield preset_title(name), {"preset": name}
+    if records := _json_records(sample):
+        guessed = guess_fields(fields_of_records(records), time_format_of)
+        if {"time"} < guessed.keys():
+            yield "JSON lines", {"format": "json", "fields": guessed}
+
+
+def _read(
+    sample: Sample, title: str, given: Mapping[str, Any], settings: Settings, base_url: str | None
+) -> Reading | None:
+    """The reading by these settings, with a base URL where they need one; none if they are no source's."""
+    bases = [{"base_url": base_url or BASE_URL}, {}] if base_url else [{}, {"base_url": BASE_URL}]
+    for base in bases:
+        try:
+            source = Source.model_validate({"name": "sample", **given, **base})
+        except ValidationError:
+            continue
+        reading = Reading(title, dict(given) | base, source, _arrivals(sample, source, settings))
+        # An access log's format says whether its lines have hosts.
+        if reading.share or source.format == "access":
+            return reading
+    return None
+
+
+def _arrivals(sample: Sample, source: Source, settings: Settings) -> pa.Table:
+    # Headers before hours: a header is of all hours of a log, as landing writes it into each.
+    (lines,) = with_headers([sample.lines], source)
+    lookups = replace(Lookups.of(source, settings), derives_visitors=False)
+    parsed = parse_lines(_with_hours(lines, source), source, settings.pipeline.tracking_parameters)
+    return lookups.look_up(parsed)
+
+
+def _with_hours(lines: pa.Table, source: Source) -> pa.Table:
+    """The lines in the log hours in which landing would put them: of their time, or of the line before."""
+    times = click_times(lines, source)
+    is_known = as_numpy(pc.is_valid(times))
+    if not is_known.any():
+        return lines
+    places = np.where(is_known, np.arange(len(lines)), np.flatnonzero(is_known)[0])
+    hours = (as_numpy(times.fill_null(0)) // HOUR_MICROS)[np.maximum.accumulate(places)]
+    return lines.set_column(lines.schema.get_field_index("hour"), "hour", pa.array(hours.astype(np.int32)))
+
+
+def time_format_of(texts: Sequence[str]) -> str | None:
+    """The format in which nearly all texts are times between the first click and now; none if there is none."""
+    now = datetime.now(UTC).timestamp() * 1e6
+    for format_ in ("iso8601", "epoch_seconds", "epoch_milliseconds"):
+        source = Source(name="s", format="json", fields=LineFields(time="t", url="u", time_format=format_))
+        sql = f"SELECT {clicked_at('time', source)} AS moment FROM texts"
+        moments = run_sql(sql, texts=pa.table({"time": list(texts)}))["moment"].to_pylist()
+        plausible = [moment for moment in moments if moment is not None and 6e14 < moment < now + 86_400e6]
+        if len(plausible) >= 0.9 * len(texts):
+            return format_
+    return None
+
+
+def _json_records(sample: Sample) -> list[dict[str, Any]]:
+    records = []
+    for value in sample.lines["value"].slice(0, _RECORDS).to_pylist():
+        try:
+            record = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(record, dict):
+            records.append(record)
+    return records

@@ -1,0 +1,103 @@
+"""An inspection as a document."""
+
+from __future__ import annotations
+
+from include.documents.model import Column, Document, Line, Table
+from include.texts import as_count, as_share, as_size, crop_middle, plural
+from spark_jobs.inspection.inspection import Inspection
+from spark_jobs.inspection.readings import BASE_URL
+from spark_jobs.inspection.source_toml import as_toml
+
+_EXAMPLE_CHARACTERS = 200
+_MOST_COUNTRIES = 8
+
+
+def inspection_document(inspection: Inspection, name: str) -> Document:
+    """What the file is, how its lines are read, and last the table ``[sources.NAME]`` to write, if it is new."""
+    if inspection.refused:
+        return Document((), verdict=(Line(inspection.refused, "failed"),))
+    looked_at = f"{plural(inspection.lines, 'line')} looked at"
+    if not inspection.is_whole:
+        looked_at += f", {as_count(inspection.end)} of them at its end" if inspection.end else ", from its beginning"
+    blocks: list[Line | Table] = [
+        Line(f"{inspection.file}: {as_size(inspection.size)}, {inspection.content}; {looked_at}")
+    ]
+    if not inspection.settings:
+        return Document((*blocks, *_examples(inspection)), verdict=(Line(_unknown(inspection), "failed"),))
+    blocks += [*_rows(inspection), *_examples(inspection), *map(Line, _counts(inspection))]
+    if not inspection.is_declared:
+        toml = (Line(f"  {line}".rstrip(), "code") for line in as_toml(name, inspection.settings).splitlines())
+        blocks += [Line("for config/sources.toml:", "strong"), *toml]
+    return Document(tuple(blocks), title=_title(inspection))
+
+
+def _title(inspection: Inspection) -> str:
+    clicks = round(inspection.share * inspection.lines)
+    title = f"{inspection.title}: {as_share(clicks, inspection.lines)} of the lines fit"
+    if not inspection.is_sure:
+        title += ", not sure"
+    if inspection.others:
+        others = ", ".join(f"{name} {share:.0%}" for name, share in inspection.others[:3])
+        title += f"; others that fit: {others}"
+    return title
+
+
+def _unknown(inspection: Inspection) -> str:
+    if not inspection.lines:
+        return f"{inspection.file} is empty"
+    return (
+        "no format is known that reads these lines; write format and log_format, or columns, for them: "
+        "docs/guides/log-formats.md"
+    )
+
+
+def _rows(inspection: Inspection) -> list[Line | Table]:
+    if not inspection.rows:
+        return []
+    columns = (Column("Time, UTC", "name"), Column("Country", "name"), Column("Status"), Column("URL", "key"))
+    rows = tuple(
+        (
+            f"{row['clicked_at']:%Y-%m-%d %H:%M:%S}",
+            row["country_code"],
+            "" if row["status"] is None else str(row["status"]),
+            row["url"],
+        )
+        for row in inspection.rows
+    )
+    return [Table("As the first clicks would be read", columns, rows)]
+
+
+def _examples(inspection: Inspection) -> list[Line | Table]:
+    """Of lines that are no clicks, why, and the first of each kind."""
+    others = [outcome for outcome in inspection.outcomes if outcome.reason is not None]
+    if not others:
+        return []
+    columns = (Column("Lines"), Column("Are", "name"), Column("First"), Column("Such as", "key"))
+    rows = tuple(
+        (
+            as_count(outcome.lines),
+            outcome.reason or "",
+            as_count(outcome.number),
+            crop_middle(outcome.example, _EXAMPLE_CHARACTERS),
+        )
+        for outcome in others
+    )
+    return [Table("Lines that would be no clicks", columns, rows)]
+
+
+def _counts(inspection: Inspection) -> list[str]:
+    lines = []
+    if inspection.first_hour:
+        lines.append(f"{plural(inspection.hours, 'hour')}, {inspection.first_hour} to {inspection.last_hour}")
+    countries = list(inspection.countries.items())[:_MOST_COUNTRIES]
+    named = ", ".join(f"{code} {as_count(count)}" for code, count in countries)
+    lines.append(f"countries: {named or 'none known'}; clicks of crawlers: {as_count(inspection.crawlers)}")
+    lines.append(f"pages: {plural(inspection.urls, 'different URL')}")
+    lines += [
+        f"  parameter {many.parameter}: {as_count(many.values)} values in {plural(many.lines, 'line')}: if they are "
+        "one page, leave it out by pages = { drop_parameters = [...] }"
+        for many in inspection.many_values
+    ]
+    if inspection.settings.get("base_url") == BASE_URL:
+        lines.append(f"its lines have paths alone: put your site in place of {BASE_URL}, by --base-url or below")
+    return lines
