@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import orjson
@@ -17,11 +17,12 @@ from pydantic import ValidationError
 
 from include.duckdb_sql import run_sql
 from include.settings import Settings
-from include.source_fields import LineFields
 from include.source_presets import preset_names, preset_title
 from include.sources import Source, load_sources
+from include.time_formats import NamedTimeFormat
 from spark_jobs.inspection.field_guesses import fields_of_records, guess_fields
 from spark_jobs.inspection.sample import Sample
+from spark_jobs.landing.land import FIRST_HOUR
 from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.headers import with_headers
 from spark_jobs.lines.kept import reason_of_rule, rule_of_reason
@@ -35,6 +36,10 @@ BASE_URL = "http://localhost"
 _EXTRAS = ("country_code", "referrer", "user_agent", "status", "event_id", "visitor_id")
 #: So many records are looked at to guess what their fields are.
 _RECORDS = 500
+_NEARLY_ALL = 0.9
+#: Microseconds: of a day, and from 1970 until 1990, when the first web server ran.
+_A_DAY = 24 * HOUR_MICROS
+_FIRST_CLICK = FIRST_HOUR.number * HOUR_MICROS
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,13 @@ class Reading:
 
     @property
     def share(self) -> float:
-        """Of the lines those that are clicks, or left out by a rule; headers and blank lines are neither."""
+        """Of the lines those that are clicks, or left out by a rule; 0 without a click.
+
+        Headers and blank lines are not counted.
+        """
         reasons = Counter(self.arrivals["reason"].to_pylist())
+        if not reasons[None]:
+            return 0.0
         lines = len(self.arrivals) - reasons[reason_of_rule("header")] - reasons["blank"]
         left_out = sum(count for reason, count in reasons.items() if reason and rule_of_reason(reason))
         return (reasons[None] + left_out - reasons[reason_of_rule("header")]) / max(lines, 1)
@@ -138,13 +148,12 @@ def _with_hours(lines: pa.Table, source: Source) -> pa.Table:
 def time_format_of(texts: Sequence[str]) -> str | None:
     """The format in which nearly all texts are times between the first click and now; none if there is none."""
     now = datetime.now(UTC).timestamp() * 1e6
-    for format_ in ("iso8601", "epoch_seconds", "epoch_milliseconds"):
-        source = Source(name="s", format="json", fields=LineFields(time="t", url="u", time_format=format_))
-        sql = f"SELECT {clicked_at('time', source)} AS moment FROM texts"
+    for format_ in get_args(NamedTimeFormat):
+        sql = f"SELECT {clicked_at('time', [format_])} AS moment FROM texts"
         moments = run_sql(sql, texts=pa.table({"time": list(texts)}))["moment"].to_pylist()
-        plausible = [moment for moment in moments if moment is not None and 6e14 < moment < now + 86_400e6]
-        if len(plausible) >= 0.9 * len(texts):
-            return format_
+        plausible = [moment for moment in moments if moment is not None and _FIRST_CLICK < moment < now + _A_DAY]
+        if len(plausible) >= _NEARLY_ALL * len(texts):
+            return str(format_)
     return None
 
 
