@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, cast
 
 from include.time_formats import NamedTimeFormat, TimeFormat, TimePattern
 
@@ -57,7 +57,7 @@ class LogFormat:
 
     parts: tuple[str | Variable, ...]
     escape: Escape = "default"
-    time_format: NamedTimeFormat = "access_log"
+    time_format: str = "access_log"
     pattern: str = ""
 
     def with_tested(self, names: Mapping[str, str]) -> LogFormat:
@@ -93,7 +93,7 @@ class LogFormat:
         if not self.pattern or "%z" in self.pattern:
             if zone is not None:
                 raise ValueError("the times of log_format have their offset: expected no time_zone")
-            return (TimePattern(pattern=self.pattern),) if self.pattern else (self.time_format,)
+            return (TimePattern(pattern=self.pattern),) if self.pattern else (cast(NamedTimeFormat, self.time_format),)
         if zone is None:
             raise ValueError(
                 f'the times of log_format ({self.pattern}) have no offset: expected time_zone = "Europe/Berlin", or %z'

@@ -441,6 +441,8 @@ def _escape(text: str) -> tuple[int, str | None]:
         return 1, None
     if re.match(r"\\x[0-9A-Fa-f]{2}", text):
         return 4, "%" + text[2:4].upper()
+    if re.match(r"\\u00[0-9A-Fa-f]{2}", text):
+        return 6, "%" + text[4:6].upper()
     byte = {"b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}.get(text[1:2])
     return (2, f"%{byte:02X}") if byte else (1, None)
 
