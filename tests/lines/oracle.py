@@ -94,7 +94,7 @@ def _click(
     fields |= {"clicked_at": micros, "url": normal, "status": _status(fields["status"])}
     fields["visitor_id"], country = fields.pop("visitor"), fields.pop("country")
     client = fields["client_address"]
-    if client and "," in client and all(map(_is_address, client.split(","))):
+    if client and "," in client and all(part == "-" or _is_address(part.strip(" ")) for part in client.split(",")):
         client = next(part for part in client.split(",") if part != "-")
     fields["client_address"] = _client(client)
     if source.fields is None and fields["client_address"] and not re.match(r"[0-9.]+$|.*:", fields["client_address"]):
@@ -102,13 +102,6 @@ def _click(
     maps_country = source.fields is not None and source.fields.country is not None
     fields["country_code"] = _country(country) if maps_country else None
     return None, fields
-
-
-def _is_address(text: str) -> bool:
-    try:
-        return bool(ip_address(text.strip(" ")))
-    except ValueError:
-        return text == "-"
 
 
 def _client(text: str | None) -> str | None:

@@ -18,6 +18,7 @@ PAGE = {"ts": ISO, "url": "http://shop.test/"}
 def click(record: dict[str, Any], base_url: str | None = None, **fields: Any) -> dict[str, Any]:
     """What becomes of a line of a source that maps these fields."""
     source = Source(name="x", format="json", base_url=base_url, fields=LineFields(**(FIELDS | fields)))
+    row: dict[str, Any]
     (row,) = parse([json.dumps(record).encode()], source)
     return row
 
@@ -95,7 +96,7 @@ def test_a_path_leads_to_its_value(name: str) -> None:
 def test_a_path_leads_to_its_value_among_other_lines() -> None:
     raw = [json.dumps(record).encode() for _, record, _ in VISITORS.values()]
     for place, (path, _, expected) in enumerate(VISITORS.values()):
-        source = Source(name="x", format="json", fields=LineFields(**FIELDS, visitor=path))  # type: ignore[arg-type]
+        source = Source(name="x", format="json", fields=LineFields(**FIELDS, visitor=path))
         assert parse(raw, source)[place]["visitor_id"] == expected
 
 
