@@ -179,7 +179,7 @@ class DelimitedLines(BaseModel):
     @model_validator(mode="after")
     def fits_its_format(self) -> DelimitedLines:
         """Each format takes the settings that it needs."""
-        taken = ("header", "delimiter", "quote", "escape") if self.format in _DELIMITERS else ()
+        taken: tuple[str, ...] = ("header", "delimiter", "quote", "escape") if self.format in _DELIMITERS else ()
         taken += ("columns",) if self.format in (*_DELIMITERS, "w3c") else ()
         for name in ("columns", "header", "delimiter", "quote", "escape"):
             if name not in taken and getattr(self, name) is not None:

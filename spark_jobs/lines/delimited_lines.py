@@ -11,6 +11,9 @@ import csv
 import re
 from collections.abc import Mapping
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from include.delimited import COLUMNS, DelimitedLines
 from include.duckdb_sql import quoted
 from spark_jobs.lines.extraction import Extraction
@@ -44,12 +47,15 @@ def columns_of_header(settings: DelimitedLines, header: str) -> tuple[str, ...] 
     if settings.columns is not None:
         return settings.columns
     quote = settings.quotation
-    how = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
     try:
         (cells,) = csv.reader(
-            [header], delimiter=settings.separator, quotechar=quote or None, quoting=how, strict=True,
+            [header],
+            delimiter=settings.separator,
+            quotechar=quote or None,
+            quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
+            strict=True,
             escapechar=settings.escape,
-        )  # fmt: skip
+        )
     except (csv.Error, ValueError):
         return None
     names = tuple(cell.strip() for cell in cells)
@@ -74,20 +80,29 @@ def extraction(
         return Extraction(NO_HEADER, "SELECT text FROM lines", "false", nothing, faults={})
     is_w3c = settings.format == "w3c"
     columns = tuple(map(str.lower, columns)) if is_w3c else columns
-    cells = {name: _cell(number, settings) for number, name in reversed([*enumerate(columns, 1)])}
+    needed_names = {name for names in roles.values() for name in names} | ({"s-port"} if is_w3c else set())
+    numbers = {name: number for number, name in reversed([*enumerate(columns, 1)]) if name in needed_names}
+    cells = {name: f"column{number}" for name, number in numbers.items()}
     values = {role: _first_of([cells[name] for name in names if name in cells]) for role, names in roles.items()}
     if is_w3c:
-        values |= _as_w3c_means(values, cells)
+        values |= _as_w3c_means(values, columns, cells)
     needed = columns.index(_NEEDED[settings.format]) + 1 if settings.format in COLUMNS else None
     fits = f"len(cells) >= {needed}" if needed else f"len(cells) = {len(columns)}"
+    parts = "".join(f", {_cell(number, settings)} AS column{number}" for number in numbers.values())
+    table = f"SELECT is_quoted, is_quoted AND {fits} AS fits{parts} FROM ({_cut(settings)})"
     return Extraction(
         WRONG_COLUMNS,
-        _cut(settings),
-        f"is_quoted AND {fits}",
+        table,
+        "fits",
         _with_date(values, settings),
+        _without_ends,
         faults={BROKEN_QUOTES: "NOT is_quoted"},
         is_escaped=settings.format in COLUMNS or settings.escape is not None,
     )
+
+
+def _without_ends(texts: pa.StringArray) -> pa.StringArray:
+    return pc.ascii_rtrim(texts, "\r\n")
 
 
 def _roles(
@@ -119,7 +134,7 @@ def _with_date(values: Mapping[str, str], settings: DelimitedLines) -> dict[str,
 def _cut(settings: DelimitedLines) -> str:
     """The table of lines, as ``cells``; ``is_quoted``: where each column that begins with a quotation mark ends."""
     quote, separator = settings.quotation, settings.separator
-    table = "SELECT rtrim(text, chr(13) || chr(10)) AS text FROM lines"
+    table = "SELECT text FROM lines"
     if not quote:
         return f"SELECT string_split(text, {quoted(separator)}) AS cells, true AS is_quoted FROM ({table})"
     if separator == " ":
@@ -142,18 +157,29 @@ def _cut(settings: DelimitedLines) -> str:
 
 
 def _cut_at_blanks(quote: str, table: str) -> str:
-    """The same where blanks, or tabs, stand between columns; servers write quotation marks inside of some as well."""
-    column = f"{quote}(?:[^{quote}]|{quote}{quote})*{quote}|[^{quote} \t][^ \t]*"
-    pattern = quoted(f"[ \t]+({column})")
-    whole = f"[ \t]*(?:{column})(?:[ \t]+(?:{column}))*[ \t]*"
-    is_quoted = f"regexp_full_match(text, {quoted(whole)})"
+    """The same where blanks, or tabs, stand between columns; servers write quotation marks inside of some as well.
+
+    Lines with such marks are the few that are cut by an expression, which takes three times as long.
+    """
+    ended = f"{quote}(?:[^{quote}\x1c-\x1f]|{quote}{quote})*{quote}"
+    patterns = [f"(?:{ended}|[^{quote} \t\x1c-\x1f]+)", f"(?:{ended}|[^{quote} \t\x1c-\x1f][^ \t\x1c-\x1f]*)"]
+    only_ended, any_column = (quoted(f"[ \t]*{column}(?:[ \t]+{column})*[ \t]*") for column in patterns)
+    table = (
+        f"SELECT text, contains(text, {quoted(quote)}) AS has_quote, CASE WHEN has_quote "
+        f"THEN regexp_full_match(text, {only_ended}) END AS is_plain FROM ({table})"
+    )
+    hidden = f"replace(replace(part, ' ', {quoted(_DELIMITER)}), chr(9), {quoted(_TAB)})"
+    table = (
+        f"SELECT CASE WHEN is_plain THEN {_inside(quote, hidden)} ELSE text END AS text, NOT is_plain AS is_other, "
+        f"CASE WHEN is_plain THEN true WHEN has_quote THEN regexp_full_match(text, {any_column}) ELSE true END "
+        f"AS is_quoted FROM ({table})"
+    )
     single = "CASE WHEN contains(text, '  ') THEN regexp_replace(text, ' +', ' ', 'g') ELSE text END"
-    has_quote = f"contains(text, {quoted(quote)})"
+    one_by_one = quoted(f"[ \t]+({patterns[1]})")
     return (
-        f"SELECT CASE WHEN {has_quote} THEN regexp_extract_all(' ' || text, {pattern}, 1) "
+        f"SELECT CASE WHEN is_other THEN regexp_extract_all(' ' || text, {one_by_one}, 1) "
         f"WHEN contains(text, chr(9)) THEN string_split(text, chr(9)) "
-        f"ELSE string_split(trim({single}, ' '), ' ') END AS cells, NOT {has_quote} OR {is_quoted} AS is_quoted "
-        f"FROM ({table})"
+        f"ELSE string_split(trim({single}, ' '), ' ') END AS cells, is_quoted FROM ({table})"
     )
 
 
@@ -178,8 +204,8 @@ def _cell(number: int, settings: DelimitedLines) -> str:
     text = f"cells[{number}]"
     if quote := settings.quotation:
         inner = f"replace({text}[2:-2], {quoted(quote * 2)}, {quoted(quote)})"
-        if settings.separator != " ":
-            inner = f"replace({inner}, {quoted(_DELIMITER)}, {quoted(settings.separator)})"
+        inner = f"replace({inner}, {quoted(_DELIMITER)}, {quoted(settings.separator)})"
+        inner = f"replace({inner}, {quoted(_TAB)}, chr(9))" if settings.separator == " " else inner
         text = f"CASE WHEN starts_with({text}, {quoted(quote)}) THEN {inner} ELSE {text} END"
     return f"nullif({_escaped_back(text, settings.escape, settings.quotation)}, '-')"
 
@@ -210,9 +236,9 @@ def clients_pattern(settings: DelimitedLines, header: str | None) -> str | None:
     return rf"(?P<name>^(?:{places}))(?P<text>{column})"
 
 
-def _as_w3c_means(values: Mapping[str, str], cells: Mapping[str, str]) -> dict[str, str]:
+def _as_w3c_means(values: Mapping[str, str], columns: tuple[str, ...], cells: Mapping[str, str]) -> dict[str, str]:
     """The roles that servers write in their own way: blanks as ``+``, per cent twice, the scheme as a port."""
-    is_cloudfront = not _CLOUDFRONT.isdisjoint(cells)
+    is_cloudfront = not _CLOUDFRONT.isdisjoint(columns)
     meant = {}
     if agent := values.get("user_agent"):
         meant["user_agent"] = _agent(agent, is_cloudfront)
@@ -251,23 +277,24 @@ def _agent(agent: str, is_cloudfront: bool) -> str:
 
 def _logfmt(settings: DelimitedLines, roles: Mapping[str, tuple[str, ...]]) -> Extraction:
     """Words, each a name, or a name, ``=`` and a value; of a name that comes twice the first is taken."""
-    table = "SELECT rtrim(text, chr(13) || chr(10)) AS text FROM lines"
-    table = f"SELECT {_unescaped('text', chr(92), chr(34))} AS text FROM ({table})"
+    table = f"SELECT {_unescaped('text', chr(92), chr(34))} AS text FROM lines"
     hidden = f"replace(replace(part, ' ', {quoted(_DELIMITER)}), chr(9), {quoted(_TAB)})"
     word = r'[^\s="\x1e\x1f]+(?:="[^"\x1e\x1f]*"|=[^\s"\x1e\x1f]*)?'
     words = rf"\s*{word}(?:\s+{word})*\s*"
     table = (
-        f"SELECT ' ' || CASE WHEN contains(text, chr(34)) THEN {_inside(chr(34), hidden)} ELSE text END AS text, "
+        f"SELECT ' ' || replace(CASE WHEN contains(text, chr(34)) THEN {_inside(chr(34), hidden)} ELSE text END, "
+        f"chr(9), ' ') AS text, "
         f"contains(text, '=') AND regexp_full_match(text, {quoted(words)}) AS is_formed "
         f"FROM ({table})"
     )
     values = {role: _first_of([_value(name) for name in names]) for role, names in roles.items()}
-    return Extraction(NOT_LOGFMT, table, "is_formed", _with_date(values, settings), faults={})
+    return Extraction(NOT_LOGFMT, table, "is_formed", _with_date(values, settings), _without_ends, faults={})
 
 
 def _value(name: str) -> str:
-    pattern = rf"[ \t]{re.escape(name)}=([^ \t]*)"
-    text = f"regexp_extract(text, {quoted(pattern)}, 1)"
-    shown = f"replace(replace({text}[2:-2], {quoted(_DELIMITER)}, ' '), {quoted(_TAB)}, chr(9))"
+    before = quoted(f" {name}=")
+    rest = f"substr(text, strpos(text, {before}) + {len(name) + 2})"
+    text = f"CASE WHEN contains(text, {before}) THEN regexp_extract({rest}, '^[^ ]*') END"
+    shown = f"replace(replace(({text})[2:-2], {quoted(_DELIMITER)}, ' '), {quoted(_TAB)}, chr(9))"
     text = f"CASE WHEN starts_with({text}, chr(34)) THEN {shown} ELSE {text} END"
     return f"nullif({_escaped_back(text, chr(92), chr(34))}, '-')"

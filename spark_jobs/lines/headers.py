@@ -184,4 +184,5 @@ def _with_blanks(values: pa.BinaryArray, is_comment: np.ndarray[Any, Any]) -> np
     if len(at):
         blank[at] = [not value.strip() for value in values.take(pa.array(at)).to_pylist()]
     last = np.maximum.accumulate(np.where(~blank, np.arange(len(values)), -1))
-    return np.where(last >= 0, is_comment[last], False) | is_comment
+    is_comment |= (last >= 0) & is_comment[last]
+    return is_comment
