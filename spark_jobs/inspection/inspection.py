@@ -101,7 +101,11 @@ def inspect(file: Path, settings: Settings, name: str = "", base_url: str | None
         return _unknown(sample)
     best = found[0]
     others = [reading for reading in found[1:] if not best.reads_as(reading)]
-    rivals = [reading for reading in others if reading.share >= best.share and reading.extras >= best.extras]
+    rivals = [
+        reading
+        for reading in others
+        if reading.share >= best.share and reading.extras >= best.extras and not reading.is_guessed
+    ]
     return _inspection(sample, best, others, is_sure=best.share >= SURE_SHARE and not rivals)
 
 

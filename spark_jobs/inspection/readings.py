@@ -19,6 +19,7 @@ from include.duckdb_sql import run_sql
 from include.settings import Settings
 from include.source_presets import preset_names, preset_title
 from include.sources import Source, load_sources
+from include.tables import UNKNOWN_COUNTRY
 from include.time_formats import NamedTimeFormat
 from spark_jobs.inspection.field_guesses import fields_of_records, guess_fields
 from spark_jobs.inspection.sample import Sample
@@ -70,8 +71,13 @@ class Reading:
     @property
     def extras(self) -> int:
         """How much more than time and URL is known of the clicks."""
-        known = (pc.any(pc.is_valid(self.arrivals[name])).as_py() for name in _EXTRAS)
+        known = (set(pc.unique(self.arrivals[name]).to_pylist()) - {None, UNKNOWN_COUNTRY} for name in _EXTRAS)
         return sum(map(bool, known)) + ("base_url" not in self.settings)
+
+    @property
+    def is_guessed(self) -> bool:
+        """Whether its settings are neither a preset's nor those of a declared source."""
+        return "preset" not in self.settings
 
     def reads_as(self, other: Reading) -> bool:
         """Whether both make the same clicks."""
@@ -87,17 +93,17 @@ def declared_reading(sample: Sample, settings: Settings, name: str) -> Reading |
     if name not in load_sources(settings):
         return None
     given = tomllib.loads(settings.sources_file.read_text(encoding="utf-8"))["sources"][name]
-    return _read(sample, f"source {name}, as it is declared", given, settings, None)
+    return read_by(sample, given, settings, f"source {name}, as it is declared")
 
 
 def readings(sample: Sample, settings: Settings, base_url: str | None) -> list[Reading]:
     """All readings that make clicks of some lines, the best first."""
     found = []
     for title, given in _candidates(sample):
-        reading = _read(sample, title, given, settings, base_url)
+        reading = read_by(sample, given, settings, title, base_url)
         if reading is not None and reading.share > 0:
             found.append(reading)
-    return sorted(found, key=lambda reading: (-round(reading.share, 3), -reading.extras))
+    return sorted(found, key=lambda reading: (-round(reading.share, 3), reading.is_guessed, -reading.extras))
 
 
 def _candidates(sample: Sample) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -109,8 +115,8 @@ def _candidates(sample: Sample) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "JSON lines", {"format": "json", "fields": guessed}
 
 
-def _read(
-    sample: Sample, title: str, given: Mapping[str, Any], settings: Settings, base_url: str | None
+def read_by(
+    sample: Sample, given: Mapping[str, Any], settings: Settings, title: str = "", base_url: str | None = None
 ) -> Reading | None:
     """The reading by these settings, with a base URL where they need one; none if they are no source's."""
     bases = [{"base_url": base_url or BASE_URL}, {}] if base_url else [{}, {"base_url": BASE_URL}]
