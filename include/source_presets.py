@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 PRESETS = Path(__file__).parent / "presets"
 
 
-def preset_names() -> list[str]:
+@cache
+def preset_names() -> tuple[str, ...]:
     """The names of all presets, first those of formats that many servers write."""
     names = sorted(file.stem for file in PRESETS.glob("*.toml"))
-    return sorted(names, key=lambda name: name not in _settings_of(name).values())
+    return tuple(sorted(names, key=lambda name: name not in _settings_of(name).values()))
 
 
 def preset_settings(name: str) -> dict[str, Any]:

@@ -43,6 +43,16 @@ def fields_of_records(records: Iterable[Mapping[str, Any]]) -> list[Field]:
     return [each for each in fields.values() if each.values]
 
 
+def fields_of_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[Field]:
+    """The fields of rows of columns, by the columns' names."""
+    fields = [Field(column) for column in columns]
+    for row in rows:
+        for each, value in zip(fields, row, strict=False):
+            if len(each.values) < _VALUES and value not in ("", "-"):
+                each.values.append(value)
+    return [each for each in fields if each.values]
+
+
 def _leaves(value: Mapping[str, Any], path: str) -> Iterable[tuple[str, Any]]:
     for name, inner in value.items():
         quoted = f'"{name}"' if re.search(r"[.\s\[\]\"']", name) else name

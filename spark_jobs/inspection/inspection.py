@@ -100,12 +100,9 @@ def inspect(file: Path, settings: Settings, name: str = "", base_url: str | None
     if not found:
         return _unknown(sample)
     best = found[0]
-    others = [reading for reading in found[1:] if not best.reads_as(reading)]
-    rivals = [
-        reading
-        for reading in others
-        if reading.share >= best.share and reading.extras >= best.extras and not reading.is_guessed
-    ]
+    # What finds less in the same lines is no other way to read them.
+    others = [each for each in found[1:] if each.extras >= best.extras and not best.reads_as(each)]
+    rivals = [each for each in others if each.share >= best.share and not each.is_guessed]
     return _inspection(sample, best, others, is_sure=best.share >= SURE_SHARE and not rivals)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Any, get_args
 
 import numpy as np
@@ -21,7 +24,7 @@ from include.source_presets import preset_names, preset_title
 from include.sources import Source, load_sources
 from include.tables import UNKNOWN_COUNTRY
 from include.time_formats import NamedTimeFormat
-from spark_jobs.inspection.field_guesses import fields_of_records, guess_fields
+from spark_jobs.inspection.field_guesses import fields_of_records, fields_of_rows, guess_fields
 from spark_jobs.inspection.sample import Sample
 from spark_jobs.landing.land import FIRST_HOUR
 from spark_jobs.lines.columns import as_numpy
@@ -37,7 +40,14 @@ BASE_URL = "http://localhost"
 _EXTRAS = ("country_code", "referrer", "user_agent", "status", "event_id", "visitor_id")
 #: So many records are looked at to guess what their fields are.
 _RECORDS = 500
+#: By so many lines formats are found that do not fit.
+_FEW_LINES = 200
 _NEARLY_ALL = 0.9
+#: The roles that say which page it is.
+_PAGES = {"url", "request"}
+_FEWEST_COLUMNS = 3
+_LOGFMT_PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.-]*)=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?=\s|$)')
+_DELIMITERS = ("\t", ",", ";", "|")
 #: Microseconds: of a day, and from 1970 until 1990, when the first web server ran.
 _A_DAY = 24 * HOUR_MICROS
 _FIRST_CLICK = FIRST_HOUR.number * HOUR_MICROS
@@ -98,12 +108,14 @@ def declared_reading(sample: Sample, settings: Settings, name: str) -> Reading |
 
 def readings(sample: Sample, settings: Settings, base_url: str | None) -> list[Reading]:
     """All readings that make clicks of some lines, the best first."""
-    found = []
-    for title, given in _candidates(sample):
-        reading = read_by(sample, given, settings, title, base_url)
-        if reading is not None and reading.share > 0:
-            found.append(reading)
-    return sorted(found, key=lambda reading: (-round(reading.share, 3), reading.is_guessed, -reading.extras))
+    few = replace(sample, lines=sample.lines.slice(0, _FEW_LINES))
+    candidates = list(_candidates(sample))
+    # Most formats fit no line, and to find that out takes longest.
+    fit = [each for each in candidates if read_by(few, each[1], settings, base_url=base_url)] or candidates
+    found = (read_by(sample, given, settings, title, base_url) for title, given in fit)
+    return sorted(
+        filter(None, found), key=lambda reading: (-round(reading.share, 3), reading.is_guessed, -reading.extras)
+    )
 
 
 def _candidates(sample: Sample) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -111,14 +123,22 @@ def _candidates(sample: Sample) -> Iterator[tuple[str, dict[str, Any]]]:
         yield preset_title(name), {"preset": name}
     if records := _json_records(sample):
         guessed = guess_fields(fields_of_records(records), time_format_of)
-        if {"time"} < guessed.keys():
+        if "time" in guessed and not _PAGES.isdisjoint(guessed):
             yield "JSON lines", {"format": "json", "fields": guessed}
+    if pairs := _logfmt_records(sample):
+        guessed = guess_fields(fields_of_rows([*pairs], zip_longest(*pairs.values(), fillvalue="")), time_format_of)
+        if "time" in guessed and not _PAGES.isdisjoint(guessed):
+            yield "logfmt", {"format": "logfmt", "fields": guessed}
+    for settings, columns, rows in _tables(sample):
+        guessed = guess_fields(fields_of_rows(columns, rows), time_format_of)
+        if "time" in guessed and not _PAGES.isdisjoint(guessed):
+            yield "lines of columns, named by the first", settings | {"fields": guessed}
 
 
 def read_by(
     sample: Sample, given: Mapping[str, Any], settings: Settings, title: str = "", base_url: str | None = None
 ) -> Reading | None:
-    """The reading by these settings, with a base URL where they need one; none if they are no source's."""
+    """The reading by these settings, with a base URL where they need one; none if it has no click."""
     bases = [{"base_url": base_url or BASE_URL}, {}] if base_url else [{}, {"base_url": BASE_URL}]
     for base in bases:
         try:
@@ -126,9 +146,10 @@ def read_by(
         except ValidationError:
             continue
         reading = Reading(title, dict(given) | base, source, _arrivals(sample, source, settings))
-        # An access log's format says whether its lines have hosts.
-        if reading.share or source.format == "access":
+        if reading.share:
             return reading
+        if source.format == "access":  # whether its lines have hosts, its format says
+            return None
     return None
 
 
@@ -161,6 +182,35 @@ def time_format_of(texts: Sequence[str]) -> str | None:
         if len(plausible) >= _NEARLY_ALL * len(texts):
             return str(format_)
     return None
+
+
+def _tables(sample: Sample) -> Iterator[tuple[dict[str, Any], list[str], list[list[str]]]]:
+    """The settings, columns and rows of what the lines may be by each delimiter: three columns and more, all named."""
+    texts = [value.decode("utf-8", "replace") for value in sample.lines["value"].slice(0, _RECORDS).to_pylist()]
+    for delimiter in _DELIMITERS:
+        columns, *rows = list(csv.reader(texts, delimiter=delimiter)) or [[]]
+        fit = [row for row in rows if len(row) == len(columns)]
+        if (
+            len(columns) >= _FEWEST_COLUMNS
+            and len(set(columns)) == len(columns)
+            and all(columns)
+            and len(fit) > len(rows) / 2
+        ):
+            format_ = {"\t": {"format": "tsv"}, ",": {"format": "csv"}}
+            yield format_.get(delimiter, {"format": "csv", "delimiter": delimiter}), columns, fit
+
+
+def _logfmt_records(sample: Sample) -> dict[str, list[str]]:
+    """The values of each name in lines of names and values; nothing if few lines are such."""
+    values: dict[str, list[str]] = {}
+    lines = sample.lines["value"].slice(0, _RECORDS).to_pylist()
+    fitting = 0
+    for line in lines:
+        pairs = _LOGFMT_PAIR.findall(line.decode("utf-8", "replace"))
+        fitting += len(pairs) >= _FEWEST_COLUMNS
+        for name, quoted, bare in pairs:
+            values.setdefault(name, []).append(quoted or bare)
+    return values if fitting > len(lines) / 2 else {}
 
 
 def _json_records(sample: Sample) -> list[dict[str, Any]]:
