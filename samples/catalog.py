@@ -36,7 +36,7 @@ UNKNOWN_GEO = (
     ',"geo":{"country":null}',
     ',"geo":{"country":""}',
     ',"geo":{"country":"ZZ"}',
-    ',"geo":{"country":"UK"}',
+    ',"geo":{"country":"XX"}',
 )
 
 #: HTTP status to its share, relative to the others.
