@@ -29,6 +29,7 @@ from spark_jobs.inspection.sample import Sample
 from spark_jobs.landing.land import FIRST_HOUR
 from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.headers import with_headers
+from spark_jobs.lines.json_repairs import without_prefix
 from spark_jobs.lines.kept import reason_of_rule, rule_of_reason
 from spark_jobs.lines.lookups import Lookups
 from spark_jobs.lines.parse_lines import click_times, parse_lines
@@ -215,9 +216,11 @@ def _logfmt_records(sample: Sample) -> dict[str, list[str]]:
 
 def _json_records(sample: Sample) -> list[dict[str, Any]]:
     records = []
-    for value in sample.lines["value"].slice(0, _RECORDS).to_pylist():
+    values = sample.lines["value"].slice(0, _RECORDS).to_pylist()
+    texts = pa.array([value.decode("utf-8", "replace") for value in values])
+    for text in without_prefix(texts).to_pylist():
         try:
-            record = orjson.loads(value)
+            record = orjson.loads(text)
         except orjson.JSONDecodeError:
             continue
         if isinstance(record, dict):

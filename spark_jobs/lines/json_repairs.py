@@ -1,4 +1,4 @@
-r"""JSON that is not quite JSON, where what is meant is known: nginx's escapes, halves of surrogate pairs, schema ids.
+r"""JSON that is not quite JSON, where what is meant is known: nginx's escapes, half pairs, schema ids, prefixes.
 
 * nginx writes some bytes as ``\x22``, unless its format says ``escape=json``:
   https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format
@@ -12,8 +12,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.duckdb_sql import run_sql
+from include.duckdb_sql import quoted, run_sql
 from spark_jobs.lines.columns import as_array
+from spark_jobs.lines.prefix_patterns import JSON_PREFIX
 
 #: Stands for half of a surrogate pair: no character, which JSON may have.
 HALF_PAIR = "\ufdd0"
@@ -60,3 +61,15 @@ def without_schema_id(values: pa.BinaryArray) -> pa.BinaryArray:
     framed = values.filter(begins)
     json = pc.binary_slice(framed, _SCHEMA_ID_BYTES, 2**30)
     return pc.replace_with_mask(values, begins, pc.if_else(pc.starts_with(json, b"{"), json, framed))
+
+
+def without_prefix(texts: pa.StringArray) -> pa.StringArray:
+    """JSON without what other programs have put before it: syslog, Docker, Kubernetes, fluentd …; all else as it is."""
+    is_other = pc.invert(pc.starts_with(texts, "{")).fill_null(False)
+    if not pc.any(is_other).as_py():
+        return texts
+    # Without a match the text is empty.
+    json = f"regexp_extract(text, {quoted(f'^{JSON_PREFIX}([{{].*)')}, 1, 's')"
+    query = f"SELECT coalesce(nullif({json}, ''), text) AS text FROM lines"
+    found = run_sql(query, lines=pa.table({"text": texts.filter(is_other)}))
+    return pc.replace_with_mask(texts, is_other, as_array(found["text"]))

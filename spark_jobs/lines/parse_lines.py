@@ -23,7 +23,7 @@ from spark_jobs.lines.extraction import Extraction, take_apart
 from spark_jobs.lines.formats import extraction_of, time_extraction_of
 from spark_jobs.lines.headers import HEADER, IS_HEADER, by_header
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
-from spark_jobs.lines.json_repairs import without_schema_id
+from spark_jobs.lines.json_repairs import without_prefix, without_schema_id
 from spark_jobs.lines.kept import is_left_out, is_quarantined, left_out, reason_of_rule
 from spark_jobs.lines.masked_addresses import address_mask, shortened
 from spark_jobs.lines.targets import method_value, normal_urls, target_values
@@ -119,7 +119,8 @@ def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]
     texts = (without_schema_id(values) if source.fields else values).view(pa.string())
     is_utf8 = np.ones(len(texts), bool)
     is_utf8[_not_utf8(texts)] = False
-    return pc.if_else(pa.array(is_utf8 & ~_is_too_long(lines, source)), texts, None), is_utf8
+    texts = pc.if_else(pa.array(is_utf8 & ~_is_too_long(lines, source)), texts, None)
+    return (without_prefix(texts) if source.fields else texts), is_utf8
 
 
 def most_line_bytes(source: Source) -> int:

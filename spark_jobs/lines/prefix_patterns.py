@@ -15,15 +15,16 @@ NAME = r"[\w.-]*[A-Za-z_][\w.-]*"
 VIRTUAL_HOST = rf"(?:[\w-]+\.[\w.-]*[A-Za-z_][\w.-]*|{NAME}:\d{{1,5}}|[\d.]+:(?:80|443)|\[[0-9A-Fa-f:]+\]:\d{{1,5}})"
 _MONTH_AND_DAY = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}(?: \d{4})?"
 _ISO_8601 = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
-_TAG = r"[\w./-]+(?:\[\d+\])?:"
+_TAG = r"[\w./-]+(?:\[[\w.-]+\])?:"
 _DATA = r'(?:-|(?:\[(?:[^\]\\"]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
-#: What comes before a line: Docker Compose's and kubectl's names; syslog's RFC 5424 and RFC 3164, each with its octets
-#: (RFC 6587) or without, and what rsyslog and journalctl write; Kubernetes' CRI; Docker's time; a time in seconds.
+#: What comes before a line: the names of Docker Compose, PM2 and kubectl; syslog's RFC 5424 and RFC 3164, each with its
+#: octets (RFC 6587) or without, and what rsyslog, journalctl and Heroku write (Heroku's RFC 5424 has no structured
+#: data); Kubernetes' CRI; Docker's time; a time in seconds.
 #: A part of a line (``P`` of CRI) is none.
 PREFIX = "".join(
     [
-        r"(?:(?:[\w.-]+ +\| ?|\[pod/[^\]]*\] )?(?:",
-        rf"(?:\d+ )?<\d{{1,3}}>1 (?:-|{_ISO_8601}) \S+ \S+ \S+ \S+ {_DATA} \x{{feff}}?",
+        r"(?:(?:(?:\d+\|)?[\w.@-]+ +\| ?|\[pod/[^\]]*\] )?(?:",
+        rf"(?:\d+ )?<\d{{1,3}}>1 (?:-|{_ISO_8601}) \S+ \S+ \S+ \S+ (?:{_DATA} )?\x{{feff}}?",
         rf"|{_ISO_8601} std(?:out|err) F ",
         rf"|(?:\d+ )?(?:<\d{{1,3}}>)?(?:{_MONTH_AND_DAY} \d\d:\d\d:\d\d(?:\.\d+)?|{_ISO_8601}) ",
         rf"(?:(?:\S+ )?{_TAG} |{NAME} )?",
@@ -32,3 +33,5 @@ PREFIX = "".join(
         r"|))",
     ]
 )
+#: The same before JSON, where lumberjack's cookie may follow it; and what fluentd and AWS Lambda write, with tabs.
+JSON_PREFIX = rf"(?:{PREFIX}(?:@cee: ?)?|{_ISO_8601}(?:\t[\w.*/-]+){{1,2}}\t)"

@@ -13,7 +13,7 @@ from include.sources import Source
 from spark_jobs.lines.parse_lines import click_times, parse_lines
 from tests.lines.lines import TRACKING, lines_table
 from tests.lines.oracle import moment_micros
-from tests.lines.parsing import ACCESS, NOON, parse
+from tests.lines.parsing import ACCESS, NOON, PREFIXES, parse
 from tests.lines.random_access_logs import RandomLog
 
 TIME = "[01/Mar/2026:12:30:00 +0000]"
@@ -33,37 +33,6 @@ def read(lines: Sequence[str], log_format: str | None = None, base_url: str | No
     found = [time for row, time in zip(rows, times, strict=True) if row["reason"] is None]
     assert found == [moment_micros(row["clicked_at"]) for row in rows if row["reason"] is None]
     return rows
-
-
-PREFIXES = [
-    # syslog: RFC 3164, with and without what may be left out
-    "<13>Mar 10 12:30:00 web1 nginx: ",
-    "<190>Mar  1 12:30:00 nginx: ",
-    "Mar 10 12:30:00 web1 nginx[4711]: ",
-    "Mar 10 12:30:00 10.1.2.3 nginx: ",
-    "Mar 10 12:30:00 2001:db8::5 access-log: ",
-    "Dec 10 12:30:00 web1 ",
-    "Feb 10 2026 12:30:00 web1 httpd[1]: ",
-    "<190>nginx: ",
-    # RFC 5424, and its octets in a stream
-    "<165>1 2026-03-10T12:30:00.003Z web1 nginx 12 - - ",
-    '<165>1 2026-03-10T12:30:00+01:00 web1 nginx - ID47 [x@1 a="b]" c="\\""][y@2] ',
-    "123 <165>1 - web1 nginx 12 - - \ufeff",
-    # rsyslog's and journalctl's files
-    "2026-03-10T12:30:00.123450+00:00 web1 nginx: ",
-    "2026-03-10T12:30:00+0100 web1 nginx[12]: ",
-    # Docker, Compose, Kubernetes, kubectl
-    "2026-03-10T12:30:00.123456789Z ",
-    "2026-03-10T12:30:00.123456789Z stdout F ",
-    "2026-03-10T12:30:00.123456789+02:00 stderr F ",
-    "web-1  | ",
-    "shop_web.1 | 2026-03-10T12:30:00Z ",
-    "[pod/nginx-5d59d67564-x/nginx] ",
-    # a time, and a host
-    "2026-03-10 12:30:00 ",
-    "2026-03-10 12:30:00,123 web1 ",
-    "1741609800.123 ",
-]
 
 
 def test_what_another_program_puts_before_a_line_is_taken_off() -> None:

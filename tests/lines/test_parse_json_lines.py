@@ -12,7 +12,7 @@ from include.source_fields import LineFields
 from include.sources import Source
 from include.tables import QUARANTINE_REASONS
 from spark_jobs.lines.delimited_lines import FAULTS
-from tests.lines.parsing import ISO, NOON, WEB, line, parse, with_value
+from tests.lines.parsing import ISO, NOON, PREFIXES, WEB, line, parse, with_value
 
 JSON_LINES: dict[str, tuple[bytes, str | None]] = {
     "fine": (line(), None),
@@ -333,3 +333,22 @@ def test_the_longest_lines_that_a_source_may_have_are_read() -> None:
     longest = line(pad="x" * (300 - len(line(pad=""))))
     rows = parse([longest, longest + b"\r\n", longest + b" "], source)
     assert [row["reason"] for row in rows] == [None, None, "line_too_long"]
+
+
+def test_what_another_program_puts_before_json_is_taken_off() -> None:
+    prefixes = [
+        *PREFIXES,
+        "2026-03-10T12:30:00+00:00\tnginx.access\t",
+        "2026-03-10 12:30:00.000000000 +0000 nginx.access: ",
+        "2026-03-10T12:30:00.000Z\t6f1a0c9e-22d4\tINFO\t",
+        "<13>Mar 10 12:30:00 web1 app: @cee: ",
+    ]
+    rows = parse([prefix.encode() + line() for prefix in prefixes])
+    assert [(row["reason"], row["url"]) for row in rows] == [(None, "http://shop.test/")] * len(prefixes)
+    assert all(row["sampled"] == line().decode() for row in rows)
+
+
+@pytest.mark.parametrize("prefix", ["2026-03-10T12:30:00Z stdout P ", "ERROR: ", "[", '"x" ', "[2026-03-10] INFO "])
+def test_json_behind_anything_else_is_none(prefix: str) -> None:
+    (row,) = parse([prefix.encode() + line()])
+    assert row["reason"] == "not_json"
