@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from include.duckdb_sql import quoted
 from include.log_formats import LogFormat, log_format
 from spark_jobs.lines.extraction import Extraction
-from spark_jobs.lines.log_patterns import Pattern, Reading, steps, whole_line
-
-#: Of a part that is not there servers write this; nothing where a format says so.
-_ABSENT = "-"
+from spark_jobs.lines.log_patterns import Reading, steps, whole_line
+from spark_jobs.lines.pattern_steps import Pattern, extracted, in_steps, or_null
 
 
 @cache
@@ -37,31 +34,10 @@ def extraction(
 
 
 def _in_steps(format_: LogFormat, patterns: list[Pattern], otherwise: Extraction) -> Extraction:
-    source, tables = "lines", []
-    is_formed: list[str] = []
-    taken: list[str] = []
-    values: dict[str, str] = {}
-    for number, pattern in enumerate(patterns):
-        step = f"step{number}"
-        text = f"substr(text, length({taken[-1]}['before']) + 1)" if taken else "text"
-        tables.append(
-            f"SELECT {', '.join([f'{text} AS text', *taken])}, {_extracted(text, pattern)} AS {step} FROM {source}"
-        )
-        taken.append(step)
-        source = f"taken{number}"
-        always = next(name for name in ("before", "all", "time", "status") if name in pattern.names)
-        is_formed.append(f"{step}['{always}'] <> ''")
-        values |= {name: _value(step, name) for name in pattern.names if name not in ("before", "all")}
-    # What is taken apart twice is taken apart once.
-    before = [f"taken{number} AS MATERIALIZED ({table})" for number, table in enumerate(tables[:-1])]
-    return Extraction(
-        "not_access_log",
-        (f"WITH {', '.join(before)} " if before else "") + tables[-1],
-        " AND ".join(is_formed),
-        values,
-        is_escaped=format_.escape != "none",
-        otherwise=otherwise,
-    )
+    table, is_formed, taken = in_steps(patterns)
+    values = {name: or_null(value) for name, value in taken.items()}
+    is_escaped = format_.escape != "none"
+    return Extraction("not_access_log", table, is_formed, values, is_escaped=is_escaped, otherwise=otherwise)
 
 
 def _of_whole_line(
@@ -69,8 +45,8 @@ def _of_whole_line(
 ) -> Extraction:
     pattern = whole_line(format_, roles, reading)
     return Extraction(
-        "not_access_log", f"SELECT {_extracted('text', pattern)} AS line FROM lines", "line['time'] <> ''",
-        {name: _value("line", name) for name in pattern.names}, is_escaped=format_.escape != "none",
+        "not_access_log", f"SELECT {extracted('text', pattern)} AS line FROM lines", "line['time'] <> ''",
+        {name: or_null(f"line['{name}']") for name in pattern.names}, is_escaped=format_.escape != "none",
         otherwise=otherwise,
     )  # fmt: skip
 
@@ -80,16 +56,8 @@ def _unescaped(format_: LogFormat, roles: frozenset[str]) -> Extraction:
     short, long = (whole_line(format_, roles, reading) for reading in ("short", "long"))
     return Extraction(
         "not_access_log",
-        f"SELECT {_extracted('text', short)} AS line, {_extracted('text', long)} AS other FROM lines",
+        f"SELECT {extracted('text', short)} AS line, {extracted('text', long)} AS other FROM lines",
         "line['time'] <> '' AND line = other",
-        {name: _value("line", name) for name in short.names},
+        {name: or_null(f"line['{name}']") for name in short.names},
         is_escaped=format_.escape != "none",
     )
-
-
-def _extracted(text: str, pattern: Pattern) -> str:
-    return f"regexp_extract({text}, {quoted(pattern.text)}, [{', '.join(map(quoted, pattern.names))}], 's')"
-
-
-def _value(step: str, name: str) -> str:
-    return f"nullif({step}['{name}'], '{_ABSENT}')"

@@ -16,7 +16,10 @@ import pyarrow.compute as pc
 
 from include.delimited import COLUMNS, DelimitedLines
 from include.duckdb_sql import quoted
+from spark_jobs.lines.delimited_patterns import column_steps, inner_text
 from spark_jobs.lines.extraction import Extraction
+from spark_jobs.lines.pattern_steps import in_steps
+from spark_jobs.lines.w3c_roles import NOTHING, as_w3c_means
 
 #: Why a line is not taken apart.
 FAULTS = NO_HEADER, BROKEN_QUOTES, WRONG_COLUMNS, NOT_LOGFMT = (
@@ -30,13 +33,9 @@ FAULTS = NO_HEADER, BROKEN_QUOTES, WRONG_COLUMNS, NOT_LOGFMT = (
 # escaped. A line with quotation marks that has one of these itself is not taken apart.
 _DELIMITER, _TAB, _QUOTE, _ESCAPE = "\x1f", "\x1e", "\x1d", "\x1c"
 _RESERVED = "[\x1c-\x1f]"
-#: All roles are texts.
-_NOTHING = "NULL::VARCHAR"
 _W3C_FIELDS = re.compile(r"#fields:", re.IGNORECASE)
 #: The last column that a line of these must have.
 _NEEDED = {"alb": "user_agent", "elb": "request", "s3": "user_agent"}
-#: CloudFront's lines are known by these columns; it percent-encodes what others write as it is.
-_CLOUDFRONT = {"x-edge-location", "x-edge-request-id", "x-edge-result-type"}
 
 
 def columns_of_header(settings: DelimitedLines, header: str) -> tuple[str, ...] | None:
@@ -76,29 +75,42 @@ def extraction(
         return _logfmt(settings, roles)
     columns = settings.named_columns if header is None else columns_of_header(settings, header)
     if columns is None:
-        nothing = _with_date(dict.fromkeys(roles, _NOTHING), settings)
+        nothing = _with_date(dict.fromkeys(roles, NOTHING), settings)
         return Extraction(NO_HEADER, "SELECT text FROM lines", "false", nothing, faults={})
     is_w3c = settings.format == "w3c"
     columns = tuple(map(str.lower, columns)) if is_w3c else columns
     needed_names = {name for names in roles.values() for name in names} | ({"s-port"} if is_w3c else set())
     numbers = {name: number for number, name in reversed([*enumerate(columns, 1)]) if name in needed_names}
-    cells = {name: f"column{number}" for name, number in numbers.items()}
-    values = {role: _first_of([cells[name] for name in names if name in cells]) for role, names in roles.items()}
-    if is_w3c:
-        values |= _as_w3c_means(values, columns, cells)
     needed = columns.index(_NEEDED[settings.format]) + 1 if settings.format in COLUMNS else None
     fits = f"len(cells) >= {needed}" if needed else f"len(cells) = {len(columns)}"
     parts = "".join(f", {_cell(number, settings)} AS column{number}" for number in numbers.values())
-    table = f"SELECT is_quoted, is_quoted AND {fits} AS fits{parts} FROM ({_cut(settings)})"
-    return Extraction(
+    cells = {name: f"column{number}" for name, number in numbers.items()}
+    of_any = Extraction(
         WRONG_COLUMNS,
-        table,
+        f"SELECT is_quoted, is_quoted AND {fits} AS fits{parts} FROM ({_cut(settings)})",
         "fits",
-        _with_date(values, settings),
+        _values(roles, columns, cells, settings),
         _without_ends,
         faults={BROKEN_QUOTES: "NOT is_quoted"},
         is_escaped=settings.format in COLUMNS or settings.escape is not None,
     )
+    if not needed:
+        return of_any
+    table, is_formed, taken = in_steps(column_steps(numbers.values(), needed))
+    cells = {name: inner_text(taken[f"column{number}"]) for name, number in numbers.items()}
+    values = _values(roles, columns, cells, settings)
+    is_escaped = of_any.is_escaped
+    return Extraction(WRONG_COLUMNS, table, is_formed, values, faults={}, is_escaped=is_escaped, otherwise=of_any)
+
+
+def _values(
+    roles: Mapping[str, tuple[str, ...]], columns: tuple[str, ...], cells: Mapping[str, str], settings: DelimitedLines
+) -> dict[str, str]:
+    """The SQL of the roles, from that of columns by their names."""
+    values = {role: _first_of([cells[name] for name in names if name in cells]) for role, names in roles.items()}
+    if settings.format == "w3c":
+        values |= as_w3c_means(values, columns, cells)
+    return _with_date(values, settings)
 
 
 def _without_ends(texts: pa.StringArray) -> pa.StringArray:
@@ -117,7 +129,7 @@ def _roles(
 
 
 def _first_of(values: list[str]) -> str:
-    return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})" if values else _NOTHING
+    return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})" if values else NOTHING
 
 
 def _with_date(values: Mapping[str, str], settings: DelimitedLines) -> dict[str, str]:
@@ -234,45 +246,6 @@ def clients_pattern(settings: DelimitedLines, header: str | None) -> str | None:
     column = f"(?:{quote}(?:{inner})*{quote}|{plain})" if quote else plain
     places = "|".join(f"(?:{column}{between}){{{number}}}" for number in before)
     return rf"(?P<name>^(?:{places}))(?P<text>{column})"
-
-
-def _as_w3c_means(values: Mapping[str, str], columns: tuple[str, ...], cells: Mapping[str, str]) -> dict[str, str]:
-    """The roles that servers write in their own way: blanks as ``+``, per cent twice, the scheme as a port."""
-    is_cloudfront = not _CLOUDFRONT.isdisjoint(columns)
-    meant = {}
-    if agent := values.get("user_agent"):
-        meant["user_agent"] = _agent(agent, is_cloudfront)
-    if is_cloudfront:
-        for role in ("path", "query", "referrer", "url"):
-            if values.get(role, _NOTHING) != _NOTHING:
-                meant[role] = f"regexp_replace({values[role]}, '%25([0-9A-Fa-f]{{2}})', '%\\1', 'g')"
-    port = cells.get("s-port", _NOTHING)
-    if "host" in values and port != _NOTHING:
-        host = values["host"]
-        has_port = f"{port} IN ('80', '443') AND NOT contains({host}, ':')"
-        meant["host"] = f"{host} || CASE WHEN {has_port} THEN ':' || {port} ELSE '' END"
-    if "scheme" in values:
-        scheme = f"replace(lower({values['scheme']}), 'ws', 'http')"
-        meant["scheme"] = f"CASE WHEN {scheme} IN ('http', 'https') THEN {scheme} END"
-    if (url := values.get("url", _NOTHING)) != _NOTHING:
-        # Some write a host and a path, without what comes before them.
-        whole = f"CASE {port} WHEN '443' THEN 'https://' ELSE 'http://' END || {url}"
-        meant["url"] = f"CASE WHEN {url} LIKE '/%' OR contains({url}, '://') THEN {url} ELSE {whole} END"
-    return meant
-
-
-def _agent(agent: str, is_cloudfront: bool) -> str:
-    once = f"coalesce(TRY(url_decode({agent})), {agent})"
-    is_done = f"contains({once}, ' ') OR NOT contains({once}, '%20')"
-    twice = f"CASE WHEN {is_done} THEN {once} ELSE coalesce(TRY(url_decode({once})), {once}) END"
-    if is_cloudfront:
-        return twice
-    # Of two, the second was one already.
-    blanks = f"replace(replace(replace({agent}, '++', ' {_DELIMITER}'), '+', ' '), '{_DELIMITER}', '+')"
-    return (
-        f"CASE WHEN contains({agent}, ' ') THEN {agent} WHEN contains({agent}, '+') THEN {blanks} "
-        f"WHEN contains({agent}, '%20') THEN {twice} ELSE {agent} END"
-    )
 
 
 def _logfmt(settings: DelimitedLines, roles: Mapping[str, tuple[str, ...]]) -> Extraction:

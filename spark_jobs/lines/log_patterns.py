@@ -1,7 +1,6 @@
 r"""Regular expressions (RE2) of the lines that an access log's format writes.
 
-A line is read in steps. In each of them there is one way on at each character, and at most four parts are taken out:
-then RE2 takes it in one pass, which is a tenth of the time. What does not fit so is read as a whole line, more slowly.
+A line is read in steps, see ``pattern_steps``. What does not fit so is read as a whole line, more slowly.
 """
 
 from __future__ import annotations
@@ -13,15 +12,13 @@ from itertools import pairwise
 from typing import Literal
 
 from include.log_formats import LogFormat, Variable
+from spark_jobs.lines.pattern_steps import MOST_PARTS, Pattern
 from spark_jobs.lines.prefix_patterns import ADDRESS, ADDRESSES, NAME, PREFIX, UNKNOWN, VIRTUAL_HOST
 
 #: ``plain``: as servers write it. Of a line that is not: ``prefixed`` by what another program put before it, or with a
 #: client in a rarer form; ``named``, with the name of the client's host; with quotation marks in a quoted text that are
 #: not escaped, as ``short`` as a text may be, or as ``long``.
 Reading = Literal["plain", "prefixed", "named", "short", "long"]
-
-#: More parts than these RE2 does not take out in one pass; one is needed for the line up to the next step.
-_MOST_PARTS = 4
 
 _TIMES = {
     "access_log": r"\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}",
@@ -33,14 +30,6 @@ _REST = r'(?:[^"]|"[^"\\]*(?:\\.[^"\\]*)*")*$'
 
 #: A text at the end of a line, which may have spaces.
 _ANY = ".*"
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """A regular expression, and what its groups are."""
-
-    text: str
-    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -59,19 +48,17 @@ def steps(format_: LogFormat, roles: frozenset[str], *, has_prefix: bool = False
     """
     pieces = _pieces(format_, roles, "plain", has_prefix=has_prefix)
     places = [place for place, piece in enumerate(pieces) if piece.role]
-    most = (
-        _MOST_PARTS if {"time", "status"} & {pieces[place].role for place in places[-_MOST_PARTS:]} else _MOST_PARTS - 1
-    )
+    most = MOST_PARTS if {"time", "status"} & {pieces[place].role for place in places[-MOST_PARTS:]} else MOST_PARTS - 1
     starts = [max(len(places) - most, 0)]
     while starts[0]:
-        starts.insert(0, max(starts[0] - (_MOST_PARTS - 1), 0))
+        starts.insert(0, max(starts[0] - (MOST_PARTS - 1), 0))
     cuts = [0, *(places[start] for start in starts[1:]), len(pieces)]
     patterns = []
     for number, (start, end) in enumerate(pairwise(cuts)):
         text = "".join(_written(piece) for piece in pieces[start:end])
         names = tuple(piece.role for piece in pieces[start:end] if piece.role)
         is_last = number == len(starts) - 1
-        if not is_last or most < _MOST_PARTS:
+        if not is_last or most < MOST_PARTS:
             text, names = f"({text})", ("all" if is_last else "before", *names)
         patterns.append(Pattern(f"^{text}", names))
     return [_prefix_before(format_, roles, pieces), *patterns] if has_prefix else patterns

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from include.sources import Source
+from spark_jobs.lines.extraction import take_apart
+from spark_jobs.lines.formats import extraction_of
 from spark_jobs.lines.headers import with_headers
 from spark_jobs.lines.parse_lines import click_times, parse_lines
 from tests.lines.lines import TRACKING, lines_table
@@ -298,6 +302,16 @@ def test_access_logs_of_aws_need_no_columns(format_: str, line: str, expected: d
     (row,) = parsed(source(format_, **({"base_url": "http://s3.test"} if format_ == "s3" else {})), line + "\n")
     assert {name: row[name] for name in expected} == expected
     assert row["reason"] == expected.get("reason")
+
+
+@pytest.mark.parametrize(("format_", "line"), [("alb", ALB), ("elb", ALB[6:]), ("s3", f"{S3} www.test TLSv1.2 - -")])
+def test_lines_as_aws_writes_them_are_taken_apart_by_patterns(format_: str, line: str) -> None:
+    of = source(format_, base_url="http://s3.test")
+    fast = replace(extraction_of(of), otherwise=None)
+    lines = [line, line + "\r\n", line.replace(" ", "  ", 1), line.replace(" ", "\t", 1), line + '"', line[:60]]
+    columns = take_apart(pa.array(lines), fast, lambda its: f"SELECT {its.is_formed} AS is_formed FROM taken")
+    assert columns["is_formed"].to_pylist() == [True, True, False, False, False, False]
+    assert outcomes(parsed(of, *lines)[:3]) == outcomes(parsed(of, line)) * 3
 
 
 @pytest.mark.parametrize(
