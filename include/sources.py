@@ -16,7 +16,7 @@ from include.log_formats import NGINX_EXAMPLE, log_format
 from include.page_settings import PageSettings
 from include.retention import SourceRetention
 from include.settings import PipelineSettings, Settings, read_toml
-from include.source_fields import LineFields, SampledPath, field_path
+from include.source_fields import Alternatives, FieldTexts, LineFields, SampledPath, field_path, joined_fields
 from include.source_presets import with_preset
 from include.time_formats import TimeFormat
 
@@ -105,6 +105,7 @@ class Source(CountedLines):
     log_format: str | None = None
     time_zone: str | None = None
     trusted_proxies: tuple[str, ...] = ()
+    inside: FieldTexts | None = None
     fields: LineFields | None = None
     delimited: DelimitedLines | None = None
     base_url: str | None = Field(None, pattern=r"^https?://[^/?#\s]+$")
@@ -198,6 +199,8 @@ class Source(CountedLines):
                 'the fields give paths without a host: expected base_url = "https://shop.example.com", or the host\'s '
                 'field, such as host = "request.host", in [fields]'
             )
+        if self.inside and self.delimited and self.delimited.has_header:
+            raise ValueError('lines inside of JSON have no header before them: expected columns = ["time", "url", …]')
         if self.unwatched_fields and self.fields is None:
             raise ValueError("unwatched_fields belongs to a json source: of other lines no fields are watched")
         return self
@@ -249,6 +252,11 @@ class Source(CountedLines):
         if self.fields is not None:
             return self.fields.time_format
         return log_format(self.access_format).times_in(self.time_zone)
+
+    @property
+    def wrapper(self) -> Alternatives:
+        """The fields of JSON objects in which its lines are; empty if they stand by themselves."""
+        return tuple(map(joined_fields, self.inside or ()))
 
     @property
     def has_event_id(self) -> bool:

@@ -62,6 +62,11 @@ def address_mask(source: Source, header: str | None = None) -> Callable[[str], s
     """
     if not source.has_client_address:
         return None
+    mask = _mask_of_format(source, header)
+    return _wrapped_mask(source.wrapper, mask) if source.wrapper else mask
+
+
+def _mask_of_format(source: Source, header: str | None) -> Callable[[str], str]:
     if source.delimited is not None:
         return _delimited_mask(clients_pattern(source.delimited, header))
     return _json_mask(source.fields.paths()["client_address"]) if source.fields else _masked_access_log
@@ -72,7 +77,7 @@ def line_mask(source: Source) -> Callable[[str], str]:
 
     Users and passwords of URLs are gone too.
     """
-    mask = mask_addresses if source.fields or source.delimited else _masked_access_log
+    mask = mask_addresses if source.fields or source.delimited or source.wrapper else _masked_access_log
     return lambda line: mask(without_credentials(line))
 
 
@@ -129,6 +134,21 @@ def _delimited_mask(clients: str | None) -> Callable[[str], str]:
         return match["name"] + quote + (_masked_client(text) if text.strip() else text) + quote
 
     return lambda line: mask_addresses(pattern.sub(masked_column, line))
+
+
+def _wrapped_mask(wrapper: Alternatives, mask: Callable[[str], str]) -> Callable[[str], str]:
+    """That of lines inside of JSON, which are masked as they would be by themselves."""
+    names = {json.dumps(path[-1]) for fields in wrapper for path in fields if isinstance(path[-1], str)}
+    inside = re.compile(rf'((?:{"|".join(sorted(map(re.escape, names)))})\s*:\s*")({_INSIDE_TEXT})', re.DOTALL)
+
+    def masked_line(match: re.Match[str]) -> str:
+        try:
+            line = json.loads(f'"{match[2]}"', strict=False)
+        except ValueError:  # what is left of it says nothing for sure
+            return f"{match[1]}-"
+        return match[1] + json.dumps(mask(line), ensure_ascii=False)[1:-1]
+
+    return lambda line: mask_addresses(inside.sub(masked_line, line))
 
 
 @cache

@@ -116,7 +116,7 @@ def click_times(lines: pa.Table, source: Source) -> pa.Int64Array:
 def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]:
     """The lines as texts, null for those that are too long or not UTF-8; and which are UTF-8."""
     values = as_array(lines["value"])
-    texts = (without_schema_id(values) if source.fields else values).view(pa.string())
+    texts = (without_schema_id(values) if source.fields or source.inside else values).view(pa.string())
     is_utf8 = np.ones(len(texts), bool)
     is_utf8[_not_utf8(texts)] = False
     texts = pc.if_else(pa.array(is_utf8 & ~_is_too_long(lines, source)), texts, None)

@@ -1,0 +1,50 @@
+"""Lines inside of JSON: what shippers and containers put around the line of an application.
+
+Docker's json-file has it in ``log``, with its line end (https://docs.docker.com/engine/logging/drivers/json-file/);
+rsyslog's and Fluent Bit's JSON in ``msg``, ``message`` or ``log``, without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from include.duckdb_sql import run_sql
+from include.source_fields import Alternatives
+from spark_jobs.lines import json_lines
+from spark_jobs.lines.columns import as_array, as_numpy
+from spark_jobs.lines.extraction import Extraction
+
+#: Docker cuts lines into parts of so many bytes; a letter that is cut in two takes up to three bytes more for each.
+_PART_BYTES, _CUT_LETTER_BYTES = 1 << 14, 12
+
+
+def inside_of(extraction: Extraction, wrapper: Alternatives) -> Extraction:
+    """The same for lines that are in a field of JSON objects; a line that is in none is not of the format."""
+
+    def inner(one: Extraction | None) -> Extraction | None:
+        return None if one is None else inside_of(one, wrapper)
+
+    return replace(
+        extraction,
+        prepared=lambda texts: extraction.prepared(_unwrapped(texts, wrapper)),
+        otherwise=inner(extraction.otherwise),
+        with_lists=inner(extraction.with_lists),
+    )
+
+
+def _unwrapped(texts: pa.StringArray, wrapper: Alternatives) -> pa.StringArray:
+    """The lines inside, without their ends; null where there is none, and for parts of one that Docker has cut."""
+    reading = json_lines.extraction({"line": wrapper})
+    lines = pa.table({"text": reading.prepared(texts)})
+    inside = as_array(run_sql(f"SELECT {reading.values['line']} AS line FROM ({reading.table})", lines=lines)["line"])
+    has_end = pc.ends_with(inside, "\n")
+    longer = pc.subtract(pc.binary_length(inside), _PART_BYTES)
+    is_part = pc.and_(pc.invert(has_end), pc.and_(pc.greater_equal(longer, 0), pc.less(longer, _CUT_LETTER_BYTES)))
+    part = as_numpy(is_part.fill_null(False))
+    rest = np.zeros(len(part), bool)
+    rest[1:] = part[:-1]  # the end of a line is none, either
+    return pc.if_else(pa.array(part | rest), None, pc.utf8_rtrim(inside, "\r\n"))
