@@ -12,6 +12,9 @@ import pyarrow.compute as pc
 from include.duckdb_sql import quoted, run_sql
 from spark_jobs.lines.columns import as_array, as_numpy
 
+#: Beside the roles, boolean: whether a value is not found that may be inside a text.
+LESS = "has_less"
+
 
 def _as_they_are(texts: pa.StringArray) -> pa.StringArray:
     return texts
@@ -27,8 +30,8 @@ class Extraction:
     quarantined as ``not_formed``. ``prepared`` gives the lines as the SQL takes them. ``is_escaped``: bytes in the
     texts may be written with a backslash, as servers do. ``otherwise`` takes apart what this one does not; its roles
     may be more. ``faults`` are more exact reasons than ``not_formed``, each with its expression: the first that holds.
-    ``with_lists`` takes the place of this where a value begins with ``[``: it may be a list of one element, which is
-    then the value.
+    ``more_care`` is the same for prepared lines of which a value
+    begins with ``[``, as it may be a list, or ``LESS`` is true and there is a backslash, as it may be inside a text.
 
     Roles: ``time``; of the URL ``url`` (a whole one, or a path), or ``path``, or ``request`` (a request line), with
     ``scheme``, ``host`` and ``query``; ``status``, ``client_address``, ``event_id``, ``country``, ``visitor``,
@@ -43,7 +46,7 @@ class Extraction:
     is_escaped: bool = False
     otherwise: Extraction | None = None
     faults: Mapping[str, str] | None = None
-    with_lists: Extraction | None = None
+    more_care: Extraction | None = None
 
     @property
     def fault(self) -> str | None:
@@ -63,23 +66,44 @@ def take_apart(
     the format is taken apart ``otherwise``; a column that only that has is null elsewhere.
     """
     sql = f"WITH taken AS MATERIALIZED ({extraction.table}) {select(extraction)}"
-    taken = run_sql(sql, lines=pa.table({"text": extraction.prepared(texts)}))
+    lines = extraction.prepared(texts)
+    taken = run_sql(sql, lines=pa.table({"text": lines}))
     columns = {name: as_array(taken[name]) for name in taken.column_names}
-    if extraction.with_lists is not None and any(map(_may_be_list, columns.values())):
-        return take_apart(texts, extraction.with_lists, select)
     columns["is_formed"] = columns["is_formed"].fill_null(False)
-    if extraction.otherwise is None:
+    if extraction.more_care is not None:
+        needs_care = _needs_care(lines, columns, columns.pop(LESS, None))
+        columns = _with_others(columns, needs_care, lines, extraction.more_care, select)
+    if extraction.otherwise is not None:
+        is_other = ~as_numpy(columns["is_formed"]) & as_numpy(pc.is_valid(texts))
+        columns = _with_others(columns, is_other, texts, extraction.otherwise, select)
+    return columns
+
+
+def _with_others(
+    columns: dict[str, pa.Array],
+    are_others: np.ndarray,
+    texts: pa.StringArray,
+    extraction: Extraction,
+    select: Callable[[Extraction], str],
+) -> dict[str, pa.Array]:
+    """The columns with what another extraction finds in some of the lines in its place."""
+    if not are_others.any():
         return columns
-    other = ~as_numpy(columns["is_formed"]) & as_numpy(pc.is_valid(texts))
-    if not other.any():
-        return columns
-    mask = pa.array(other)
-    for name, values in take_apart(texts.filter(mask), extraction.otherwise, select).items():
+    mask = pa.array(are_others)
+    for name, values in take_apart(texts.filter(mask), extraction, select).items():
         column = columns[name] if name in columns else pa.nulls(len(texts), values.type)
         if name in columns or np.any(as_numpy(pc.is_valid(values))):
             columns[name] = pc.replace_with_mask(column, mask, values)
     return columns
 
 
-def _may_be_list(column: pa.Array) -> bool:
-    return pa.types.is_string(column.type) and pc.any(pc.starts_with(column, "[")).as_py() is True
+def _needs_care(lines: pa.StringArray, columns: Mapping[str, pa.Array], has_less: pa.Array | None) -> np.ndarray:
+    result = np.zeros(len(lines), bool)
+    for column in columns.values():
+        if pa.types.is_string(column.type):
+            result |= as_numpy(pc.starts_with(column, "[").fill_null(False))
+    if has_less is not None:
+        less = as_numpy(has_less.fill_null(False)).copy()
+        less[less] = as_numpy(pc.match_substring(lines.filter(pa.array(less)), "\\").fill_null(False))
+        result |= less
+    return result

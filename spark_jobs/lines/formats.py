@@ -36,6 +36,5 @@ def _time_of_format(source: Source, header: str | None) -> Extraction:
     if source.delimited is not None:
         return delimited_lines.extraction(source.delimited, header, only_time=True)
     if source.fields is not None:
-        extraction = json_lines.extraction({"time": source.fields.paths()["time"]})
-        return extraction.with_lists or extraction
+        return json_lines.extraction({"time": source.fields.paths()["time"]})
     return access_log_lines.extraction(source.access_format, frozenset({"time"}))

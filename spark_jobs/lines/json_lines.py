@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from include.duckdb_sql import quoted_name, run_sql
 from include.source_fields import Alternatives, FieldPath
 from spark_jobs.lines.columns import as_array
-from spark_jobs.lines.extraction import Extraction
+from spark_jobs.lines.extraction import LESS, Extraction
 from spark_jobs.lines.json_documents import Documents, Lists
 from spark_jobs.lines.json_repairs import HALF_PAIR, repaired
 from spark_jobs.lines.targets import part_of_request
@@ -45,25 +45,31 @@ def strict_json(texts: pa.StringArray) -> pa.StringArray:
 def extraction(fields: Mapping[str, Alternatives]) -> Extraction:
     """How the mapped fields are taken out of JSON objects.
 
-    A value of another type than text is its JSON; a list of one element is that element, see ``Extraction.with_lists``.
-    ``-`` is a value that is not there, as servers write it. A path that ends in no value goes on where the value on its
-    way is a text with JSON in it, and is the name of a field as a whole, points and all. Of a name that comes twice in
-    an object the first is taken.
+    A value of another type than text is its JSON, but a list of one element is that element. ``-`` is a value that is
+    not there, as servers write it. A path that ends in no value goes on where the value on its way is a text with JSON
+    in it, and is the name of a field as a whole, points and all. Of a name that comes twice in an object the first is
+    taken.
     """
-    return replace(_extraction(fields, has_lists=False), with_lists=_extraction(fields, has_lists=True))
+    plain = replace(_extraction(fields, more_care=False), prepared=strict_json)
+    careful = _extraction(fields, more_care=True)
+    values = ", ".join(careful.values.values())
+    are_half = f"SELECT contains(concat_ws(' ', {values}), '{HALF_PAIR}') AS is_half FROM ({careful.table})"
+    # Only what is no JSON may have to be repaired.
+    repairing = replace(careful, prepared=lambda texts: _readable(texts, are_half))
+    return replace(plain, more_care=careful, otherwise=repairing)
 
 
-def _extraction(fields: Mapping[str, Alternatives], *, has_lists: bool) -> Extraction:
-    documents = Documents([path for role in fields.values() for joined in role for path in joined], has_lists)
+def _extraction(fields: Mapping[str, Alternatives], *, more_care: bool) -> Extraction:
+    documents = Documents([path for role in fields.values() for joined in role for path in joined], more_care)
     values = {}
     for role, alternatives in fields.items():
-        lists: Lists = "not looked for" if not has_lists else "joined" if role == "client_address" else "as JSON"
+        lists: Lists = "not looked for" if not more_care else "joined" if role == "client_address" else "as JSON"
         values[role] = _value(role, alternatives, partial(documents.value, lists=lists))
+    if not more_care:
+        values[LESS] = "has_less"
     named = ", ".join(f"{value} AS {quoted_name(role)}" for role, value in values.items())
-    table = f"SELECT object IS NOT NULL AS is_formed, {named} FROM ({documents.table})"
-    names = {role: quoted_name(role) for role in values}
-    are_half = f"SELECT contains(concat_ws(' ', {', '.join(names.values())}), '{HALF_PAIR}') AS is_half FROM ({table})"
-    return Extraction("not_json", table, "is_formed", names, lambda texts: _readable(texts, are_half))
+    table = f"SELECT object IS NOT NULL AS is_formed, {named} FROM ({documents.table()})"
+    return Extraction("not_json", table, "is_formed", {role: quoted_name(role) for role in values})
 
 
 def _readable(texts: pa.StringArray, are_half: str) -> pa.StringArray:
@@ -82,7 +88,7 @@ def _readable(texts: pa.StringArray, are_half: str) -> pa.StringArray:
 
 def _value(role: str, alternatives: Alternatives, value_at: Callable[[FieldPath], str]) -> str:
     """The SQL of a role's text: of the first of its fields that is there and neither blank nor ``-``."""
-    texts = [" || ' ' || ".join(f"nullif({value_at(path)}, '-')" for path in joined) for joined in alternatives]
+    texts = [" || ' ' || ".join(map(value_at, joined)) for joined in alternatives]
     if len(texts) > 1:
         texts = [f"CASE WHEN trim({text}, ' ') <> '' THEN {text} END" for text in texts]
     text = texts[0] if len(texts) == 1 else f"coalesce({', '.join(texts)})"

@@ -120,7 +120,7 @@ def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]
     is_utf8 = np.ones(len(texts), bool)
     is_utf8[_not_utf8(texts)] = False
     texts = pc.if_else(pa.array(is_utf8 & ~_is_too_long(lines, source)), texts, None)
-    return (without_prefix(texts) if source.fields else texts), is_utf8
+    return (without_prefix(texts) if source.fields or source.inside else texts), is_utf8
 
 
 def most_line_bytes(source: Source) -> int:

@@ -24,15 +24,10 @@ _PART_BYTES, _CUT_LETTER_BYTES = 1 << 14, 12
 
 def inside_of(extraction: Extraction, wrapper: Alternatives) -> Extraction:
     """The same for lines that are in a field of JSON objects; a line that is in none is not of the format."""
-
-    def inner(one: Extraction | None) -> Extraction | None:
-        return None if one is None else inside_of(one, wrapper)
-
     return replace(
         extraction,
         prepared=lambda texts: extraction.prepared(_unwrapped(texts, wrapper)),
-        otherwise=inner(extraction.otherwise),
-        with_lists=inner(extraction.with_lists),
+        otherwise=extraction.otherwise and inside_of(extraction.otherwise, wrapper),
     )
 
 

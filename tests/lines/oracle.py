@@ -94,11 +94,14 @@ def _click(
     fields |= {"clicked_at": micros, "url": normal, "status": _status(fields["status"])}
     fields["visitor_id"], country = fields.pop("visitor"), fields.pop("country")
     client = fields["client_address"]
+    if client and client.strip(" ") == "-":
+        client = None
     if client and "," in client and all(part == "-" or _is_address(part.strip(" ")) for part in client.split(",")):
         client = next(part for part in client.split(",") if part != "-")
-    fields["client_address"] = _client(client)
-    if source.fields is None and fields["client_address"] and not re.match(r"[0-9.]+$|.*:", fields["client_address"]):
-        fields["client_address"] = fields["client_address"].lower().removesuffix(".")
+    client = _client(client)
+    if client and not _is_address(client) and _may_be_client(client):
+        client = client.lower().removesuffix(".")
+    fields["client_address"] = client
     maps_country = source.fields is not None and source.fields.country is not None
     fields["country_code"] = _country(country) if maps_country else None
     return None, fields
