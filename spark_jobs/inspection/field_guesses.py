@@ -86,6 +86,7 @@ _HOSTS = ("host", "hostname", "httphost", "requesthost", "servername", "vhost", 
 _CLIENTS = (
     "clientip", "clientaddress", "remoteaddr", "remoteip", "remotehost", "ip", "ipaddress", "clienthost", "cip",
     "useripaddress", "sourceip", "xforwardedfor", "httpxforwardedfor", "realip", "client", "ipaddr", "clientaddr",
+    "remoteaddress", "remoteclientip", "cliip", "origh",
 )  # fmt: skip
 _AGENTS = ("useragent", "httpuseragent", "agent", "ua", "csuseragent", "requestuseragent", "browser")
 _REFERRERS = (
@@ -137,7 +138,7 @@ def guess_fields(fields: Sequence[Field], time_formats: Callable[[Sequence[str]]
 
 
 def _url_roles(fields: Sequence[Field]) -> dict[str, str]:
-    candidates = [each for each in _ranked(fields, _URLS) if each.name not in _REFERRERS]
+    candidates = [each for each in _ranked(fields, _URLS) if not re.search("referr?er|^ref$", each.name)]
     many = 1 - _FEW / 100
     for found in candidates:
         if found.share(_WEB_URL.match) >= many and (found.name in _URLS or "url" in found.name):

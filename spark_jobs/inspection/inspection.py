@@ -103,7 +103,9 @@ def inspect(file: Path, settings: Settings, name: str = "", base_url: str | None
     # What finds less in the same lines is no other way to read them.
     others = [each for each in found[1:] if each.extras >= best.extras and not best.reads_as(each)]
     rivals = [each for each in others if each.share >= best.share and not each.is_guessed]
-    return _inspection(sample, best, others, is_sure=best.share >= SURE_SHARE and not rivals)
+    # A time and a path are in many logs that are none of requests.
+    is_known = not best.is_guessed or best.extras > 0
+    return _inspection(sample, best, others, is_sure=best.share >= SURE_SHARE and is_known and not rivals)
 
 
 def common_settings(inspections: Sequence[Inspection]) -> Mapping[str, Any] | None:

@@ -48,6 +48,8 @@ _NEARLY_ALL = 0.9
 _PAGES = {"url", "request"}
 _FEWEST_COLUMNS = 3
 _LOGFMT_PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.-]*)=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?=\s|$)')
+#: A header's names, and no values: those are numbers, addresses, URLs and times as well.
+_NAME_OF_COLUMN = re.compile(r"(?=.*[^\W\d])(?!/)(?!.*(?:://|\d:\d|\d-\d\d-)).{1,60}")
 _DELIMITERS = ("\t", ",", ";", "|")
 #: Microseconds: of a day, and from 1970 until 1990, when the first web server ran.
 _A_DAY = 24 * HOUR_MICROS
@@ -194,7 +196,7 @@ def _tables(sample: Sample) -> Iterator[tuple[dict[str, Any], list[str], list[li
         if (
             len(columns) >= _FEWEST_COLUMNS
             and len(set(columns)) == len(columns)
-            and all(columns)
+            and all(map(_NAME_OF_COLUMN.fullmatch, columns))
             and len(fit) > len(rows) / 2
         ):
             format_ = {"\t": {"format": "tsv"}, ",": {"format": "csv"}}

@@ -231,6 +231,8 @@ def _quoted_text(around: _Around) -> str:
 
 
 def _client(around: _Around) -> str:
+    if around.closes[:1] == ":":  # a port: the last of the colons, of which IPv6 has some
+        return r'[^\s"]*'
     if around.closes[:1].strip() or around.closes[:1] == "\t":
         return rf"[^{re.escape(around.closes[0])}]*"
     match around.reading:

@@ -57,6 +57,8 @@ def client_of(address: str | None, forwarded: str | None = None, *, trusted: tup
         (None, None),
         ("-", None),
         ("unknown", None),
+        ("null", None),
+        ("undefined, 8.8.8.8", "8.8.8.8"),
         ("_hidden", None),
         ("unix:", None),
         ("", None),
