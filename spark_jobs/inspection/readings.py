@@ -148,7 +148,10 @@ def read_by(
             source = Source.model_validate({"name": "sample", **given, **base})
         except ValidationError:
             continue
-        reading = Reading(title, dict(given) | base, source, _arrivals(sample, source, settings))
+        arrivals = _arrivals(sample, source, settings)
+        if arrivals is None:
+            return None
+        reading = Reading(title, dict(given) | base, source, arrivals)
         if reading.share:
             return reading
         if source.format == "access":  # whether its lines have hosts, its format says
@@ -156,20 +159,24 @@ def read_by(
     return None
 
 
-def _arrivals(sample: Sample, source: Source, settings: Settings) -> pa.Table:
+def _arrivals(sample: Sample, source: Source, settings: Settings) -> pa.Table | None:
+    """The arrivals of a sample; none if no line of it has a time."""
     # Headers before hours: a header is of all hours of a log, as landing writes it into each.
     (lines,) = with_headers([sample.lines], source)
+    in_hours = _with_hours(lines, source)
+    if in_hours is None:
+        return None
     lookups = replace(Lookups.of(source, settings), derives_visitors=False)
-    parsed = parse_lines(_with_hours(lines, source), source, settings.pipeline.tracking_parameters)
+    parsed = parse_lines(in_hours, source, settings.pipeline.tracking_parameters)
     return lookups.look_up(parsed)
 
 
-def _with_hours(lines: pa.Table, source: Source) -> pa.Table:
+def _with_hours(lines: pa.Table, source: Source) -> pa.Table | None:
     """The lines in the log hours in which landing would put them: of their time, or of the line before."""
     times = click_times(lines, source)
     is_known = as_numpy(pc.is_valid(times))
     if not is_known.any():
-        return lines
+        return None
     places = np.where(is_known, np.arange(len(lines)), np.flatnonzero(is_known)[0])
     hours = (as_numpy(times.fill_null(0)) // HOUR_MICROS)[np.maximum.accumulate(places)]
     return lines.set_column(lines.schema.get_field_index("hour"), "hour", pa.array(hours.astype(np.int32)))

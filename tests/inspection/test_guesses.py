@@ -1,0 +1,35 @@
+"""What is guessed of a log that no preset reads; a guess that says little is not sure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from include.settings import Settings
+from spark_jobs.inspection.field_guesses import fields_of_records, guess_fields
+from spark_jobs.inspection.inspection import inspect
+
+
+@pytest.mark.parametrize("name", ["ClientRequestReferer", "http_referrer", "referer_url", "ref"])
+def test_where_a_visitor_came_from_is_not_the_page(name: str) -> None:
+    record = {"ts": "2026-03-10T12:30:00Z", name: "https://from.example/", "page_path": "/a"}
+    guesses = guess_fields(fields_of_records([record]), lambda _: "iso8601")
+    assert guesses["url"] == "page_path"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # a log of files
+        [json.dumps({"time": f"2026-03-10T12:30:0{n}Z", "level": "info", "path": f"/tmp/{n}"}) for n in range(9)],
+        # a table without a header: its first line is a click
+        [f"HIT;{1773145800 + n};https://shop.example.com/{n};8.8.8.8" for n in range(9)],
+    ],
+    ids=["a log of files", "no header"],
+)
+def test_what_may_be_something_else_is_not_sure(lines: list[str], tmp_path: Path) -> None:
+    log = tmp_path / "what.log"
+    log.write_text("\n".join(lines) + "\n")
+    assert not inspect(log, Settings.from_environment()).is_sure
