@@ -9,8 +9,6 @@ NOTHING = "NULL::VARCHAR"
 
 #: CloudFront's lines are known by these columns; it percent-encodes what others write as it is.
 _CLOUDFRONT = {"x-edge-location", "x-edge-request-id", "x-edge-result-type"}
-#: Stands for a plus sign meanwhile.
-_PLUS = "\x1f"
 
 
 def as_w3c_means(values: Mapping[str, str], columns: tuple[str, ...], cells: Mapping[str, str]) -> dict[str, str]:
@@ -45,7 +43,8 @@ def _agent(agent: str, is_cloudfront: bool) -> str:
     if is_cloudfront:
         return twice
     # Of two, the second was one already.
-    blanks = f"replace(replace(replace({agent}, '++', ' {_PLUS}'), '+', ' '), '{_PLUS}', '+')"
+    two = f"regexp_replace({agent}, '\\+(\\+?)', ' \\1', 'g')"
+    blanks = f"CASE WHEN contains({agent}, '++') THEN {two} ELSE replace({agent}, '+', ' ') END"
     return (
         f"CASE WHEN contains({agent}, ' ') THEN {agent} WHEN contains({agent}, '+') THEN {blanks} "
         f"WHEN contains({agent}, '%20') THEN {twice} ELSE {agent} END"
