@@ -160,7 +160,7 @@ def read_by(
 
 
 def _arrivals(sample: Sample, source: Source, settings: Settings) -> pa.Table | None:
-    """The arrivals of a sample; none if no line of it has a time."""
+    """The arrivals of a sample; none if no line of it has a time that clicks may have."""
     # Headers before hours: a header is of all hours of a log, as landing writes it into each.
     (lines,) = with_headers([sample.lines], source)
     in_hours = _with_hours(lines, source)
@@ -172,9 +172,14 @@ def _arrivals(sample: Sample, source: Source, settings: Settings) -> pa.Table | 
 
 
 def _with_hours(lines: pa.Table, source: Source) -> pa.Table | None:
-    """The lines in the log hours in which landing would put them: of their time, or of the line before."""
+    """The lines in the log hours in which landing would put them: of their time, or of the line before.
+
+    None if no line has a time that clicks may have.
+    """
     times = click_times(lines, source)
-    is_known = as_numpy(pc.is_valid(times))
+    now = int(datetime.now(UTC).timestamp() * 1e6)
+    is_plausible = pc.and_(pc.greater_equal(times, _FIRST_CLICK), pc.less(times, now + _A_DAY))
+    is_known = as_numpy(is_plausible.fill_null(False))
     if not is_known.any():
         return None
     places = np.where(is_known, np.arange(len(lines)), np.flatnonzero(is_known)[0])

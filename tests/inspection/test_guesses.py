@@ -33,3 +33,11 @@ def test_what_may_be_something_else_is_not_sure(lines: list[str], tmp_path: Path
     log = tmp_path / "what.log"
     log.write_text("\n".join(lines) + "\n")
     assert not inspect(log, Settings.from_environment()).is_sure
+
+
+def test_a_time_that_no_click_has_is_no_time(tmp_path: Path) -> None:
+    log = tmp_path / "clicks.json"
+    times = [1773145800000, *range(1773145801, 1773145821)]
+    log.write_text("".join(f'{{"ts": {time}, "url": "http://shop.test/{time}", "ip": "8.8.8.8"}}\n' for time in times))
+    inspection = inspect(log, Settings.from_environment())
+    assert {outcome.reason: outcome.lines for outcome in inspection.outcomes} == {None: 20, "time_out_of_range": 1}
