@@ -231,7 +231,7 @@ def _logfmt_records(sample: Sample) -> dict[str, list[str]]:
 def _json_records(sample: Sample) -> list[dict[str, Any]]:
     records = []
     values = sample.lines["value"].slice(0, _RECORDS).to_pylist()
-    texts = pa.array([value.decode("utf-8", "replace") for value in values])
+    texts = pa.array([value.decode("utf-8", "replace") for value in values], pa.string())
     for text in without_prefix(texts).to_pylist():
         try:
             record = orjson.loads(text)

@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from functools import cache
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from include.log_formats import LogFormat, log_format
 from spark_jobs.lines.extraction import Extraction
 from spark_jobs.lines.log_patterns import Reading, steps, whole_line
 from spark_jobs.lines.pattern_steps import Pattern, extracted, in_steps, or_null
+
+#: For lines that are not as servers write them.
+_TWO_TIMES = r"(?:\[\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\].*){2}"
+
+
+def _one_line(texts: pa.StringArray) -> pa.StringArray:
+    """The texts, null for those with two times: half of a line, where its writer ended, and another."""
+    return pc.if_else(pc.match_substring_regex(texts, f"(?s){_TWO_TIMES}"), None, texts)
 
 
 @cache
@@ -46,8 +57,7 @@ def _of_whole_line(
     pattern = whole_line(format_, roles, reading)
     return Extraction(
         "not_access_log", f"SELECT {extracted('text', pattern)} AS line FROM lines", "line['time'] <> ''",
-        {name: or_null(f"line['{name}']") for name in pattern.names}, is_escaped=format_.escape != "none",
-        otherwise=otherwise,
+        {name: or_null(f"line['{name}']") for name in pattern.names}, _one_line, format_.escape != "none", otherwise,
     )  # fmt: skip
 
 
@@ -59,5 +69,6 @@ def _unescaped(format_: LogFormat, roles: frozenset[str]) -> Extraction:
         f"SELECT {extracted('text', short)} AS line, {extracted('text', long)} AS other FROM lines",
         "line['time'] <> '' AND line = other",
         {name: or_null(f"line['{name}']") for name in short.names},
+        prepared=_one_line,
         is_escaped=format_.escape != "none",
     )

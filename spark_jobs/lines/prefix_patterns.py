@@ -14,16 +14,16 @@ NAME = r"[\w.-]*[A-Za-z_][\w.-]*"
 #: A server's name before a client: without a port it has a point, or it would be any word.
 VIRTUAL_HOST = rf"(?:[\w-]+\.[\w.-]*[A-Za-z_][\w.-]*|{NAME}:\d{{1,5}}|[\d.]+:(?:80|443)|\[[0-9A-Fa-f:]+\]:\d{{1,5}})"
 _MONTH_AND_DAY = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}(?: \d{4})?"
-_ISO_8601 = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
+_ISO_8601 = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
 _TAG = r"[\w./-]+(?:\[[\w.-]+\])?:"
 _DATA = r'(?:-|(?:\[(?:[^\]\\"]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
-#: What comes before a line: the names of Docker Compose, PM2 and kubectl; syslog's RFC 5424 and RFC 3164, each with its
-#: octets (RFC 6587) or without, and what rsyslog, journalctl and Heroku write (Heroku's RFC 5424 has no structured
-#: data); Kubernetes' CRI; Docker's time; a time in seconds.
+#: What comes before a line: the names of Docker Compose (with colours, too), foreman, PM2 and kubectl; syslog's RFC
+#: 3164 and 5424, each with its octets (RFC 6587) or without, and what rsyslog, journalctl and Heroku write (whose RFC
+#: 5424 has no structured data); Kubernetes' CRI; a time, as of Docker and Go's log; a time in seconds.
 #: A part of a line (``P`` of CRI) is none.
 PREFIX = "".join(
     [
-        r"(?:(?:(?:\d+\|)?[\w.@-]+ +\| ?|\[pod/[^\]]*\] )?(?:",
+        r"(?:(?:(?:\d\d:\d\d:\d\d |\d+\|)?(?:\x1b\[[\d;]*m)*[\w.@-]+ +\|(?:\x1b\[[\d;]*m)* ?|\[pod/[^\]]*\] )?(?:",
         rf"(?:\d+ )?<\d{{1,3}}>1 (?:-|{_ISO_8601}) \S+ \S+ \S+ \S+ (?:{_DATA} )?\x{{feff}}?",
         rf"|{_ISO_8601} std(?:out|err) F ",
         rf"|(?:\d+ )?(?:<\d{{1,3}}>)?(?:{_MONTH_AND_DAY} \d\d:\d\d:\d\d(?:\.\d+)?|{_ISO_8601}) ",

@@ -41,3 +41,8 @@ def test_a_time_that_no_click_has_is_no_time(tmp_path: Path) -> None:
     log.write_text("".join(f'{{"ts": {time}, "url": "http://shop.test/{time}", "ip": "8.8.8.8"}}\n' for time in times))
     inspection = inspect(log, Settings.from_environment())
     assert {outcome.reason: outcome.lines for outcome in inspection.outcomes} == {None: 20, "time_out_of_range": 1}
+
+
+def test_an_empty_file_is_nothing(tmp_path: Path) -> None:
+    (tmp_path / "empty.log").touch()
+    assert not inspect(tmp_path / "empty.log", Settings.from_environment()).is_sure

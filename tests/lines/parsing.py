@@ -75,6 +75,10 @@ PREFIXES = [
     "shop_web.1 | 2026-03-10T12:30:00Z ",
     "web.1.x7k@node1    | ",
     "0|web      | ",
+    "12:30:00 web.1  | ",
+    "\x1b[36mweb_1  |\x1b[0m ",
+    # Go's log
+    "2026/03/10 12:30:00 ",
     "[pod/nginx-5d59d67564-x/nginx] ",
     # a time, and a host
     "2026-03-10 12:30:00 ",

@@ -247,3 +247,12 @@ def test_100_000_lines_of_random_formats() -> None:
     print(f"CLICKMILL_FAULT_SEED={seed}")
     for number in range(200):
         _same(RandomLog(random.Random(f"{seed} {number}")), 500)
+
+
+@pytest.mark.parametrize(
+    "cut", ["GET /a HT", "GET /a HTTP/1.1", 'GET /a HTTP/1.1" 200 5', 'GET /a HTTP/1.1" 200 5 "-" "Mo']
+)
+def test_half_a_line_and_another_are_none(cut: str) -> None:
+    half = f'203.0.113.5 - - {TIME} "{cut}'
+    (row,) = read([f"{half}198.51.100.7 {COMBINED}"])
+    assert row["reason"] == "not_access_log"

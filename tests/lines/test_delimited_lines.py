@@ -284,6 +284,7 @@ S3 = ("79a5 bucket1 [01/Mar/2026:12:30:00 +0000] 192.0.2.3 79a5 3E57 WEBSITE.GET
         "ALB, more columns": ("alb", f'{ALB} "-" 0 2026-03-01T12:30:00Z "a b" "-" "-" "x"',
                               {"url": "https://www.test/a?b=c"}),
         "ALB, IPv6": ("alb", ALB.replace("192.0.2.1:", "[2001:db8::1]:"), {"client_address": "2001:db8::1"}),
+        "ALB, no brackets": ("alb", ALB.replace("192.0.2.1:", "2001:db8::1:"), {"client_address": "2001:db8::1"}),
         "ALB, escapes": ("alb", ALB.replace("b=c", r"b=\x22c"), {"url": "https://www.test/a?b=%22c"}),
         "ALB, no request": ("alb", ALB.replace("GET https://www.test:443/a?b=c HTTP/1.1", "- http://www.test:80- -"),
                             {"reason": "bad_url"}),
