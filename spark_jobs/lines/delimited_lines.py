@@ -232,8 +232,10 @@ def _cell(number: int, settings: DelimitedLines) -> str:
 def _escaped_back(text: str, escape: str | None, quote: str) -> str:
     if not escape:
         return text
-    shown = f"replace(replace({text}, {quoted(_QUOTE)}, {quoted(quote)}), {quoted(_ESCAPE)}, {quoted(escape)})"
-    return f"CASE WHEN has_escape THEN {shown} ELSE {text} END"
+    # In other lines nothing is replaced; a CASE around it all would compute the text twice.
+    for stand_in, sign in ((_QUOTE, quote), (_ESCAPE, escape)):
+        text = f"replace({text}, CASE WHEN has_escape THEN {quoted(stand_in)} ELSE '' END, {quoted(sign)})"
+    return text
 
 
 def _has_escape(escape: str | None) -> str:

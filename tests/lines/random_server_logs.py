@@ -160,8 +160,9 @@ class RandomAws(RandomLog):
 
     def click(self) -> tuple[Texts, Truth]:
         texts, truth = super().click()
-        if texts["client"] and self.format != "s3" and "." in texts["client"]:
-            texts["client"], truth = "198.51.100.7:2817", replace(truth, client="198.51.100.7")
+        if texts["client"] and self.format != "s3":  # an address with its port, of IPv6 in brackets or not
+            address = self.rng.choice(["198.51.100.7", "2001:db8::7", "[2001:db8::8]"])
+            texts["client"], truth = f"{address}:2817", replace(truth, client=address.strip("[]"))
         return texts, truth
 
     def write(self, texts: Texts) -> str:
