@@ -23,6 +23,8 @@ from include.time_formats import TimeFormat, TimePattern
 
 _EPOCH = datetime(1970, 1, 1)
 _HOUR = 3_600_000_000  # microseconds
+#: Languages' words for no value, where a client is logged.
+_NOBODY = ("-", "unknown", "null", "(null)", "undefined", "none", "nil")
 _COUNTRIES = {country.alpha_2 for country in pycountry.countries} | {"XK"}
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _ROLES = ("event_id", "country", "visitor", "client_address", "referrer", "user_agent", "status")
@@ -94,7 +96,7 @@ def _click(
     fields |= {"clicked_at": micros, "url": normal, "status": _status(fields["status"])}
     fields["visitor_id"], country = fields.pop("visitor"), fields.pop("country")
     client = fields["client_address"]
-    if client and client.strip(" ") == "-":
+    if client and (client.strip(" ").lower() in _NOBODY or re.fullmatch(r"_[\w.-]*", client.strip(" "), re.ASCII)):
         client = None
     if client and "," in client and all(part == "-" or _is_address(part.strip(" ")) for part in client.split(",")):
         client = next(part for part in client.split(",") if part != "-")
@@ -294,6 +296,8 @@ def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
     found = None
     if _is_plain(client):
         found = _taken(rest, rest.find("["), is_combined)
+    if found is None and _has_two_times(text):
+        return _Unformed()
     if found is None and _are_addresses(client):
         places = [each.start() for each in re.finditer(r" \[", " " + rest)]
         readings = (_taken(rest, place, is_combined) for place in places if place > 0)
@@ -309,6 +313,11 @@ def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
     request = parts.pop("request")
     fields = {name: None if part == "-" else part for name, part in parts.items()}
     return fields | {"url": None if request == "-" else _asked_for(request, source.base_url or "")}
+
+
+def _has_two_times(text: str) -> bool:
+    """Half of a line, and another after it."""
+    return len(re.findall(r"\[[0-9]{2}/[A-Za-z]{3}/[0-9]{4}(?::[0-9]{2}){3} [+-][0-9]{4}\]", text)) > 1
 
 
 def _is_plain(client: str) -> bool:
