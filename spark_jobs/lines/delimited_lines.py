@@ -30,7 +30,7 @@ FAULTS = NO_HEADER, BROKEN_QUOTES, WRONG_COLUMNS, NOT_LOGFMT = (
 )
 
 # What stands for characters meanwhile, so that a line can be cut: a delimiter and a tab in a quoted column, and what is
-# escaped. A line with quotation marks that has one of these itself is not taken apart.
+# escaped. A line with quotation marks, or where something may be escaped, that has one of these is not taken apart.
 _DELIMITER, _TAB, _QUOTE, _ESCAPE = "\x1f", "\x1e", "\x1d", "\x1c"
 _RESERVED = "[\x1c-\x1f]"
 _W3C_FIELDS = re.compile(r"#fields:", re.IGNORECASE)
@@ -156,23 +156,19 @@ def _cut(settings: DelimitedLines) -> str:
         return f"SELECT string_split(text, {quoted(separator)}) AS cells, true AS is_quoted FROM ({table})"
     if separator == " ":
         return _cut_at_blanks(quote, table)
-    has_signs = f"contains(text, {quoted(quote)})"
-    has_signs += f" OR contains(text, {quoted(settings.escape)})" if settings.escape else ""
-    is_clear = f"NOT ({has_signs}) OR NOT regexp_matches(text, {quoted(_RESERVED)})"
-    plain, has_escape = _unescaped("text", settings.escape, quote), _has_escape(settings.escape)
-    table = (
-        f"SELECT {plain} AS text, {has_escape} AS has_escape, {is_clear} AS is_clear, "
-        f"contains(text, {quoted(quote)}) AS has_quote FROM ({table})"
-    )
+    has_quote, is_clear = f"contains(text, {quoted(quote)})", f"NOT regexp_matches(text, {quoted(_RESERVED)})"
+    is_clear = is_clear if settings.escape else f"NOT {has_quote} OR {is_clear}"
+    plain = _unescaped("text", settings.escape, quote)
+    table = f"SELECT {plain} AS text, {is_clear} AS is_clear, {has_quote} AS has_quote FROM ({table})"
     hidden = f"replace(part, {quoted(separator)}, {quoted(_DELIMITER)})"
     q, s = re.escape(quote), re.escape(separator)
     column = f"(?:{q}(?:[^{q}]|{q}{q})*{q}|[^{q}{s}]*)"
     table = (
-        f"SELECT has_escape, CASE WHEN has_quote THEN {_inside(quote, hidden)} ELSE text END AS text, "
+        f"SELECT CASE WHEN has_quote THEN {_inside(quote, hidden)} ELSE text END AS text, "
         f"is_clear AND (NOT has_quote "
         f"OR regexp_full_match(text, {quoted(f'{column}(?:{s}{column})*')})) AS is_quoted FROM ({table})"
     )
-    return f"SELECT string_split(text, {quoted(separator)}) AS cells, is_quoted, has_escape FROM ({table})"
+    return f"SELECT string_split(text, {quoted(separator)}) AS cells, is_quoted FROM ({table})"
 
 
 def _cut_at_blanks(quote: str, table: str) -> str:
@@ -232,15 +228,7 @@ def _cell(number: int, settings: DelimitedLines) -> str:
 def _escaped_back(text: str, escape: str | None, quote: str) -> str:
     if not escape:
         return text
-    # In other lines nothing is replaced; a CASE around it all would compute the text twice.
-    for stand_in, sign in ((_QUOTE, quote), (_ESCAPE, escape)):
-        text = f"replace({text}, CASE WHEN has_escape THEN {quoted(stand_in)} ELSE '' END, {quoted(sign)})"
-    return text
-
-
-def _has_escape(escape: str | None) -> str:
-    """The SQL of whether something in a line is escaped: only then do characters stand for others because of it."""
-    return f"contains(text, {quoted(escape)})" if escape else "false"
+    return f"replace(replace({text}, {quoted(_QUOTE)}, {quoted(quote)}), {quoted(_ESCAPE)}, {quoted(escape)})"
 
 
 def clients_pattern(settings: DelimitedLines, header: str | None) -> str | None:
@@ -265,18 +253,15 @@ def clients_pattern(settings: DelimitedLines, header: str | None) -> str | None:
 
 def _logfmt(settings: DelimitedLines, roles: Mapping[str, tuple[str, ...]]) -> Extraction:
     """Words, each a name, or a name, ``=`` and a value; of a name that comes twice the first is taken."""
-    has_escape, is_reserved = _has_escape(chr(92)), f"regexp_matches(text, {quoted(_RESERVED)})"
-    table = (
-        f"SELECT {_unescaped('text', chr(92), chr(34))} AS text, {has_escape} AS has_escape, "
-        f"{has_escape} AND {is_reserved} AS is_unclear FROM lines"
-    )
+    is_reserved = " OR ".join(f"contains(text, {quoted(stand_in)})" for stand_in in (_QUOTE, _ESCAPE))
+    table = f"SELECT {_unescaped('text', chr(92), chr(34))} AS text, {is_reserved} AS is_reserved FROM lines"
     hidden = f"replace(replace(part, ' ', {quoted(_DELIMITER)}), chr(9), {quoted(_TAB)})"
     word = r'[^\s="\x1e\x1f]+(?:="[^"\x1e\x1f]*"|=[^\s"\x1e\x1f]*)?'
     words = rf"\s*{word}(?:\s+{word})*\s*"
     table = (
         f"SELECT ' ' || replace(CASE WHEN contains(text, chr(34)) THEN {_inside(chr(34), hidden)} ELSE text END, "
-        f"chr(9), ' ') AS text, has_escape, "
-        f"NOT is_unclear AND contains(text, '=') AND regexp_full_match(text, {quoted(words)}) AS is_formed "
+        f"chr(9), ' ') AS text, "
+        f"NOT is_reserved AND contains(text, '=') AND regexp_full_match(text, {quoted(words)}) AS is_formed "
         f"FROM ({table})"
     )
     values = {role: _first_of([_value(name) for name in names]) for role, names in roles.items()}

@@ -132,7 +132,6 @@ class RandomCloudFront(_RandomW3c):
 class RandomAws(RandomLog):
     """Lines of load balancers and S3; what of a text could end it is written by its number."""
 
-    escapes = False
     unwritable = ""
 
     def __init__(self, rng: random.Random, format_: str) -> None:
