@@ -55,7 +55,9 @@ def _lines(path: Path) -> list[bytes]:
 
 def _oracle(content: bytes) -> list[bytes]:
     """The lines of a whole file that is not UTF-16."""
-    content = re.sub(rb"\0{16,}\Z", b"", content.lstrip(b"\0"))
+    content = content.lstrip(b"\0")
+    without_end = content.rstrip(b"\0")
+    content = without_end if len(content) >= len(without_end) + 16 else content
     if b"\n" not in content:
         content = content.replace(b"\r", b"\n")
     lines = []
