@@ -123,7 +123,7 @@ def test_what_a_rule_leaves_out_is_an_outcome_of_its_own(bad: TemporaryLake) -> 
     assert [row["line"] for row in bad.rows(CLICKS) if row["log_hour"] == 4] == [2]
     assert [row["raw"] for row in bad.rows(QUARANTINED_CLICKS) if row["log_hour"] == 4] == ["no"]
     # Where the rows of an hour are counted after an erasure, what is in no table is not forgotten.
-    recount(Lake(bad.spark, bad.settings), "web", [Hour.parse(f"{DAY}T04")], is_streamed=False)
+    recount(Lake(bad.spark, bad.settings), "web", [Hour.parse(f"{DAY}T04")])
     again = bad.accounting()[f"{DAY}T04"]
     assert {name: again[name] for name in account.keys() - {"ingested_at"}} == {
         name: account[name] for name in account.keys() - {"ingested_at"}
