@@ -120,7 +120,7 @@ def test_a_folder_of_which_nothing_lands_is_an_error(settings: Settings, tmp_pat
 
 def test_a_file_that_is_named_stays_an_error(settings: Settings, tmp_path: Path) -> None:
     bad = write_log(tmp_path / "error.log", b"2026/03/01 05:00:00 [error] 7#7: no\n")
-    with pytest.raises(NotALogError, match=r"looks like an error log of nginx; name the source"):
+    with pytest.raises(NotALogError, match=r"looks like an error log of nginx; clickmill inspect"):
         list(land_all(settings, "access", [write_log(tmp_path / "a.log", LINE), bad]))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="pipe is a pipe; expected a log file"):
