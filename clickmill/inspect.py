@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +33,7 @@ def inspect(
 
     from include.documents.terminal import print_document, print_line
     from include.settings import Settings
+    from include.sources import source_name_of
     from spark_jobs.inspection.inspection import common_settings
     from spark_jobs.inspection.inspection import inspect as look_at
     from spark_jobs.inspection.shown_inspection import inspection_document
@@ -42,9 +42,9 @@ def inspect(
 
     settings = Settings.from_environment()
     _ = settings.pipeline
-    name = source or _name_of(files[0])
-    given = [file for file in given_files(files) if file.same_as is None and file.left_out is None]
-    inspections = [look_at(file.path, settings, name, base_url) for file in given]
+    name = source or source_name_of(files[0])
+    readable = [file for file in given_files(files) if file.same_as is None and file.left_out is None]
+    inspections = [look_at(file.path, settings, name, base_url) for file in readable]
     if not as_json:
         for inspection in inspections:
             print_document(Console(), inspection_document(inspection, name))
@@ -58,8 +58,3 @@ def inspect(
     if as_json:
         print_json({"source": name, "is_sure": common is not None, "is_new": is_new, "files": inspections})
     return 0 if common is not None else 1
-
-
-def _name_of(path: Path) -> str:
-    words = re.sub(r"[^a-z0-9]+", "_", path.resolve().name.lower().split(".")[0]).strip("_")
-    return words if words[:1].isalpha() else f"log_{words}".rstrip("_")

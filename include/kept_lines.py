@@ -44,7 +44,8 @@ def _expected(is_expected: Callable[[str], object], expected: str) -> AfterValid
     return AfterValidator(checked)
 
 
-def _is_network(text: str) -> bool:
+def is_network(text: str) -> bool:
+    """Whether a text is an address or a network of them, without bits beyond its own."""
     try:
         ip_network(text)
     except ValueError:
@@ -65,7 +66,7 @@ _Hosts = Annotated[_Some, _expected(_HOST.fullmatch, 'a host, such as "shop.exam
 _Paths = Annotated[_Some, _expected(_is_path, 'a path without a query, such as "/shop/*" or "*/health"')]
 _Endings = Annotated[_Some, _expected(_ENDING.fullmatch, 'an ending of paths, such as ".png"')]
 _Clients = Annotated[
-    _Some, _expected(_is_network, 'an address or a network: "192.0.2.7", "10.0.0.0/8", "2001:db8::/32"')
+    _Some, _expected(is_network, 'an address or a network: "192.0.2.7", "10.0.0.0/8", "2001:db8::/32"')
 ]
 
 

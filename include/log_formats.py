@@ -190,9 +190,11 @@ def log_format(text: str) -> LogFormat:
     if not roles & {"request", "url", "path"}:
         problems.append("it does not say what was asked for: expected $request, $request_uri, $uri, %r or %U in it")
     problems += [
-        f"nothing separates {one.name} and {other.name}: expected a text between them"
-        for one, other in pairwise(chosen)
-        if isinstance(one, Variable) and isinstance(other, Variable) and not _end_by_themselves(one, other)
+        f"nothing separates {variable.name} and {following.name}: expected a text between them"
+        for variable, following in pairwise(chosen)
+        if isinstance(variable, Variable)
+        and isinstance(following, Variable)
+        and not _end_by_themselves(variable, following)
     ]
     if problems:
         raise ValueError("; ".join(problems))
@@ -208,14 +210,14 @@ def _unpacked(text: str) -> tuple[str, Escape, bool]:
         rest = text[quoted.start() :]
     else:
         before, rest = "", text
-        if found := re.match(r"escape=\w+\s+(?=['\"])", text):
-            before, rest = found[0], text[found.end() :]
-    if found := re.search(r"escape=(default|json|none)\b", before):
-        escape = found[1]  # type: ignore[assignment]
+        if match := re.match(r"escape=\w+\s+(?=['\"])", text):
+            before, rest = match[0], text[match.end() :]
+    if match := re.search(r"escape=(default|json|none)\b", before):
+        escape = match[1]  # type: ignore[assignment]
     pieces, end = [], 0
-    while found := _QUOTED.match(rest, end):
-        pieces.append(found[1] if found[1] is not None else found[2])
-        end = found.end()
+    while match := _QUOTED.match(rest, end):
+        pieces.append(match[1] if match[1] is not None else match[2])
+        end = match.end()
     is_only_pieces = bool(pieces) and re.fullmatch(r"\s*;?|\s+[\w.-]+\s*", rest[end:]) is not None
     if is_only_pieces and (directive or rest.startswith("'") or len(pieces) == 1):
         written = "".join(pieces)
@@ -228,22 +230,22 @@ def _unpacked(text: str) -> tuple[str, Escape, bool]:
             f"{text!r} is no format: expected one of {names}, or the line of your server's configuration, such as "
             f"{NGINX_EXAMPLE} or {HTTPD_EXAMPLE}"
         )
-    written = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), written.replace("\\\n", ""))
+    written = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), written.replace("\\\n", ""))
     return written, escape, is_nginx
 
 
 def _nginx_parts(text: str) -> tuple[list[str | Variable], list[str]]:
     parts: list[str | Variable] = []
     end = 0
-    for found in _NGINX_VARIABLE.finditer(text):
-        name = (found[1] or found[2]).lower()
-        if found.start() > end:
-            parts.append(text[end : found.start()])
+    for match in _NGINX_VARIABLE.finditer(text):
+        name = (match[1] or match[2]).lower()
+        if match.start() > end:
+            parts.append(text[end : match.start()])
         other = Variable(name, "", "clients" if name.startswith("upstream_") else "word")
         if name.startswith(("http_", "sent_http_", "cookie_", "arg_")):
             other = _HEADERS.get(name.removeprefix("http_").replace("_", "-")) or Variable(name, "", "free")
         parts.append(replace(_NGINX.get(name, other), name=f"${name}"))
-        end = found.end()
+        end = match.end()
     return [*parts, text[end:]] if text[end:] else parts, []
 
 
@@ -258,22 +260,22 @@ def _httpd_parts(text: str) -> tuple[list[str | Variable], list[str]]:
             parts.append(part)
 
     end = 0
-    for found in _DIRECTIVE.finditer(text):
-        add(text[end : found.start()])
-        end = found.end()
-        letter, parameter = found["letter"], found["parameter"]
+    for match in _DIRECTIVE.finditer(text):
+        add(text[end : match.start()])
+        end = match.end()
+        letter, parameter = match["letter"], match["parameter"]
         if letter == "%":
             add("%")
         elif letter == "t" and parameter is None:
             for part in ("[", Variable("%t", "time", "access_log"), "]"):
                 add(part)
         elif letter == "t":
-            add(Variable(found[0], "time", f"%{parameter}"))
-        elif variable := _httpd_variable(letter, parameter, found["marks"]):
-            add(replace(variable, name=found[0]))
+            add(Variable(match[0], "time", f"%{parameter}"))
+        elif variable := _httpd_variable(letter, parameter, match["marks"]):
+            add(replace(variable, name=match[0]))
         else:
             problems.append(
-                f"{found[0]!r} is no directive of httpd's LogFormat: expected one as %h, %>s or %{{Referer}}i"
+                f"{match[0]!r} is no directive of httpd's LogFormat: expected one as %h, %>s or %{{Referer}}i"
             )
     add(text[end:])
     return parts, problems
@@ -314,7 +316,7 @@ def _joined_times(parts: list[str | Variable]) -> tuple[tuple[str, str], list[st
     kind = _EPOCHS.get(pieces[0], "")
     if not kind:
         kind = "".join(_FRACTIONS.get(piece, piece) for piece in pieces)
-        kind = re.sub(r"%[EO-]?([TDFRhrekclnt])", lambda found: _SHORT[found[1]], kind)
+        kind = re.sub(r"%[EO-]?([TDFRhrekclnt])", lambda match: _SHORT[match[1]], kind)
     time = Variable(first.name, "time", kind)
     joined = [*parts[: times[0]], time, *parts[last + 1 :]]
     return (("pattern", kind) if "%" in kind else (kind, "")), joined
@@ -335,7 +337,9 @@ def _joined_ports(parts: list[str | Variable]) -> list[str | Variable]:
 
 def _chosen(parts: list[str | Variable]) -> list[str | Variable]:
     """The parts, with one variable for each role; what was asked for is said once."""
-    variables = sorted((part for part in parts if isinstance(part, Variable) and part.role), key=lambda one: one.rank)
+    variables = sorted(
+        (part for part in parts if isinstance(part, Variable) and part.role), key=lambda variable: variable.rank
+    )
     best: dict[str, Variable] = {}
     for variable in variables:
         best.setdefault(variable.role, variable)
@@ -353,9 +357,9 @@ def _chosen(parts: list[str | Variable]) -> list[str | Variable]:
     return chosen
 
 
-def _end_by_themselves(one: Variable, other: Variable) -> bool:
+def _end_by_themselves(variable: Variable, following: Variable) -> bool:
     """Whether it is seen where one variable ends and the other begins."""
-    return (one.kind, other.kind) in {
+    return (variable.kind, following.kind) in {
         ("path", "query"), ("path", "is_args"), ("is_args", "query"), ("host", "path"), ("number", "path"),
         ("host_and_port", "path"), ("method", "path"),
     }  # fmt: skip

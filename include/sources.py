@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from ipaddress import ip_network
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from include.check_settings import SOURCE_THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
 from include.delimited import DelimitedFormat, DelimitedLines, with_delimited
 from include.errors import UsageError
-from include.kept_lines import CountedLines
+from include.kept_lines import CountedLines, is_network
 from include.log_formats import NGINX_EXAMPLE, log_format
 from include.page_settings import PageSettings
 from include.retention import SourceRetention
@@ -137,7 +137,7 @@ class Source(CountedLines):
     @classmethod
     def proxies_are_addresses(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
         """Addresses and networks."""
-        wrong = [text for text in proxies if not _is_network(text)]
+        wrong = [text for text in proxies if not is_network(text)]
         if wrong:
             raise ValueError(
                 f'{", ".join(wrong)}: expected addresses and networks, such as ["10.0.0.0/8", "2001:db8::1"]'
@@ -318,12 +318,10 @@ class Sources(BaseModel):
         return self
 
 
-def _is_network(text: str) -> bool:
-    try:
-        ip_network(text)
-    except ValueError:
-        return False
-    return True
+def source_name_of(logs: Path) -> str:
+    """The name of a new source of these logs: of the file's or folder's name what a source's may have."""
+    words = re.sub(r"[^a-z0-9]+", "_", logs.resolve().name.lower().split(".")[0]).strip("_")
+    return words if words[:1].isalpha() else f"log_{words}".rstrip("_")
 
 
 def load_sources(settings: Settings) -> dict[str, Source]:

@@ -6,7 +6,6 @@ services stay up.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from include.home import REPOSITORY
 from include.hours import Hour, HourRange, contiguous
 from include.landing import SUCCESS, closed_hours, hour_folder
 from include.settings import Settings
-from include.sources import load_sources
+from include.sources import load_sources, source_name_of
 from ops.airflow_api import CLICKS_HOURLY, HELD_HOURS, AirflowApi
 from ops.backfill import Display, Failure, Outcome, run_hours, run_ranges
 from ops.home import Home, find_home
@@ -127,23 +126,20 @@ def checked_arguments(variables: Mapping[str, str]) -> RunArguments:
 
 
 def inspected_source(logs: Path, site: str) -> str:
-    """Find out what the logs are, and declare their source if it is new; its name. What is found is shown.
+    """Find out what the logs are, and declare their source if it is new; its name. The inspection is shown.
 
     Raises:
         UsageError: if it is not sure what they are.
     """
-    command = [sys.executable, "-m", "clickmill", "inspect", str(logs), *(["--base-url", site] if site else [])]
-    code = subprocess.run(command, cwd=REPOSITORY).returncode
-    if code == 1:
+    command = [
+        sys.executable, "-m", "clickmill", "inspect", "--write", str(logs), *(["--base-url", site] if site else []),
+    ]  # fmt: skip
+    if subprocess.run(command, cwd=REPOSITORY).returncode != 0:
         raise UsageError(
-            f"LOGS={logs}: it is not sure what these files are, see above; declare a source for them in "
-            "config/sources.toml and set SOURCE=its name, or give one file"
+            f"LOGS={logs}: it is not sure what these files are, or they cannot be looked at, see above; declare a "
+            "source for them in config/sources.toml and set SOURCE=its name, or give one file"
         )
-    if code == 0:
-        written = subprocess.run([*command, "--write", "--json"], cwd=REPOSITORY, stdout=subprocess.PIPE)
-        if written.returncode == 0:
-            return str(json.loads(written.stdout)["source"])
-    raise UsageError(f"LOGS={logs} cannot be looked at; the lines above say why")
+    return source_name_of(logs)
 
 
 # --- logs -----------------------------------------------------------------------------------------
