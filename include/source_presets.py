@@ -44,11 +44,13 @@ def preset_title(name: str) -> str:
 
 def with_preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a source, and those of its preset that it leaves out; of ``[fields]`` each by itself."""
-    given = dict(settings)
-    if not isinstance(given.get("preset"), str):
-        return given
-    of_preset = preset_settings(given["preset"])
-    merged = of_preset | given
-    if isinstance(of_preset.get("fields"), dict) and isinstance(given.get("fields"), dict):
-        merged["fields"] = of_preset["fields"] | given["fields"]
+    merged = dict(settings)
+    if isinstance(name := merged.get("preset"), str):
+        of_preset = preset_settings(name)
+        fields = {"fields": of_preset["fields"] | settings["fields"]} if _have_fields(of_preset, settings) else {}
+        merged = of_preset | merged | fields
     return merged
+
+
+def _have_fields(*tables: Mapping[str, Any]) -> bool:
+    return all(isinstance(table.get("fields"), dict) for table in tables)

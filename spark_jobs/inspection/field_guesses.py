@@ -1,4 +1,4 @@
-"""Which field of a record is what, guessed from the names and values of a sample: JSON objects or rows of columns."""
+"""Which field of a record has which role, guessed from names and values of a sample: JSON objects, or rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 
-#: A field may be missing, or be of another kind, in so many of a hundred records, and still be taken for its role.
-_FEW = 10
+#: If so large a share of its values is like a role's, a field is taken for it.
+NEARLY_ALL = 0.9
 #: So many values of a field are looked at.
 _VALUES = 200
 
@@ -37,9 +37,9 @@ def fields_of_records(records: Iterable[Mapping[str, Any]]) -> list[Field]:
     fields: dict[str, Field] = {}
     for record in records:
         for path, value in _leaves(record, ""):
-            found = fields.setdefault(path, Field(path))
-            if len(found.values) < _VALUES and value not in (None, ""):
-                found.values.append(value if isinstance(value, str) else str(value))
+            each = fields.setdefault(path, Field(path))
+            if len(each.values) < _VALUES and value not in (None, ""):
+                each.values.append(value if isinstance(value, str) else str(value))
     return [each for each in fields.values() if each.values]
 
 
@@ -112,9 +112,9 @@ def guess_fields(fields: Sequence[Field], time_formats: Callable[[Sequence[str]]
     ``time_formats`` says in which format texts are times, if in any; ``time_format`` is what it says of the chosen.
     """
     guesses: dict[str, str] = {}
-    for found in _ranked(fields, _TIMES):
-        if (format_ := time_formats(found.values)) and not _is_small_number(found):
-            guesses |= {"time": found.path, "time_format": format_}
+    for each in _ranked(fields, _TIMES):
+        if (format_ := time_formats(each.values)) and not _is_small_number(each):
+            guesses |= {"time": each.path, "time_format": format_}
             break
     guesses |= _url_roles(fields)
     by_value: list[tuple[str, tuple[str, ...], Callable[[str], object]]] = [
@@ -126,38 +126,38 @@ def guess_fields(fields: Sequence[Field], time_formats: Callable[[Sequence[str]]
         ("visitor", _VISITORS, lambda text: len(text) > 2),
     ]
     for role, names, fits in by_value:
-        for found in _ranked(fields, names):
-            if found.name in names and found.share(fits) >= 1 - _FEW / 100 and found.path not in guesses.values():
-                guesses[role] = found.path
+        for each in _ranked(fields, names):
+            if each.name in names and each.share(fits) >= NEARLY_ALL and each.path not in guesses.values():
+                guesses[role] = each.path
                 break
-    for found in _ranked(fields, _IDS):
-        if found.name in _IDS and len(set(found.values)) > 0.9 * len(found.values):
-            guesses["event_id"] = found.path
+    for each in _ranked(fields, _IDS):
+        if each.name in _IDS and len(set(each.values)) > NEARLY_ALL * len(each.values):
+            guesses["event_id"] = each.path
             break
     return guesses
 
 
 def _url_roles(fields: Sequence[Field]) -> dict[str, str]:
+    """The field of the URL; or else of a request line or a path, with the host and the method beside it."""
     candidates = [each for each in _ranked(fields, _URLS) if not re.search("referr?er|^ref$", each.name)]
-    many = 1 - _FEW / 100
-    for found in candidates:
-        if found.share(_WEB_URL.match) >= many and (found.name in _URLS or "url" in found.name):
-            return {"url": found.path}
-    for found in candidates:
-        if found.share(_WEB_URL.match) >= many:
-            return {"url": found.path}
-    host = next(
-        (each for each in _ranked(fields, _HOSTS) if each.name in _HOSTS and each.share(_HOST.fullmatch) >= many), None
-    )
-    of_host = {"host": host.path} if host else {}
-    for found in candidates:
-        if found.share(_REQUEST.fullmatch) >= many:
-            return {"request": found.path} | of_host
-    for found in candidates:
-        if found.share(lambda text: text.startswith("/")) >= many and found.name in _URLS:
-            method = next((each for each in _ranked(fields, _METHODS) if each.share(_METHOD.fullmatch) >= many), None)
-            return {"url": found.path} | of_host | ({"method": method.path} if method else {})
+    named = [each for each in candidates if each.name in _URLS or "url" in each.name]
+    if url := _first(named, _WEB_URL.match) or _first(candidates, _WEB_URL.match):
+        return {"url": url.path}
+    others = {
+        "host": _first([each for each in _ranked(fields, _HOSTS) if each.name in _HOSTS], _HOST.fullmatch),
+        "method": _first(_ranked(fields, _METHODS), _METHOD.fullmatch),
+    }
+    roles = {role: each.path for role, each in others.items() if each}
+    if request := _first(candidates, _REQUEST.fullmatch):
+        return {"request": request.path} | {role: path for role, path in roles.items() if role == "host"}
+    if path := _first([each for each in candidates if each.name in _URLS], lambda text: text.startswith("/")):
+        return {"url": path.path} | roles
     return {}
+
+
+def _first(fields: Iterable[Field], fits: Callable[[str], object]) -> Field | None:
+    """The first field nearly all of whose values fit."""
+    return next((each for each in fields if each.share(fits) >= NEARLY_ALL), None)
 
 
 def is_address(text: str) -> bool:

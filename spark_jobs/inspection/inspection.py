@@ -96,12 +96,11 @@ def inspect(file: Path, settings: Settings, name: str = "", base_url: str | None
     declared = declared_reading(sample, settings, name)
     if declared is not None and declared.share >= SURE_SHARE:
         return _inspection(sample, declared, (), is_sure=True, is_declared=True)
-    found = readings(sample, settings, base_url)
-    if not found:
+    if not (by_fit := readings(sample, settings, base_url)):
         return _unknown(sample)
-    best = found[0]
+    best, *less = by_fit
     # What finds less in the same lines is no other way to read them.
-    others = [each for each in found[1:] if each.extras >= best.extras and not best.reads_as(each)]
+    others = [each for each in less if each.extras >= best.extras and not best.reads_as(each)]
     rivals = [each for each in others if each.share >= best.share and not each.is_guessed]
     # A time and a path are in many logs that are none of requests.
     is_known = not best.is_guessed or best.extras > 0

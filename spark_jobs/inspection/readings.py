@@ -24,7 +24,7 @@ from include.source_presets import preset_names, preset_title
 from include.sources import Source, load_sources
 from include.tables import UNKNOWN_COUNTRY
 from include.time_formats import NamedTimeFormat
-from spark_jobs.inspection.field_guesses import fields_of_records, fields_of_rows, guess_fields
+from spark_jobs.inspection.field_guesses import NEARLY_ALL, Field, fields_of_records, fields_of_rows, guess_fields
 from spark_jobs.inspection.sample import Sample
 from spark_jobs.landing.land import FIRST_HOUR
 from spark_jobs.lines.columns import as_numpy
@@ -43,7 +43,6 @@ _EXTRAS = ("country_code", "referrer", "user_agent", "status", "event_id", "visi
 _RECORDS = 500
 #: By so many lines formats are found that do not fit.
 _FEW_LINES = 200
-_NEARLY_ALL = 0.9
 #: The roles that say which page it is.
 _PAGES = {"url", "request"}
 _FEWEST_COLUMNS = 3
@@ -105,8 +104,8 @@ def declared_reading(sample: Sample, settings: Settings, name: str) -> Reading |
     """
     if name not in load_sources(settings):
         return None
-    given = tomllib.loads(settings.sources_file.read_text(encoding="utf-8"))["sources"][name]
-    return read_by(sample, given, settings, f"source {name}, as it is declared")
+    declared = tomllib.loads(settings.sources_file.read_text(encoding="utf-8"))["sources"][name]
+    return read_by(sample, declared, settings, f"source {name}, as it is declared")
 
 
 def readings(sample: Sample, settings: Settings, base_url: str | None) -> list[Reading]:
@@ -115,43 +114,48 @@ def readings(sample: Sample, settings: Settings, base_url: str | None) -> list[R
     candidates = list(_candidates(sample))
     # Most formats fit no line, and to find that out takes longest.
     fit = [each for each in candidates if read_by(few, each[1], settings, base_url=base_url)] or candidates
-    found = (read_by(sample, given, settings, title, base_url) for title, given in fit)
+    of_all = (read_by(sample, of_source, settings, title, base_url) for title, of_source in fit)
     return sorted(
-        filter(None, found), key=lambda reading: (-round(reading.share, 3), reading.is_guessed, -reading.extras)
+        filter(None, of_all), key=lambda reading: (-round(reading.share, 3), reading.is_guessed, -reading.extras)
     )
 
 
 def _candidates(sample: Sample) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in preset_names():
         yield preset_title(name), {"preset": name}
-    if records := _json_records(sample):
-        guessed = guess_fields(fields_of_records(records), time_format_of)
+    for title, of_format, fields in _records(sample):
+        guessed = guess_fields(fields, time_format_of)
         if "time" in guessed and not _PAGES.isdisjoint(guessed):
-            yield "JSON lines", {"format": "json", "fields": guessed}
-    if pairs := _logfmt_records(sample):
-        guessed = guess_fields(fields_of_rows([*pairs], zip_longest(*pairs.values(), fillvalue="")), time_format_of)
-        if "time" in guessed and not _PAGES.isdisjoint(guessed):
-            yield "logfmt", {"format": "logfmt", "fields": guessed}
-    for settings, columns, rows in _tables(sample):
-        guessed = guess_fields(fields_of_rows(columns, rows), time_format_of)
-        if "time" in guessed and not _PAGES.isdisjoint(guessed):
-            yield "lines of columns, named by the first", settings | {"fields": guessed}
+            yield title, of_format | {"fields": guessed}
+
+
+def _records(sample: Sample) -> Iterator[tuple[str, dict[str, Any], list[Field]]]:
+    """What the lines may be records of: a title, the settings of the format, and the fields of the records."""
+    lines = sample.lines["value"].slice(0, _RECORDS).to_pylist()
+    texts = [line.decode("utf-8", "replace") for line in lines]
+    if records := _json_records(texts):
+        yield "JSON lines", {"format": "json"}, fields_of_records(records)
+    if pairs := _logfmt_records(texts):
+        fields = fields_of_rows([*pairs], zip_longest(*pairs.values(), fillvalue=""))
+        yield "logfmt", {"format": "logfmt"}, fields
+    for of_format, columns, rows in _tables(texts):
+        yield "lines of columns, named by the first", of_format, fields_of_rows(columns, rows)
 
 
 def read_by(
-    sample: Sample, given: Mapping[str, Any], settings: Settings, title: str = "", base_url: str | None = None
+    sample: Sample, of_source: Mapping[str, Any], settings: Settings, title: str = "", base_url: str | None = None
 ) -> Reading | None:
     """The reading by these settings, with a base URL where they need one; none if it has no click."""
     bases = [{"base_url": base_url or BASE_URL}, {}] if base_url else [{}, {"base_url": BASE_URL}]
     for base in bases:
         try:
-            source = Source.model_validate({"name": "sample", **given, **base})
+            source = Source.model_validate({"name": "sample", **of_source, **base})
         except ValidationError:
             continue
         arrivals = _arrivals(sample, source, settings)
         if arrivals is None:
             return None
-        reading = Reading(title, dict(given) | base, source, arrivals)
+        reading = Reading(title, dict(of_source) | base, source, arrivals)
         if reading.share:
             return reading
         if source.format == "access":  # whether its lines have hosts, its format says
@@ -177,9 +181,7 @@ def _with_hours(lines: pa.Table, source: Source) -> pa.Table | None:
     None if no line has a time that clicks may have.
     """
     times = click_times(lines, source)
-    now = int(datetime.now(UTC).timestamp() * 1e6)
-    is_plausible = pc.and_(pc.greater_equal(times, _FIRST_CLICK), pc.less(times, now + _A_DAY))
-    is_known = as_numpy(is_plausible.fill_null(False))
+    is_known = _are_plausible(times)
     if not is_known.any():
         return None
     places = np.where(is_known, np.arange(len(lines)), np.flatnonzero(is_known)[0])
@@ -188,20 +190,24 @@ def _with_hours(lines: pa.Table, source: Source) -> pa.Table | None:
 
 
 def time_format_of(texts: Sequence[str]) -> str | None:
-    """The format in which nearly all texts are times between the first click and now; none if there is none."""
-    now = datetime.now(UTC).timestamp() * 1e6
+    """The format in which nearly all texts are times that clicks may have; none if there is none."""
     for format_ in get_args(NamedTimeFormat):
         sql = f"SELECT {clicked_at('time', [format_])} AS moment FROM texts"
-        moments = run_sql(sql, texts=pa.table({"time": list(texts)}))["moment"].to_pylist()
-        plausible = [moment for moment in moments if moment is not None and _FIRST_CLICK < moment < now + _A_DAY]
-        if len(plausible) >= _NEARLY_ALL * len(texts):
+        moments = run_sql(sql, texts=pa.table({"time": list(texts)}))["moment"]
+        if np.count_nonzero(_are_plausible(moments)) >= NEARLY_ALL * len(texts):
             return str(format_)
     return None
 
 
-def _tables(sample: Sample) -> Iterator[tuple[dict[str, Any], list[str], list[list[str]]]]:
+def _are_plausible(moments: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
+    """Which are times that clicks may have: from the first web server's until now, with a day for clocks ahead."""
+    end = int(datetime.now(UTC).timestamp() * 1e6) + _A_DAY
+    is_plausible = pc.and_(pc.greater_equal(moments, _FIRST_CLICK), pc.less(moments, end))
+    return as_numpy(is_plausible.fill_null(False))
+
+
+def _tables(texts: Sequence[str]) -> Iterator[tuple[dict[str, Any], list[str], list[list[str]]]]:
     """The settings, columns and rows of what the lines may be by each delimiter: three columns and more, all named."""
-    texts = [value.decode("utf-8", "replace") for value in sample.lines["value"].slice(0, _RECORDS).to_pylist()]
     for delimiter in _DELIMITERS:
         columns, *rows = list(csv.reader(texts, delimiter=delimiter)) or [[]]
         fit = [row for row in rows if len(row) == len(columns)]
@@ -215,24 +221,21 @@ def _tables(sample: Sample) -> Iterator[tuple[dict[str, Any], list[str], list[li
             yield format_.get(delimiter, {"format": "csv", "delimiter": delimiter}), columns, fit
 
 
-def _logfmt_records(sample: Sample) -> dict[str, list[str]]:
+def _logfmt_records(texts: Sequence[str]) -> dict[str, list[str]]:
     """The values of each name in lines of names and values; nothing if few lines are such."""
     values: dict[str, list[str]] = {}
-    lines = sample.lines["value"].slice(0, _RECORDS).to_pylist()
     fitting = 0
-    for line in lines:
-        pairs = _LOGFMT_PAIR.findall(line.decode("utf-8", "replace"))
+    for text in texts:
+        pairs = _LOGFMT_PAIR.findall(text)
         fitting += len(pairs) >= _FEWEST_COLUMNS
         for name, quoted, bare in pairs:
             values.setdefault(name, []).append(quoted or bare)
-    return values if fitting > len(lines) / 2 else {}
+    return values if fitting > len(texts) / 2 else {}
 
 
-def _json_records(sample: Sample) -> list[dict[str, Any]]:
+def _json_records(texts: Sequence[str]) -> list[dict[str, Any]]:
     records = []
-    values = sample.lines["value"].slice(0, _RECORDS).to_pylist()
-    texts = pa.array([value.decode("utf-8", "replace") for value in values], pa.string())
-    for text in without_prefix(texts).to_pylist():
+    for text in without_prefix(pa.array(texts, pa.string())).to_pylist():
         try:
             record = orjson.loads(text)
         except orjson.JSONDecodeError:
