@@ -94,7 +94,8 @@ def inspect(file: Path, settings: Settings, name: str = "", base_url: str | None
     except (NotALogError, OSError, DamagedFileError) as error:
         return Inspection(file, file.stat().st_size if file.exists() else 0, refused=str(error))
     declared = declared_reading(sample, settings, name)
-    if declared is not None and declared.share >= SURE_SHARE:
+    is_of_site = declared is not None and base_url in (None, declared.source.base_url)
+    if declared is not None and is_of_site and declared.share >= SURE_SHARE:
         return _inspection(sample, declared, (), is_sure=True, is_declared=True)
     if not (by_fit := readings(sample, settings, base_url)):
         return _unknown(sample)

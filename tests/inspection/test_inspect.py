@@ -88,6 +88,8 @@ def test_what_is_written_is_read_and_kept(inspect: Inspect, tmp_path: Path) -> N
     assert again["files"][0]["is_declared"]
     assert again["files"][0]["rows"][0]["url"] == "https://shop.example.com/a", "as it is declared"
     assert sources.read_text() == written
+    with pytest.raises(UsageError, match="has it already; expected a name that is new"):
+        inspect(log, "--base-url", "https://other.example.com", "--write")
 
 
 def test_what_nobody_knows_is_not_declared(inspect: Inspect, tmp_path: Path) -> None:
