@@ -27,7 +27,8 @@ class ApiError(ClickmillError):
     """Airflow refused a request."""
 
     def __init__(self, request: str, status: int, detail: str) -> None:
-        super().__init__(f"Airflow answered {request} with {status}: {detail}")
+        # Of a value that a form refuses Airflow prints the whole schema.
+        super().__init__(f"Airflow answered {request} with {status}: {detail.partition(chr(10))[0]}")
         self.status = status
         self.detail = detail
 
@@ -153,6 +154,27 @@ class AirflowApi:
                 )
                 raise ClickmillError(f"Airflow has no DAG {dag_id}: {reasons or 'no file in dags/ declares it'}")
             time.sleep(0.5)
+
+    def wait_for_source(self, dag_id: str, source: str, seconds: float = 120) -> None:
+        """Wait until the DAG's form has the source: one that was declared since Airflow has read its file is not in it.
+
+        Raises:
+            ClickmillError: it has not been in that time.
+        """
+        self.wait_for_dag(dag_id)
+        deadline = time.monotonic() + seconds
+        while True:
+            dag = self.call("GET", f"/api/v2/dags/{dag_id}/details")
+            if source in dag["params"]["source"]["schema"]["enum"]:
+                return
+            if time.monotonic() > deadline:
+                raise ClickmillError(
+                    f"Airflow's form of {dag_id} has no source {source} after {seconds:.0f} s, though it is declared; "
+                    f"expected that it reads dags/{dag_id}.py again: look at its import errors, and run this again"
+                )
+            # Again and again: what it reads soon after the last time, it does not write down.
+            self.call("PUT", f"/api/v2/parseDagFile/{dag['file_token']}")
+            time.sleep(2)
 
     def unpause(self, dag_id: str) -> None:
         """Let the DAG's runs be scheduled."""

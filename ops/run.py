@@ -290,8 +290,8 @@ def run(arguments: RunArguments, console: Console) -> int:
     held: list[str] = []
     api = AirflowApi(services)
     if hours:
-        for dag_id in (CLICKS_HOURLY, HELD_HOURS):
-            api.wait_for_dag(dag_id)
+        api.wait_for_dag(HELD_HOURS)
+        api.wait_for_source(CLICKS_HOURLY, arguments.source)
         api.unpause(CLICKS_HOURLY)
         outcomes = _run_through_airflow(api, hours, arguments, console)
         failures = [failure for outcome in outcomes for failure in outcome.failures]

@@ -148,6 +148,8 @@ AIRFLOW_DEFAULTS = {
     "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
     # A new DAG file is seen within half a minute, not five.
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+    # A source that was declared is in the forms as soon as their files are read again (default: 30 s later).
+    "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "5",
     # How long a finished task waits for the next to be scheduled, at worst (default 1 s).
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.25",
     # Runs that it looks at each time (default 20), a backfill's after all others: those that wait for a person (see

@@ -31,7 +31,7 @@ def api(services: Services) -> AirflowApi:
 @pytest.fixture
 def landed(services: Services) -> Iterator[Path]:
     """A landed log that nobody has ingested yet."""
-    folder = hour_folder(services.home / "landing", "access", Hour.parse("2026-01-07T05"))
+    folder = hour_folder(services.home / "landing", "example_combined", Hour.parse("2026-01-07T05"))
     folder.mkdir(parents=True)
     file = folder / "a.log"
     file.write_text(LINE.format(ADDRESS, 1) + LINE.format(OTHER, 2) + LINE.format(ADDRESS, 3))

@@ -17,12 +17,13 @@ from deltalake import DeltaTable
 
 from include.hours import Hour, HourRange
 from ops.airflow_api import AirflowApi
-from ops.backfill import Outcome, run_hours
+from ops.backfill import Outcome, run_hours, run_ranges
 from ops.services.running import Services
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
 from samples.truth import Truth
 from tests.end_to_end.silent_display import Silent
+from tests.support.shared_services import SOURCES
 from tests.support.waiting import wait_until
 
 DAG_ID = "clicks_hourly"
@@ -202,6 +203,24 @@ def test_a_form_off_the_hour_ends_at_once_with_one_sentence(api: AirflowApi) -> 
     assert run["state"] == "failed"
     states = {task.task_id: task.state for task in api.tasks(DAG_ID, "off-the-hour")}
     assert (states["wait_for_landing"], states["ingest_clicks"]) == ("failed", "upstream_failed")
+
+
+def test_a_source_that_is_declared_while_airflow_runs_is_run_at_once(api: AirflowApi, services: Services) -> None:
+    hour, name = Hour.parse("2026-03-20T08"), "declared_late"
+    declared = f'[sources.{name}]\nformat = "combined"\nbase_url = "https://late.example.com"\n'
+    with (services.home / SOURCES).open("a", encoding="utf-8") as file:
+        file.write(f"\n{declared}")
+    landed = services.home / "landing" / name / "log_date=2026-03-20" / "log_hour=08"
+    landed.mkdir(parents=True)
+    line = '8.8.8.8 - - [20/Mar/2026:08:30:00 +0000] "GET /late HTTP/1.1" 200 5 "-" "Mozilla/5.0"'
+    (landed / "a.log").write_text(f"{line}\n", encoding="utf-8")
+    (landed / "_SUCCESS").touch()
+
+    api.wait_for_source(DAG_ID, name)
+    outcome = run_ranges(api, DAG_ID, [hour], name, again=False, display=Silent())
+    assert (outcome.succeeded, outcome.failures) == (1, [])
+    rows = DeltaTable(str(services.home / "lake" / "published_clicks_by_url_hourly")).to_pyarrow_table().to_pylist()
+    assert [row["click_count"] for row in rows if row["url"] == "https://late.example.com/late"] == [1]
 
 
 def test_only_loopback_is_listened_on(services: Services, backfilled: Outcome) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from include.home import REPOSITORY
 from ops.home import Home
 from ops.services.running import Services
 from ops.services.start import start
@@ -33,6 +34,8 @@ page = "{{ task.generate_link_to_ui(task_instance=ti) }}"
 
 #: In their home: where the metrics are.
 METRICS_PORT = "metrics-port"
+#: In their home: the sources, a copy of those that are shipped.
+SOURCES = "sources.toml"
 
 
 @dataclass(frozen=True)
@@ -48,14 +51,24 @@ class SharedServices:
         return cls(Home(Path(tempfile.mkdtemp(prefix="cm-")).resolve()))
 
     def start(self) -> Services:
-        """All services, if they do not run; they tell the connection held_webhook of new holds."""
+        """All services, if they do not run; they tell the connection held_webhook of new holds.
+
+        Their sources are those of ``SOURCES`` in the home, to which a test may add.
+        """
         notifications = self.home.path / "notifications.toml"
         with self._lock:
             notifications.write_text(NOTIFICATIONS, encoding="utf-8")
             port = self.home.path / METRICS_PORT
             if not port.exists():
                 port.write_text(str(claimed_port(19464, "metrics")), encoding="utf-8")
-            asked = {"CLICKMILL_NOTIFICATIONS": str(notifications), "CLICKMILL_METRICS_PORT": port.read_text()}
+            sources = self.home.path / SOURCES
+            if not sources.exists():
+                shutil.copyfile(REPOSITORY / "config" / SOURCES, sources)
+            asked = {
+                "CLICKMILL_NOTIFICATIONS": str(notifications),
+                "CLICKMILL_METRICS_PORT": port.read_text(),
+                "CLICKMILL_SOURCES": str(sources),
+            }
             return start(self.home.path, os.environ | asked)
 
     def spark_remote(self, *, with_airflow: bool) -> str:
