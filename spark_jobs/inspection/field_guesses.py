@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,16 @@ def fields_of_records(records: Iterable[Mapping[str, Any]]) -> list[Field]:
     return [each for each in fields.values() if each.values]
 
 
+def texts_of_records(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The texts at each path of records; an object inside of one is its JSON too."""
+    texts: dict[str, list[str]] = {}
+    for record in records:
+        for path, value in _leaves(record, "", with_objects=True):
+            if isinstance(value, (str, dict)):
+                texts.setdefault(path, []).append(value if isinstance(value, str) else json.dumps(value))
+    return texts
+
+
 def fields_of_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[Field]:
     """The fields of rows of columns, by the columns' names."""
     fields = [Field(column) for column in columns]
@@ -53,12 +64,14 @@ def fields_of_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> lis
     return [each for each in fields if each.values]
 
 
-def _leaves(value: Mapping[str, Any], path: str) -> Iterable[tuple[str, Any]]:
+def _leaves(value: Mapping[str, Any], path: str, *, with_objects: bool = False) -> Iterable[tuple[str, Any]]:
     for name, inner in value.items():
         quoted = f'"{name}"' if re.search(r"[.\s\[\]\"']", name) else name
         inner_path = f"{path}.{quoted}" if path else quoted
         if isinstance(inner, dict):
-            yield from _leaves(inner, inner_path)
+            if with_objects:
+                yield inner_path, inner
+            yield from _leaves(inner, inner_path, with_objects=with_objects)
         elif isinstance(inner, list):
             if len(inner) == 1 and not isinstance(inner[0], (dict, list)):
                 yield f"{inner_path}[0]", inner[0]

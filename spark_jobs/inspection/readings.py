@@ -13,23 +13,23 @@ from itertools import zip_longest
 from typing import Any, get_args
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from include.duckdb_sql import run_sql
 from include.settings import Settings
-from include.source_presets import preset_names, preset_title
+from include.source_presets import preset_names, preset_settings, preset_title
 from include.sources import Source, load_sources
 from include.tables import UNKNOWN_COUNTRY
 from include.time_formats import NamedTimeFormat
 from spark_jobs.inspection.field_guesses import NEARLY_ALL, Field, fields_of_records, fields_of_rows, guess_fields
+from spark_jobs.inspection.json_texts import json_objects
 from spark_jobs.inspection.sample import Sample
+from spark_jobs.inspection.wrappers import wrapped_texts
 from spark_jobs.landing.land import FIRST_HOUR
 from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.headers import with_headers
-from spark_jobs.lines.json_repairs import without_prefix
 from spark_jobs.lines.kept import reason_of_rule, rule_of_reason
 from spark_jobs.lines.lookups import Lookups
 from spark_jobs.lines.parse_lines import click_times, parse_lines
@@ -39,10 +39,8 @@ from spark_jobs.lines.times import HOUR_MICROS, clicked_at
 BASE_URL = "http://localhost"
 #: What a click may have beside time and URL; the more of it a reading finds, the better.
 _EXTRAS = ("country_code", "referrer", "user_agent", "status", "event_id", "visitor_id")
-#: So many records are looked at to guess what their fields are.
-_RECORDS = 500
-#: By so many lines formats are found that do not fit.
-_FEW_LINES = 200
+#: By so many lines formats are found that fit, half of them the first: headers are among these.
+_FEW_LINES = 400
 #: The roles that say which page it is.
 _PAGES = {"url", "request"}
 _FEWEST_COLUMNS = 3
@@ -110,30 +108,57 @@ def declared_reading(sample: Sample, settings: Settings, name: str) -> Reading |
 
 def readings(sample: Sample, settings: Settings, base_url: str | None) -> list[Reading]:
     """All readings that make clicks of some lines, the best first."""
-    few = replace(sample, lines=sample.lines.slice(0, _FEW_LINES))
-    candidates = list(_candidates(sample))
-    # Most formats fit no line, and to find that out takes longest.
-    fit = [each for each in candidates if read_by(few, each[1], settings, base_url=base_url)] or candidates
+    fit = (candidate for inside, few in _probes(sample) for candidate in _fitting(few, settings, base_url, inside))
     of_all = (read_by(sample, of_source, settings, title, base_url) for title, of_source in fit)
     return sorted(
         filter(None, of_all), key=lambda reading: (-round(reading.share, 3), reading.is_guessed, -reading.extras)
     )
 
 
-def _candidates(sample: Sample) -> Iterator[tuple[str, dict[str, Any]]]:
+def _probes(sample: Sample) -> Iterator[tuple[str | None, Sample]]:
+    """A few lines of the sample, and the lines inside of these, each with the field that they are in."""
+    lines = sample.lines
+    if len(lines) > _FEW_LINES:
+        others = np.linspace(_FEW_LINES // 2, len(lines) - 1, _FEW_LINES // 2, dtype=np.int64)
+        lines = lines.take(np.concatenate([np.arange(_FEW_LINES // 2), others]))
+    few = replace(sample, lines=lines)
+    yield None, few
+    for inside, texts in wrapped_texts(_texts(few)):
+        table = few.lines.slice(0, len(texts))
+        place = table.schema.get_field_index("value")
+        values = pa.array((text.encode() for text in texts), pa.binary())
+        yield inside, replace(few, lines=table.set_column(place, table.schema.field(place), values))
+
+
+def _texts(sample: Sample) -> list[str]:
+    return [line.decode("utf-8", "replace").rstrip("\r\n") for line in sample.lines["value"].to_pylist()]
+
+
+def _fitting(
+    few: Sample, settings: Settings, base_url: str | None, inside: str | None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The settings that make clicks of these lines, which are ``inside`` of others: most fit none."""
+    for title, of_lines in _candidates(_texts(few)):
+        if read_by(few, of_lines, settings, base_url=base_url):
+            yield (title, of_lines) if inside is None else (
+                f"{title}, inside of JSON ({inside})", of_lines | {"inside": inside}
+            )  # fmt: skip
+
+
+def _candidates(texts: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    objects = json_objects(texts)
     for name in preset_names():
-        yield preset_title(name), {"preset": name}
-    for title, of_format, fields in _records(sample):
+        if objects if preset_settings(name)["format"] == "json" else len(objects) < len(texts):
+            yield preset_title(name), {"preset": name}
+    for title, of_format, fields in _records(texts):
         guessed = guess_fields(fields, time_format_of)
         if "time" in guessed and not _PAGES.isdisjoint(guessed):
             yield title, of_format | {"fields": guessed}
 
 
-def _records(sample: Sample) -> Iterator[tuple[str, dict[str, Any], list[Field]]]:
+def _records(texts: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], list[Field]]]:
     """What the lines may be records of: a title, the settings of the format, and the fields of the records."""
-    lines = sample.lines["value"].slice(0, _RECORDS).to_pylist()
-    texts = [line.decode("utf-8", "replace") for line in lines]
-    if records := _json_records(texts):
+    if records := json_objects(texts):
         yield "JSON lines", {"format": "json"}, fields_of_records(records)
     if pairs := _logfmt_records(texts):
         fields = fields_of_rows([*pairs], zip_longest(*pairs.values(), fillvalue=""))
@@ -231,15 +256,3 @@ def _logfmt_records(texts: Sequence[str]) -> dict[str, list[str]]:
         for name, quoted, bare in pairs:
             values.setdefault(name, []).append(quoted or bare)
     return values if fitting > len(texts) / 2 else {}
-
-
-def _json_records(texts: Sequence[str]) -> list[dict[str, Any]]:
-    records = []
-    for text in without_prefix(pa.array(texts, pa.string())).to_pylist():
-        try:
-            record = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            continue
-        if isinstance(record, dict):
-            records.append(record)
-    return records

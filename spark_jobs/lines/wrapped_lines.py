@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.duckdb_sql import run_sql
 from include.source_fields import Alternatives
 from spark_jobs.lines import json_lines
-from spark_jobs.lines.columns import as_array, as_numpy
-from spark_jobs.lines.extraction import Extraction
+from spark_jobs.lines.columns import as_numpy
+from spark_jobs.lines.extraction import Extraction, take_apart
 
 #: Docker cuts lines into parts of so many bytes; a letter that is cut in two takes up to three bytes more for each.
 _PART_BYTES, _CUT_LETTER_BYTES = 1 << 14, 12
@@ -26,20 +25,25 @@ def inside_of(extraction: Extraction, wrapper: Alternatives) -> Extraction:
     """The same for lines that are in a field of JSON objects; a line that is in none is not of the format."""
     return replace(
         extraction,
-        prepared=lambda texts: extraction.prepared(_unwrapped(texts, wrapper)),
+        prepared=lambda texts: extraction.prepared(unwrapped(texts, wrapper)),
         otherwise=extraction.otherwise and inside_of(extraction.otherwise, wrapper),
     )
 
 
-def _unwrapped(texts: pa.StringArray, wrapper: Alternatives) -> pa.StringArray:
+def unwrapped(texts: pa.StringArray, wrapper: Alternatives) -> pa.StringArray:
     """The lines inside, without their ends; null where there is none, and for parts of one that Docker has cut."""
-    reading = json_lines.extraction({"line": wrapper})
-    lines = pa.table({"text": reading.prepared(texts)})
-    inside = as_array(run_sql(f"SELECT {reading.values['line']} AS line FROM ({reading.table})", lines=lines)["line"])
+    inside = take_apart(texts, json_lines.extraction({"line": wrapper}), _selected)["line"]
     has_end = pc.ends_with(inside, "\n")
     longer = pc.subtract(pc.binary_length(inside), _PART_BYTES)
     is_part = pc.and_(pc.invert(has_end), pc.and_(pc.greater_equal(longer, 0), pc.less(longer, _CUT_LETTER_BYTES)))
     part = as_numpy(is_part.fill_null(False))
     rest = np.zeros(len(part), bool)
     rest[1:] = part[:-1]  # the end of a line is none, either
-    return pc.if_else(pa.array(part | rest), None, pc.utf8_rtrim(inside, "\r\n"))
+    # rsyslog's msg begins with the space after the tag.
+    lines = pc.utf8_ltrim(pc.utf8_rtrim(inside, "\r\n"), " ")
+    return pc.if_else(pa.array(part | rest), None, lines)
+
+
+def _selected(reading: Extraction) -> str:
+    values = ", ".join(f"{value} AS {role}" for role, value in reading.values.items())
+    return f"SELECT {reading.is_formed} AS is_formed, {values} FROM taken"

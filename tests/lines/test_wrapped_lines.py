@@ -32,6 +32,7 @@ def reasons(source: Source, *records: Any) -> list[str | None]:
         ("kubernetes.log", {"kubernetes": {"log": "{}"}}),
         (("message", "log"), {"log": "{}"}),
         ("events[0].message", {"events": [{"message": "{}"}]}),
+        ("msg", {"msg": " {}"}),  # rsyslog
     ],
 )
 def test_a_line_is_read_as_if_it_stood_by_itself(inside: str, record: dict[str, Any]) -> None:
@@ -44,6 +45,12 @@ def test_a_line_is_read_as_if_it_stood_by_itself(inside: str, record: dict[str, 
         assert {name: row[name] for name in row if name not in ("bytes", "sampled")} == {
             name: alone[name] for name in row if name not in ("bytes", "sampled")
         }
+
+
+def test_a_line_is_inside_of_json_in_a_text() -> None:
+    outer = {"message": json.dumps({"log": f"{ACCESS_LINE}\n"})}
+    source = Source.model_validate(LOG.model_dump() | {"inside": ("message.log",)})
+    assert reasons(source, outer, {"message": {"log": ACCESS_LINE}}) == [None, None]
 
 
 def test_what_has_no_line_inside_is_no_line_of_the_format() -> None:
