@@ -237,7 +237,7 @@ def _client(around: _Around) -> str:
         return rf"[^{re.escape(around.closes[0])}]*"
     match around.reading:
         case "plain":
-            return f"{ADDRESS}|-"
+            return f"{ADDRESS}|-|unix:"
         case "prefixed":
             return ADDRESSES
         case "named":
@@ -247,10 +247,11 @@ def _client(around: _Around) -> str:
 
 def _user(around: _Around) -> str:
     end = around.closes.strip()[:1]
+    # httpd writes "" for an empty name, and \" in a name.
     if around.reading in ("named", "short", "long") or not end:
-        return r'[^\s"]+'
+        return r'(?:[^\s"\\]|\\.|"")+'
     if around.reading == "prefixed":
-        return r'[^"]*?'
+        return r'(?:[^"\\]|\\.|"")*?'
     return rf'[^"{re.escape(end)}]{"*" if around.may_miss_user else "+"}'
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 #: What a server may write for a client, whether or not it is one.
 ADDRESS = r"[0-9A-Fa-f]*[.:][0-9A-Fa-f:.]+"
 _IN_ANY_FORM = rf"(?:\[?{ADDRESS}(?:%[\w.~-]+)?\]?(?::\d{{1,5}})?)"
-#: RFC 7239, section 6: who is not known, or not to be known.
-UNKNOWN = r"(?:unknown|-|_[\w.-]+)"
+#: RFC 7239, section 6: who is not known, or not to be known; and whom nginx has from a socket of its own machine.
+UNKNOWN = r"(?:unknown|-|unix:|_[\w.-]+)"
 #: A list of them, one at least.
 ADDRESSES = rf"(?:{UNKNOWN}, ?)*{_IN_ANY_FORM}(?:, ?(?:{_IN_ANY_FORM}|{UNKNOWN}))*"
 #: A host.

@@ -27,6 +27,8 @@ _BETWEEN, _NO_PART = "\x1e", "%1E"
 
 # A method is any token: RFC 9110, section 9.1. The target may have spaces, where a client did not encode them.
 _REQUEST = r"^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S.*?)(?: HTTP/\d+(?:\.\d+)?)?$"
+#: What else scanners and old clients write there: another protocol, HTTP in small letters, a blank after it.
+_PROTOCOL = re.compile(r"(?<! ) +(?:HTTPS?|RTSP|SIP|ICY)/\d+(?:\.\d+)? *\Z", re.IGNORECASE)
 
 _HEXADECIMAL = re.compile(r"\\(?:x|u00)([0-9A-Fa-f]{2})")
 _BYTES = {'"': "%22", "b": "%08", "t": "%09", "n": "%0A", "v": "%0B", "f": "%0C", "r": "%0D"}
@@ -77,10 +79,13 @@ def normal_urls(
     def normal_of_target(target: str) -> str | None:
         if is_escaped and "\\" in target:
             target = percent_encoded(target)
+        if " " in target:
+            target = _PROTOCOL.sub("", target)
         return normal_form(base_url + target if target.startswith("/") else target)
 
     def normal_of_parts(joined: str) -> str | None:
         *before, target = joined.split(_BETWEEN, len(parts))
+        target = _PROTOCOL.sub("", target) if " " in target else target
         values = dict(zip(parts, before, strict=True))
         query = values.pop("query", "")
         if is_escaped:
@@ -101,7 +106,7 @@ def url_of_parts(base_url: str, target: str, host: str = "", scheme: str = "") -
         return target
     own, _, of_base = base_url.partition("://")
     port = None
-    if host in _NO_HOST:
+    if host.partition(":")[0] in _NO_HOST:
         host = of_base
     elif _HOST.fullmatch(host):
         port = _PORT.search(host)

@@ -104,6 +104,19 @@ def test_quotation_marks_that_are_not_escaped(texts: str, referrer: str | None, 
     assert row["reason"] == (None if agent else "not_access_log")
 
 
+@pytest.mark.parametrize(
+    ("line", "client"),
+    [
+        (f'unix: {COMBINED} "203.0.113.5, 10.0.0.3"', "203.0.113.5"),
+        (f'unix: {COMBINED} "-"', None),
+        (f'shop.example.com:443 unix: {COMBINED} "-"', None),
+    ],
+)
+def test_a_socket_of_the_server_s_own_machine_is_nobody(line: str, client: str | None) -> None:
+    (row,) = read([line], "main")
+    assert (row["reason"], row["client_address"]) == (None, client)
+
+
 FORMATS = [
     ("main", f'10.0.0.1 {COMBINED} "203.0.113.5, 10.0.0.3"', None),
     ("vhost_combined", f"shop.example.com:443 203.0.113.5 {COMBINED}", SHOP),

@@ -55,6 +55,9 @@ def url_of(base_url: str = "", *, is_escaped: bool = False, **parts: str | None)
         (BASE, {"url": "/a", "host": "-"}, "https://shop.example.com/a"),
         (BASE, {"url": "/a", "host": "_"}, "https://shop.example.com/a"),
         ("", {"url": "/a", "host": "_"}, None),
+        (BASE, {"url": "/a", "host": "_:443"}, "https://shop.example.com/a"),
+        (BASE, {"url": "/a", "host": ":8443"}, "https://shop.example.com/a"),
+        ("", {"url": "/a", "host": "-:80"}, None),
         ("", {"url": "/a", "host": None}, None),
         ("", {"url": "/a"}, None),
         # Hosts that are none: never another page's.
