@@ -1,4 +1,8 @@
-"""User and password in a URL, ``https://user:password@host/``: they are in no text that is kept."""
+"""User and password in a URL, ``https://user:password@host/``: they are in no text that is kept.
+
+A URL may be inside another, in its path or its query, and there be percent-encoded, wholly or in part (Python's
+``quote`` leaves slashes), once for each URL around it. In JSON a slash may have a backslash before it.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +12,70 @@ import re2
 
 from spark_jobs.lines.columns import map_distinct
 
-# A browser takes any slashes, and none, after http: and https:. In JSON a slash may have a backslash before it.
-_SCHEME = r"(https?:[/\\]*|[a-z][a-z0-9+.-]*:\\?/\\?/)"
+#: What ends a host, or the text around a URL.
+_ENDS = '/\\?# \t\n\v\f\r"<>'
+_NAME = r"[a-z][a-z0-9+.-]*"
+
+_SLASH, _AT = r"\\?/", "(?:@|%40)"
+# A browser takes any slashes, and none, after http: and https:.
+_SLASHES = r"[/\\]*"
+_SCHEME = rf"(https?:{_SLASHES}|{_NAME}:{_SLASH}{_SLASH})"
 # All before the last @ of what is before the path. What stands for a port and is none is a password with a slash in it.
 _BEFORE_PATH = r"[^/\\?#\s\"<>]*"
 _NO_PORT = r"[^/\\?#\s\"<>:@\[]+:[0-9]*[^0-9/\\?#\s\"<>@][^\s\"<>]*"
-# The same in a URL that is a parameter of another: percent-encoded, up to an encoded / ? # or &.
-_ENCODED = (
-    r"(https?%3A(?:%2F|%5C)*)(?:(?:[^/\\?#\s\"<>%&]|%[014-9A-F][0-9A-F]|%2[0-24-57-9A-E]|%3[0-9A-E])*%40(?:%2F|%5C)*)+"
-)
 # By RE2, in a time that grows with the text's length only.
-_CREDENTIALS = re2.compile(rf"(?i){_SCHEME}(?:(?:{_BEFORE_PATH}@[/\\]*)+|{_NO_PORT}@)")
-_ENCODED_CREDENTIALS = re2.compile(f"(?i){_ENCODED}")
+_CREDENTIALS = re2.compile(rf"(?i){_SCHEME}(?:(?:{_BEFORE_PATH}{_AT}{_SLASHES})+|{_NO_PORT}@)")
+# //user:password@host has the scheme of the page that it is on.
+_WITHOUT_SCHEME = re2.compile(rf"((?:^|[\s\"'=(,]){_SLASH}{_SLASH})[^/\\?#\s\"<>:@\[]*:{_BEFORE_PATH}{_AT}")
+
+
+def _encoded(percent: str) -> str:
+    """The pattern of credentials in a URL that is percent-encoded so; its start, that stays, is a group."""
+    slash, any_slash = f"{percent}2F", f"{percent}(?:2F|5C)"
+    slashes = rf"(?:[/\\]|{any_slash})*"
+    starts = (
+        rf"https?(?:{percent}3A|:{any_slash}){slashes}",
+        f"{_NAME}(?:{percent}3A(?:/|{slash}){{2}}|:{slash}{slash})",
+    )
+    # A comma and the like are encoded too: these stand between the fields of a line.
+    characters = [r"[^/\\?#\s\"<>%&+@,;|]", f"{percent}(?:{_hexadecimal_but(_ENDS)})"]
+    if percent != "%":
+        characters.append(f"%(?:{_hexadecimal_but(_ENDS + '%')})")
+    any_at = f"(?:@|{percent}40)"
+    before = f"(?:{'|'.join(characters)})*"
+    return f"(?i)({'|'.join(starts)})(?:{before}{any_at}{slashes})+"
+
+
+def _hexadecimal_but(characters: str) -> str:
+    """The pattern of two hexadecimal digits, but of these characters."""
+    digits = "0123456789ABCDEF"
+    rows = (
+        (first, "".join(second for second in digits if chr(int(first + second, 16)) not in characters))
+        for first in digits
+    )
+    return "|".join(f"{first}[{seconds}]" for first, seconds in rows)
+
+
+#: By what a percent sign is there, of URLs that are encoded once, twice and so on.
+_ENCODED_CREDENTIALS = {percent: re2.compile(_encoded(percent)) for percent in ("%", "%25", "%2525")}
 
 
 def without_credentials(text: str) -> str:
     """The text without users and passwords of the URLs in it; the rest stays as it is."""
-    if "@" in text:
+    for percent, pattern in _ENCODED_CREDENTIALS.items():
+        if percent not in text:
+            break
+        if "@" in text or f"{percent}40" in text:
+            text = pattern.sub(r"\1", text)
+    if "@" in text or "%40" in text:
         text = _CREDENTIALS.sub(r"\1", text)
-    return _ENCODED_CREDENTIALS.sub(r"\1", text) if "%40" in text else text
+        text = _WITHOUT_SCHEME.sub(r"\1", text)
+    return text
 
 
 def texts_without_credentials(texts: pa.Array) -> pa.Array:
     """The same for each of the texts; null stays null."""
-    may_have = pc.or_(pc.match_substring(texts, "@"), pc.match_substring(texts, "%40"))
+    may_have = pc.or_(pc.match_substring(texts, "@"), pc.match_substring(texts, "%"))
     if not pc.any(may_have).as_py():
         return texts
     return pc.if_else(

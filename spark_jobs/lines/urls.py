@@ -4,7 +4,7 @@ What a browser opens is a click. The rule is the WHATWG URL standard, https://ur
 written as a browser does it (host in lower case, IDN as punycode, default port and ``.``/``..`` segments gone, what
 must be percent-encoded is). Beyond it, so that a page is not counted under several keys:
 
-* user and password go, those of a URL in the query too, and the fragment;
+* user and password go, those of a URL in the path or the query too, and the fragment;
 * configured tracking parameters and session ids go, names compared without case; the others stay, in their order;
 * a session id in the path goes: ``;jsessionid=…`` of servlets, ``/(S(…))`` of ASP.NET without cookies;
 * a query that is or becomes empty goes with its ``?``.
@@ -39,7 +39,8 @@ _SESSION = re.compile(
 #: What begins a session id in a path, percent-encoded.
 _ESCAPED = re.compile("%3B|%28", re.IGNORECASE)
 # A path parameter: Java Servlet specification, section 7.1.3.
-_PATH_PARAMETER = re.compile(r"(?:;|%3B)([^;/=%]+(?:=(?:(?!%3B)[^;/])*)?)(?=;|%3B|/|\Z)", re.IGNORECASE)
+_PATH_PARAMETER = re.compile(r"(?:;|%3B)([^;/=%]+(?:(?:=|%3D)(?:(?!%3B)[^;/])*)?)(?=;|%3B|/|\Z)", re.IGNORECASE)
+_EQUALS = re.compile("%3D", re.IGNORECASE)
 # A segment of session (S), forms ticket (F), anonymous user (A) and the test for cookies (X), as
 # System.Web.Security.CookielessHelper writes them; or, before .NET 2, of the session alone.
 _OPEN, _CLOSE = r"(?:\(|%28)", r"(?:\)|%29)"
@@ -76,15 +77,15 @@ def url_normalizer(
         page, mark, query = written.partition("?")
         if mark:
             kept = in_query.kept(query)
-            if "@" in kept or "%40" in kept:  # of another URL in the query
-                kept = without_credentials(kept)
             if kept is not query or not query:
                 written = f"{page}?{kept}" if kept else page
-        if "@" in page or ";" in page or "(" in page or ("%" in page and _ESCAPED.search(page)):
-            cleaned = _without_sessions(_without_user(page), in_path)
-            if cleaned != page:  # without a session id, a segment may be ".."
-                return normal_form(cleaned + written[len(page) :])
-        return written
+        cleaned = written
+        if "@" in written or ("%" in written and "40" in written):
+            cleaned = without_credentials(written)
+        if ";" in page or "(" in page or ("%" in page and _ESCAPED.search(page)):
+            cleaned = _without_sessions(cleaned, in_path)
+        # Without what is left out, a segment may be "..".
+        return written if cleaned == written else normal_form(cleaned)
 
     if pages is None or not pages.changes_paths:
         return normal_form
@@ -92,17 +93,14 @@ def url_normalizer(
     return lambda url: key_of(normal) if (normal := normal_form(url)) else None
 
 
-def _without_user(page: str) -> str:
-    """A page of the normal form without user and password: an @ in these is percent-encoded."""
-    scheme, _, rest = page.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+def _without_sessions(url: str, tracking: _Tracking) -> str:
+    def kept(match: re.Match[str]) -> str:
+        return match[0] if tracking.kept(_EQUALS.sub("=", match[1], count=1)) else ""
 
-
-def _without_sessions(page: str, tracking: _Tracking) -> str:
+    page, mark, query = url.partition("?")
     start = page.index("/", page.index("://") + 3)
-    path = _PATH_PARAMETER.sub(lambda match: match[0] if tracking.kept(match[1]) else "", page[start:])
-    return page[:start] + (_ASP_SEGMENT.sub("", path) or "/")
+    path = _PATH_PARAMETER.sub(kept, page[start:])
+    return page[:start] + (_ASP_SEGMENT.sub("", path) or "/") + mark + query
 
 
 def _has_session(parameter: str) -> bool:

@@ -231,6 +231,8 @@ SESSIONS = {
     "/;jsessionid=1A": "/",
     "/a;jsessionid": "/a",
     "/a;PHPSESSID=ab12/b": "/a/b",
+    "/a%3bjsessionid%3D12/b": "/a/b",
+    "/a%3Bv%3d1": "/a%3Bv%3d1",
     f"/a;sid={HEX}": "/a",
     "/a/..;jsessionid=1/b": "/b",
     f"/(S({ASP}))/orders/list.aspx": "/orders/list.aspx",
