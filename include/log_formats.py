@@ -157,18 +157,34 @@ _HEADERS = {
     for name, variable in _NGINX.items()
     if variable.role in ("forwarded_for", "scheme") and name.startswith("http_")
 }
+#: ``$clientRealIp``, ``$remote_addr_anon``, ``X-Cluster-Client-IP``: taken where nothing that is known says the client.
+_OWN_CLIENT = re.compile(
+    r"(?:real|client|remote|visitor|user|src|anon\w*|masked|truncated)[_-]?(?:ip|addr(?:ess)?)"
+    r"(?:[_-]?(?:anon\w*|masked|truncated))?\Z|\b_?ip_?(?:anon\w*|masked|truncated)\Z|forwarded[_-]for\Z"
+)
+_OWN_RANK = 50
+_NO_CLIENTS = ("binary_", "upstream_", "sent_", "cookie_", "arg_", "server_")
+_WITH_SPACES = ("sent_http_", "cookie_", "arg_", "geoip", "ssl_client_")
 _WITH_PARAMETER = frozenset("C e i L n o p P T x c ^ti ^to a h".split())
 
 _DIRECTIVE = re.compile(
     r"%(?P<marks>[0-9,!<>]*)(?:\{(?P<parameter>[^}]*)\})?[0-9,!<>]*(?P<letter>\^[a-zA-Z]{2}|[%a-zA-Z]?)"
 )
 _NGINX_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-_QUOTED = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""", re.DOTALL)
+_COMMENT = r"#[^\n]*(?:\n|\Z)"
+_OF_CONFIGURATION = re.compile(rf"(?i)(?:\s|{_COMMENT})*(log_?format|customlog)\s+")
+_QUOTED = re.compile(rf"""(?:\s|{_COMMENT})*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""", re.DOTALL)
+#: Of nginx ``;`` and other directives, though not a second format; of httpd the format's name, or a condition.
+_CUSTOM_LOG_END = re.compile(r"\s+(?:env|expr)=\S.*\s*\Z")
+_AFTER_QUOTES = re.compile(
+    rf"(?:\s|{_COMMENT})*(?:;(?!.*\blog_format\b).*)?|\s+[\w.-]+(?:\s|{_COMMENT})*|\s+(?:env|expr)=\S.*", re.DOTALL
+)
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r"}
 
 #: Of C's ``strftime`` what stands for several of ``strptime``.
 _SHORT = {"T": "%H:%M:%S", "D": "%m/%d/%y", "F": "%Y-%m-%d", "R": "%H:%M", "h": "%b", "r": "%I:%M:%S %p", "e": "%-d",
           "k": "%-H", "l": "%-I", "c": "%a %b %-d %H:%M:%S %Y", "n": " ", "t": " "}  # fmt: skip
+_SERVER_PORTS = ("$server_port", "%p", "%{canonical}p", "%{local}p")
 _EPOCHS = {"sec": "epoch_seconds", "%s": "epoch_seconds", "msec": "epoch_milliseconds", "usec": "epoch_microseconds"}
 _FRACTIONS = {"msec_frac": "%g", "usec_frac": "%f"}
 
@@ -203,24 +219,30 @@ def log_format(text: str) -> LogFormat:
 
 def _unpacked(text: str) -> tuple[str, Escape, bool]:
     """The format itself, how its values are escaped, and whether it is nginx's."""
-    escape: Escape = "default"
-    directive = re.match(r"(?i)(log_?format)\s+", text)
+    directive = _OF_CONFIGURATION.match(text)
+    name = directive[1].lower() if directive else ""
+    if name == "customlog" and (named := NAMED_FORMATS.get(_CUSTOM_LOG_END.sub("", text).split()[-1])):
+        text, directive = named, None
+    before, rest = "", text
     if directive and (quoted := re.search(r"['\"]", text)):
-        before = text[directive.end() : quoted.start()]
-        rest = text[quoted.start() :]
-    else:
-        before, rest = "", text
-        if match := re.match(r"escape=\w+\s+(?=['\"])", text):
-            before, rest = match[0], text[match.end() :]
-    if match := re.search(r"escape=(default|json|none)\b", before):
-        escape = match[1]  # type: ignore[assignment]
+        before, rest = text[directive.end() : quoted.start()], text[quoted.start() :]
+    elif directive:
+        rest = text[directive.end() :].partition(" ")[2].partition(";")[0]
+    elif match := re.match(r"escape=\w+\s+(?=['\"])", text):
+        before, rest = match[0], text[match.end() :]
+    match = re.search(r"escape=(default|json|none)\b", before)
+    escape: Escape = match[1] if match else "default"  # type: ignore[assignment]
     pieces, end = [], 0
     while match := _QUOTED.match(rest, end):
         pieces.append(match[1] if match[1] is not None else match[2])
         end = match.end()
-    is_only_pieces = bool(pieces) and re.fullmatch(r"\s*;?|\s+[\w.-]+\s*", rest[end:]) is not None
+    is_only_pieces = bool(pieces) and _AFTER_QUOTES.fullmatch(rest[end:]) is not None
+    if directive and pieces and not is_only_pieces:
+        raise ValueError(
+            f"{rest[end:].strip()[:40]!r} follows the quotes of {directive[1]}: expected one directive alone"
+        )
     if is_only_pieces and (directive or rest.startswith("'") or len(pieces) == 1):
-        written = "".join(pieces)
+        written = pieces[-1] if name == "customlog" else "".join(pieces)
     else:
         written = rest
     is_nginx = _NGINX_VARIABLE.search(written) is not None
@@ -241,9 +263,11 @@ def _nginx_parts(text: str) -> tuple[list[str | Variable], list[str]]:
         name = (match[1] or match[2]).lower()
         if match.start() > end:
             parts.append(text[end : match.start()])
-        other = Variable(name, "", "clients" if name.startswith("upstream_") else "word")
-        if name.startswith(("http_", "sent_http_", "cookie_", "arg_")):
-            other = _HEADERS.get(name.removeprefix("http_").replace("_", "-")) or Variable(name, "", "free")
+        other = _own_client(name) or Variable(name, "", "clients" if name.startswith("upstream_") else "word")
+        if name.startswith("http_"):
+            other = _header(name.removeprefix("http_").replace("_", "-"))
+        elif name.startswith(_WITH_SPACES):
+            other = Variable(name, "", "free")
         parts.append(replace(_NGINX.get(name, other), name=f"${name}"))
         end = match.end()
     return [*parts, text[end:]] if text[end:] else parts, []
@@ -288,10 +312,25 @@ def _httpd_variable(letter: str, parameter: str | None, marks: str) -> Variable 
     if letter in ("a", "h"):  # %{c}a: who is connected, which may be a proxy
         return replace(_HTTPD[letter], rank=9)
     if letter == "i":
-        return _HEADERS.get(parameter.lower()) or Variable(parameter, "", "free")
+        return _header(parameter.lower())
     if letter not in _WITH_PARAMETER:
         return None
+    if letter in ("e", "n") and (client := _own_client(parameter.lower())):
+        return client
     return Variable(parameter, "", "number" if letter in ("p", "P", "T") else "free")
+
+
+def _header(name: str) -> Variable:
+    """A request's header."""
+    is_client = _OWN_CLIENT.search(name) is not None
+    other = Variable(name, "forwarded_for", "clients", _OWN_RANK) if is_client else Variable(name, "", "free")
+    return _HEADERS.get(name, other)
+
+
+def _own_client(name: str) -> Variable | None:
+    """A variable of one's own (nginx's ``map``, httpd's ``SetEnvIf``) whose name says that it is the client."""
+    is_client = _OWN_CLIENT.search(name) is not None and not name.startswith(_NO_CLIENTS)
+    return Variable(name, "client_address", "client", _OWN_RANK) if is_client else None
 
 
 def _joined_times(parts: list[str | Variable]) -> tuple[tuple[str, str], list[str | Variable]]:
@@ -327,7 +366,7 @@ def _joined_ports(parts: list[str | Variable]) -> list[str | Variable]:
     joined: list[str | Variable] = []
     for part in parts:
         before = joined[-2] if len(joined) > 1 else None
-        is_port = isinstance(part, Variable) and part.name in ("$server_port", "%p")
+        is_port = isinstance(part, Variable) and part.name in _SERVER_PORTS
         if is_port and joined[-1:] == [":"] and isinstance(before, Variable) and before.role == "host":
             joined[-2:] = [replace(before, kind="host_and_port")]
         else:

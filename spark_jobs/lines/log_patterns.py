@@ -202,7 +202,7 @@ def _text_of(variable: Variable, around: _Around) -> str:
         case "client" | "clients" if variable.role:
             return _client(around)
         case "clients":
-            word = rf"{around.no(',')[:-1]}+"
+            word = r'[^\s",]+' if around.closes[:1] == ":" else rf"{around.no(',')[:-1]}+"
             return rf"{word}(?:(?:, ?| : ){word})*"
         case "logname":
             return r"[^\s.:]+"
@@ -285,5 +285,5 @@ def _of_pattern(pattern: str) -> Iterator[str]:
             yield r"[^\s\d]+"
         elif directive[-1] in "zZp":
             yield r"[\w:+-]+"
-        else:
-            yield r"\d+"
+        else:  # %e has a blank before one digit
+            yield r" ?\d+" if directive[1] == "-" else r"\d+"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from include.log_formats import log_format
 from include.sources import Source
 from spark_jobs.lines.parse_lines import click_times, parse_lines
 from tests.lines.lines import TRACKING, lines_table
@@ -187,7 +188,48 @@ FORMATS = [
 ]
 
 
-@pytest.mark.parametrize(("log_format", "line", "url"), FORMATS)
+MAIN = """log_format main '$remote_addr - $remote_user [$time_local] "$request" '  # our own
+    # without bytes
+    '$status "$http_referer"';"""
+PASTED = [
+    (MAIN, f'203.0.113.5 - - {TIME} "GET /a HTTP/1.1" 200 "-"', None),
+    (f"# nginx.conf\n{MAIN}  # the end", f'203.0.113.5 - - {TIME} "GET /a HTTP/1.1" 200 "-"', None),
+    (f"{MAIN}\naccess_log /var/log/nginx/a.log main;", f'203.0.113.5 - - {TIME} "GET /a HTTP/1.1" 200 "-"', None),
+    ("log_format bare $remote_addr|$time_iso8601|$request_uri;", "203.0.113.5|2026-03-01T12:30:00Z|/a", None),
+    (
+        r'CustomLog "logs/access.log" "%h %l %u %t \"%r\" %>s" env=!quiet',
+        f'203.0.113.5 - - {TIME} "GET /a HTTP/1.1" 200',
+        None,
+    ),
+    ("CustomLog ${APACHE_LOG_DIR}/access.log combined", f"203.0.113.5 {COMBINED}", None),
+    ("CustomLog logs/shop.log vhost_combined env=!quiet", f"shop.example.com:443 203.0.113.5 {COMBINED}", SHOP),
+    ('%V:%{local}p %h %t "%r"', f'shop.example.com:8443 203.0.113.5 {TIME} "GET /a HTTP/1.1"', f"{SHOP[:24]}:8443/a"),
+    # The client by a name of one's own, where nothing else says it.
+    ("$clientRealIp [$time_local] $request_uri", f"203.0.113.5 {TIME} /a", None),
+    ("$remote_addr_anon - [$time_local] $request_uri", f"203.0.113.5 - {TIME} /a", None),
+    ("$remote_addr $client_ip [$time_local] $request_uri", f"203.0.113.5 198.51.100.7 {TIME} /a", None),
+    (
+        "$remote_addr $upstream_addr $server_addr [$time_local] $request_uri",
+        f"203.0.113.5 10.0.0.2:80 10.0.0.3 {TIME} /a",
+        None,
+    ),
+    ("$http_x_cluster_client_ip $remote_addr [$time_local] $request_uri", f"203.0.113.5 10.0.0.1 {TIME} /a", None),
+    ("%{REAL_IP}e %t %U", f"203.0.113.5 {TIME} /a", None),
+    ("%{X-Azure-ClientIP}i %h %t %U", f"203.0.113.5 10.0.0.1 {TIME} /a", None),
+    ("$remote_addr to $upstream_addr: [$time_local] $request_uri", f"203.0.113.5 to 10.0.0.2:80: {TIME} /a", None),
+    # Texts with blanks.
+    ("$remote_addr $geoip_city [$time_local] $request_uri", f"203.0.113.5 Bad Homburg {TIME} /a", None),
+    ("$remote_addr $ssl_client_s_dn [$time_local] $request_uri", f"203.0.113.5 CN=Ada L,O=X {TIME} /a", None),
+]
+
+
+@pytest.mark.parametrize("more", ["log_format b '$request';", "'$request'; log_format"])
+def test_a_configuration_with_more_than_a_format_is_refused(more: str) -> None:
+    with pytest.raises(ValueError, match="expected one directive alone"):
+        log_format(f"{MAIN}\n{more}")
+
+
+@pytest.mark.parametrize(("log_format", "line", "url"), [*FORMATS, *PASTED])
 def test_a_line_in_the_server_s_own_format(log_format: str, line: str, url: str | None) -> None:
     (row,) = read([line], log_format)
     assert (row["reason"], row["client_address"], row["url"]) == (None, "203.0.113.5", url or f"{BASE}/a")
@@ -224,6 +266,7 @@ def test_clients_are_masked_wherever_a_format_has_them() -> None:
         ("%{begin:usec}t %r", "1772368200000000", None),
         ("[%{%d/%b/%Y %T}t.%{msec_frac}t %{%z}t] %r", "[01/Mar/2026 13:30:00.000 +0100]", None),
         ("%{%FT%T%z}t %r", "2026-03-01T12:30:00+0000", None),
+        ("%{%c}t %r", "Sun Mar  1 13:30:00 2026", "Europe/Berlin"),
         ("[%{%Y-%m-%d %H:%M:%S}t] %r", "[2026-03-01 13:30:00]", "Europe/Berlin"),
     ],
 )
