@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clickmill.options import AsJson, option
 from clickmill.work import print_json
 from include.errors import UsageError
+
+if TYPE_CHECKING:
+    from spark_jobs.inspection.readings import Site
 
 
 def inspect(
@@ -19,6 +22,9 @@ def inspect(
     ] = "",
     base_url: Annotated[
         str | None, option("URL", "the site, such as https://shop.example.com, where the lines have paths alone")
+    ] = None,
+    time_zone: Annotated[
+        str | None, option("ZONE", "of times that have no offset, such as Europe/Berlin", show_default="UTC")
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="add the source to config/sources.toml")] = False,
     as_json: AsJson = False,
@@ -44,7 +50,8 @@ def inspect(
     _ = settings.pipeline
     name = source or source_name_of(files[0])
     readable = [file for file in given_files(files) if file.same_as is None and file.left_out is None]
-    inspections = [look_at(file.path, settings, name, base_url) for file in readable]
+    site = _site(base_url, time_zone)
+    inspections = [look_at(file.path, settings, name, site) for file in readable]
     if not as_json:
         for inspection in inspections:
             print_document(Console(), inspection_document(inspection, name))
@@ -58,3 +65,14 @@ def inspect(
     if as_json:
         print_json({"source": name, "is_sure": common is not None, "is_new": is_new, "files": inspections})
     return 0 if common is not None else 1
+
+
+def _site(base_url: str | None, time_zone: str | None) -> Site:
+    from include.time_formats import require_zone
+    from spark_jobs.inspection.readings import Site
+
+    try:
+        require_zone(time_zone or "UTC")
+    except ValueError as error:
+        raise UsageError(f"--time-zone {time_zone!r}: {error}") from None
+    return Site(base_url, time_zone)

@@ -25,6 +25,18 @@ _DIRECTIVES = frozenset("a A b B d f g H I j m M n p S y Y z %".split())
 _EXAMPLE = '{ pattern = "%d.%m.%Y %H:%M:%S", zone = "Europe/Berlin" }'
 
 
+def require_zone(name: str) -> None:
+    """See to it that there is a time zone of this name.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("no such time zone; expected a name such as UTC or Europe/Berlin") from None
+
+
 class TimePattern(BaseModel):
     """A ``strptime`` pattern; of local times with the name of their zone."""
 
@@ -55,10 +67,7 @@ class TimePattern(BaseModel):
     def zone_is_known(cls, zone: str | None) -> str | None:
         """By its name in the time zone database."""
         if zone is not None:
-            try:
-                ZoneInfo(zone)
-            except (ZoneInfoNotFoundError, ValueError, OSError):
-                raise ValueError("no such time zone; expected a name such as UTC or Europe/Berlin") from None
+            require_zone(zone)
         return zone
 
     @model_validator(mode="after")

@@ -42,7 +42,12 @@ CLICKS = Table(
         Column("visitor_id", "STRING", "The source's visitor, or a keyed hash; null when unknown.", required=False),
         Column("referrer", "STRING", "Referring URL as logged; null when absent.", required=False),
         Column("user_agent", "STRING", "User agent as logged; null when absent.", required=False),
-        Column("status", "INT", "HTTP status; null when absent or not a number.", required=False),
+        Column(
+            "status",
+            "INT",
+            "HTTP status, 100 to 999; null when absent, or none (-1, 0 and 000 are written without an answer).",
+            required=False,
+        ),
         Column("is_bot", "BOOLEAN", "Whether the user agent is a known crawler; false without a user agent."),
         Column(
             "file",

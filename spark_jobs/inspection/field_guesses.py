@@ -119,12 +119,12 @@ _VISITORS = ("visitorid", "anonymousid", "userpseudoid", "domainuserid", "visito
 _METHODS = ("method", "requestmethod", "httpmethod", "verb", "csmethod")
 
 
-def guess_fields(fields: Sequence[Field], time_formats: Callable[[Sequence[str]], str | None]) -> dict[str, str]:
+def guess_fields(fields: Sequence[Field], time_formats: Callable[[Sequence[str]], Any]) -> dict[str, Any]:
     """Paths by role, as ``[sources.NAME.fields]`` has them; without ``time`` or ``url`` where none is like one.
 
     ``time_formats`` says in which format texts are times, if in any; ``time_format`` is what it says of the chosen.
     """
-    guesses: dict[str, str] = {}
+    guesses: dict[str, Any] = {}
     for each in _ranked(fields, _TIMES):
         if (format_ := time_formats(each.values)) and not _is_small_number(each):
             guesses |= {"time": each.path, "time_format": format_}

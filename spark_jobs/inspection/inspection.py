@@ -16,7 +16,7 @@ from include.errors import NotALogError
 from include.hours import Hour
 from include.settings import Settings
 from include.tables import UNKNOWN_COUNTRY
-from spark_jobs.inspection.readings import Reading, declared_reading, readings
+from spark_jobs.inspection.readings import NO_SITE, Reading, Site, declared_reading, readings
 from spark_jobs.inspection.sample import Sample, sample_of
 from spark_jobs.landing.land import require_lines
 from spark_jobs.lines.columns import as_numpy
@@ -55,7 +55,8 @@ class Inspection:
 
     Counts are of the sample: ``lines`` lines, ``end`` of them from the file's end; of the whole file if ``is_whole``.
     ``others`` are the titles and shares of readings that make other clicks. ``rows`` are some clicks, by column.
-    ``is_declared`` if the settings are those of a source that there is. ``refused`` says why it is no log at all.
+    ``is_declared`` if the settings are those of a source that there is. ``has_local_times`` if its times have no
+    offset: the settings say of which zone they are. ``refused`` says why it is no log at all.
     """
 
     file: Path
@@ -70,6 +71,7 @@ class Inspection:
     share: float = 0.0
     is_sure: bool = False
     is_declared: bool = False
+    has_local_times: bool = False
     others: Sequence[tuple[str, float]] = ()
     rows: Sequence[Mapping[str, Any]] = ()
     outcomes: Sequence[Outcome] = ()
@@ -82,7 +84,7 @@ class Inspection:
     hours: int = 0
 
 
-def inspect(file: Path, settings: Settings, name: str = "", base_url: str | None = None) -> Inspection:
+def inspect(file: Path, settings: Settings, name: str = "", site: Site = NO_SITE) -> Inspection:
     """Look at a file's sample; a source of this name that is declared, and fits, is taken before all others.
 
     Raises:
@@ -94,10 +96,10 @@ def inspect(file: Path, settings: Settings, name: str = "", base_url: str | None
     except (NotALogError, OSError, DamagedFileError) as error:
         return Inspection(file, file.stat().st_size if file.exists() else 0, refused=str(error))
     declared = declared_reading(sample, settings, name)
-    is_of_site = declared is not None and base_url in (None, declared.source.base_url)
+    is_of_site = declared is not None and site.base_url in (None, declared.source.base_url)
     if declared is not None and is_of_site and declared.share >= SURE_SHARE:
         return _inspection(sample, declared, (), is_sure=True, is_declared=True)
-    if not (by_fit := readings(sample, settings, base_url)):
+    if not (by_fit := readings(sample, settings, site)):
         return _unknown(sample)
     best, *less = by_fit
     # What finds less in the same lines is no other way to read them.
@@ -130,6 +132,7 @@ def _inspection(
         share=best.share,
         is_sure=is_sure,
         is_declared=is_declared,
+        has_local_times=best.has_local_times,
         others=[(reading.title, reading.share) for reading in others],
         rows=clicks.slice(0, _SHOWN_LINES).to_pylist(),
         outcomes=_outcomes(sample, best.arrivals),

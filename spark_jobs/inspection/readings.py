@@ -8,32 +8,30 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import zip_longest
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
-from include.duckdb_sql import run_sql
 from include.settings import Settings
 from include.source_presets import preset_names, preset_settings, preset_title
 from include.sources import Source, load_sources
 from include.tables import UNKNOWN_COUNTRY
-from include.time_formats import NamedTimeFormat
-from spark_jobs.inspection.field_guesses import NEARLY_ALL, Field, fields_of_records, fields_of_rows, guess_fields
+from include.time_formats import TimePattern
+from spark_jobs.inspection.field_guesses import Field, fields_of_records, fields_of_rows, guess_fields
 from spark_jobs.inspection.json_texts import json_objects
 from spark_jobs.inspection.sample import Sample
+from spark_jobs.inspection.time_guesses import ASSUMED_ZONE, are_plausible, time_format_of
 from spark_jobs.inspection.wrappers import wrapped_texts
-from spark_jobs.landing.land import FIRST_HOUR
 from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.headers import with_headers
 from spark_jobs.lines.kept import reason_of_rule, rule_of_reason
 from spark_jobs.lines.lookups import Lookups
 from spark_jobs.lines.parse_lines import click_times, parse_lines
-from spark_jobs.lines.times import HOUR_MICROS, clicked_at
+from spark_jobs.lines.times import HOUR_MICROS
 
 #: Stands for the site where a log has paths alone.
 BASE_URL = "http://localhost"
@@ -48,9 +46,17 @@ _LOGFMT_PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.-]*)=(?:"((?:[^"\\]|\\.)*)"|([
 #: A header's names, and no values: those are numbers, addresses, URLs and times as well.
 _NAME_OF_COLUMN = re.compile(r"(?=.*[^\W\d])(?!/)(?!.*(?:://|\d:\d|\d-\d\d-)).{1,60}")
 _DELIMITERS = ("\t", ",", ";", "|")
-#: Microseconds: of a day, and from 1970 until 1990, when the first web server ran.
-_A_DAY = 24 * HOUR_MICROS
-_FIRST_CLICK = FIRST_HOUR.number * HOUR_MICROS
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a person may say of a log that its lines do not: the site, and the zone of its times; null if unknown."""
+
+    base_url: str | None = None
+    time_zone: str | None = None
+
+
+NO_SITE = Site()
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,11 @@ class Reading:
         return sum(map(bool, known)) + ("base_url" not in self.settings)
 
     @property
+    def has_local_times(self) -> bool:
+        """Whether its times have no offset, and so are read as those of a zone."""
+        return any(isinstance(each, TimePattern) and each.zone for each in self.source.time_formats)
+
+    @property
     def is_guessed(self) -> bool:
         """Whether its settings are neither a preset's nor those of a declared source."""
         return "preset" not in self.settings
@@ -106,10 +117,10 @@ def declared_reading(sample: Sample, settings: Settings, name: str) -> Reading |
     return read_by(sample, declared, settings, f"source {name}, as it is declared")
 
 
-def readings(sample: Sample, settings: Settings, base_url: str | None) -> list[Reading]:
+def readings(sample: Sample, settings: Settings, site: Site) -> list[Reading]:
     """All readings that make clicks of some lines, the best first."""
-    fit = (candidate for inside, few in _probes(sample) for candidate in _fitting(few, settings, base_url, inside))
-    of_all = (read_by(sample, of_source, settings, title, base_url) for title, of_source in fit)
+    fit = (candidate for inside, few in _probes(sample) for candidate in _fitting(few, settings, site, inside))
+    of_all = (read_by(sample, of_source, settings, title, site) for title, of_source in fit)
     return sorted(
         filter(None, of_all), key=lambda reading: (-round(reading.share, 3), reading.is_guessed, -reading.extras)
     )
@@ -134,24 +145,22 @@ def _texts(sample: Sample) -> list[str]:
     return [line.decode("utf-8", "replace").rstrip("\r\n") for line in sample.lines["value"].to_pylist()]
 
 
-def _fitting(
-    few: Sample, settings: Settings, base_url: str | None, inside: str | None
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _fitting(few: Sample, settings: Settings, site: Site, inside: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """The settings that make clicks of these lines, which are ``inside`` of others: most fit none."""
-    for title, of_lines in _candidates(_texts(few)):
-        if read_by(few, of_lines, settings, base_url=base_url):
+    for title, of_lines in _candidates(_texts(few), site):
+        if read_by(few, of_lines, settings, site=site):
             yield (title, of_lines) if inside is None else (
                 f"{title}, inside of JSON ({inside})", of_lines | {"inside": inside}
             )  # fmt: skip
 
 
-def _candidates(texts: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _candidates(texts: Sequence[str], site: Site) -> Iterator[tuple[str, dict[str, Any]]]:
     objects = json_objects(texts)
     for name in preset_names():
         if objects if preset_settings(name)["format"] == "json" else len(objects) < len(texts):
             yield preset_title(name), {"preset": name}
     for title, of_format, fields in _records(texts):
-        guessed = guess_fields(fields, time_format_of)
+        guessed = guess_fields(fields, lambda values: time_format_of(values, site.time_zone))
         if "time" in guessed and not _PAGES.isdisjoint(guessed):
             yield title, of_format | {"fields": guessed}
 
@@ -168,11 +177,12 @@ def _records(texts: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], list[F
 
 
 def read_by(
-    sample: Sample, of_source: Mapping[str, Any], settings: Settings, title: str = "", base_url: str | None = None
+    sample: Sample, of_source: Mapping[str, Any], settings: Settings, title: str = "", site: Site = NO_SITE
 ) -> Reading | None:
-    """The reading by these settings, with a base URL where they need one; none if it has no click."""
-    bases = [{"base_url": base_url or BASE_URL}, {}] if base_url else [{}, {"base_url": BASE_URL}]
-    for base in bases:
+    """The reading by these settings, with a base URL and a zone where they need one; none if it has no click."""
+    of_source = dict(of_source) | _zone(of_source, site)
+    with_base = {"base_url": site.base_url or BASE_URL}
+    for base in [with_base, {}] if site.base_url else [{}, with_base]:
         try:
             source = Source.model_validate({"name": "sample", **of_source, **base})
         except ValidationError:
@@ -180,12 +190,19 @@ def read_by(
         arrivals = _arrivals(sample, source, settings)
         if arrivals is None:
             return None
-        reading = Reading(title, dict(of_source) | base, source, arrivals)
+        reading = Reading(title, of_source | base, source, arrivals)
         if reading.share:
             return reading
         if source.format == "access":  # whether its lines have hosts, its format says
             return None
     return None
+
+
+def _zone(of_source: Mapping[str, Any], site: Site) -> dict[str, str]:
+    """The zone of a preset whose times have no offset: written, so that a person sees it."""
+    of_preset = preset_settings(of_source["preset"]) if "preset" in of_source else {}
+    is_local = "time_zone" in of_preset and "time_zone" not in of_source
+    return {"time_zone": site.time_zone or ASSUMED_ZONE} if is_local else {}
 
 
 def _arrivals(sample: Sample, source: Source, settings: Settings) -> pa.Table | None:
@@ -206,29 +223,12 @@ def _with_hours(lines: pa.Table, source: Source) -> pa.Table | None:
     None if no line has a time that clicks may have.
     """
     times = click_times(lines, source)
-    is_known = _are_plausible(times)
+    is_known = are_plausible(times)
     if not is_known.any():
         return None
     places = np.where(is_known, np.arange(len(lines)), np.flatnonzero(is_known)[0])
     hours = (as_numpy(times.fill_null(0)) // HOUR_MICROS)[np.maximum.accumulate(places)]
     return lines.set_column(lines.schema.get_field_index("hour"), "hour", pa.array(hours.astype(np.int32)))
-
-
-def time_format_of(texts: Sequence[str]) -> str | None:
-    """The format in which nearly all texts are times that clicks may have; none if there is none."""
-    for format_ in get_args(NamedTimeFormat):
-        sql = f"SELECT {clicked_at('time', [format_])} AS moment FROM texts"
-        moments = run_sql(sql, texts=pa.table({"time": list(texts)}))["moment"]
-        if np.count_nonzero(_are_plausible(moments)) >= NEARLY_ALL * len(texts):
-            return str(format_)
-    return None
-
-
-def _are_plausible(moments: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
-    """Which are times that clicks may have: from the first web server's until now, with a day for clocks ahead."""
-    end = int(datetime.now(UTC).timestamp() * 1e6) + _A_DAY
-    is_plausible = pc.and_(pc.greater_equal(moments, _FIRST_CLICK), pc.less(moments, end))
-    return as_numpy(is_plausible.fill_null(False))
 
 
 def _tables(texts: Sequence[str]) -> Iterator[tuple[dict[str, Any], list[str], list[list[str]]]]:

@@ -98,6 +98,11 @@ def _counts(inspection: Inspection) -> list[str]:
         "one page, leave it out by pages = { drop_parameters = [...] }"
         for many in inspection.many_values
     ]
+    if inspection.has_local_times and not inspection.is_declared:
+        lines.append(
+            "its times have no offset: taken for the zone that is written below; if the server's clock has another, "
+            "--time-zone Europe/Berlin"
+        )
     if inspection.settings.get("base_url") == BASE_URL:
         lines.append(f"its lines have paths alone: put your site in place of {BASE_URL}, by --base-url or below")
     return lines

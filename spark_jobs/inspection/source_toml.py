@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,29 @@ from include.settings import Settings
 from include.sources import SOURCE_NAME, load_sources
 from include.storage import write_whole
 
+#: Above settings that a person should look at.
+_LOCAL_TIMES = "# the times have no offset: the zone of the server's clock, such as Europe/Berlin"
+
 
 def as_toml(name: str, settings: Mapping[str, Any]) -> str:
     """The table ``[sources.NAME]`` with these settings, tables inside of it last."""
-    lines = [f"[sources.{name}]"]
-    lines += [f"{key} = {_value(value)}" for key, value in settings.items() if not isinstance(value, Mapping)]
+    lines = [f"[sources.{name}]", *_entries({k: v for k, v in settings.items() if not isinstance(v, Mapping)})]
     for key, table in settings.items():
         if isinstance(table, Mapping):
-            lines += ["", f"[sources.{name}.{key}]", *(f"{inner} = {_value(value)}" for inner, value in table.items())]
+            lines += ["", f"[sources.{name}.{key}]", *_entries(table)]
     return "\n".join(lines) + "\n"
 
 
+def _entries(table: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in table.items():
+        if key == "time_zone" or (key == "time_format" and not isinstance(value, str)):
+            yield _LOCAL_TIMES
+        yield f"{key} = {_value(value)}"
+
+
 def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_value(inner)}' for key, inner in value.items())} }}"
     if isinstance(value, str) and ('"' in value or "\\" in value) and "'" not in value and value.isprintable():
         return f"'{value}'"
     if isinstance(value, (list, tuple)):

@@ -194,7 +194,8 @@ def _text_of(variable: Variable, around: _Around) -> str:
         return _quoted_text(around)
     match variable.kind:
         case "status":
-            return r"\d{3}|-"
+            # Without an answer HAProxy writes -1, Envoy 0.
+            return r"\d{3}|-1?|0"
         case "number":
             return r"\d+|-"
         case "is_args":

@@ -295,8 +295,9 @@ def _sampled(texts: pa.StringArray, line: np.ndarray, may_be: np.ndarray) -> pa.
 
 
 def _status(text: str) -> int | None:
+    """RFC 9110, section 15. What servers write without an answer (-1, 0, 000) is none; 499 of nginx is one."""
     try:
         status = int(text) if text.isascii() and "_" not in text else None
     except ValueError:
         return None
-    return status if status is not None and -(2**31) <= status < 2**31 else None
+    return status if status is not None and 100 <= status <= 999 else None

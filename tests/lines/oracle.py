@@ -377,7 +377,7 @@ def _badly_quoted(rest: str, bracket: int, is_combined: bool) -> dict[str, str] 
     text, ways = rest[end + 3 :], []
     marks = [place for place, letter in enumerate(text) if letter == '"']
     for first in marks:
-        found = re.match(r'" ([0-9]{3}|-) (?:[0-9]+|-)', text[first:])
+        found = re.match(r'" ([0-9]{3}|-1|-|0) (?:[0-9]+|-)', text[first:])
         after = first + found.end() if found else 0
         if found and not is_combined and re.fullmatch(r'([ \t\n\f\r][^"]*)?', text[after:]):
             ways.append({"request": text[:first], "status": found[1]})
@@ -392,7 +392,7 @@ def _badly_quoted(rest: str, bracket: int, is_combined: bool) -> dict[str, str] 
 
 def _after_time(text: str, is_combined: bool) -> dict[str, str] | None:
     request, text = _quoted(text)
-    found = re.match(r" ([0-9]{3}|-) (?:[0-9]+|-)", text)
+    found = re.match(r" ([0-9]{3}|-1|-|0) (?:[0-9]+|-)", text)
     if request is None or found is None:
         return None
     text = text[found.end() :]
@@ -565,7 +565,7 @@ def _epoch(text: str, micros: int) -> int | None:
 def _status(text: str | None) -> int | None:
     if text is None or not re.fullmatch(r"[+-]?[0-9]{1,4000}", text.strip(" \t\n\r\f\v\x1c\x1d\x1e\x1f")):
         return None
-    return int(text) if -(2**31) <= int(text) < 2**31 else None
+    return int(text) if 100 <= int(text) < 1000 else None
 
 
 def _country(text: str | None) -> str:

@@ -91,3 +91,11 @@ def test_common_lines_have_no_referrer() -> None:
     rows = parse([log_line(), log_line(rest=REST), log_line() + b"\r\n", log_line()[:40]], COMMON)
     assert [row["reason"] for row in rows] == [None, None, None, "not_access_log"]
     assert [(row["url"], row["referrer"], row["status"]) for row in rows[:3]] == [("http://www.test/a", None, 200)] * 3
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [("-1", None), ("0", None), ("000", None), ("-", None), ("499", 499), ("099", None)]
+)
+def test_a_request_without_an_answer_is_a_click_without_a_status(status: str, expected: int | None) -> None:
+    (row,) = parse([log_line(status=status, rest=REST)], ACCESS)
+    assert (row["reason"], row["status"]) == (None, expected)
