@@ -5,23 +5,27 @@ Formats: ``include.log_formats``; their patterns: ``log_patterns``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from include.duckdb_sql import quoted
 from include.log_formats import LogFormat, log_format
 from spark_jobs.lines.extraction import Extraction
-from spark_jobs.lines.log_patterns import Reading, steps, whole_line
-from spark_jobs.lines.pattern_steps import Pattern, extracted, in_steps, or_null
-
-#: For lines that are not as servers write them.
-_TWO_TIMES = r"(?:\[\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\].*){2}"
+from spark_jobs.lines.log_patterns import IS_TWO_CLIENTS, USER, Reading, is_one_line, steps, two_times, whole_line
+from spark_jobs.lines.pattern_steps import extracted, in_steps, or_null
 
 
-def _one_line(texts: pa.StringArray) -> pa.StringArray:
-    """The texts, null for those with two times: half of a line, where its writer ended, and another."""
-    return pc.if_else(pc.match_substring_regex(texts, f"(?s){_TWO_TIMES}"), None, texts)
+def _only_one_line(format_: LogFormat) -> Callable[[pa.StringArray], pa.StringArray]:
+    """The texts, null for those with two times: two lines in one, or half of one, where its writer ended, and another.
+
+    A line that is read for its time alone has the first.
+    """
+    pattern = two_times(format_)
+    return lambda texts: pc.if_else(pc.match_substring_regex(texts, pattern), None, texts)
 
 
 @cache
@@ -40,24 +44,32 @@ def extraction(
     unescaped = _unescaped(known, slower)
     named = _of_whole_line(known, slower, "named", unescaped)
     prefixed = _of_whole_line(known, slower, "prefixed", named)
-    behind_prefix = _in_steps(known, steps(known, slower, has_prefix=True), prefixed)
-    return _in_steps(known, steps(known, wanted), behind_prefix)
+    behind_prefix = _in_steps(known, slower, prefixed, has_prefix=True)
+    return _in_steps(known, wanted, behind_prefix)
 
 
-def _in_steps(format_: LogFormat, patterns: list[Pattern], otherwise: Extraction) -> Extraction:
-    table, is_formed, taken = in_steps(patterns)
+def _in_steps(
+    format_: LogFormat, roles: frozenset[str], otherwise: Extraction, *, has_prefix: bool = False
+) -> Extraction:
+    table, is_formed, taken = in_steps(steps(format_, roles, has_prefix=has_prefix))
     values = {name: or_null(value) for name, value in taken.items()}
-    is_escaped = format_.escape != "none"
-    return Extraction("not_access_log", table, is_formed, values, is_escaped=is_escaped, otherwise=otherwise)
+    reading = Extraction(
+        "not_access_log", table, is_formed, values, is_escaped=format_.escape != "none", otherwise=otherwise
+    )
+    return reading if is_one_line(format_, roles) else replace(reading, prepared=_only_one_line(format_))
 
 
 def _of_whole_line(
     format_: LogFormat, roles: frozenset[str], reading: Reading, otherwise: Extraction | None
 ) -> Extraction:
     pattern = whole_line(format_, roles, reading)
+    is_formed = "line['time'] <> ''"
+    if USER in pattern.names:
+        is_formed += f" AND NOT regexp_matches(line['{USER}'], {quoted(IS_TWO_CLIENTS)})"
     return Extraction(
-        "not_access_log", f"SELECT {extracted('text', pattern)} AS line FROM lines", "line['time'] <> ''",
-        {name: or_null(f"line['{name}']") for name in pattern.names}, _one_line, format_.escape != "none", otherwise,
+        "not_access_log", f"SELECT {extracted('text', pattern)} AS line FROM lines", is_formed,
+        {name: or_null(f"line['{name}']") for name in pattern.names if name != USER}, _only_one_line(format_),
+        format_.escape != "none", otherwise,
     )  # fmt: skip
 
 
@@ -69,6 +81,6 @@ def _unescaped(format_: LogFormat, roles: frozenset[str]) -> Extraction:
         f"SELECT {extracted('text', short)} AS line, {extracted('text', long)} AS other FROM lines",
         "line['time'] <> '' AND line = other",
         {name: or_null(f"line['{name}']") for name in short.names},
-        prepared=_one_line,
+        prepared=_only_one_line(format_),
         is_escaped=format_.escape != "none",
     )

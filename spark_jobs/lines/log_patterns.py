@@ -25,8 +25,20 @@ _TIMES = {
     "iso8601": r'\d{4}-\d\d-\d\d[^\s",;|\]]+',
 }
 
+_QUOTED = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 #: After what is needed of a line: any text, whose quotation marks are two by two.
-_REST = r'(?:[^"]|"[^"\\]*(?:\\.[^"\\]*)*")*$'
+_REST = rf'(?:[^"]|{_QUOTED})*$'
+#: The same without what may begin the time of another line, ``[01/``.
+_PLAIN_REST = rf'(?:[^"\[]|{_QUOTED}|\[+(?:[^"\[\d]|{_QUOTED}|\d(?:[^"\[\d]|{_QUOTED}|\d(?:[^"\[/]|{_QUOTED}))))*$'
+_ANOTHER_TIME = ' [01/Mar/2026:12:30:00 +0000] "'
+
+#: The group of a user's name where that may be any text: see ``IS_TWO_CLIENTS``.
+USER = "user"
+#: What is no user's name: it ends one line, cut off there, and begins another, ``… 198.51.100.7 - frank``.
+IS_TWO_CLIENTS = r"(?:(?:\d{1,3}\.){3}\d{1,3}|:[0-9A-Fa-f]+) \S+ \S|[.:]\S* - "
+
+#: A time as seconds, or parts of them, since 1970.
+_NUMBER = r"\d+(?:\.\d+)?"
 
 #: A text at the end of a line, which may have spaces.
 _ANY = ".*"
@@ -87,6 +99,34 @@ def whole_line(format_: LogFormat, roles: frozenset[str], reading: Reading) -> P
     return Pattern(f"^{prefix}{''.join(map(_written, pieces))}", (*host, *names))
 
 
+def two_times(format_: LogFormat) -> str:
+    """The pattern of a line with two times as the format has them: two lines in one, or halves of two."""
+    parts, place, time = _time_of(format_)
+    texts = [f"(?:{piece.text})" for piece in _pieces(format_, frozenset(format_.roles), "plain")[:-1]]
+    texts[place] = _TIMES.get(time.kind) or ("".join(_of_pattern(time.kind)) if "%" in time.kind else _NUMBER)
+    before = parts[place - 1] if place else ""
+    if time.kind == "access_log" or (isinstance(before, str) and before[-1:].strip() and texts[place] != _NUMBER):
+        begin = re.escape(before[-1:] if isinstance(before, str) else "") + texts[place]
+    else:  # such a time may be in a URL: what is beside it belongs to it
+        begin = "".join(texts[max(place - 2, 0) : place + 3])
+    return rf"(?s)(?:{begin}.*){{2}}"
+
+
+def is_one_line(format_: LogFormat, roles: frozenset[str]) -> bool:
+    """Whether no second line can be in a line that fits its plain pattern: not behind it, and in no part of it."""
+    parts, place, time = _time_of(format_)
+    before = parts[place - 1] if place else ""
+    is_bracketed = isinstance(before, str) and before.endswith("[") and time.kind == "access_log"
+    pieces = _pieces(format_, roles, "plain")[:-1]
+    return is_bracketed and not any(re.fullmatch(piece.text, _ANOTHER_TIME) for piece in pieces)
+
+
+def _time_of(format_: LogFormat) -> tuple[tuple[str | Variable, ...], int, Variable]:
+    """A format's parts, and the place of the time among them."""
+    time = format_.roles["time"]
+    return format_.parts, format_.parts.index(time), time
+
+
 def _written(piece: _Piece) -> str:
     return f"({piece.text})" if piece.role else piece.text
 
@@ -115,7 +155,8 @@ def _pieces(format_: LogFormat, roles: frozenset[str], reading: Reading, *, has_
         else:
             around = _Around(before, after, reading, format_.escape == "none", may_miss_user)
             text = _text_of(part, around)
-            role = part.role if part.role in roles else ""
+            is_looked_at = part.role in roles or (reading == "prefixed" and part.kind == "user")
+            role = (part.role or USER) if is_looked_at else ""
             pieces.append(_Piece(text if role else f"(?:{text})", role))
     if reading in ("short", "long"):
         return [*pieces, _Piece(r'(?:\s[^"]*)?$')]
@@ -123,9 +164,10 @@ def _pieces(format_: LogFormat, roles: frozenset[str], reading: Reading, *, has_
         return pieces
     if end == len(format_.parts) and pieces[-1].text == _ANY:
         return [*pieces, _Piece("$")]
+    rest = _PLAIN_REST if reading == "plain" else _REST
     last = parts[-1]
     needs_space = end == len(format_.parts) or isinstance(last, Variable) or last != last.rstrip()
-    return [*pieces, _Piece(rf"(?:\s{_REST[:-1]})?$" if needs_space else _REST)]
+    return [*pieces, _Piece(rf"(?:\s{rest[:-1]})?$" if needs_space else rest)]
 
 
 def _to_a_quote(parts: tuple[str | Variable, ...]) -> tuple[str | Variable, ...]:
@@ -253,7 +295,8 @@ def _user(around: _Around) -> str:
         return r'(?:[^\s"\\]|\\.|"")+'
     if around.reading == "prefixed":
         return r'(?:[^"\\]|\\.|"")*?'
-    return rf'[^"{re.escape(end)}]{"*" if around.may_miss_user else "+"}'
+    # With blanks, but none behind a point or a colon: these are in the client of another line.
+    return rf'[^".:{re.escape(end)}]{"*" if around.may_miss_user else "+"}(?:[.:][^\s"{re.escape(end)}]* ?)?'
 
 
 def _free(variable: Variable, around: _Around) -> str:
@@ -274,7 +317,7 @@ def _time(variable: Variable, around: _Around) -> str:
         return r'[^"]+'
     if variable.kind in _TIMES:
         return _TIMES[variable.kind]
-    return r"\d+(?:\.\d+)?" if "%" not in variable.kind else "".join(_of_pattern(variable.kind))
+    return _NUMBER if "%" not in variable.kind else "".join(_of_pattern(variable.kind))
 
 
 def _of_pattern(pattern: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -312,3 +313,58 @@ def test_half_a_line_and_another_are_none(cut: str) -> None:
     half = f'203.0.113.5 - - {TIME} "{cut}'
     (row,) = read([f"{half}198.51.100.7 {COMBINED}"])
     assert row["reason"] == "not_access_log"
+
+
+@pytest.mark.parametrize("log_format", [*dict.fromkeys(format_ for format_, _, _ in FORMATS), "combined", "common"])
+def test_two_lines_in_one_are_no_click(log_format: str) -> None:
+    by_format = {format_: line for format_, line, _ in FORMATS}
+    line = by_format.get(log_format, f"203.0.113.5 {COMBINED}"[: None if log_format == "combined" else -12])
+    between = ("\f", " ", "\r", "\v", "\t", "", "\x1c ", "\u2028", "\0", " x ")
+    lines = [f"{first}{text}{line}" for first in (line, line[:-1], line[: len(line) // 2]) for text in between]
+    assert {row["reason"] for row in read(lines, log_format)} <= {"not_access_log", "bad_time", "bad_url"}
+
+
+@pytest.mark.parametrize(
+    ("log_format", "line"),
+    [
+        ("$msec $remote_addr $request_uri", "1772368200.123 203.0.113.5 /a"),
+        ("[$msec] $remote_addr $request_uri", "[1772368200.123] 203.0.113.5 /a"),
+        ("$remote_addr|$time_iso8601|$request_uri", "203.0.113.5|2026-03-01T12:30:00+00:00|/a"),
+        ("$time_iso8601 $remote_addr $request_uri $http_user_agent", "2026-03-01T12:30:00+00:00 203.0.113.5 /a M 5"),
+        ('%{%FT%T%z}t %h %{User-Agent}i "%r"', '2026-03-01T12:30:00+0000 203.0.113.5 M 5 "GET /a HTTP/1.1"'),
+    ],
+)
+def test_a_time_is_another_line_s_only_where_a_line_would_have_it(log_format: str, line: str) -> None:
+    (time,) = re.findall(r"\d{10}\.\d+|2026-[^ |]*", line)
+    lines = [line, line.replace("/a", f"/a?from={time}&at=[{time}]"), f"{line} {line}", f"{line}\f{line}"]
+    assert [row["reason"] for row in read(lines, log_format)] == [None, None, "not_access_log", "not_access_log"]
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        ("203.0.113.5 - John Smith", None),
+        ("203.0.113.5 - J. Smith", None),
+        ("203.0.113.5 - Dr. John R. Smith", None),
+        ("203.0.113.5 - joe@mail.example", None),
+        ("203.0.113.5 - SHOP\\\\Joe Smith - admin", None),
+        ("203.0.113.5 - a:b c", None),
+        ("203.0.113.5 - 198.51.100.7 - -", "not_access_log"),
+        ("203.0.113.5 - 198.51.100.7 - frank", "not_access_log"),
+        ("203.0.113.5 - 198.51.100.7 one frank", "not_access_log"),
+        ("203.0.113.5 - fra198.51.100.7 - -", "not_access_log"),
+        ("203.0.113.5 - -198.51.100.7 - -", "not_access_log"),
+        ("203.0.113.5 - 2001:db8::7 - -", "not_access_log"),
+        ("203.0.113.5 - - 2001:db8::7 - -", "not_access_log"),
+        ("203.0.113.5 - host.isp.example - -", "not_access_log"),
+        ("203.0.113.5198.51.100.7 - -", "not_access_log"),
+        ("Mar 10 12:30:00 web1 nginx: 203.0.113.5 - Mar 10 12:30:00 web1 nginx: 198.51.100.7 - -", "not_access_log"),
+        ("Mar 10 12:30:00 web1 nginx: 203.0.113.5 - J. Smith", None),
+    ],
+)
+def test_a_line_cut_within_its_first_bytes_and_another_are_none(before: str, reason: str | None) -> None:
+    lines = [before, f"shop.example.com:443 {before}"] if before[0].isdigit() else [before]
+    for line in lines:
+        for log_format in ("combined", "vhost_combined") if line.startswith("shop") else ("combined",):
+            (row,) = read([f'{line} {TIME} "GET /a HTTP/1.1" 200 512 "-" "Moz"'], log_format)
+            assert (row["reason"], row["client_address"]) == (reason, None if reason else "203.0.113.5")
