@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from include.delimited import COLUMNS, DelimitedLines
 from include.duckdb_sql import quoted
-from spark_jobs.lines.delimited_patterns import column_steps, inner_text
+from spark_jobs.lines.delimited_patterns import ANOTHER_TIME, column_steps, inner_text
 from spark_jobs.lines.extraction import Extraction
 from spark_jobs.lines.pattern_steps import in_steps
 from spark_jobs.lines.w3c_roles import NOTHING, as_w3c_means
@@ -36,6 +36,8 @@ _RESERVED = "[\x1c-\x1f]"
 _W3C_FIELDS = re.compile(r"#fields:", re.IGNORECASE)
 #: The last column that a line of these must have.
 _NEEDED = {"alb": "user_agent", "elb": "request", "s3": "user_agent"}
+#: Of those that have no time to know another line by: fewer than two lines have together.
+_MOST_COLUMNS = {"elb": 24}
 
 
 def columns_of_header(settings: DelimitedLines, header: str) -> tuple[str, ...] | None:
@@ -82,7 +84,13 @@ def extraction(
     needed_names = {name for names in roles.values() for name in names} | ({"s-port"} if is_w3c else set())
     numbers = {name: number for number, name in reversed([*enumerate(columns, 1)]) if name in needed_names}
     needed = columns.index(_NEEDED[settings.format]) + 1 if settings.format in COLUMNS else None
-    fits = f"len(cells) >= {needed}" if needed else f"len(cells) = {len(columns)}"
+    most = _MOST_COLUMNS.get(settings.format)
+    fits = f"len(cells) = {len(columns)}"
+    if needed:
+        behind = f"array_to_string(cells[{needed + 1}:], ' ')"
+        fits = (
+            f"len(cells) BETWEEN {needed} AND {most or 2**31} AND NOT regexp_matches({behind}, {quoted(ANOTHER_TIME)})"
+        )
     parts = "".join(f", {_cell(number, settings)} AS column{number}" for number in numbers.values())
     cells = {name: f"column{number}" for name, number in numbers.items()}
     of_any = Extraction(
@@ -96,7 +104,7 @@ def extraction(
     )
     if not needed:
         return of_any
-    table, is_formed, taken = in_steps(column_steps(numbers.values(), needed))
+    table, is_formed, taken = in_steps(column_steps(numbers.values(), needed, most))
     cells = {name: inner_text(taken[f"column{number}"]) for name, number in numbers.items()}
     values = _values(roles, columns, cells, settings)
     is_escaped = of_any.is_escaped
@@ -252,18 +260,24 @@ def clients_pattern(settings: DelimitedLines, header: str | None) -> str | None:
 
 
 def _logfmt(settings: DelimitedLines, roles: Mapping[str, tuple[str, ...]]) -> Extraction:
-    """Words, each a name, or a name, ``=`` and a value; of a name that comes twice the first is taken."""
+    """Words, each a name, or a name, ``=`` and a value; of a name that comes twice the first is taken.
+
+    With two times a line is two.
+    """
     is_reserved = " OR ".join(f"contains(text, {quoted(stand_in)})" for stand_in in (_QUOTE, _ESCAPE))
     table = f"SELECT {_unescaped('text', chr(92), chr(34))} AS text, {is_reserved} AS is_reserved FROM lines"
     hidden = f"replace(replace(part, ' ', {quoted(_DELIMITER)}), chr(9), {quoted(_TAB)})"
-    word = r'[^\s="\x1e\x1f]+(?:="[^"\x1e\x1f]*"|=[^\s"\x1e\x1f]*)?'
-    words = rf"\s*{word}(?:\s+{word})*\s*"
+    word = r'[^ ="\x00-\x1f]+(?:="[^"\x1e\x1f]*"|=[^ "\x00-\x1f]*)?'
+    words = rf"[ \t]*{word}(?:[ \t]+{word})*[ \t]*"
     table = (
         f"SELECT ' ' || replace(CASE WHEN contains(text, chr(34)) THEN {_inside(chr(34), hidden)} ELSE text END, "
         f"chr(9), ' ') AS text, "
         f"NOT is_reserved AND contains(text, '=') AND regexp_full_match(text, {quoted(words)}) AS is_formed "
         f"FROM ({table})"
     )
+    times = [quoted(f" {name}=") for name in roles["time"]]
+    has_two = " OR ".join(f"contains(substr(text, strpos(text, {time}) + 1), {time})" for time in times)
+    table = f"SELECT text, is_formed AND NOT ({has_two}) AS is_formed FROM ({table})"
     values = {role: _first_of([_value(name) for name in names]) for role, names in roles.items()}
     return Extraction(NOT_LOGFMT, table, "is_formed", _with_date(values, settings), _without_ends, faults={})
 

@@ -15,9 +15,21 @@ _COLUMN = r'"[^"\x1c-\x1f]*"|[^" \t\r\n\x1c-\x1f]+'
 _QUOTE = quoted('"')
 _ANY = f"(?:{_COLUMN})"
 
+_REST_OF_COLUMN = r'[^" \t\r\n\x1c-\x1f]*'
+_NO_DIGIT = rf'[^"\d \t\r\n\x1c-\x1f]{_REST_OF_COLUMN}'
+_QUOTED = r'"[^"\x1c-\x1f]*"'
+#: One of the columns behind those that are needed, not the time of another line: that is in brackets, or a date which
+#: no quoted column follows, as one does that of ALB's request.
+_MORE = rf'-[^" \t\r\n\x1c-\x1f]{_REST_OF_COLUMN} {_QUOTED}|[^"\- \t\r\n\x1c-\x1f]{_REST_OF_COLUMN}'
+for _ in range(4):
+    _MORE = rf"{_NO_DIGIT}|\d(?:{_MORE})?"
+_MORE = rf"{_QUOTED}|{_MORE.replace(chr(34), chr(34) + '[', 1)}"
+#: The same found in the columns behind those that are needed.
+ANOTHER_TIME = r'(?:^| )(?:\[\d\d/|\d{4}-\d\d-\d\d\S* [^"])'
 
-def column_steps(numbers: Iterable[int], fewest: int) -> list[Pattern]:
-    """The patterns that take out columns by their numbers, from 1, of a line with the ``fewest``, or more, and its end.
+
+def column_steps(numbers: Iterable[int], fewest: int, most: int | None) -> list[Pattern]:
+    """The patterns that take out columns by their numbers, from 1, of a line with the ``fewest`` to ``most``, or more.
 
     The groups are named ``column1`` and so on, and are never empty: a quoted column has its quotation marks.
     """
@@ -29,7 +41,8 @@ def column_steps(numbers: Iterable[int], fewest: int) -> list[Pattern]:
         patterns.append(Pattern(f"^({columns})", ("before", *map(_name, part))))
         taken = part[-1]
     columns = " ".join(_column(number, wanted) for number in range(taken + 1, max(fewest, *wanted) + 1))
-    return [*patterns, Pattern(rf"^{columns}(?: {_ANY})*[\r\n]*$", (*map(_name, wanted),))]
+    more = "*" if most is None else f"{{0,{most - fewest}}}"
+    return [*patterns, Pattern(rf"^{columns}(?: (?:{_MORE})){more}[\r\n]*$", (*map(_name, wanted),))]
 
 
 def inner_text(column: str) -> str:

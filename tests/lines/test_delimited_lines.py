@@ -336,3 +336,27 @@ def test_clients_of_quarantined_lines_are_masked(of: Source, lines: list[str], r
     assert row["raw"] == raw
     *_, kept = parsed(of.model_copy(update={"keep_raw": True}), *lines)
     assert kept["raw"] == lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "lines"),
+    {
+        "CSV": ({"format": "csv", "fields": {"time": "t", "url": "u"}}, ["t,u", CLICK]),
+        "CSV by place": ({"format": "csv", "fields": {"time": "t", "url": "u"}, "columns": ["t", "u"]}, [CLICK]),
+        "logfmt": ({"format": "logfmt", "fields": {"time": "ts", "url": "u"}}, [f"ts={DAY}T12:30:00Z u=http://x.test/"]),
+        "logfmt in quotes": (
+            {"format": "logfmt", "fields": {"time": "ts", "url": "u"}}, [f'ts="{DAY} 12:30:00" u="http://x.test/"']),
+        "IIS": ({"format": "w3c", "base_url": "https://x.test"}, [IIS, f"{DAY} 12:30:00 ::1 GET / - 80 ::1 x 200"]),
+        "ALB": ({"format": "alb"}, [ALB]),
+        "ALB of today": ({"format": "alb"}, [f'{ALB} "-" 0 {DAY}T12:30:00Z "forward" "-" "-" "x" "200"']),
+        "ELB": ({"format": "elb"}, [ALB[6:]]),
+        "S3": ({"format": "s3"}, [f"{S3} www.test TLSv1.2 - -"]),
+    }.values(),
+)  # fmt: skip
+def test_two_lines_in_one_are_no_click(settings: dict[str, Any], lines: list[str]) -> None:
+    *before, line = lines
+    of = Source.model_validate({"name": "test", **settings})
+    assert parsed(of, *lines)[-1]["reason"] is None
+    between = ["\f", " ", "\r", "\v", "\t", " \x1c", "\0 ", " x ", '"-"']
+    two = [f"{first}{text}{line}" for first in (line, line[:-1]) for text in between]
+    assert None not in [row["reason"] for row in parsed(of, *before, *two)]
