@@ -54,3 +54,39 @@ def test_utf_16_is_cut_as_utf_8_in_whatever_pieces(encoding: str, monkeypatch: p
         if not mark and sum(character.isascii() for character in text) < max(17, 0.35 * len(text.encode(encoding))):
             continue  # too short, or not Latin: nobody could know
         assert _lines(content, rng.randrange(1, 40)) == _oracle(text.encode()), text
+
+
+ONE, TWO = b"198.51.100.7 - - [01/Mar/2026:12:30:00 +0000]", b"2026-03-01 11:00:00 GET /b"
+OBJECT = b'{"ts":1772368200}'
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    {
+        "two lines": (ONE + b"\r" + TWO, [ONE, TWO]),
+        "three": (b"\r".join([ONE, TWO, ONE]), [ONE, TWO, ONE]),
+        "two, and a carriage return": (ONE + b"\r" + TWO + b"\r", [ONE, TWO]),
+        "two carriage returns between": (ONE + b"\r\r" + TWO, [ONE, TWO]),
+        "objects": (OBJECT + b"\r" + OBJECT, [OBJECT, OBJECT]),
+        "fields of an object": (OBJECT[:-1] + b',\r"at":1772368200}', [OBJECT[:-1] + b',\r"at":1772368200}']),
+        "text in a line": (ONE + b' "a\rb" 200', [ONE + b' "a\rb" 200']),
+        "text in the first of two": (ONE + b' "a\rb"\r' + TWO, [ONE + b' "a\rb"', TWO]),
+        "text in the second": (ONE + b"\r" + TWO + b"\rb", [ONE, TWO + b"\rb"]),
+        "no line before it": (b"a\r" + ONE, [b"a\r" + ONE]),
+        "more before the line feed": (ONE + b"\r\r", [ONE + b"\r"]),
+    }.values(),
+)
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_carriage_returns_between_lines_end_them_beside_line_feeds(
+    line: bytes, lines: list[bytes], end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cut_lines, "PIECE_BYTES", 256)
+    expected = [b"a", *lines, b"b", *lines, b"c", *lines]
+    for size in (1, 7, 1000):
+        content = [part.rstrip(b"\r") for part in _lines(end.join([b"a", line, b"b", line, b"c", line]), size)]
+        assert content == [part.rstrip(b"\r") for part in expected]
+
+
+def test_lines_of_carriage_returns_are_cut_though_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cut_lines, "PIECE_BYTES", 1 << 10)
+    assert _lines(b"a\n" + b"\r".join([ONE] * 500), 100) == [b"a", *[ONE] * 500]
