@@ -365,6 +365,6 @@ def test_a_time_is_another_line_s_only_where_a_line_would_have_it(log_format: st
 def test_a_line_cut_within_its_first_bytes_and_another_are_none(before: str, reason: str | None) -> None:
     lines = [before, f"shop.example.com:443 {before}"] if before[0].isdigit() else [before]
     for line in lines:
-        for log_format in ("combined", "vhost_combined") if line.startswith("shop") else ("combined",):
-            (row,) = read([f'{line} {TIME} "GET /a HTTP/1.1" 200 512 "-" "Moz"'], log_format)
+        for name in ("combined", "vhost_combined") if line.startswith("shop") else ("combined",):
+            (row,) = read([f'{line} {TIME} "GET /a HTTP/1.1" 200 512 "-" "Moz"'], name)
             assert (row["reason"], row["client_address"]) == (reason, None if reason else "203.0.113.5")
