@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from include.stored_rows import arrow_schema
-from include.tables import GROUPING_METRICS, INGEST_ACCOUNTING, Column, Table
+from include.tables import GROUPING_METRICS, INGEST_ACCOUNTING, STREAM_BATCHES, STREAM_PROGRESS, Column, Table
 from include.tables.model import BY_CLICK_HOUR, BY_LOG_HOUR, CLICK_HOUR, LOG_HOUR, SOURCE
 
 #: The facts by subject; all subjects are there, those without facts as tables without rows.
@@ -174,17 +174,19 @@ LIVE_COUNTS = Table(
     (_KEY, SOURCE, *_MAYBE_CLICK_HOUR, _CLICKS),
     ("key", "source", *BY_CLICK_HOUR),
 )
-LIVE_POSITIONS = Table(
-    "live_positions",
-    "one key, streamed source that is counted live, and click hour",
-    (
-        _KEY,
-        SOURCE,
-        *CLICK_HOUR,
-        Column("state", "STRING", "What is still to come; null when the hour's live counts are final.", required=False),
-        Column("too_late", "BIGINT", "Clicks that came when the watermark had passed."),
+LIVE_PROGRESS = Table(
+    "live_progress",
+    "one micro-batch of live counts: each query's first ones, and those by whose watermark a click hour had passed",
+    _some_of(
+        STREAM_PROGRESS, "source", "query", "batch_id", "began_at", "watermark", "too_late", "too_late_by_hour",
     ),
-    ("key", "source", *BY_CLICK_HOUR),
+    ("source", "query", "batch_id", "began_at"),
+)  # fmt: skip
+MICRO_BATCHES = Table(
+    "micro_batches",
+    "one row of stream_batches, of streamed sources, that may have clicks of the click hours",
+    _some_of(STREAM_BATCHES, "source", "click_hours", "written_at"),
+    ("source", "written_at"),
 )
 CLICK_HISTORY = Table(
     "click_history",
@@ -197,8 +199,8 @@ SUBJECTS = {
     table.name: table
     for table in (
         ACCOUNTING, ACCOUNTING_HISTORY, UNFINISHED, OPEN_LOG_HOURS, CLICKS, QUARANTINED, DUPLICATES, DUPLICATE_IDS,
-        COUNTS, PUBLISHED, PUBLISHABLE, PUBLICATIONS, DAYS, FILES, OTHER_TYPES, GROUPINGS, LIVE_COUNTS, LIVE_POSITIONS,
-        CLICK_HISTORY,
+        COUNTS, PUBLISHED, PUBLISHABLE, PUBLICATIONS, DAYS, FILES, OTHER_TYPES, GROUPINGS, LIVE_COUNTS, LIVE_PROGRESS,
+        MICRO_BATCHES, CLICK_HISTORY,
     )
 }  # fmt: skip
 

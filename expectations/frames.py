@@ -238,7 +238,7 @@ def log_hour_frame(source: Source, hours: Iterable[Hour], facts: Facts, checks: 
         quarantined=quoted(QUARANTINED_CLICKS.name),
         rules=", ".join(_by_rule(rules, "counted[{}]", "stored_clicks")),
     )
-    return _frame(sql, facts, log_hours=_table_of(hours, "log"))
+    return _frame(sql, facts, log_hours=hours_table(hours, "log"))
 
 
 def click_hour_frame(
@@ -257,7 +257,7 @@ def click_hour_frame(
     return _frame(
         _CLICK_HOURS.format(columns=", ".join(columns), joins=" ".join(joins)),
         facts,
-        click_hours=_table_of(hours, "click"),
+        click_hours=hours_table(hours, "click"),
         hours_of_days=_hours_of_days(facts["days"]),
         layouts=pa.Table.from_pylist(stored),
     )
@@ -284,17 +284,17 @@ def grouping_frame(facts: Facts) -> pd.DataFrame:
     )
 
 
-def _frame(sql: str, facts: Facts, **asked: pa.Table) -> pd.DataFrame:
-    frame: pd.DataFrame = run_sql(_MACROS + sql, **facts, **asked).to_pandas()
-    return frame
-
-
-def _table_of(hours: Iterable[Hour], kind: str) -> pa.Table:
+def hours_table(hours: Iterable[Hour], kind: str) -> pa.Table:
     """One row per hour: as text, as the date and hour of its kind, ``log`` or ``click``, and in hours since 1970."""
     day, of_day = f"{kind}_date", f"{kind}_hour"
     schema = pa.schema({"hour": pa.string(), day: pa.date32(), of_day: pa.int32(), "hour_number": pa.int64()})
     rows = [{"hour": str(hour), day: hour.day, of_day: hour.hour, "hour_number": hour.number} for hour in hours]
     return pa.Table.from_pylist(rows, schema)
+
+
+def _frame(sql: str, facts: Facts, **asked: pa.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = run_sql(_MACROS + sql, **facts, **asked).to_pandas()
+    return frame
 
 
 def _hours_of_days(days: pa.Table) -> pa.Table:

@@ -360,6 +360,11 @@ def choose_sources(settings: Settings, name: str) -> list[Source]:
     return chosen
 
 
+def streamed_sources(settings: Settings) -> dict[str, Source]:
+    """All streamed sources by name. Raises as ``load_sources``."""
+    return {name: source for name, source in load_sources(settings).items() if source.stream is not None}
+
+
 def choose_streamed(settings: Settings, names: str) -> list[Source]:
     """The streamed sources with these names, separated by commas, or with ``all`` every streamed one.
 
@@ -367,7 +372,7 @@ def choose_streamed(settings: Settings, names: str) -> list[Source]:
         UsageError: if one of them is not there or not streamed, or none is.
     """
     if names == "all":
-        chosen = [source for source in load_sources(settings).values() if source.stream is not None]
+        chosen = list(streamed_sources(settings).values())
         if not chosen:
             raise UsageError(f"no source in {settings.sources_file} is streamed: {_HOW_TO_STREAM.format('NAME')}")
         return chosen

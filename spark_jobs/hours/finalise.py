@@ -21,7 +21,7 @@ from include.hours import (
     log_hour_of,
     log_hours_predicate,
 )
-from include.sources import Source, load_sources
+from include.sources import Source, streamed_sources
 from include.streams.position import position_of
 from include.tables import CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES
 from spark_jobs.hours.account import HourAccount, listed_first, with_reopened
@@ -80,15 +80,15 @@ def finalise(lake: Lake, source: Source, hours: Sequence[Hour]) -> dict[Hour, Ho
 def final_clicks(lake: Lake, hours: Sequence[Hour]) -> DataFrame:
     """The rows of ``clicks`` of these click hours but for those of open log hours, as the table is now."""
     clicks, files = lake.read_with_files(CLICKS, may_have_click_hours(CLICKS, hours))
-    return less_open(clicks.where(click_hours_predicate(hours)), open_log_hours(lake, files))
+    is_open = open_log_hours(lake, streamed_sources(lake.settings), files)
+    return less_open(clicks.where(click_hours_predicate(hours)), is_open)
 
 
-def open_log_hours(lake: Lake, files: Iterable[DataFile]) -> dict[str, set[Hour]]:
-    """The log hours of each streamed source that are not finalised, of these files of ``clicks``.
+def open_log_hours(lake: Lake, streamed: Iterable[str], files: Iterable[DataFile]) -> dict[str, set[Hour]]:
+    """The log hours of each of these streamed sources that are not finalised, of these files of ``clicks``.
 
     As the files say them: of a micro-batch that was killed, or that runs, nothing else may.
     """
-    streamed = [name for name, source in load_sources(lake.settings).items() if source.stream is not None]
     hours_of_source: dict[str, set[Hour]] = {name: set() for name in streamed}
     for file in files:
         if file.partition["source"] in hours_of_source:

@@ -185,7 +185,8 @@ def published_at(lake: Lake, click_hours: Collection[Hour]) -> dict[Hour, int]:
     was not carried out yet has published nothing.
     """
     published: dict[Hour, int] = {}
-    for hour, history in histories_of(read_events(lake.folder, click_hours_filter(click_hours))).items():
+    events = lake.read_rows(JOURNAL, JOURNAL.column_names, click_hours_filter(click_hours))
+    for hour, history in histories_of(events).items():
         done = (event for event in reversed(history) if event.outcome in _PUBLISHING and not event.note)
         if (last := next(done, None)) and last.outcome != DROPPED:
             published[hour] = int(last.at.timestamp()) * 1_000_000 + last.at.microsecond

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.errors import ClickmillError
@@ -52,6 +52,11 @@ def as_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         if missing := sorted(required - row.keys()):
             raise ValueError(f"a row of {table.name} lacks {', '.join(missing)}: required by include/tables")
     return pa.Table.from_pylist(rows, arrow_schema(table, table.column_names))
+
+
+def without_rows(spark: SparkSession, table: Table) -> DataFrame:
+    """The declared columns, and no rows."""
+    return spark.createDataFrame([], ", ".join(f"{column.name} {column.type}" for column in table.columns))
 
 
 def with_declared(rows: DataFrame, table: Table) -> DataFrame:

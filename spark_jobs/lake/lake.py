@@ -61,7 +61,7 @@ class Lake(StoredLake):
         A column that an earlier version of the table lacks is null.
         """
         if not self.exists(table):
-            return self.spark.createDataFrame([], ", ".join(f"{c.name} {c.type}" for c in table.columns))
+            return declared.without_rows(self.spark, table)
         return declared.with_declared(self.spark.read.format("delta").load(self.uri(table)), table)
 
     def read_stream(self, table: Table, *, begins: bool) -> DataFrame:
@@ -281,7 +281,8 @@ class Lake(StoredLake):
 
     def data_files(self, table: Table, *choices: pc.Expression) -> list[DataFile]:
         """The files that one of the choices takes, as the table is now; none when it has not been made."""
-        return TableVersion.newest(self.path(table), table).chosen(*choices) if self.exists(table) else []
+        stored = self._newest(table)
+        return stored.chosen(*choices) if stored else []
 
     def read_files(
         self, table: Table, *choices: pc.Expression, leave_out_lost: bool = False, version: int | None = None
@@ -297,17 +298,19 @@ class Lake(StoredLake):
         self, table: Table, *choices: pc.Expression, leave_out_lost: bool = False, version: int | None = None
     ) -> tuple[DataFrame, list[DataFile]]:
         """As ``read_files``; and which files they are."""
-        if not self.exists(table):
-            return self.read(table), []
-        stored = TableVersion.newest(self.path(table), table, version)
-        files = [file for file in stored.chosen(*choices) if file.is_whole or not leave_out_lost]
-        return declared.with_declared(stored.read(self.spark, files), table), files
+        if stored := self._newest(table, version):
+            files = [file for file in stored.chosen(*choices) if file.is_whole or not leave_out_lost]
+            return declared.with_declared(stored.read(self.spark, files), table), files
+        return declared.without_rows(self.spark, table), []
 
     def columns_of_other_types(self, table: Table) -> dict[str, str]:
         """The columns that are stored with another type than the declared one, and that type."""
-        if not self.exists(table):
-            return {}
-        return declared.columns_of_other_types(TableVersion.newest(self.path(table), table), table)
+        stored = self._newest(table)
+        return declared.columns_of_other_types(stored, table) if stored else {}
+
+    def _newest(self, table: Table, number: int | None = None) -> TableVersion | None:
+        """The table as it is now, or was at this version; None when it has not been made."""
+        return TableVersion.newest(self.path(table), table, number) if self.exists(table) else None
 
     @contextmanager
     def staged(self, rows: DataFrame, name: str) -> Iterator[DataFrame]:
@@ -351,10 +354,8 @@ class Lake(StoredLake):
 
     def _stored_layout(self, table: Table) -> Layout | None:
         """By the statistics of its files, so no row is read; None without rows."""
-        if not self.exists(table):
-            return None
-        stored = TableVersion.newest(self.path(table), table)
-        if not stored.files.num_rows:
+        stored = self._newest(table)
+        if stored is None or not stored.files.num_rows:
             return None
         assert table.bucket_key is not None
         key_type = stored.schema[table.bucket_key].dataType.simpleString().upper()

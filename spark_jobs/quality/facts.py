@@ -6,28 +6,45 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from expectations.checks import counted_rows
-from expectations.facts import ACCOUNTING, GROUPINGS, Facts, as_facts
+from expectations.facts import (
+    ACCOUNTING,
+    ACCOUNTING_HISTORY,
+    GROUPINGS,
+    LIVE_PROGRESS,
+    MICRO_BATCHES,
+    Facts,
+    as_facts,
+)
 from expectations.suites import click_hour_checks, log_hour_checks
 from include.buckets import Layout
+from include.counting import key_label, live_count_table
 from include.days import days_of, hours_of
 from include.hours import Hour, HourRange, LogHour, click_hours_predicate, log_hours_predicate
 from include.job_arguments import JobArguments
+from include.settings import PipelineSettings
 from include.sources import Source
+from include.stored_rows import Filters
 from include.tables import (
     AGGREGATES,
     CLICKS,
+    CLICKS_BY_COUNTRY_HOURLY,
     DUPLICATE_CLICKS,
     GROUPING_METRICS,
+    INGEST_ACCOUNTING,
     QUARANTINED_CLICKS,
+    STREAM_BATCHES,
+    STREAM_PROGRESS,
     VISIBILITY,
     Table,
     daily_table,
 )
+from include.usual_range import same_hour_before
 from spark_jobs.aggregate.days import hours_frame
 from spark_jobs.aggregate.small_keys import publishable
 from spark_jobs.engine.fact_frames import FactFrame, collected
@@ -39,8 +56,6 @@ from spark_jobs.hours.touched_hours import TouchedHours
 from spark_jobs.lake.data_files import DataFile, has_days, has_log_hours, may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.quality import measures
-from spark_jobs.quality.earlier_hours import accounting_history, click_history
-from spark_jobs.quality.live_position import live_positions, live_tables
 
 #: For queries that measure. Adaptive execution would run a Spark job for each of its shuffles, and there is
 #: nothing to adapt to: their results are small. The checks report a file that is lost or cut short, in words.
@@ -54,44 +69,48 @@ _MEASURING = {
 def measure(
     lake: Lake,
     sources: Sequence[Source],
+    streamed: Collection[str],
     arguments: JobArguments,
     touched: TouchedHours,
     layouts: Mapping[str, tuple[Table, Layout]],
 ) -> Facts:
-    """The facts for ``expectations.frames``, of these log hours and the click hours they own. Hold the lake's lock."""
+    """The facts for ``expectations.frames``, of these log hours and the click hours they own. Hold the lake's lock.
+
+    ``streamed`` are the names of all sources that are.
+    """
     click_hours = touched.own
     published = published_at(lake, click_hours)
-    clicks, files = _clicks(lake, sources, arguments.log_hours, click_hours)
-    is_open = open_log_hours(lake, files)
+    # Clicks of these hours, and of the log hours that may have duplicates of them.
+    lateness = max(source.lateness_hours for source in sources)
+    with_earlier = HourRange(arguments.log_hours.start.plus(-lateness), arguments.log_hours.end)
+    choices = [has_log_hours(source.name, with_earlier) for source in sources]
+    choices.append(may_have_click_hours(CLICKS, click_hours))
+    clicks, files = lake.read_with_files(CLICKS, *choices, leave_out_lost=True)
+    is_open = open_log_hours(lake, streamed, files)
+    accepted = less_open(clicks, is_open).where(_of_sources(sources, with_earlier))
     queries = {
-        "clicks": _click_frames(lake, sources, arguments, click_hours, clicks, is_open),
-        "counts": _count_frames(lake, click_hours, layouts, published),
+        "clicks": _click_frames(lake, sources, arguments.log_hours, click_hours, clicks, accepted),
+        "counts": _count_frames(lake, click_hours, layouts, published, streamed),
     }
     with measuring(lake.spark), step(lake.spark, "measure quality"):
         measured = collected(lake.spark, queries)
         # Hashes are compared for all clicks. The ids themselves where these say that one comes again.
         if measured["duplicate_ids"].num_rows:
-            ids = _ids_again(clicks, sources, arguments, is_open, by_hash=False)
+            ids = measures.duplicate_id_facts(accepted, arguments.log_hours.start, lateness, by_hash=False)
             measured |= collected(lake.spark, {"ids": [("duplicate_ids", ids)]})
     return as_facts(
         {
             **measured,
             # After the tables: what has been read of them by then is said here.
-            "live_positions": live_positions(lake, click_hours),
-            "open_log_hours": _of_log_hours(LogHour(source, hour) for source in is_open for hour in is_open[source]),
-            "unfinished": _of_log_hours(touched.unfinished),
-            "accounting": [{name: account[name] for name in ACCOUNTING.column_names} for account in touched.accounts],
-            "accounting_history": accounting_history(lake, arguments.log_hours, click_hours),
-            "groupings": lake.read_table(
-                GROUPING_METRICS,
-                GROUPINGS.column_names,
-                [("source", "=", arguments.source), ("log_hours", "=", str(arguments.log_hours))],
-            ),
+            **_stored_facts(lake, streamed, arguments, click_hours),
             "files": list(_file_facts(lake, sources, arguments.log_hours, click_hours, layouts)),
             "other_types": [
                 {"column_name": column, "stored_type": stored}
                 for column, stored in lake.columns_of_other_types(CLICKS).items()
             ],
+            "open_log_hours": _of_log_hours(LogHour(source, hour) for source in is_open for hour in is_open[source]),
+            "unfinished": _of_log_hours(touched.unfinished),
+            "accounting": [{name: account[name] for name in ACCOUNTING.column_names} for account in touched.accounts],
             "publications": [
                 {"click_date": hour.day, "click_hour": hour.hour, "published_micros": micros}
                 for hour, micros in published.items()
@@ -104,41 +123,39 @@ def _of_log_hours(log_hours: Iterable[LogHour]) -> list[dict[str, Any]]:
     return [{"source": of.source, "log_date": of.hour.day, "log_hour": of.hour.hour} for of in log_hours]
 
 
-def _clicks(
-    lake: Lake, sources: Sequence[Source], log_hours: HourRange, click_hours: Sequence[Hour]
-) -> tuple[DataFrame, list[DataFile]]:
-    """Clicks of these hours, and of the log hours that may have duplicates of them; and their files, but lost ones."""
-    choices = [has_log_hours(source.name, _with_earlier(sources, log_hours)) for source in sources]
-    choices.append(may_have_click_hours(CLICKS, click_hours))
-    return lake.read_with_files(CLICKS, *choices, leave_out_lost=True)
-
-
-def _with_earlier(sources: Iterable[Source], log_hours: HourRange) -> HourRange:
-    """The log hours, and those before them whose clicks may come again in them."""
-    return HourRange(log_hours.start.plus(-max(source.lateness_hours for source in sources)), log_hours.end)
+def _of_sources(sources: Iterable[Source], log_hours: HourRange) -> str:
+    """The condition of rows of these log hours of the sources."""
+    return " OR ".join(f"({log_hours_predicate(source.name, list(log_hours))})" for source in sources)
 
 
 def _click_frames(
     lake: Lake,
     sources: Sequence[Source],
-    arguments: JobArguments,
+    log_hours: HourRange,
     click_hours: Sequence[Hour],
     clicks: DataFrame,
-    is_open: Mapping[str, Collection[Hour]],
+    accepted: DataFrame,
 ) -> Iterator[FactFrame]:
-    """Of what was ingested, by subject."""
+    """Of what was ingested, by subject; the clicks of the hours before too, as the counts have them."""
     pipeline = lake.settings.pipeline
     checks = [check for source in sources for check in log_hour_checks(pipeline, source)] + click_hour_checks(pipeline)
-    log_hours = list(arguments.log_hours)
-    of_log_hours = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
     # The counts of a click hour are of all sources and log hours, so its clicks are measured whole.
+    of_log_hours = _of_sources(sources, log_hours)
     measured = clicks.where(f"({of_log_hours}) OR {click_hours_predicate(click_hours)}")
+    # A range of hours is read once, however much the days before its hours overlap.
+    compared = {other for hour in click_hours for other in (hour, *same_hour_before(hour, pipeline.volume.days))}
     chosen = [has_log_hours(source.name, log_hours) for source in sources]
+    quarantined = lake.read_files(QUARANTINED_CLICKS, *chosen, leave_out_lost=True)
+    duplicates = lake.read_files(DUPLICATE_CLICKS, *chosen, leave_out_lost=True)
+    counts = lake.read_files(
+        CLICKS_BY_COUNTRY_HOURLY, may_have_click_hours(CLICKS_BY_COUNTRY_HOURLY, compared), leave_out_lost=True
+    )
     yield "clicks", measures.click_facts(measured, counted_rows(checks, CLICKS.name))
-    yield "quarantined", measures.quarantine_facts(_whole_files(lake, QUARANTINED_CLICKS, *chosen))
-    yield "duplicates", measures.duplicate_facts(_whole_files(lake, DUPLICATE_CLICKS, *chosen))
-    yield "duplicate_ids", _ids_again(clicks, sources, arguments, is_open, by_hash=True)
-    yield "click_history", click_history(lake, click_hours)
+    yield "quarantined", measures.quarantine_facts(quarantined)
+    yield "duplicates", measures.duplicate_facts(duplicates)
+    yield "click_history", measures.click_history_facts(counts)
+    lateness = max(source.lateness_hours for source in sources)
+    yield "duplicate_ids", measures.duplicate_id_facts(accepted, log_hours.start, lateness, by_hash=True)
 
 
 def _count_frames(
@@ -146,17 +163,24 @@ def _count_frames(
     click_hours: Sequence[Hour],
     layouts: Mapping[str, tuple[Table, Layout]],
     published: Collection[Hour],
+    streamed: Collection[str],
 ) -> Iterator[FactFrame]:
     """Of what was counted and published, by subject; each key's by itself."""
     pipeline = lake.settings.pipeline
     checks, smallest = click_hour_checks(pipeline), pipeline.publication.smallest_visitors
+
+    def rows_of(table: Table, hours: Collection[Hour]) -> DataFrame:
+        return lake.read_files(table, may_have_click_hours(table, hours), leave_out_lost=True)
+
     for key, (table, _) in layouts.items():
         column = str(table.bucket_key)
-        counts = _whole_files(lake, table, may_have_click_hours(table, click_hours))
+        counts = rows_of(table, click_hours)
         yield "counts", _of_key(key, measures.count_facts(counts, column, counted_rows(checks, table.name)))
         if table in AGGREGATES and published:
-            rows = _whole_files(lake, AGGREGATES[table], may_have_click_hours(AGGREGATES[table], published))
-            yield "published", _of_key(key, measures.published_facts(rows, column))
+            yield (
+                "published",
+                _of_key(key, measures.published_facts(rows_of(AGGREGATES[table], published), column)),
+            )
             if smallest:
                 known = lake.read_click_hours(VISIBILITY[AGGREGATES[table]], click_hours)
                 expected = publishable(counts, column, smallest, known)
@@ -164,38 +188,65 @@ def _count_frames(
     if days := days_of(pipeline.time_zones, click_hours):
         hours = hours_frame(lake, {day: {} for day in days})
         for key, (table, _) in layouts.items():
-            of_hours = _whole_files(lake, table, may_have_click_hours(table, hours_of(days)))
-            of_days = _whole_files(lake, daily_table(table), has_days(days))
+            of_hours = rows_of(table, hours_of(days))
+            of_days = lake.read_files(daily_table(table), has_days(days), leave_out_lost=True)
             yield "days", _of_key(key, measures.day_facts(of_hours, of_days, hours, table.key[-1]))
-    for key, table in live_tables(lake).items():
-        live = _whole_files(lake, table, may_have_click_hours(table, click_hours))
-        yield "live_counts", _of_key(key, measures.live_facts(live))
+    for counted in pipeline.counts if streamed else ():
+        live = rows_of(live_count_table(counted), click_hours)
+        yield "live_counts", _of_key(key_label(counted), measures.live_facts(live))
 
 
 def _of_key(key: str, facts: DataFrame) -> DataFrame:
     return facts.select(F.lit(key).alias("key"), "*")
 
 
-def _ids_again(
-    clicks: DataFrame,
-    sources: Sequence[Source],
-    arguments: JobArguments,
-    is_open: Mapping[str, Collection[Hour]],
-    *,
-    by_hash: bool,
-) -> DataFrame:
-    """Of ids that were accepted more than once within the sources' lateness."""
-    lateness = max(source.lateness_hours for source in sources)
-    log_hours = list(_with_earlier(sources, arguments.log_hours))
-    with_earlier = " OR ".join(f"({log_hours_predicate(source.name, log_hours)})" for source in sources)
-    accepted = less_open(clicks, is_open).where(with_earlier)
-    facts = measures.duplicate_id_facts(accepted, lateness, by_hash=by_hash)
-    return facts.where(F.col("hour_number") >= arguments.log_hours.start.number)
+def _stored_facts(
+    lake: Lake, streamed: Collection[str], arguments: JobArguments, click_hours: Sequence[Hour]
+) -> dict[str, pa.Table]:
+    """Of few rows or columns, read without Spark."""
+    history = _history_filters(lake.settings.pipeline, arguments.log_hours, click_hours)
+    of_run = [("source", "=", arguments.source), ("log_hours", "=", str(arguments.log_hours))]
+    return {
+        **live_progress(lake, streamed, click_hours),
+        # By delta-rs, each row being a file of its own: see docs/performance.md.
+        "accounting_history": pa.concat_tables(
+            lake.read_table(INGEST_ACCOUNTING, ACCOUNTING_HISTORY.column_names, choice) for choice in history
+        ),
+        "groupings": lake.read_table(GROUPING_METRICS, GROUPINGS.column_names, of_run),
+    }
 
 
-def _whole_files(lake: Lake, table: Table, *choices: pc.Expression) -> DataFrame:
-    """The rows of the files chosen, but for lost ones: ``_file_facts`` reports these, in words."""
-    return lake.read_files(table, *choices, leave_out_lost=True)
+def live_progress(lake: Lake, streamed: Collection[str], click_hours: Collection[Hour]) -> dict[str, pa.Table]:
+    """How far the live counts of streamed sources have got: micro-batches that count live, and that write clicks."""
+    if not click_hours or not streamed:
+        return {}
+    first, names = min(click_hours), sorted(streamed)
+    live = [("source", "in", names), ("query", "in", list(lake.settings.pipeline.counts))]
+    has_begun, has_passed = [*live, ("batch_id", "=", 0)], [*live, ("watermark", ">=", first.end)]
+    # A clock may be ahead, but no day.
+    around = [("source", "in", names), ("log_date", ">=", first.plus(-24).day)]
+    progress = lake.open_table(STREAM_PROGRESS, LIVE_PROGRESS.column_names, [has_begun, has_passed])
+    return {
+        "live_progress": progress.read_all(),
+        "micro_batches": lake.read_table(STREAM_BATCHES, MICRO_BATCHES.column_names, around),
+    }
+
+
+def _history_filters(
+    settings: PipelineSettings, log_hours: HourRange, click_hours: Iterable[Hour]
+) -> tuple[Filters, Filters]:
+    """Let accounts through of these hours, and at least of those that they are compared with.
+
+    Of all sources, as a click hour is.
+    """
+    volume, drift = settings.volume, settings.schema_drift
+    judged = {*log_hours, *click_hours}
+    whole_days = {hour.plus(-shift).day for hour in log_hours for shift in range(drift.hours + 1)}
+    days = {
+        compared.day for hour in judged for compared in (hour, *same_hour_before(hour, max(volume.days, drift.days)))
+    }
+    same_hours = [("log_date", "in", sorted(days - whole_days)), ("log_hour", "in", sorted({h.hour for h in judged}))]
+    return [("log_date", "in", sorted(whole_days))], same_hours
 
 
 def _file_facts(

@@ -25,7 +25,7 @@ from include.hours import Hour, LogHour
 from include.job_arguments import JobArguments
 from include.journal import Act
 from include.settings import Settings
-from include.sources import Source, choose_sources
+from include.sources import Source, choose_sources, streamed_sources
 from include.tables import Table
 from spark_jobs.engine.run_ids import new_run_id
 from spark_jobs.hours.held_hours import arguments_for, click_hour_states, hold_failing
@@ -67,7 +67,7 @@ def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -
         run_id = new_run_id(now)
         touched = touched_click_hours(lake, sources, arguments.log_hours, allow_absent=True)
         layouts = {key: (table, lake.layout(table)) for key, table in counted_tables(settings.pipeline.counts).items()}
-        facts = measure(lake, sources, arguments, touched, layouts)
+        facts = measure(lake, sources, streamed_sources(settings), arguments, touched, layouts)
     data_docs = settings.reports / "data_docs" / run_id
     outcomes = _judge(settings, sources, arguments, touched, facts, layouts, data_docs)
     examples = find_examples(lake, sources, outcomes, layouts)
@@ -108,9 +108,8 @@ def _judge(
     frame = click_hour_frame(touched.own, facts, layouts, checks)
     outcomes += judge("click_hours", frame, checks, data_docs)
     outcomes += judge("groupings", grouping_frame(facts), grouping_checks(pipeline), data_docs)
-    of_live = live.live_findings(facts)
+    of_live = live.live_findings(touched.own, facts, pipeline.counts)
     outcomes += judge_findings("live", of_live, live.click_hour_checks(pipeline.counts), data_docs)
-    # By the earlier hours that they are compared with: spark_jobs/quality/earlier_hours.py.
     log_hours = arguments.log_hours
     judged = {*map(Partition, touched.own), *(Partition(hour, of.name) for of in sources for hour in log_hours)}
     of_history = {

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from expectations.checks import RowRule
+from include.hours import Hour
 from spark_jobs.aggregate.day_counts import with_days
 from spark_jobs.ids.duplicates import log_hour_number
 
@@ -30,9 +31,10 @@ def click_facts(clicks: DataFrame, rules: Iterable[RowRule]) -> DataFrame:
     )
 
 
-def duplicate_id_facts(clicks: DataFrame, lateness_hours: int, *, by_hash: bool) -> DataFrame:
+def duplicate_id_facts(clicks: DataFrame, first: Hour, lateness_hours: int, *, by_hash: bool) -> DataFrame:
     """One row per source and log hour that has event ids accepted at most ``lateness_hours`` before, counted.
 
+    Of log hours from the first one on; the clicks have those before it, as far as the lateness reaches, too.
     ``by_hash`` takes ids of one xxHash for one, which clients can choose, in two thirds of the time.
     """
     id_ = [F.xxhash64("source", "event_id").alias("id_hash")] if by_hash else [F.col("event_id")]
@@ -41,7 +43,7 @@ def duplicate_id_facts(clicks: DataFrame, lateness_hours: int, *, by_hash: bool)
     since = F.col("hour_number") - F.lag("hour_number").over(arrivals)
     return (
         ids.withColumn("hours_since", since)
-        .where(F.col("hours_since") <= lateness_hours)
+        .where((F.col("hours_since") <= lateness_hours) & (F.col("hour_number") >= first.number))
         .groupBy("source", "hour_number")
         .agg(F.count(F.lit(1)).alias("duplicate_event_ids"))
     )

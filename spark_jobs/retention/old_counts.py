@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from include.counting import counted_tables
+from include.counting import counted_tables, live_count_table
 from include.hours import Hour, LogHour
 from include.storage import find
 from include.tables import AGGREGATES, INGEST_ACCOUNTING, STREAM_PROGRESS, VISIBILITY, Table
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.stages import Stage
 from spark_jobs.publish.database import remove_from_database
-from spark_jobs.quality.live_position import live_tables
 from spark_jobs.retention.removal import removal, removal_of_files
 
 #: The days of an hour, in any time zone, have no other hours but of so many days around it.
@@ -36,8 +35,9 @@ def old_counts(lake: Lake, before: date, gone: Collection[LogHour]) -> Iterator[
         before = earliest.day - _OF_ITS_DAYS
         kept = (f"counts from {before} on, as there are clicks of {earliest}, which may be counted again",)
     is_old = pc.field("partition.click_date") < before
-    computed = [*counted_tables(lake.settings.pipeline.counts).values(), *live_tables(lake).values()]
-    for table in computed:
+    counts = lake.settings.pipeline.counts
+    live = filter(lake.exists, map(live_count_table, counts))
+    for table in (*counted_tables(counts).values(), *live):
         remove = partial(lake.replace_files, table, [], is_old)
         yield removal_of_files(f"{table.name} before {before}", lake.data_files(table, is_old), remove, kept)
         kept = ()

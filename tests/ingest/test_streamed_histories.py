@@ -238,7 +238,7 @@ class History:
         source = load_sources(self.lake.settings)["web"]
         own = touched_click_hours(self.lake, [source], hours).own
         files = self.lake.data_files(CLICKS, may_have_click_hours(CLICKS, own))
-        is_open = open_log_hours(self.lake, files)["web"]
+        is_open = open_log_hours(self.lake, ["web"], files)["web"]
         for click_hour in own:
             self.published[click_hour] = self._in_clicks(click_hour, self.clicks.keys() - is_open)
 
