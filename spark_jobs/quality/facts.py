@@ -101,6 +101,8 @@ def measure(
     return as_facts(
         {
             **measured,
+            "open_log_hours": _of_log_hours(LogHour(source, hour) for source in is_open for hour in is_open[source]),
+            "unfinished": _of_log_hours(touched.unfinished),
             # After the tables: what has been read of them by then is said here.
             **_stored_facts(lake, streamed, arguments, click_hours),
             "files": list(_file_facts(lake, sources, arguments.log_hours, click_hours, layouts)),
@@ -108,8 +110,6 @@ def measure(
                 {"column_name": column, "stored_type": stored}
                 for column, stored in lake.columns_of_other_types(CLICKS).items()
             ],
-            "open_log_hours": _of_log_hours(LogHour(source, hour) for source in is_open for hour in is_open[source]),
-            "unfinished": _of_log_hours(touched.unfinished),
             "accounting": [{name: account[name] for name in ACCOUNTING.column_names} for account in touched.accounts],
             "publications": [
                 {"click_date": hour.day, "click_hour": hour.hour, "published_micros": micros}
@@ -175,16 +175,15 @@ def _count_frames(
     for key, (table, _) in layouts.items():
         column = str(table.bucket_key)
         counts = rows_of(table, click_hours)
-        yield "counts", _of_key(key, measures.count_facts(counts, column, counted_rows(checks, table.name)))
+        compared = {}
         if table in AGGREGATES and published:
-            yield (
-                "published",
-                _of_key(key, measures.published_facts(rows_of(AGGREGATES[table], published), column)),
-            )
+            compared["published"] = rows_of(AGGREGATES[table], published)
             if smallest:
                 known = lake.read_click_hours(VISIBILITY[AGGREGATES[table]], click_hours)
-                expected = publishable(counts, column, smallest, known)
-                yield "publishable", _of_key(key, measures.published_facts(expected, column))
+                compared["publishable"] = publishable(counts, column, smallest, known)
+        yield "counts", _of_key(key, measures.count_facts(counts, column, counted_rows(checks, table.name)))
+        for subject, rows in compared.items():
+            yield subject, _of_key(key, measures.published_facts(rows, column))
     if days := days_of(pipeline.time_zones, click_hours):
         hours = hours_frame(lake, {day: {} for day in days})
         for key, (table, _) in layouts.items():
