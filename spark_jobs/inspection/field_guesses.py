@@ -80,7 +80,7 @@ def _leaves(value: Mapping[str, Any], path: str, *, with_objects: bool = False) 
 
 
 _WEB_URL = re.compile(r"https?://[^\s/]")
-_REQUEST = re.compile(r"[A-Z]+ \S.* HTTP/\d")
+_REQUEST = re.compile(r"[A-Z]+ (?:\S.* HTTP/\d(?:\.\d)?|/.*)")
 _HOST = re.compile(r"(?=.*[a-zA-Z])[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+(:\d+)?|localhost(:\d+)?")
 _METHOD = re.compile(r"GET|POST|HEAD|PUT|DELETE|OPTIONS|PATCH")
 _COUNTRY = re.compile(r"[A-Za-z]{2}")

@@ -63,13 +63,15 @@ NO_SITE = Site()
 class Reading:
     """A sample read with some settings: ``arrivals`` has a row for each of its lines, in their order.
 
-    ``title`` says what writes such lines; ``settings`` are those of the source, as TOML has them.
+    ``title`` says what writes such lines; ``settings`` are those of the source, as TOML has them; ``clients`` is how
+    many addresses the clicks have.
     """
 
     title: str
     settings: Mapping[str, Any]
     source: Source
     arrivals: pa.Table
+    clients: int
 
     @property
     def share(self) -> float:
@@ -122,7 +124,8 @@ def readings(sample: Sample, settings: Settings, site: Site) -> list[Reading]:
     fit = (candidate for inside, few in _probes(sample) for candidate in _fitting(few, settings, site, inside))
     of_all = (read_by(sample, of_source, settings, title, site) for title, of_source in fit)
     return sorted(
-        filter(None, of_all), key=lambda reading: (-round(reading.share, 3), reading.is_guessed, -reading.extras)
+        filter(None, of_all),
+        key=lambda reading: (-round(reading.share, 3), reading.is_guessed, -reading.extras, -reading.clients),
     )
 
 
@@ -187,10 +190,12 @@ def read_by(
             source = Source.model_validate({"name": "sample", **of_source, **base})
         except ValidationError:
             continue
-        arrivals = _arrivals(sample, source, settings)
-        if arrivals is None:
+        parsed = _parsed(sample, source, settings)
+        if parsed is None:
             return None
-        reading = Reading(title, of_source | base, source, arrivals)
+        clients = len(pc.unique(parsed.filter(pc.is_null(parsed["reason"]))["client_address"]))
+        arrivals = replace(Lookups.of(source, settings), derives_visitors=False).look_up(parsed)
+        reading = Reading(title, of_source | base, source, arrivals, clients)
         if reading.share:
             return reading
         if source.format == "access":  # whether its lines have hosts, its format says
@@ -205,16 +210,14 @@ def _zone(of_source: Mapping[str, Any], site: Site) -> dict[str, str]:
     return {"time_zone": site.time_zone or ASSUMED_ZONE} if is_local else {}
 
 
-def _arrivals(sample: Sample, source: Source, settings: Settings) -> pa.Table | None:
-    """The arrivals of a sample; none if no line of it has a time that clicks may have."""
+def _parsed(sample: Sample, source: Source, settings: Settings) -> pa.Table | None:
+    """The lines of a sample as they are read; none if no line of it has a time that clicks may have."""
     # Headers before hours: a header is of all hours of a log, as landing writes it into each.
     (lines,) = with_headers([sample.lines], source)
     in_hours = _with_hours(lines, source)
     if in_hours is None:
         return None
-    lookups = replace(Lookups.of(source, settings), derives_visitors=False)
-    parsed = parse_lines(in_hours, source, settings.pipeline.tracking_parameters)
-    return lookups.look_up(parsed)
+    return parse_lines(in_hours, source, settings.pipeline.tracking_parameters)
 
 
 def _with_hours(lines: pa.Table, source: Source) -> pa.Table | None:

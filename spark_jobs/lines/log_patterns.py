@@ -155,6 +155,8 @@ def _pieces(format_: LogFormat, roles: frozenset[str], reading: Reading, *, has_
         else:
             around = _Around(before, after, reading, format_.escape == "none", may_miss_user)
             text = _text_of(part, around)
+            if not place and part.kind in ("host", "host_and_port") and (has_prefix or reading != "plain"):
+                text = f"{VIRTUAL_HOST}|localhost|_"  # any word may be one of the prefix
             is_looked_at = part.role in roles or (reading == "prefixed" and part.kind == "user")
             role = (part.role or USER) if is_looked_at else ""
             pieces.append(_Piece(text if role else f"(?:{text})", role))

@@ -36,7 +36,7 @@ _BYTES = {'"': "%22", "b": "%08", "t": "%09", "n": "%0A", "v": "%0B", "f": "%0C"
 _BACKSLASH = "\udc5c"
 
 _NO_HOST = ("", "-", "_")
-_HOST = re.compile(r"[^\x00- \x7f/\\?#@,;<>\"]+")
+_HOST = re.compile(r"[^\x00- \x7f/\\?#@,;<>\"]+(?<!:)")
 _PORT = re.compile(r":(80|443)\Z")
 #: As servers say it: ``$scheme``, ``$https``, CloudFront's ``cs-protocol``, ``x-forwarded-proto``.
 _SCHEMES = {"on": "https", "off": "http"}

@@ -19,6 +19,33 @@ def test_where_a_visitor_came_from_is_not_the_page(name: str) -> None:
     assert guesses["url"] == "page_path"
 
 
+@pytest.mark.parametrize("request_line", ["GET /a HTTP/1.1", "GET /a HTTP/2", "POST /a b HTTP/2.0", "GET /a"])
+def test_a_request_line_says_the_page(request_line: str) -> None:
+    record = {"time": "2026-03-10T12:30:00Z", "request": request_line, "http_host": "shop.example.com"}
+    guesses = guess_fields(fields_of_records([record]), lambda _: "iso8601")
+    assert (guesses["request"], guesses["host"]) == ("request", "http_host")
+
+
+X = '[10/Mar/2026:12:30:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "Moz"'
+
+
+@pytest.mark.parametrize(
+    ("line", "preset"),
+    [
+        # Addresses that are nobody's, as in any test: the clients are in the list.
+        (f'10.0.0.1 - - {X} "203.0.113.%d, 10.0.0.2"', "nginx_main"),
+        # A word before a line is no host of it.
+        (f"Mar 10 12:30:00 web1 nginx: 203.0.113.%d - - {X}", "combined"),
+        (f"2026-03-10T12:30:00Z stdout F 203.0.113.%d - - {X}", "combined"),
+    ],
+)
+def test_the_preset_that_finds_the_clients_is_meant(line: str, preset: str, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_text("".join(f"{line % number}\n" for number in range(9)))
+    inspection = inspect(log, Settings.from_environment())
+    assert (inspection.is_sure, inspection.settings.get("preset")) == (True, preset)
+
+
 @pytest.mark.parametrize(
     "lines",
     [
