@@ -12,8 +12,10 @@ MAX_RAW_CHARACTERS = 8192
 #: Why a line is quarantined, and what that means. The first that fits, in this order, is given.
 QUARANTINE_REASONS = {
     "line_too_long": "more bytes than the source's max_line_bytes",
+    "binary_record": "a record that begins with a zero, as Avro and Protobuf do behind the id of a schema registry",
     "not_utf8": "bytes that are not UTF-8",
     "blank": "nothing but white space",
+    "part_of_line": "a part of a line, which Docker or Kubernetes has cut because it is long",
     "not_json": "not one JSON object",
     "not_access_log": "not a line of the source's access log format, or its client is no address, host name or -",
     "no_header": "no line before it in its file says what its columns are",
@@ -24,7 +26,7 @@ QUARANTINE_REASONS = {
     "missing_time": "the mapped time is absent, null or empty",
     "bad_time": "the time cannot be read in the source's time format",
     "time_out_of_range": "older than oldest_hours before the log hour, or newest_minutes or more after its end",
-    "missing_url": "the mapped URL is absent, null or empty",
+    "missing_url": "the mapped URL is absent, null or empty, or no request was sent",
     "bad_url": "not an http or https URL with a host, as browsers read it",
 }
 

@@ -21,7 +21,7 @@ from spark_jobs.lines.cut_lines import PIECE_BYTES
 from spark_jobs.lines.headers import with_headers
 from spark_jobs.lines.lookups import Lookups
 from spark_jobs.lines.parse_lines import PARSED, parse_lines
-from spark_jobs.lines.read_lines import LINES, LandedFile, ReadFile, read_lines, without_byte_order_marks
+from spark_jobs.lines.read_lines import LINES, LandedFile, ReadFile, plain_records, read_lines
 from spark_jobs.lines.repairs import Repairs
 from spark_jobs.lines.times import HOUR_MICROS
 
@@ -127,7 +127,7 @@ def read_records(lines: Iterable[pa.Table], parser: LineParser) -> Iterator[pa.T
     read: list[pa.Table] = []
 
     def counted() -> Iterator[pa.Table]:
-        for table in map(without_byte_order_marks, lines):
+        for table in map(plain_records, lines):
             read.append(table.select(["hour", "file", "bytes", "line"]))
             yield table
 

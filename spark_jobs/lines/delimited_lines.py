@@ -118,6 +118,9 @@ def _values(
     values = {role: _first_of([cells[name] for name in names if name in cells]) for role, names in roles.items()}
     if settings.format == "w3c":
         values |= as_w3c_means(values, columns, cells)
+    if settings.format in ("alb", "elb") and "request" in values:  # where none was sent, as TLS failed: "- - - "
+        request = values["request"]
+        values["request"] = f"CASE WHEN starts_with({request}, '- ') THEN NULL ELSE {request} END"
     if settings.format in ("alb", "elb") and "client_address" in values:
         client = values["client_address"]  # always with a port, which IPv6 without brackets does not show
         values["client_address"] = (

@@ -52,12 +52,19 @@ def repaired(texts: pa.StringArray) -> pa.StringArray:
     return pc.replace_with_mask(texts, is_odd, as_array(found["text"]))
 
 
-def without_schema_id(values: pa.BinaryArray) -> pa.BinaryArray:
-    """Records of JSON without the five bytes before it."""
+def has_schema_id(values: pa.BinaryArray) -> pa.BooleanArray:
+    """Which records have these five bytes before them, whatever follows."""
     begins = pc.starts_with(values, b"\0")
     if not pc.any(begins).as_py():
+        return begins
+    return pc.and_(begins, pc.greater(pc.binary_length(values), _SCHEMA_ID_BYTES))
+
+
+def without_schema_id(values: pa.BinaryArray) -> pa.BinaryArray:
+    """Records of JSON without the five bytes before it."""
+    begins = has_schema_id(values)
+    if not pc.any(begins).as_py():
         return values
-    begins = pc.and_(begins, pc.greater(pc.binary_length(values), _SCHEMA_ID_BYTES))
     framed = values.filter(begins)
     json = pc.binary_slice(framed, _SCHEMA_ID_BYTES, 2**30)
     return pc.replace_with_mask(values, begins, pc.if_else(pc.starts_with(json, b"{"), json, framed))

@@ -23,18 +23,22 @@ from spark_jobs.lines.extraction import Extraction, take_apart
 from spark_jobs.lines.formats import extraction_of, time_extraction_of
 from spark_jobs.lines.headers import HEADER, IS_HEADER, by_header
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
-from spark_jobs.lines.json_repairs import without_prefix, without_schema_id
+from spark_jobs.lines.json_repairs import has_schema_id, without_prefix, without_schema_id
 from spark_jobs.lines.kept import is_left_out, is_quarantined, left_out, reason_of_rule
 from spark_jobs.lines.masked_addresses import address_mask, shortened
 from spark_jobs.lines.targets import method_value, normal_urls, target_values
 from spark_jobs.lines.times import HOUR_MICROS, clicked_at
 from spark_jobs.lines.urls import url_normalizer
+from spark_jobs.lines.wrapped_lines import are_parts
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 _MINUTE = 60_000_000
 _TEXTS = ("event_id", "visitor_id", "client_address", "referrer", "user_agent")
 #: Reasons for which no field of a line is looked at; they come before the rules that leave lines out.
-_OF_WHOLE_LINES = ("line_too_long", "not_utf8", "blank", "not_json", "not_access_log", *delimited_lines.FAULTS)
+_OF_WHOLE_LINES = (
+    *("line_too_long", "binary_record", "not_utf8", "blank", "part_of_line", "not_json", "not_access_log"),
+    *delimited_lines.FAULTS,
+)
 
 #: Parsed lines, as ``parse_lines`` gives them.
 PARSED = pa.schema(
@@ -144,8 +148,10 @@ def _reasons(
     is_formed = as_numpy(fields["is_formed"])
     checks = {
         "line_too_long": _is_too_long(lines, source),
+        "binary_record": ~is_formed & as_numpy(has_schema_id(as_array(lines["value"]))),
         "not_utf8": ~is_utf8,
         "blank": _is_blank(texts, is_formed),
+        "part_of_line": are_parts(texts, ~is_formed, source.wrapper),
         "missing_time": is_null(fields["time"]),
         "bad_time": is_null(fields["clicked_at"]),
         "time_out_of_range": (moment < log_hour - source.oldest_hours * HOUR_MICROS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,10 @@ import pyarrow.compute as pc
 from include.hours import Hour
 from include.landing import printed_name
 from include.tables import MAX_RAW_CHARACTERS
-from spark_jobs.lines.cut_lines import cut_at_lines
+from spark_jobs.lines.columns import as_array
+from spark_jobs.lines.cut_lines import cut_at_lines, without_marks
 from spark_jobs.lines.decompress import DamagedFileError, decompressed
+from spark_jobs.lines.plain_text import plain_text
 
 #: Lines as ``parse_lines`` takes them. ``value`` has the line's bytes, its end included or not; of a line longer than
 #: a piece only the first. ``bytes`` is its length without the end. ``hour`` is the log hour since 1970.
@@ -32,6 +35,8 @@ LINES = pa.schema(
 #: So much of a line that is longer than a piece is kept: all that quarantine shows, at four bytes a character.
 _KEPT_BYTES = 4 * MAX_RAW_CHARACTERS
 _NEW_LINE, _CARRIAGE_RETURN = 10, 13
+#: A character of no text; records in Avro and Protobuf have some, behind the id of a schema.
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
 @dataclass(frozen=True)
@@ -142,12 +147,41 @@ def lines_of(data: bytes) -> tuple[pa.Array, np.ndarray]:
     return pa.Array.from_buffers(pa.binary(), len(lengths), buffers), lengths
 
 
-def without_byte_order_marks(records: pa.Table) -> pa.Table:
-    """``LINES`` that were not cut from a file, without the byte order marks that they begin with."""
-    value = records["value"]
-    if not pc.any(pc.starts_with(value, b"\xef\xbb\xbf")).as_py():
+def plain_records(records: pa.Table) -> pa.Table:
+    """``LINES`` that were not cut from a file, as they would be read of one.
+
+    Byte order marks, and zeros around a text, are left out, and UTF-16 becomes UTF-8. What has a zero and the id of a
+    schema before it stays as it is.
+    """
+    value = as_array(records["value"])
+    text = _without_marks(_without_zeros(value) if _has_zero(value) else value)
+    if text is value:
         return records
-    text = pc.replace_substring_regex(value, r"\A(?:\xef\xbb\xbf)+", "")
-    left_out = pc.subtract(pc.binary_length(value), pc.binary_length(text))
-    columns = {"value": text, "bytes": pc.subtract(records["bytes"], left_out)}
+    length = as_array(records["bytes"])
+    is_whole = pc.equal(length, pc.binary_length(value))
+    columns = {"value": text, "bytes": pc.if_else(is_whole, pc.binary_length(text), length).cast(pa.int64())}
     return pa.table({name: columns.get(name, records[name]) for name in LINES.names}, schema=LINES)
+
+
+def _without_marks(value: pa.BinaryArray) -> pa.BinaryArray:
+    if not pc.any(pc.starts_with(value, b"\xef\xbb\xbf")).as_py():
+        return value
+    return pc.replace_substring_regex(value, r"\A(?:\xef\xbb\xbf)+", "")
+
+
+def _has_zero(value: pa.BinaryArray) -> bool:
+    """Whether there may be one; UTF-16 has some, but for a text of no Latin character at all."""
+    data = value.buffers()[2]
+    return data is not None and not np.frombuffer(data, np.uint8).all()
+
+
+def _without_zeros(value: pa.BinaryArray) -> pa.BinaryArray:
+    is_odd = pc.match_substring(value, b"\0").fill_null(False)
+    odd = map(_as_text, value.filter(is_odd).to_pylist())  # nearly always none
+    return pc.replace_with_mask(value, is_odd, pa.array(odd, pa.binary()))
+
+
+def _as_text(record: bytes) -> bytes:
+    text = without_marks(b"".join(plain_text([record]))).rstrip(b"\0")
+    has_schema_id = record.startswith(b"\0") and (record[5:6] == b"{" or _CONTROL.search(text) is not None)
+    return record if has_schema_id else text

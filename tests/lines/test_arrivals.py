@@ -99,13 +99,25 @@ def test_what_was_read_of_each_topic_partition_is_reported_last() -> None:
 
 @pytest.mark.parametrize(("source", "text"), [(WEB, line()), (ACCESS, log_line(rest=REST))])
 def test_marks_and_other_encodings_in_records_do_no_harm(source: Source, text: bytes) -> None:
-    mark = b"\xef\xbb\xbf"
-    whole = [text, mark + text, mark * 2 + text]
-    broken = [b"\0" + text, bytes(40) + text, text.decode().encode("utf-16"), text.decode().encode("utf-16-be"), mark]
-    rows = pa.concat_tables(
-        read_records([lines_table(whole + broken)], LineParser(source, TRACKING, Lookups()))
-    ).to_pylist()
-    clicks = [row for row in rows if row["clicked_at"] is not None]
-    assert len(clicks) == 3
+    mark, wide = b"\xef\xbb\xbf", text.decode()
+    whole = [text, mark + text, mark * 2 + text, b"\0" + text, bytes(40) + text, text + b"\0", bytes(16) + mark + text]
+    whole += [wide.encode("utf-16"), wide.encode("utf-16-le"), wide.encode("utf-16-be"),
+              ("\ufeff" + wide).encode("utf-16-be")]  # fmt: skip
+    schema = b"\0\0\0\x01\x8f"
+    broken = {
+        mark: "blank",
+        bytes(40): "blank",
+        schema + b"\x02\x1chttp://shop.test/": "binary_record",  # Avro
+        schema + b"\0\x0a\x1c" + text: "binary_record",  # Protobuf
+        schema[:4] + b"a\x02\x1c" + text: "binary_record",
+        schema + text: None if source is WEB else "binary_record",
+    }
+    records = [*whole, *broken]
+    rows = pa.concat_tables(read_records([lines_table(records)], LineParser(source, TRACKING, Lookups()))).to_pylist()
+    clicks, others = rows[: len(whole)], rows[len(whole) : len(records)]
+    assert {row["reason"] for row in clicks} == {None}
     assert len({(row["url"], row["bytes"], row["visitor_id"], row["country_code"]) for row in clicks}) == 1
-    assert all(row["reason"] for row in rows[3:8])
+    assert [row["reason"] for row in others] == [*broken.values()]
+    half = wide.encode("utf-16")[:-1]
+    rows = pa.concat_tables(read_records([lines_table([half])], LineParser(source, TRACKING, Lookups()))).to_pylist()
+    assert rows[0]["reason"] == "not_utf8"

@@ -80,7 +80,7 @@ JSON_LINES: dict[str, tuple[bytes, str | None]] = {
     "nginx's escapes beside an escaped backslash": (with_value(rb'"\\x22\x22"'), None),
     "nginx's escapes of no letter": (with_value(rb'"\xE9"'), "not_json"),
     "a schema id before": (b"\0\0\0\x01\x8f" + line(), None),
-    "a schema id before no JSON": (b"\0\0\0\0\x07\x02" + line(), "not_json"),
+    "a schema id before no JSON": (b"\0\0\0\0\x07\x02" + line(), "binary_record"),
     "a pair of surrogates": (line(event_id="\U0001f600"), None),
     "without event id": (line(event_id=None), "missing_event_id"),
     "empty event id": (line(event_id=" "), "missing_event_id"),
@@ -145,7 +145,8 @@ def test_reason_of_every_json_line() -> None:
     rows = parse([raw for raw, _ in JSON_LINES.values()])
     found = {name: row["reason"] for name, row in zip(JSON_LINES, rows, strict=True)}
     assert found == {name: reason for name, (_, reason) in JSON_LINES.items()}
-    assert {reason for reason in found.values() if reason} == QUARANTINE_REASONS.keys() - {"not_access_log", *FAULTS}
+    of_others = {"part_of_line", "not_access_log", *FAULTS}
+    assert {reason for reason in found.values() if reason} == QUARANTINE_REASONS.keys() - of_others
     of_clicks = ("clicked_at", "url", "event_id", "country_code", "visitor_id", "referrer", "user_agent", "status")
     for row in rows:
         assert (row["raw"] is None) == (row["reason"] is None)
@@ -351,4 +352,4 @@ def test_what_another_program_puts_before_json_is_taken_off() -> None:
 @pytest.mark.parametrize("prefix", ["2026-03-10T12:30:00Z stdout P ", "ERROR: ", "[", '"x" ', "[2026-03-10] INFO "])
 def test_json_behind_anything_else_is_none(prefix: str) -> None:
     (row,) = parse([prefix.encode() + line()])
-    assert row["reason"] == "not_json"
+    assert row["reason"] == ("part_of_line" if "stdout P" in prefix else "not_json")

@@ -74,12 +74,12 @@ S3_LINE = (
         ),
         "ALB, a TLS error": (
             "alb", [ALB_LINE.format(type="https", status="-", request="- - - ", agent="-", domain="-")],
-            {"reason": "bad_url"},
+            {"reason": "missing_url"},
         ),
         "ALB, no request": (
             "alb", [ALB_LINE.format(type="http", status="400", request="- http://shop-1.elb.amazonaws.com:80- -",
                                     agent="-", domain="-")],
-            {"reason": "bad_url"},
+            {"reason": "missing_url"},
         ),
         "ALB, redirected by itself": (
             "alb", [ALB_LINE.format(type="h2", status="301", request="GET https://www.example.com:443/a HTTP/2.0",

@@ -63,10 +63,25 @@ def test_what_has_no_line_inside_is_no_line_of_the_format() -> None:
 def test_parts_of_a_line_that_docker_has_cut_are_no_lines() -> None:
     line = LINE[:-1] + ', "pad": "' + "x" * 20_000 + '"}\n'
     parts = [{"log": line[: 1 << 14]}, {"log": line[1 << 14 :]}, {"log": LINE + "\n"}]
-    assert reasons(JSON, *parts) == ["not_json", "not_json", None]
+    assert reasons(JSON, *parts) == ["part_of_line", "part_of_line", None]
+    for source in (JSON, LOG):
+        longer = [{"log": "x" * (1 << 14)}] * 2 + [{"log": "x"}, {"log": "y"}, {"log": 3}]
+        not_formed = "not_json" if source is JSON else "not_access_log"
+        assert reasons(source, *longer) == ["part_of_line"] * 3 + [not_formed] * 2
     # Its end may look like a line.
     assert reasons(JSON, {"log": "x" * (1 << 14)}, {"log": LINE + "\n"}, {"log": LINE + "\n"}) == [
-        "not_json", "not_json", None]  # fmt: skip
+        "part_of_line", "part_of_line", None]  # fmt: skip
+
+
+def test_parts_of_a_line_that_kubernetes_has_cut_are_no_lines() -> None:
+    parts = [("P", LINE[:9]), ("P", LINE[9:20]), ("F", LINE[20:]), ("F", LINE), ("F", LINE[:9])]
+    cri = [f"2026-03-01T12:30:00.1Z stdout {tag} {text}".encode() for tag, text in parts]
+    source = JSON.model_copy(update={"inside": None})
+    expected = ["part_of_line"] * 3 + [None, "not_json"]
+    assert [row["reason"] for row in parse(cri, source)] == expected
+    log = [record.replace(LINE.encode(), ACCESS_LINE.encode()) for record in cri]
+    found = [row["reason"] for row in parse(log, ACCESS)]
+    assert found == ["part_of_line"] * 3 + [None, "not_access_log"]
 
 
 def test_clients_are_masked_as_in_the_line_itself() -> None:

@@ -56,7 +56,9 @@ def _overload(lake: TemporaryLake, hour: Hour) -> None:
 
 
 #: Reasons of formats that no hour of the lake has.
-_OF_OTHER_FORMATS = ("not_access_log", "no_header", "broken_quotes", "wrong_columns", "not_logfmt")
+_OF_OTHER_FORMATS = (
+    *("binary_record", "part_of_line", "not_access_log", "no_header", "broken_quotes", "wrong_columns", "not_logfmt"),
+)
 
 
 def _quarantine_otherwise(reason: str) -> Callable[[TemporaryLake, Hour], None]:
