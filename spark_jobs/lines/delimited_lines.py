@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from include.delimited import COLUMNS, DelimitedLines
 from include.duckdb_sql import quoted
 from spark_jobs.lines.delimited_patterns import ANOTHER_TIME, column_steps, inner_text
-from spark_jobs.lines.extraction import Extraction
+from spark_jobs.lines.extraction import Extraction, first_text
 from spark_jobs.lines.pattern_steps import in_steps
 from spark_jobs.lines.w3c_roles import NOTHING, as_w3c_means
 
@@ -145,7 +145,7 @@ def _roles(
 
 
 def _first_of(values: list[str]) -> str:
-    return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})" if values else NOTHING
+    return first_text(values) if values else NOTHING
 
 
 def _with_date(values: Mapping[str, str], settings: DelimitedLines) -> dict[str, str]:

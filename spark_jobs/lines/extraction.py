@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +55,14 @@ class Extraction:
             return None
         cases = "".join(f" WHEN {condition} THEN {quoted(reason)}" for reason, condition in self.faults.items())
         return f"CASE WHEN {self.is_formed} THEN NULL{cases} ELSE {quoted(self.not_formed)} END"
+
+
+def first_text(texts: Sequence[str]) -> str:
+    """The SQL of the first of several that has a value: one of nothing but spaces is none."""
+    if len(texts) == 1:
+        return texts[0]
+    values = (f"CASE WHEN trim({text}, ' ') <> '' THEN {text} END" for text in texts)
+    return f"coalesce({', '.join(values)})"
 
 
 def take_apart(

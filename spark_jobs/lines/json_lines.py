@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from include.duckdb_sql import quoted_name, run_sql
 from include.source_fields import Alternatives, FieldPath
 from spark_jobs.lines.columns import as_array
-from spark_jobs.lines.extraction import LESS, Extraction
+from spark_jobs.lines.extraction import LESS, Extraction, first_text
 from spark_jobs.lines.json_documents import Documents, Lists
 from spark_jobs.lines.json_repairs import HALF_PAIR, repaired
 from spark_jobs.lines.targets import part_of_request
@@ -88,10 +88,7 @@ def _readable(texts: pa.StringArray, are_half: str) -> pa.StringArray:
 
 def _value(role: str, alternatives: Alternatives, value_at: Callable[[FieldPath], str]) -> str:
     """The SQL of a role's text: of the first of its fields that is there and neither blank nor ``-``."""
-    texts = [" || ' ' || ".join(map(value_at, joined)) for joined in alternatives]
-    if len(texts) > 1:
-        texts = [f"CASE WHEN trim({text}, ' ') <> '' THEN {text} END" for text in texts]
-    text = texts[0] if len(texts) == 1 else f"coalesce({', '.join(texts)})"
+    text = first_text([" || ' ' || ".join(map(value_at, joined)) for joined in alternatives])
     if role != "url":
         return text
     # A request line: it begins with a letter before those of http, which is found quickly.

@@ -21,6 +21,9 @@ _NAMED_UTC = "(?:[+-]00:?00)?(?:UTC|GMT)$"
 _ISO_8601 = rf"{_DAY}[Tt ]{_CLOCK}(?::(?:[0-5]\d|60)(?:[.,]\d+)?)?(?:{_OFFSET}|{_UTC})?"
 # What nearly all write: that DuckDB reads as it is.
 _PLAIN = rf"{_DAY}T{_CLOCK}:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
+# What some write around a time, blanks and Apache's brackets, or after its offset: Java's zone (RFC 9557), Go's name.
+_AROUND = r"^[ \[]+|[ \]]+$"
+_AFTER_OFFSET = r"([+-]\d\d:?\d\d)(?: [A-Z]{3,5}|\[[A-Za-z0-9_+/-]+)$|([Zz])\[[A-Za-z0-9_+/-]+$"
 _NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
 # Of an access log: 10/Oct/2000:13:55:36 -0700. DuckDB by itself takes a little more.
 _ACCESS_LOG = r"\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-](?:[01]\d|2[0-3])[0-5]\d"
@@ -47,7 +50,8 @@ _EPOCHS = {
 def clicked_at(time: str, formats: Sequence[TimeFormat]) -> str:
     """The expression for the text that ``time`` is SQL for, by the first of the formats that reads it.
 
-    A leap second is the one before. Numbers since 1970 are told apart by their size where there are several of these
+    What is around it (see ``_AROUND`` and ``_AFTER_OFFSET``) is looked at where it is none by itself. A leap second is
+    the one before. Numbers since 1970 are told apart by their size where there are several of these
     formats. A local time that is twice, or never, where clocks change, is none.
     """
     are_several = sum(format_ in _EPOCHS for format_ in formats) > 1
@@ -60,30 +64,34 @@ def _moment(time: str, format_: TimeFormat, are_several: bool) -> str:
         return _by_pattern(time, format_)
     if format_ in _EPOCHS:
         return _from_epoch(time, format_, are_several)
-    return {"iso8601": _iso_8601, "rfc1123": _rfc_1123, "access_log": _access_log}[format_](time)
+    named = {"iso8601": _iso_8601, "rfc1123": _rfc_1123, "access_log": _access_log}[format_]
+    alone = f"regexp_replace(regexp_replace({time}, '{_AROUND}', '', 'g'), '{_AFTER_OFFSET}', '\\1\\2')"
+    # Not COALESCE: of it DuckDB computes what is in it more than once for all lines.
+    return f"CASE {named(time)} ELSE CASE {named(alone)} END END"
 
 
 def _iso_8601(time: str) -> str:
+    """The cases in which it is such a time, each with its moment."""
     clock = f"regexp_replace(upper(replace(replace({time}[12:], ' ', ''), ',', '.')), '{_NAMED_UTC}', 'Z')"
     # Seconds are at 18 and 19 of the text, at 7 and 8 of the clock's.
     whole = f"CASE WHEN {time}[18:19] = '60' THEN {clock}[:6] || '59' || {clock}[9:] ELSE {clock} END"
     moment = f"TRY_CAST({time}[:10] || 'T' || ({whole}) AS TIMESTAMPTZ)"
     return (
-        f"epoch_us(CASE WHEN regexp_full_match({time}, '{_PLAIN}') THEN TRY_CAST({time} AS TIMESTAMPTZ) "
-        f"WHEN regexp_full_match({time}, '{_ISO_8601}') THEN {moment} END)"
+        f"WHEN regexp_full_match({time}, '{_PLAIN}') THEN epoch_us(TRY_CAST({time} AS TIMESTAMPTZ)) "
+        f"WHEN regexp_full_match({time}, '{_ISO_8601}') THEN epoch_us({moment})"
     )
 
 
 def _access_log(time: str) -> str:
     moment = f"try_strptime(replace({time}, ':60 ', ':59 '), '{_ACCESS_LOG_FORMAT}')"
-    return f"CASE WHEN regexp_full_match({time}, '{_ACCESS_LOG}') THEN epoch_us({moment}) END"
+    return f"WHEN regexp_full_match({time}, '{_ACCESS_LOG}') THEN epoch_us({moment})"
 
 
 def _rfc_1123(time: str) -> str:
     clock = rf"regexp_replace(replace({time}, ':60 ', ':59 '), '{_RFC_1123}', '\1 \2')"
     clock = f"regexp_replace({clock}, ' (?:GMT|UTC?|Z)$', ' +0000')"
     moment = ", ".join(f"try_strptime({clock}, '{format_}')" for format_ in _RFC_1123_FORMATS)
-    return f"CASE WHEN regexp_matches({time}, '{_RFC_1123}') THEN epoch_us(coalesce({moment})) END"
+    return f"WHEN regexp_matches({time}, '{_RFC_1123}') THEN epoch_us(coalesce({moment}))"
 
 
 def _from_epoch(time: str, unit: str, are_several: bool) -> str:
@@ -102,6 +110,8 @@ def _from_epoch(time: str, unit: str, are_several: bool) -> str:
 
 def _by_pattern(time: str, format_: TimePattern) -> str:
     clock = f"try_strptime({time}, {quoted(format_.pattern)})"
+    if "%n" in format_.pattern:  # a cast would round it up, into the next hour too
+        clock = f"make_timestamp(epoch_ns(CAST({clock} AS TIMESTAMP_NS)) // 1000)"
     if format_.zone is None:
         return f"epoch_us({clock})"
     clock, zone = f"CAST({clock} AS TIMESTAMP)", quoted(format_.zone)

@@ -476,7 +476,19 @@ def _in_format(time: str, format_: TimeFormat) -> int | None:
         return _local_time(time, format_)
     if format_ in _EPOCHS:
         return _epoch(time, _EPOCHS[format_])
-    return {"iso8601": _iso_8601, "access_log": _access_log_time, "rfc1123": _rfc_1123}[format_](time)
+    named = {"iso8601": _iso_8601, "access_log": _access_log_time, "rfc1123": _rfc_1123}[format_]
+    found = named(time)
+    return named(_alone(time)) if found is None else found
+
+
+def _alone(time: str) -> str:
+    """A time without blanks and brackets around it, and without its zone's name after its offset."""
+    time = time.lstrip(" [").rstrip(" ]")
+    before, bracket, zone = time.partition("[")
+    if bracket and re.fullmatch(r"[A-Za-z0-9_+/-]+", zone, re.ASCII) and re.search(r"([+-]\d\d:?\d\d|[Zz])\Z", before):
+        return before
+    named = re.fullmatch(r"(.*[+-]\d\d:?\d\d) [A-Z]{3,5}", time, re.ASCII | re.DOTALL)
+    return named[1] if named else time
 
 
 def _local_time(text: str, format_: TimePattern) -> int | None:

@@ -93,6 +93,19 @@ def test_a_line_of_a_csv_that_is_no_click_says_why(line: str, reason: str) -> No
     assert outcomes(rows) == [HEADER, reason, "http://shop.test/b"]
 
 
+@pytest.mark.parametrize("format_", ["csv", "tsv", "logfmt"])
+@pytest.mark.parametrize("first", ["", "-", '""', '"-"', '" "'])
+def test_of_several_columns_the_first_that_has_a_value_counts(format_: str, first: str) -> None:
+    is_logfmt = format_ == "logfmt"
+    names, between = ["when", "page", "proxy", "client"], {"csv": ",", "tsv": "\t", "logfmt": " "}[format_]
+    fields = {"time": "when", "url": "page", "client_address": ["proxy", "client"]}
+    of = source(format_, fields=fields, **({} if is_logfmt else {"columns": names}))
+    cells = [f"{DAY}T12:30:00Z", "http://shop.test/a", first, "198.51.100.7"]
+    text = between.join(f"{name}={cell}" if is_logfmt else cell for name, cell in zip(names, cells, strict=True))
+    (row,) = parsed(of, text)
+    assert (row["reason"], row["client_address"]) == (None, "198.51.100.7")
+
+
 CLICK = f"{DAY}T12:30:00Z,http://shop.test/a"
 
 

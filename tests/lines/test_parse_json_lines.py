@@ -101,7 +101,9 @@ JSON_LINES: dict[str, tuple[bytes, str | None]] = {
     "a zone's short name": (line(ts="2026-03-01T12:30:00 PST"), "bad_time"),
     "UTC by name": (line(ts="2026-03-01T12:30:00 UTC"), None),
     "a zone's name": (line(ts="2026-03-01T12:30:00 Europe/Berlin"), "bad_time"),
-    "a zone's name in brackets": (line(ts="2026-03-01T12:30:00+01:00[Europe/Paris]"), "bad_time"),
+    "a zone's name in brackets": (line(ts="2026-03-01T12:30:00+01:00[Europe/Paris]"), None),
+    "a zone's name in brackets without an offset": (line(ts="2026-03-01T12:30:00[Europe/Paris]"), "bad_time"),
+    "a zone's name after Z": (line(ts="2026-03-01T12:30:00Z PST"), "bad_time"),
     "an offset of days": (line(ts="2026-03-01T12:30:00+24:00"), "bad_time"),
     "a week": (line(ts="2026-W09-7T12:30:00Z"), "bad_time"),
     "a time with a line feed": (line(ts=ISO + "\n"), "bad_time"),
@@ -258,6 +260,13 @@ TIMES: dict[str, int] = {
     "2026-03-01T12:29:60.5Z": -500_000,
     "2026-03-01T13:29:60,5+01:00": -500_000,
     "2026-03-01T12:29:60": -1_000_000,
+    # In a CSV with blanks, of Java's ZonedDateTime (RFC 9557), of Go's Time.String, in Apache's brackets.
+    " 2026-03-01T12:30:00Z ": 0,
+    "2026-03-01T13:30:00.5+01:00[Europe/Berlin]": 500_000,
+    "2026-03-01T18:00+0530[Asia/Kolkata]": 0,
+    "2026-03-01T12:29:60Z[UTC]": -1_000_000,
+    "2026-03-01 13:30:00.123456789 +0100 CET": 123_456,
+    "[2026-03-01T13:30:00+01:00]": 0,
 }
 
 
@@ -271,6 +280,21 @@ def test_times_as_programs_write_them() -> None:
 def _micros(moment: datetime) -> int:
     seconds = (moment.replace(microsecond=0) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()
     return int(seconds) * 1_000_000 + moment.microsecond
+
+
+@pytest.mark.parametrize(
+    ("time_format", "text"),
+    [
+        ("access_log", "[01/Mar/2026:13:30:00 +0100]"),  # Apache's %t in JSON
+        ("rfc1123", " Sun, 01 Mar 2026 12:30:00 GMT"),
+        ({"pattern": "%d.%m.%Y %H:%M:%S.%n", "zone": "Europe/Berlin"}, "01.03.2026 13:30:00.000000999"),
+        ({"pattern": "%d.%m.%Y %H:%M:%S.%n %z"}, "01.03.2026 13:30:00.000000999 +0100"),
+    ],
+)
+def test_times_of_other_formats(time_format: Any, text: str) -> None:
+    source = Source(name="o", format="json", fields=LineFields(time="ts", url="url", time_format=time_format))
+    (row,) = parse([line(ts=text)], source)
+    assert (row["reason"], row["clicked_at"]) == (None, NOON)
 
 
 @pytest.mark.parametrize(
