@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_network
 from socket import AF_INET, AF_INET6, inet_pton
 from typing import Any
+from urllib.parse import quote
 
 import can_ada
 import numpy as np
@@ -28,6 +29,8 @@ LEFT_OUT = "left_out_"
 _URL_PARTS = re.compile(r"^https?://(?P<host>\[[^\]]*\]|[^/:]*)(?::[0-9]+)?(?P<path>/[^?]*)")
 _PART_OF_URL = {"host": "host", "path": "path", "ending": "path", "url": "url"}
 _ROLES = {"client": "client_address"}
+#: What a browser percent-encodes in any part of a URL after its host, and in a path.
+_ENCODED_IN_URLS, _ENCODED_IN_PATHS = re.compile(r"[^!#-;=?-~]"), re.compile(r"[^!#-;=?-_a-z|~]")
 #: Compared without their case.
 _ANY_CASE = ("method", "ending", "user_agent")
 
@@ -139,6 +142,19 @@ def _pattern(value: str) -> str:
     return ".*".join(map(re.escape, value.split("*")))
 
 
+def _of_path(value: str) -> str:
+    """As paths are in URLs: what a browser percent-encodes is."""
+    return _pattern(_ENCODED_IN_PATHS.sub(_percent_encoded, value))
+
+
+def _of_url(value: str) -> str:
+    return _pattern(_ENCODED_IN_URLS.sub(_percent_encoded, value))
+
+
+def _percent_encoded(match: re.Match[str]) -> str:
+    return quote(match[0], safe="")
+
+
 def _of_status(value: str) -> str:
     return value.replace("x", "[0-9]")
 
@@ -162,7 +178,13 @@ def _label(label: str) -> str:
     return host
 
 
-_PATTERNS: dict[str, Callable[[str], str]] = {"status": _of_status, "ending": _of_ending, "host": _of_host}
+_PATTERNS: dict[str, Callable[[str], str]] = {
+    "status": _of_status,
+    "ending": _of_ending,
+    "host": _of_host,
+    "path": _of_path,
+    "url": _of_url,
+}
 
 
 def _in_networks(values: Sequence[str]) -> Callable[[str], bool]:

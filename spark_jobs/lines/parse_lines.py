@@ -6,6 +6,7 @@ topic and logs on their way into the landing zone all come here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -39,6 +40,8 @@ _OF_WHOLE_LINES = (
     *("line_too_long", "binary_record", "not_utf8", "blank", "part_of_line", "not_json", "not_access_log"),
     *delimited_lines.FAULTS,
 )
+
+_CODE = re.compile(r" *([1-9][0-9]{2})(?:\.0+)?(?: .*)?", re.DOTALL)
 
 #: Parsed lines, as ``parse_lines`` gives them.
 PARSED = pa.schema(
@@ -209,6 +212,8 @@ def _fields(texts: pa.StringArray, lines: pa.Table, source: Source) -> dict[str,
         fields["visitor_id"] = fields.pop("visitor")
     texts_of = {name: _or_null(column) for name, column in fields.items() if pa.types.is_string(column.type)}
     fields |= texts_of
+    if "status" in fields:
+        fields["status"] = _status_codes(fields["status"])
     if source.has_client_address:
         fields["client_address"], is_client = clients(fields, source.trusted_proxies)
         if source.is_access_log:
@@ -298,6 +303,13 @@ def _sampled(texts: pa.StringArray, line: np.ndarray, may_be: np.ndarray) -> pa.
     """The lines whose fields are looked at: by their number in their file, so that a second run takes the same ones."""
     is_sampled = may_be & ((line <= FIRST_SAMPLED_LINES) | (line % SAMPLED_EVERY == 0))
     return pc.if_else(pa.array(is_sampled), texts, None)
+
+
+def _status_codes(texts: pa.StringArray) -> pa.StringArray:
+    """The texts; only the code of those that have more: ``200 OK``, and ``200.0``, as pandas writes it."""
+    if pc.all(pc.equal(pc.binary_length(texts), 3), min_count=0).as_py():
+        return texts
+    return map_distinct(texts, lambda text: code[1] if (code := _CODE.fullmatch(text)) else text, pa.string())
 
 
 def _status(text: str) -> int | None:

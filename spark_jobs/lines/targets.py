@@ -40,6 +40,8 @@ _HOST = re.compile(r"[^\x00- \x7f/\\?#@,;<>\"]+(?<!:)")
 _PORT = re.compile(r":(80|443)\Z")
 #: As servers say it: ``$scheme``, ``$https``, CloudFront's ``cs-protocol``, ``x-forwarded-proto``.
 _SCHEMES = {"on": "https", "off": "http"}
+#: Of the protocol, which Heroku's router writes where the scheme was: ``http1.1``, ``http2.0``.
+_VERSION = re.compile(r"(?:http/?|h)[0-9][0-9.]*")
 
 
 def target_values(values: Mapping[str, str]) -> dict[str, str]:
@@ -113,7 +115,7 @@ def url_of_parts(base_url: str, target: str, host: str = "", scheme: str = "") -
     else:
         return ""
     scheme = scheme.lower().removesuffix("://").removesuffix(":")
-    if scheme in _NO_HOST:
+    if scheme in _NO_HOST or _VERSION.fullmatch(scheme):
         scheme = own or ("http" if port and port[1] == "80" else "https")
         host = host[: port.start()] if port else host
     return f"{_SCHEMES.get(scheme, scheme)}://{host}{target}" if host else target

@@ -575,7 +575,8 @@ def _epoch(text: str, micros: int) -> int | None:
 
 
 def _status(text: str | None) -> int | None:
-    if text is None or not re.fullmatch(r"[+-]?[0-9]{1,4000}", text.strip(" \t\n\r\f\v\x1c\x1d\x1e\x1f")):
+    text = re.sub(r"\A( *[1-9][0-9]{2})(\.0+)?( .*)?\Z", r"\1", text or "", flags=re.DOTALL)
+    if not re.fullmatch(r"[+-]?[0-9]{1,4000}", text.strip(" \t\n\r\f\v\x1c\x1d\x1e\x1f")):
         return None
     return int(text) if 100 <= int(text) < 1000 else None
 

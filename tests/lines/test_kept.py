@@ -323,6 +323,37 @@ def test_a_rule_looks_at_what_was_asked_for_and_not_at_the_page_that_it_is_count
     assert {row["url"] for row in rows} == {None, "http://x.test/files/{name}"}
 
 
+@pytest.mark.parametrize(
+    ("rule", "asked", "other"),
+    [
+        ({"path": "/café/*"}, "/caf%C3%A9/a", "/cafe/a"),
+        ({"path": '/a"{b}*'}, '/a"{b}/c', "/a/b"),
+        ({"url": "*?q=größe*"}, "/s?q=gr%C3%B6%C3%9Fe&b=1", "/s?q=gross"),
+    ],
+)
+def test_a_path_of_a_rule_is_what_a_browser_makes_of_it(rule: dict[str, Any], asked: str, other: str) -> None:
+    source = Source(name="web", format="json", fields=LineFields(time="ts", url="url"), drop=({"name": "x"} | rule,))
+    rows = parse([line(url=f"http://x.test{path}") for path in (asked, other)], source)
+    assert [row["reason"] for row in rows] == ["left_out_x", None]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ("200 OK", None),
+        (304.0, None),
+        (" 200", None),
+        ("404 Not Found", "left_out_other_status"),
+        ("20", "left_out_other_status"),
+    ],
+)
+def test_a_status_with_more_than_its_code_is_that_code(status: Any, reason: str | None) -> None:
+    fields = LineFields(time="ts", url="url", method="method", status="status")
+    source = Source(name="web", format="json", fields=fields, count="page_views")
+    (row,) = parse([line(method="GET", status=status)], source)
+    assert row["reason"] == reason
+
+
 def test_rules_look_at_variables_of_a_log_format_that_have_no_other_meaning() -> None:
     format_ = '$remote_addr [$time_local] "$request" $status $upstream_cache_status $body_bytes_sent "$http_x_test"'
     source = Source(name="web", format="access", log_format=format_, base_url="http://www.test", drop=(

@@ -221,6 +221,7 @@ def test_country_is_a_code_of_two_ascii_letters_or_unknown() -> None:
 STATUSES: dict[Any, int | None] = {
     200: 200, "404": 404, " 200 ": 200, "ok": None, "": None, 99999999999: None, "2_00": None, "٢٠٠": None,
     "9" * 5000: None, -1: None, 0: None, "000": None, 99: None, 100: 100, 999: 999, 1000: None,
+    "200 OK": 200, 404.0: 404, "304.00 ": 304, "200OK": None, 200.5: None, "20 OK": None,
 }  # fmt: skip
 
 

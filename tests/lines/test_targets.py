@@ -7,7 +7,7 @@ import pytest
 
 from include.source_fields import LineFields
 from include.sources import Source
-from spark_jobs.lines.targets import normal_urls, percent_encoded
+from spark_jobs.lines.targets import normal_urls, percent_encoded, url_of_parts
 from spark_jobs.lines.urls import url_normalizer
 from tests.lines.parsing import FIELDS, line, parse
 
@@ -104,6 +104,12 @@ def test_each_row_has_its_own_parts() -> None:
     }
     found = normal_urls(fields, "http://base.example", NORMAL_FORM, is_escaped=False).to_pylist()
     assert found == ["http://x.example/a", "http://base.example/a?q=1", None, "http://x.example/b"]
+
+
+@pytest.mark.parametrize("scheme", ["http1.1", "http2.0", "HTTP/1.1", "h2"])
+def test_a_version_of_the_protocol_is_no_scheme(scheme: str) -> None:
+    assert url_of_parts("", "/a", "shop.test", scheme) == "https://shop.test/a"
+    assert url_of_parts("http://base.test", "/a", "shop.test", scheme) == "http://shop.test/a"
 
 
 def test_json_paths_are_of_base_url() -> None:
