@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,9 @@ _FEW = 16
 _CHARACTERS = re.compile(rb"\\u[0-9A-Fa-f]{4}(?:\\u[0-9A-Fa-f]{4})*")
 _WHITE_SPACE, _BYTE = re.compile(rb"\\[bfnrt]"), re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
+#: What is around a host, or before a path, that is a field of a line.
+_BEFORE, _BEHIND = r"[\s\"'=,|;(\[]", r"[\s\"',|;)\]]"
+
 Mask = np.ndarray[Any, Any]
 
 
@@ -42,6 +45,18 @@ def _unescaped(data: bytes) -> bytes:
     data = _BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), data)
     data = _CHARACTERS.sub(lambda characters: _of_utf16(characters[0].replace(b"\\u", b"").decode()), data)
     return _WHITE_SPACE.sub(b" ", data).replace(b"\\/", b"/")
+
+
+def _unicode_name(host: str) -> str:
+    """A host as people write it, if its normal form is another."""
+    try:
+        return host.encode().decode("idna")
+    except UnicodeError:
+        return host
+
+
+def _as_bytes(line: str | bytes) -> bytes:
+    return line.encode() if isinstance(line, str) else line
 
 
 def _of_utf16(digits: str) -> bytes:
@@ -155,14 +170,47 @@ class Matcher:
         return [form for address in sorted(self.requests.addresses) for form in written_forms(address)]
 
     def of_quarantined(self, raw: pa.ChunkedArray) -> Mask:
-        """Which raw texts of rejected lines are to go: a URL's beginning anywhere in them counts."""
-        mask = self.words.of_texts(raw)
+        """Which raw texts of rejected lines are to go: a URL's beginning anywhere in them counts.
+
+        So do its host and its path, each by itself.
+        """
+        mask = self.words.of_texts(raw) | self._has_parts(raw)
         base = self.source.base_url
         prefixes = {prefix.removeprefix(base) if base else prefix for prefix in self.requests.url_prefixes}
         for prefix in prefixes - {"/"}:
             for written in {prefix, prefix.replace("/", r"\/")}:
                 mask |= as_numpy(pc.match_substring(raw, written).fill_null(False))
         return mask
+
+    def _has_parts(self, lines: pa.ChunkedArray | pa.Array) -> Mask:
+        """Which have the host and the path of a prefix beside each other, as lines of many formats do."""
+        mask = np.zeros(len(lines), bool)
+        for host, path in self._parts:
+            has_host = as_numpy(pc.match_substring_regex(as_array(lines), host).fill_null(False)) & ~mask
+            for place in np.flatnonzero(has_host):
+                mask[place] = path.search(_as_bytes(lines[int(place)].as_py())) is not None
+        return mask
+
+    @cached_property
+    def _parts(self) -> list[tuple[str, re.Pattern[bytes]]]:
+        """Of each prefix the patterns of its host, and of its path where one begins or the host ends."""
+        patterns = []
+        for prefix in self.requests.url_prefixes:
+            parts = urlsplit(prefix)
+            name = parts.hostname or ""
+            forms = sorted({name, _unicode_name(name)})
+            host = rf"(?:{'|'.join(map(re.escape, forms))})\.?(?::[0-9]+)?"
+            path = prefix.partition("://")[2][len(parts.netloc) :]
+            paths = {path, unquote(path)}
+            paths |= {form.replace("/", r"\/") for form in paths}
+            any_path = "|".join(map(re.escape, sorted(paths)))
+            patterns.append(
+                (
+                    rf"(?i)(?:^|{_BEFORE}){host}(?:{_BEHIND}|\\|/|$)",
+                    re.compile(rf"(?:^|{_BEFORE}|{_BEFORE}(?i:{host}))(?:{any_path})".encode()),
+                )
+            )
+        return patterns
 
     def of_lines(self, lines: pa.Table) -> Mask:
         """Which lines of a landed file are to go: what the ingest makes of them is, or they name it."""
@@ -184,6 +232,8 @@ class Matcher:
             as_asked_for = self.source.model_copy(update={"pages": None})
             mask |= self._has_prefix(parse_lines(lines, as_asked_for, self.parser.tracking_parameters)["url"])
         mask |= self.of_quarantined(parsed["raw"])
+        if self.requests.url_prefixes:  # the names of hosts are masked there
+            mask |= self._has_parts(lines["value"]) & as_numpy(pc.is_valid(as_array(parsed["raw"])))
         if self.requests.addresses:
             mask |= self._is_asked(parsed)
         return mask

@@ -33,6 +33,7 @@ from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.arrivals import LineParser
 from spark_jobs.lines.decompress import decompressed
 from spark_jobs.lines.read_lines import LandedFile
+from tests.lines.lines import lines_table
 from tests.support.temporary_lake import click, make_settings
 
 HOUR = Hour.parse("2026-03-01T10")
@@ -238,6 +239,38 @@ def test_a_url_in_a_line_that_is_no_click_is_found_as_programs_write_it(tmp_path
         "http://shop.test/accounts",
     ]
     assert matcher.of_quarantined(pa.chunked_array([raw])).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "line", "is_found"),
+    [
+        ("http://shop.test/account/", '{"host":"shop.test","uri":"/account/7","ts":"x"}', True),
+        ("http://shop.test/account/", r'{"ts":"x","uri":"\/account\/7","host":"SHOP.test:8080"}', True),
+        ("http://shop.test/account/", r'{"log":"{\"host\":\"shop.test\",\"uri\":\"/account/7\"}"}', True),
+        ("http://shop.test/account/", 'shop.test:443 192.0.2.7 - - [x] "GET /account/7 HTTP/1.1" 200', True),
+        ("http://shop.test/account/", '192.0.2.7 - - [x] "GET /account/7 HTTP/1.1" 200 5 shop.test', True),
+        ("http://shop.test/account/", "192.0.2.7 [x] shop.test:80/account/7", True),
+        ("http://shop.test/account/", "ts=x host=shop.test. path=/account/7", True),
+        ("http://shop.test/account/", "2026-03-01\tx\tshop.test\t/account/7", True),
+        ("http://shop.test/", '{"host":"shop.test","uri":"/"}', True),
+        ("http://xn--mnchen-3ya.test/caf%C3%A9", '{"host":"m\u00fcnchen.test","uri":"/caf\u00e9/1"}', True),
+        ("http://shop.test/account/", '{"host":"www.shop.test","uri":"/account/7"}', False),
+        ("http://shop.test/account/", '{"host":"shop.test.example","uri":"/account/7"}', False),
+        ("http://shop.test/account/", '{"host":"shop.test","uri":"/accounts"}', False),
+        ("http://shop.test/account/", '{"host":"shop.test","uri":"/my/account/7"}', False),
+        ("http://shop.test/account/", '{"host":"x.test","uri":"/account/7","from":"http://shop.test/a"}', False),
+    ],
+)
+def test_a_host_beside_a_path_in_a_line_that_is_no_click_is_found(
+    tmp_path: Path, prefix: str, line: str, is_found: bool
+) -> None:
+    settings = make_settings(tmp_path / "home")
+    # The hosts of access logs are masked in the quarantine.
+    for source in (WEB, Source(name="access", format="access", log_format="vhost_combined")):
+        matcher = Matcher.of(Requests.of(prefixes=[prefix]), LineParser.of(source, settings))
+        if source == WEB:
+            assert matcher.of_quarantined(pa.chunked_array([[line]])).tolist() == [is_found]
+        assert matcher.of_lines(lines_table([line.encode()])).tolist() == [is_found]
 
 
 def test_a_replay_whose_rule_names_somebody_has_none_any_more(settings: Settings) -> None:
