@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
 
 from include.buckets import MAX_BUCKETS
 from include.check_settings import THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
@@ -184,8 +187,38 @@ def read_toml(file: Path, model: type[Model]) -> Model:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} is not TOML: {error}") from None
     except ValidationError as errors:
-        listed = "; ".join(
-            f"{'.'.join(map(str, error['loc'])) or 'file'}: {error['msg']} (got {error['input']!r})"
-            for error in errors.errors()
-        )
-        raise UsageError(f"{file}: {listed}") from None
+        told = [_told(error, model) for error in errors.errors() if not _follows_from_others(error)]
+        raise UsageError(f"{file}: {'; '.join(told)}") from None
+
+
+def _told(error: ErrorDetails, model: type[BaseModel]) -> str:
+    """A wrong setting in one line: its place, what was expected, and what is there, but for a whole table."""
+    place, message = error["loc"], error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        known = _names_at(model, place[:-1])
+        named = get_close_matches(str(place[-1]), known, 1) or known
+        one_of = "" if len(named) == 1 else "one of "
+        message += f": there is no such setting, expected {one_of}{', '.join(named)}"
+    got = re.sub(r"://[^/@]*@", "://…@", repr(error["input"]))  # no password in a log
+    shown = "" if isinstance(error["input"], dict) else f" (got {got})"
+    return f"{'.'.join(map(str, place)) or 'file'}: {message}{shown}"
+
+
+def _follows_from_others(error: ErrorDetails) -> bool:
+    """Whether it is that a list is empty of which all elements are wrong, which are told."""
+    return error["type"] == "too_short" and error["ctx"]["actual_length"] == 0 and bool(error["input"])
+
+
+def _names_at(model: type[BaseModel], place: Sequence[str | int]) -> list[str]:
+    """The names of the settings of a table; names of tables that the file chooses are no steps."""
+    models = [model]
+    for step in place:
+        if annotations := [each.model_fields[step].annotation for each in models if step in each.model_fields]:
+            models = [inner for annotation in annotations for inner in _models_in(annotation)]
+    return sorted({name for each in models for name in each.model_fields})
+
+
+def _models_in(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [inner for argument in get_args(annotation) for inner in _models_in(argument)]

@@ -28,7 +28,7 @@ from include.time_formats import TimeFormats
 #: A field as sampled lines name it: see ``spark_jobs/lines/json_fields.py``.
 SampledPath = Annotated[str, StringConstraints(pattern=r"^[^.\s`]+(\.[^.\s`]+)*$")]
 
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_QUOTED = r'"(?:[^"\\]|\\.)+"'
 _NAME = re.compile(rf'{_QUOTED}|[^.\s`"\[\]][^.\s`\[\]]*')
 _ELEMENT = re.compile(r"\[(-?\d{1,4})\]")
 _ENTRY = re.compile(rf'\[({_QUOTED}|[^.\s`"\[\]=]+)=({_QUOTED}|[^"\[\]]+)\]')

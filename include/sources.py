@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -108,7 +109,7 @@ class Source(CountedLines):
     inside: FieldTexts | None = None
     fields: LineFields | None = None
     delimited: DelimitedLines | None = None
-    base_url: str | None = Field(None, pattern=r"^https?://[^/?#\s]+$")
+    base_url: str | None = None
     scheduled: bool = False
     lateness_hours: int = Field(6, ge=0, le=744)
     grace_minutes: int = Field(15, ge=0)
@@ -132,6 +133,14 @@ class Source(CountedLines):
         if text is not None:
             log_format(text)
         return text
+
+    @field_validator("base_url")
+    @classmethod
+    def base_url_is_a_site(cls, url: str | None) -> str | None:
+        """A scheme and a host, before which paths are read."""
+        if url is not None and not re.fullmatch(r"https?://[^/?#\s@]+", url):
+            raise ValueError("expected scheme and host only, such as https://shop.example.com")
+        return url
 
     @field_validator("trusted_proxies")
     @classmethod
@@ -172,43 +181,65 @@ class Source(CountedLines):
         return with_delimited(with_preset(settings) if isinstance(settings, dict) else settings)
 
     @model_validator(mode="after")
-    def fits_its_format(self) -> Source:
-        """JSON needs a field mapping; lines of an access log have paths, without the host."""
+    def settings_fit_each_other(self) -> Source:
+        """All that do not are told together."""
+        if wrong := [*self._misfits_of_format()] or [*self._misfits_of_lines(), *self._misfits_of_places()]:
+            raise ValueError("; ".join(wrong))
+        return self
+
+    def _misfits_of_format(self) -> Iterator[str]:
+        """What else nothing can be said without."""
         if (self.format == "json") != (self.fields is not None):
-            raise ValueError("[fields] belongs to a json source, and a json source needs it")
-        if (self.format == "access") != (self.log_format is not None):
-            raise ValueError(f"an access source needs log_format, and no other has it: expected {NGINX_EXAMPLE}")
-        if self.is_access_log and self.base_url is None and "host" not in log_format(self.access_format).roles:
-            raise ValueError(
-                f'lines of {self.access_format} have paths without a host: expected base_url = "https://shop.example.com"'
+            yield (
+                "[fields] belongs to a json source, and a json source needs it: expected "
+                '[sources.NAME.fields] with time = "ts" and url = "url", the names in your lines'
             )
+        if (self.format == "access") != (self.log_format is not None):
+            yield f"an access source needs log_format, and no other has it: expected {NGINX_EXAMPLE}"
+
+    def _misfits_of_lines(self) -> Iterator[str]:
+        """JSON needs a field mapping; lines of an access log have paths, without the host."""
+        if self.is_access_log and self.base_url is None and "host" not in log_format(self.access_format).roles:
+            yield f'lines of {self.access_format} have paths without a host: expected base_url = "https://shop.example.com"'
         if self.is_access_log:
             try:
                 log_format(self.access_format).times_in(self.time_zone)
             except ValidationError as error:
-                raise ValueError(f"log_format: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+                yield f"log_format: {error.errors()[0]['msg'].removeprefix('Value error, ')}"
         elif self.time_zone is not None:
-            raise ValueError(
+            yield (
                 "time_zone belongs to an access source; others name it in time_format, as { pattern = "
                 '"%d.%m.%Y %H:%M:%S", zone = "Europe/Berlin" }'
             )
         if self.trusted_proxies and not self.has_client_address:
-            raise ValueError("trusted_proxies belongs to a source whose lines have client addresses")
+            yield (
+                "trusted_proxies belongs to a source whose lines have client addresses: expected their field, such as "
+                'client_address = "ip", in [fields]'
+            )
         if self.fields and self.fields.has_only_paths and self.base_url is None:
-            raise ValueError(
+            yield (
                 'the fields give paths without a host: expected base_url = "https://shop.example.com", or the host\'s '
                 'field, such as host = "request.host", in [fields]'
             )
         if self.inside and self.delimited and self.delimited.has_header:
-            raise ValueError('lines inside of JSON have no header before them: expected columns = ["time", "url", …]')
+            yield 'lines inside of JSON have no header before them: expected columns = ["time", "url", …]'
         if self.unwatched_fields and self.fields is None:
-            raise ValueError("unwatched_fields belongs to a json source: of other lines no fields are watched")
-        return self
+            yield "unwatched_fields belongs to a json source: of other lines no fields are watched"
+        try:
+            self.require_tested(self._roles)
+        except ValueError as error:
+            yield str(error)
+        try:
+            self._require_tested_fields()
+        except ValueError as error:
+            yield str(error)
 
-    @model_validator(mode="after")
-    def rules_look_at_what_lines_have(self) -> Source:
-        """A rule on what no line has leaves out all or none."""
-        self.require_tested(self._roles)
+    def _require_tested_fields(self) -> None:
+        """See to it that lines have the fields of their own that rules look at: a rule on none leaves out all or none.
+
+        Raises:
+            ValueError: naming one that they have not.
+        """
         if self.fields is not None:
             for name in self.tested_fields.values():
                 field_path(name)
@@ -216,19 +247,16 @@ class Source(CountedLines):
             self.delimited.require_columns(self.tested_fields.values())
         else:
             log_format(self.access_format).with_tested(self.tested_fields)
-        return self
 
-    @model_validator(mode="after")
-    def comes_from_one_place(self) -> Source:
+    def _misfits_of_places(self) -> Iterator[str]:
         """Lines are a topic's records or are in the landing zone, where sockets put theirs."""
         if self.kafka is not None and (self.files is not None or self.sockets is not None):
-            raise ValueError("[kafka] is a topic; [files] and [sockets] belong to a source of the landing zone")
+            yield "[kafka] is a topic; [files] and [sockets] belong to a source of the landing zone"
         if self.delimited and (self.kafka or self.sockets) and not self.delimited.is_read_without_header:
-            raise ValueError(
+            yield (
                 "lines of a topic, or by TCP, have no header before them: "
                 'expected columns = ["time", "url", …], in their order, and no header = true'
             )
-        return self
 
     @property
     def _roles(self) -> frozenset[str]:

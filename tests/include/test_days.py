@@ -52,11 +52,11 @@ def test_hours_give_the_days_of_every_zone_and_a_predicate_names_them() -> None:
 @pytest.mark.parametrize(
     ("zones", "said"),
     [
-        ('["Europe/Berlim"]', "time_zones.0: Value error, no such time zone; expected a name such as"),
+        ('["Europe/Berlim"]', "time_zones.0: no such time zone; expected a name such as"),
         ('["../../etc/passwd"]', "no such time zone"),
-        ('["UTC", "Asia/Kolkata"]', r"time_zones.1: Value error, its offset from UTC is not whole hours \(\+0530"),
+        ('["UTC", "Asia/Kolkata"]', r"time_zones.1: its offset from UTC is not whole hours \(\+0530"),
         ('["Australia/Lord_Howe"]', "its offset from UTC is not whole hours"),
-        ('["UTC", "UTC"]', "time_zones: Value error, UTC is named twice"),
+        ('["UTC", "UTC"]', "time_zones: UTC is named twice"),
         ("[]", "time_zones: "),
     ],
 )

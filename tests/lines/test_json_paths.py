@@ -136,7 +136,7 @@ def test_date_and_time_are_one_time() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a..b", ".a", "a.", "a[", "a[x]", "a b", '"a', "[0]", "a`b", "a]", r'"\ud800"',
-                                  "a[k=v]", "a[0]b", "a[=v].b"])  # fmt: skip
+                                  "a[k=v]", "a[0]b", "a[=v].b", '""', 'a.""', 'a[""=v].b'])  # fmt: skip
 def test_what_is_no_path_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected .*(such as|as JSON has it)"):
         field_path(text)
