@@ -17,19 +17,24 @@ _MONTH_AND_DAY = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}(
 _ISO_8601 = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
 _TAG = r"[\w./-]+(?:\[[\w.-]+\])?:"
 _DATA = r'(?:-|(?:\[(?:[^\]\\"]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
-#: What comes before a line: the names of Docker Compose (with colours, too), foreman, PM2 and kubectl; syslog's RFC
-#: 3164 and 5424, each with its octets (RFC 6587) or without, and what rsyslog, journalctl and Heroku write (whose RFC
-#: 5424 has no structured data); Kubernetes' CRI; a time, as of Docker and Go's log; a time in seconds.
+_TIME_OF_SYSLOG = rf"{_MONTH_AND_DAY} \d\d:\d\d:\d\d(?:\.\d+)?"
+_TIME_OF_JOURNAL = r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]+"
+#: What comes before a line: the names of Docker Compose (with colours, too), foreman, PM2 and kubectl; Kubernetes' CRI,
+#: also before one of the others; syslog's RFC 3164 and 5424, each with its octets (RFC 6587) or without, and what
+#: rsyslog, journalctl, Heroku (whose RFC 5424 has no structured data), Cloud Foundry, Fly and ``aws logs tail`` write;
+#: a time, as of Docker, Go's log and PM2; a time in seconds, or as multilog and s6-log write it.
 #: A part of a line (``P`` of CRI) is none.
 PREFIX = "".join(
     [
-        r"(?:(?:(?:\d\d:\d\d:\d\d |\d+\|)?(?:\x1b\[[\d;]*m)*[\w.@-]+ +\|(?:\x1b\[[\d;]*m)* ?|\[pod/[^\]]*\] )?(?:",
+        r"(?:(?:(?:\d\d:\d\d:\d\d |\d+\|)?(?:\x1b\[[\d;]*m)*[\w.@-]+ +\|(?:\x1b\[[\d;]*m)* ?|\[pod/[^\]]*\] )?",
+        rf"(?:{_ISO_8601} std(?:out|err) F )?(?:",
         rf"(?:\d+ )?<\d{{1,3}}>1 (?:-|{_ISO_8601}) \S+ \S+ \S+ \S+ (?:{_DATA} )?\x{{feff}}?",
-        rf"|{_ISO_8601} std(?:out|err) F ",
-        rf"|(?:\d+ )?(?:<\d{{1,3}}>)?(?:{_MONTH_AND_DAY} \d\d:\d\d:\d\d(?:\.\d+)?|{_ISO_8601}) ",
-        rf"(?:(?:\S+ )?{_TAG} |{NAME} )?",
+        rf"|(?:\d+ )?(?:<\d{{1,3}}>)?{_TIME_OF_SYSLOG} (?:(?:\S+ )?{_TAG} |{NAME} (?:[\w-]*[A-Za-z][\w-]* )?)?",
+        rf"|(?:\d+ )?(?:<\d{{1,3}}>)?{_ISO_8601}:? {{1,2}}(?:(?:\S+ )?{_TAG} |[\w./-]*[A-Za-z_][\w./-]* )?",
+        rf"| *{_ISO_8601} (?:\[[\w/-]+\] (?:OUT|ERR) |\w+\[\w+\] \w+ \[\w+\] ?)",
         rf"|<\d{{1,3}}>(?:{_TAG} )?",
-        r"|\d{10}(?:\.\d+)? ",
+        rf"|(?:{_TIME_OF_JOURNAL}|\d{{10}}(?:\.\d+)?|\[ *\d+\.\d+\]) (?:\S+ {_TAG} )?",
+        r"|@[0-9a-f]{24} ",
         r"|))",
     ]
 )

@@ -80,6 +80,21 @@ PREFIXES = [
     # Go's log
     "2026/03/10 12:30:00 ",
     "[pod/nginx-5d59d67564-x/nginx] ",
+    "0|web      | 2026-03-10T12:30:00: ",
+    "2026-03-10T12:30:00Z stdout F Mar 10 12:30:00 web1 nginx: ",
+    "web-1  | <165>1 2026-03-10T12:30:00Z web1 nginx - - - ",
+    # journalctl's other times, and those of multilog and s6-log
+    "Tue 2026-03-10 12:30:00 UTC web1 nginx[12]: ",
+    "1773145800.123456 web1 nginx[12]: ",
+    "[12345.678901] web1 nginx[12]: ",
+    "@400000004d9d3f0c1a2b3c4d ",
+    "2026-03-10 12:30:00.123456789  ",
+    # Cloud Foundry, Fly, CloudWatch, Fastly, and a tag without its colon
+    "   2026-03-10T12:30:00.12+0000 [APP/PROC/WEB/0] OUT ",
+    "2026-03-10T12:30:00Z app[148ed] fra [info] ",
+    "2026-03-10T12:30:00.123000+00:00 ecs/web/0123abcd ",
+    "<134>2026-03-10T12:30:00Z cache-fra19144 shop[12345]: ",
+    "<133>Mar 10 12:30:00 web1 shop-access ",
     # a time, and a host
     "2026-03-10 12:30:00 ",
     "2026-03-10 12:30:00,123 web1 ",
