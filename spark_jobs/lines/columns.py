@@ -27,6 +27,12 @@ def is_null(column: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
     return as_numpy(pc.is_null(column))
 
 
+def may_contain(texts: pa.StringArray, part: str) -> bool:
+    """Whether any of the texts may have this in it: a look at all at once takes a tenth of one at each."""
+    values = texts.buffers()[2]
+    return values is not None and part.encode() in values.to_pybytes()
+
+
 def map_distinct(texts: pa.ChunkedArray | pa.Array, function: Callable[[str], Any], type_: pa.DataType) -> pa.Array:
     """The function's value of each text, computed once for each distinct one; null for null."""
     encoded = as_array(texts).dictionary_encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,8 +13,10 @@ import pyarrow.compute as pc
 from include.duckdb_sql import quoted, run_sql
 from spark_jobs.lines.columns import as_array, as_numpy
 
-#: Beside the roles, boolean: whether a value is not found that may be inside a text.
+#: Beside the roles, boolean: whether a value is not found where it may be elsewhere in the line.
 LESS = "has_less"
+#: Which lines are to be looked at again: a function of them and of what was found.
+Selection = Callable[[pa.StringArray, Mapping[str, pa.Array]], np.ndarray]
 
 
 def _as_they_are(texts: pa.StringArray) -> pa.StringArray:
@@ -30,8 +33,9 @@ class Extraction:
     quarantined as ``not_formed``. ``prepared`` gives the lines as the SQL takes them. ``is_escaped``: bytes in the
     texts may be written with a backslash, as servers do. ``otherwise`` takes apart what this one does not; its roles
     may be more. ``faults`` are more exact reasons than ``not_formed``, each with its expression: the first that holds.
-    ``more_care`` is the same for prepared lines of which a value
-    begins with ``[``, as it may be a list, or ``LESS`` is true and there is a backslash, as it may be inside a text.
+    ``more_care`` are the same for some of the prepared lines, those that each selects and none before it does;
+    ``if_error`` for all of them where ``table`` raises an error, as it does where it takes for granted what nearly all
+    lines are.
 
     Roles: ``time``; of the URL ``url`` (a whole one, or a path), or ``path``, or ``request`` (a request line), with
     ``scheme``, ``host`` and ``query``; ``status``, ``client_address``, ``event_id``, ``country``, ``visitor``,
@@ -46,7 +50,8 @@ class Extraction:
     is_escaped: bool = False
     otherwise: Extraction | None = None
     faults: Mapping[str, str] | None = None
-    more_care: Extraction | None = None
+    more_care: tuple[tuple[Selection, Extraction], ...] = ()
+    if_error: Extraction | None = None
 
     @property
     def fault(self) -> str | None:
@@ -73,18 +78,30 @@ def take_apart(
     ``select`` gives the query, of a table ``taken`` that has the rows and columns of the extraction's. What is not of
     the format is taken apart ``otherwise``; a column that only that has is null elsewhere.
     """
-    sql = f"WITH taken AS MATERIALIZED ({extraction.table}) {select(extraction)}"
     lines = extraction.prepared(texts)
-    taken = run_sql(sql, lines=pa.table({"text": lines}))
+    try:
+        taken = _taken(lines, extraction, select)
+    except duckdb.InvalidInputException:
+        if extraction.if_error is None:
+            raise
+        taken = _taken(lines, extraction.if_error, select)
     columns = {name: as_array(taken[name]) for name in taken.column_names}
     columns["is_formed"] = columns["is_formed"].fill_null(False)
-    if extraction.more_care is not None:
-        needs_care = _needs_care(lines, columns, columns.pop(LESS, None))
-        columns = _with_others(columns, needs_care, lines, extraction.more_care, select)
+    is_done = np.zeros(len(lines), bool)
+    for selection, careful in [(selects(lines, columns), careful) for selects, careful in extraction.more_care]:
+        columns = _with_others(columns, selection & ~is_done, lines, careful, select)
+        is_done |= selection
+    columns.pop(LESS, None)
     if extraction.otherwise is not None:
         is_other = ~as_numpy(columns["is_formed"]) & as_numpy(pc.is_valid(texts))
         columns = _with_others(columns, is_other, texts, extraction.otherwise, select)
     return columns
+
+
+def _taken(lines: pa.StringArray, extraction: Extraction, select: Callable[[Extraction], str]) -> pa.Table:
+    return run_sql(
+        f"WITH taken AS MATERIALIZED ({extraction.table}) {select(extraction)}", lines=pa.table({"text": lines})
+    )
 
 
 def _with_others(
@@ -103,15 +120,3 @@ def _with_others(
         if name in columns or np.any(as_numpy(pc.is_valid(values))):
             columns[name] = pc.replace_with_mask(column, mask, values)
     return columns
-
-
-def _needs_care(lines: pa.StringArray, columns: Mapping[str, pa.Array], has_less: pa.Array | None) -> np.ndarray:
-    result = np.zeros(len(lines), bool)
-    for column in columns.values():
-        if pa.types.is_string(column.type):
-            result |= as_numpy(pc.starts_with(column, "[").fill_null(False))
-    if has_less is not None:
-        less = as_numpy(has_less.fill_null(False)).copy()
-        less[less] = as_numpy(pc.match_substring(lines.filter(pa.array(less)), "\\").fill_null(False))
-        result |= less
-    return result

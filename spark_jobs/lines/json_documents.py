@@ -19,6 +19,9 @@ Shape = dict[str | None, "Shape | str"]
 _TEXT, _LIST = "VARCHAR", "list of VARCHAR"
 #: Of a list of one element that is the value, of others the list's JSON, or the elements with commas between.
 Lists = Literal["not looked for", "as JSON", "joined"]
+#: Where a value is looked for: at its path only, as most lines have it; or else under the name that its path is as a
+#: whole, points and all; or in texts with JSON in them too, and lists are told.
+Care = Literal["plain", "names", "texts"]
 
 
 @dataclass
@@ -116,25 +119,30 @@ def _alone(text: str, path: FieldPath, leaf: str = _TEXT) -> str:
 class _Document:
     """The values of some paths in a text of JSON: ``prefix`` is where the text is, columns have it and its structs."""
 
-    def __init__(self, prefix: FieldPath, number: int, paths: Iterable[FieldPath], has_lists: bool) -> None:
+    def __init__(self, prefix: FieldPath, number: int, paths: Iterable[FieldPath], care: Care) -> None:
         self.prefix, self.text, self.object = prefix, f"text{number or ''}", f"object{number or ''}"
-        self._structs = _Structs()
-        within = [each for path in paths if self.has(path) for each in _with_flat(path[len(prefix) :])]
+        self._structs, self._care = _Structs(), care
+        within = [each for path in paths if self.has(path) for each in self._places(path)]
         self._values = {path: self._structs.add(path) for path in within}
-        self._lists = {path: self._structs.add(path, _LIST) for path in within} if has_lists else {}
+        self._lists = {path: self._structs.add(path, _LIST) for path in within} if care == "texts" else {}
 
     def has(self, path: FieldPath) -> bool:
         """Whether the path leads through the text."""
         return len(path) > len(self.prefix) and path[: len(self.prefix)] == self.prefix
 
-    def with_object(self, is_json: str, table: str) -> str:
+    def with_object(self, is_json: str | None, table: str) -> str:
         """The SQL of a table with the document's structs beside its text: null where it is no JSON."""
-        structs = f"CASE WHEN {is_json} THEN {self._structs.of(self.text)} END"
+        structs = self._structs.of(self.text)
+        structs = f"CASE WHEN {is_json} THEN {structs} END" if is_json else structs
         return f"SELECT *, {structs} AS {self.object} FROM ({table})"
 
     def values(self, path: FieldPath, lists: Lists) -> list[str]:
         """The SQL of what may be the value of a path that leads through the text."""
-        return [self._value(each, lists) for each in _with_flat(path[len(self.prefix) :])]
+        return [self._value(each, lists) for each in self._places(path)]
+
+    def _places(self, path: FieldPath) -> list[FieldPath]:
+        path = path[len(self.prefix) :]
+        return [path] if self._care == "plain" else _with_flat(path)
 
     def _value(self, path: FieldPath, lists: Lists) -> str:
         value = self._at(path, self._values[path])
@@ -159,25 +167,24 @@ def _with_flat(path: FieldPath) -> list[FieldPath]:
 class Documents:
     """SQL that takes the values of some paths out of ``lines``.
 
-    ``table()`` has a column ``object``, null for lines that are no JSON objects, ``has_less``, true where there is
-    nothing at a path of several steps, and those that ``value`` has named.
-    With ``more_care`` it looks inside of texts too, and tells lists.
+    ``table()`` has ``is_object``, whether a line is a JSON object, and the columns that ``value`` has named. Where
+    ``are_objects`` all lines are, or null: DuckDB raises an error for one that is no JSON.
     """
 
-    def __init__(self, paths: Iterable[FieldPath], more_care: bool) -> None:
+    def __init__(self, paths: Iterable[FieldPath], care: Care, *, are_objects: bool = False) -> None:
         paths = list(dict.fromkeys(paths))
-        line = _Document((), 0, paths, more_care)
+        line = _Document((), 0, paths, care)
         self._documents = [line]
         self._values: dict[tuple[FieldPath, Lists], str] = {}
-        self._table = line.with_object("json_valid(text) AND ltrim(text, ' \t\r\n') LIKE '{%'", "FROM lines")
+        is_object = None if are_objects else "json_valid(text) AND ltrim(text, ' \t\r\n') LIKE '{%'"
+        self._is_object = "text IS NOT NULL" if are_objects else "object IS NOT NULL"
+        self._table = line.with_object(is_object, "FROM lines")
         # An entry of a list is an object, as it is known by one of its fields.
         prefixes = {path[:length] for path in paths for length in range(1, len(path))}
         prefixes = {prefix for prefix in prefixes if not isinstance(prefix[-1], Entry)}
-        deep = [line.values(path, "not looked for")[0] for path in paths if len(path) > 1]
-        self._has_less = " OR ".join(f"{value} IS NULL" for value in deep) or "false"
         for number, prefix in enumerate(sorted(prefixes, key=lambda prefix: (len(prefix), str(prefix))), 1):
-            if more_care:
-                document = _Document(prefix, number, paths, more_care)
+            if care == "texts":
+                document = _Document(prefix, number, paths, care)
                 table = f"SELECT *, {self._text_of(document, paths)} AS {document.text} FROM ({self._table})"
                 self._table = document.with_object(f"{document.text} IS NOT NULL", table)
                 self._documents.append(document)
@@ -207,8 +214,8 @@ class Documents:
         found = [(name, self._found(path, lists)) for (path, lists), name in self._values.items()]
         first = "".join(f", {each} AS {name}_{place}" for name, values in found for place, each in enumerate(values))
         named = "".join(f", {_first_of(name, len(values))} AS {name}" for name, values in found)
-        first = f"SELECT object, {self._has_less} AS has_less{first} FROM ({self._table})"
-        return f"SELECT object, has_less{named} FROM ({first})"
+        first = f"SELECT {self._is_object} AS is_object{first} FROM ({self._table})"
+        return f"SELECT is_object{named} FROM ({first})"
 
     def _found(self, path: FieldPath, lists: Lists) -> list[str]:
         return [value for document in self._documents if document.has(path) for value in document.values(path, lists)]

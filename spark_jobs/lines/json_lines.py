@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.duckdb_sql import quoted_name, run_sql
-from include.source_fields import Alternatives, FieldPath
-from spark_jobs.lines.columns import as_array
+from include.source_fields import Alternatives
+from spark_jobs.lines.columns import as_array, as_numpy, may_contain
 from spark_jobs.lines.extraction import LESS, Extraction, first_text
-from spark_jobs.lines.json_documents import Documents, Lists
+from spark_jobs.lines.json_documents import Care, Documents, Lists
 from spark_jobs.lines.json_repairs import HALF_PAIR, repaired
-from spark_jobs.lines.targets import part_of_request
 
 # DuckDB's parser (yyjson) is strict but for two things: a comma before a closing bracket, and NaN and Infinity. Lines
 # with what looks like one of them are looked at again without their texts. Three patterns, each with one first
@@ -26,6 +25,13 @@ _NO_NUMBER = r"[ \t\r\n]*-?[nNiI][aAnN][nNfF]"
 _SUSPICIOUS = (rf",[ \t\r\n]*[}}\]]|,{_NO_NUMBER}", rf":{_NO_NUMBER}", rf"\[{_NO_NUMBER}")
 _TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _LENIENT = re.compile(r",\s*[}\]]|nan|inf", re.IGNORECASE)
+
+_SPACE = " \t\r\n"
+#: How a text of a line begins that has an object or a list in it, as JSON.
+_BEGINS_JSON = r'"(?: |\\[tnr]|\\u00(?:20|0[9aAdD]))*(?:[{\[]|\\u00[57][bB])'
+#: Where a point, or another character of a plain name, is written as an escape.
+_PLAIN_NAME = re.compile(r"[\w$@:. -]+", re.ASCII)
+_ESCAPED_LETTER = r"\\u00[2-7]"
 
 
 def strict_json(texts: pa.StringArray) -> pa.StringArray:
@@ -42,6 +48,17 @@ def strict_json(texts: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pa.array(is_strict), texts, None)
 
 
+def _whole_objects(texts: pa.StringArray) -> pa.StringArray:
+    """The same, null too for those that do not begin and end as an object."""
+    texts = strict_json(texts)
+    ends = pc.or_(pc.ends_with(texts, "}"), pc.ends_with(texts, "}\n"))
+    whole = as_numpy(pc.and_(pc.starts_with(texts, "{"), ends).fill_null(False)).copy()
+    if not whole.all():
+        others = pc.ascii_trim(texts.filter(pa.array(~whole)), _SPACE)
+        whole[~whole] = as_numpy(pc.and_(pc.starts_with(others, "{"), pc.ends_with(others, "}")).fill_null(False))
+    return texts if whole.all() else pc.if_else(pa.array(whole), texts, None)
+
+
 def extraction(fields: Mapping[str, Alternatives]) -> Extraction:
     """How the mapped fields are taken out of JSON objects.
 
@@ -49,26 +66,48 @@ def extraction(fields: Mapping[str, Alternatives]) -> Extraction:
     not there, as servers write it. A path that ends in no value goes on where the value on its way is a text with JSON
     in it, and is the name of a field as a whole, points and all. Of a name that comes twice in an object the first is
     taken.
+
+    What nearly all lines have is looked for first: see ``Care``.
     """
-    plain = replace(_extraction(fields, more_care=False), prepared=strict_json)
-    careful = _extraction(fields, more_care=True)
+    return _in_turn(tuple(fields.items()))
+
+
+@cache
+def _in_turn(fields: tuple[tuple[str, Alternatives], ...]) -> Extraction:
+    of = dict(fields)
+    careful = _extraction(of, "texts")
     values = ", ".join(careful.values.values())
     are_half = f"SELECT contains(concat_ws(' ', {values}), '{HALF_PAIR}') AS is_half FROM ({careful.table})"
     # Only what is no JSON may have to be repaired.
     repairing = replace(careful, prepared=lambda texts: _readable(texts, are_half))
-    return replace(plain, more_care=careful, otherwise=repairing)
+    named = replace(_extraction(of, "names"), more_care=((_have_text_or_list, careful),))
+    more_care = ((_have_text_or_list, careful), (partial(_have_name, _names(of)), named))
+    plain = _extraction(of, "plain", are_objects=True)
+    checked = _extraction(of, "plain")
+    return replace(plain, prepared=_whole_objects, if_error=checked, more_care=more_care, otherwise=repairing)
 
 
-def _extraction(fields: Mapping[str, Alternatives], *, more_care: bool) -> Extraction:
-    documents = Documents([path for role in fields.values() for joined in role for path in joined], more_care)
-    values = {}
+def _names(fields: Mapping[str, Alternatives]) -> frozenset[str]:
+    """The first names of paths that may be a name as a whole."""
+    paths = (path for role in fields.values() for joined in role for path in joined)
+    return frozenset(str(path[0]) for path in paths if len(path) > 1 and all(isinstance(step, str) for step in path))
+
+
+def _extraction(fields: Mapping[str, Alternatives], care: Care, *, are_objects: bool = False) -> Extraction:
+    paths = [path for role in fields.values() for joined in role for path in joined]
+    documents = Documents(paths, care, are_objects=are_objects)
+    values, less = {}, []
     for role, alternatives in fields.items():
-        lists: Lists = "not looked for" if not more_care else "joined" if role == "client_address" else "as JSON"
-        values[role] = _value(role, alternatives, partial(documents.value, lists=lists))
-    if not more_care:
-        values[LESS] = "has_less"
+        lists: Lists = "not looked for" if care != "texts" else "joined" if role == "client_address" else "as JSON"
+        value_at = partial(documents.value, lists=lists)
+        texts = [" || ' ' || ".join(map(value_at, joined)) for joined in alternatives]
+        values[role] = first_text(texts)
+        if any(len(path) > 1 for joined in alternatives for path in joined):
+            less.append(f"coalesce(trim({texts[0]}, ' '), '') = ''" if len(texts) > 1 else f"{texts[0]} IS NULL")
+    if less and care != "texts":
+        values[LESS] = " OR ".join(less)
     named = ", ".join(f"{value} AS {quoted_name(role)}" for role, value in values.items())
-    table = f"SELECT object IS NOT NULL AS is_formed, {named} FROM ({documents.table()})"
+    table = f"SELECT is_object AS is_formed, {named} FROM ({documents.table()})"
     return Extraction("not_json", table, "is_formed", {role: quoted_name(role) for role in values})
 
 
@@ -86,11 +125,43 @@ def _readable(texts: pa.StringArray, are_half: str) -> pa.StringArray:
     return pc.if_else(pc.replace_with_mask(is_repaired, is_repaired, as_array(is_half).fill_null(False)), None, texts)
 
 
-def _value(role: str, alternatives: Alternatives, value_at: Callable[[FieldPath], str]) -> str:
-    """The SQL of a role's text: of the first of its fields that is there and neither blank nor ``-``."""
-    text = first_text([" || ' ' || ".join(map(value_at, joined)) for joined in alternatives])
-    if role != "url":
-        return text
-    # A request line: it begins with a letter before those of http, which is found quickly.
-    target = f"coalesce(nullif({part_of_request(text, 2)}, ''), {text})"
-    return f"CASE WHEN {text} < 'a' THEN {target} ELSE {text} END"
+def _have_text_or_list(lines: pa.StringArray, columns: Mapping[str, pa.Array]) -> np.ndarray:
+    """Of which lines a value may be a list, or inside of a text."""
+    result = _has_less(lines, columns, lambda texts: _match(texts, "\\", _BEGINS_JSON))
+    if may_contain(lines, "["):
+        for column in columns.values():
+            if pa.types.is_string(column.type):
+                result |= as_numpy(pc.starts_with(column, "[").fill_null(False))
+    return result
+
+
+def _have_name(names: frozenset[str], lines: pa.StringArray, columns: Mapping[str, pa.Array]) -> np.ndarray:
+    """Which lines may have a path as a name: it begins with the first of its own, and a point, or is escaped."""
+    are_plain = all(_PLAIN_NAME.fullmatch(name) for name in names)
+
+    def may_have(texts: pa.StringArray) -> np.ndarray:
+        result = _match(texts, "\\", _ESCAPED_LETTER if are_plain else r"\\")
+        for name in names:
+            if may_contain(texts, start := f'"{name}.'):
+                result |= as_numpy(pc.match_substring(texts, start).fill_null(False))
+        return result
+
+    return _has_less(lines, columns, may_have) if names else np.zeros(len(lines), bool)
+
+
+def _has_less(
+    lines: pa.StringArray, columns: Mapping[str, pa.Array], may_have: Callable[[pa.StringArray], np.ndarray]
+) -> np.ndarray:
+    if LESS not in columns:
+        return np.zeros(len(lines), bool)
+    less = as_numpy(columns[LESS].fill_null(False)).copy()
+    if less.any():
+        less[less] = may_have(lines if less.all() else lines.filter(pa.array(less)))
+    return less
+
+
+def _match(texts: pa.StringArray, character: str, pattern: str) -> np.ndarray:
+    """Which texts match a pattern in which this character is."""
+    if not may_contain(texts, character):
+        return np.zeros(len(texts), bool)
+    return as_numpy(pc.match_substring_regex(texts, pattern).fill_null(False))

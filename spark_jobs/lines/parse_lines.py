@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ from spark_jobs.lines import delimited_lines
 from spark_jobs.lines.clients import clients
 from spark_jobs.lines.columns import as_array, as_numpy, is_null, map_distinct, table_of
 from spark_jobs.lines.credentials import texts_without_credentials, without_credentials
-from spark_jobs.lines.extraction import Extraction, take_apart
+from spark_jobs.lines.extraction import LESS, Extraction, take_apart
 from spark_jobs.lines.formats import extraction_of, time_extraction_of
 from spark_jobs.lines.headers import HEADER, IS_HEADER, by_header
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
@@ -84,11 +85,19 @@ def parse_lines(lines: pa.Table, source: Source, tracking_parameters: tuple[str,
     """
     lines = lines.combine_chunks()
     texts, is_utf8 = _texts(lines, source)
-    fields = _fields(texts, lines, source)
-    fields["normal_url"] = _urls(fields, source, url_normalizer(tracking_parameters, source.pages))
+    extraction = extraction_of(source)
+    fields = _fields(texts, lines, source, extraction)
+    urls = partial(
+        normal_urls,
+        fields,
+        source.base_url or "",
+        is_escaped=extraction.is_escaped,
+        may_be_request=source.fields is not None and source.fields.url is not None,
+    )
+    fields["normal_url"] = urls(url_normalizer(tracking_parameters, source.pages))
     if source.has_rules and source.pages:  # rules look at what was asked for
-        fields["asked_url"] = _urls(fields, source, url_normalizer(tracking_parameters))
-    reason = _reasons(lines, source, is_utf8, texts, fields)
+        fields["asked_url"] = urls(url_normalizer(tracking_parameters))
+    reason = _reasons(lines, source, is_utf8, texts, fields, extraction.not_formed)
     is_click = pc.is_null(reason)
     hour = as_numpy(lines["hour"])
     columns = {name: lines[name] for name in ("row_id", "file", "line", "bytes")} | {
@@ -140,7 +149,12 @@ def _is_too_long(lines: pa.Table, source: Source) -> np.ndarray:
 
 
 def _reasons(
-    lines: pa.Table, source: Source, is_utf8: np.ndarray, texts: pa.StringArray, fields: Mapping[str, pa.Array]
+    lines: pa.Table,
+    source: Source,
+    is_utf8: np.ndarray,
+    texts: pa.StringArray,
+    fields: Mapping[str, pa.Array],
+    not_formed: str,
 ) -> pa.Array:
     """Why each line is quarantined or left out: the first reason that fits; null for clicks.
 
@@ -165,7 +179,7 @@ def _reasons(
     if "fault" in fields:
         checks |= {name: as_numpy(pc.equal(fields["fault"], name).fill_null(False)) for name in delimited_lines.FAULTS}
     else:
-        checks[extraction_of(source).not_formed] = ~is_formed
+        checks[not_formed] = ~is_formed
     if source.has_event_id:
         checks["missing_event_id"] = is_null(fields["event_id"])
     headers = {"header": as_numpy(fields[IS_HEADER])} if IS_HEADER in fields else {}
@@ -193,7 +207,7 @@ def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     return columns
 
 
-def _fields(texts: pa.StringArray, lines: pa.Table, source: Source) -> dict[str, pa.Array]:
+def _fields(texts: pa.StringArray, lines: pa.Table, source: Source, without_header: Extraction) -> dict[str, pa.Array]:
     """The mapped roles' texts, null where absent or only spaces; ``is_formed``; ``clicked_at`` in microseconds.
 
     Of delimited lines ``fault`` too: why one is not formed. In files with headers ``is_header`` is true for these
@@ -203,7 +217,11 @@ def _fields(texts: pa.StringArray, lines: pa.Table, source: Source) -> dict[str,
     def select(extraction: Extraction) -> str:
         return _query(extraction, _values(extraction, source), source)
 
-    fields = by_header(texts, lines, lambda header, texts: take_apart(texts, extraction_of(source, header), select))
+    def take(header: str | None, texts: pa.StringArray) -> dict[str, pa.Array]:
+        extraction = without_header if header is None else extraction_of(source, header)
+        return take_apart(texts, extraction, select)
+
+    fields = by_header(texts, lines, take)
     if IS_HEADER in lines.column_names:
         is_header = as_array(lines[IS_HEADER])
         fields = {name: pc.if_else(is_header, None, column) for name, column in fields.items()}
@@ -230,7 +248,8 @@ def _values(extraction: Extraction, source: Source) -> dict[str, str]:
 
 def _query(extraction: Extraction, values: Mapping[str, str], source: Source) -> str:
     """The SQL for these roles' texts, whether each line is formed, why not if that is said, and ``clicked_at``."""
-    values = {"time": extraction.values["time"], **values}
+    always = {role: extraction.values[role] for role in ("time", LESS) if role in extraction.values}
+    values = {**always, **values}
     if extraction.fault is not None:
         values = {**values, "fault": extraction.fault}
     parts = ", ".join(f"{value} AS {role}" for role, value in values.items())
@@ -246,11 +265,6 @@ def _or_null(texts: pa.StringArray) -> pa.StringArray:
     if not pc.any(may_be_blank).as_py():  # trimming costs more than reading
         return texts
     return pc.if_else(pc.equal(pc.ascii_trim(texts, " "), ""), None, texts)
-
-
-def _urls(fields: Mapping[str, pa.Array], source: Source, normal_form: Callable[[str], str | None]) -> pa.Array:
-    is_escaped = extraction_of(source).is_escaped
-    return normal_urls(fields, source.base_url or "", normal_form, is_escaped=is_escaped)
 
 
 def _not_utf8(texts: pa.StringArray) -> list[int]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.duckdb_sql import quoted
-from spark_jobs.lines.columns import as_array, map_distinct
+from spark_jobs.lines.columns import as_array, map_distinct, may_contain
 
 #: What of a URL a line may say beside ``url``: that may be the whole, a path, or a path with a query.
 _BEFORE_URL = ("scheme", "host", "query")
@@ -69,14 +69,21 @@ def part_of_request(request: str, part: int) -> str:
 
 
 def normal_urls(
-    fields: Mapping[str, pa.Array], base_url: str, normal_form: Callable[[str], str | None], *, is_escaped: bool
+    fields: Mapping[str, pa.Array],
+    base_url: str,
+    normal_form: Callable[[str], str | None],
+    *,
+    is_escaped: bool,
+    may_be_request: bool = False,
 ) -> pa.Array:
     """The normal form of each line's URL, null where there is none; computed once for each distinct one.
 
     ``fields`` are roles' texts: ``url``, and ``scheme``, ``host`` and ``query`` where the format has them. Where
-    ``is_escaped``, bytes in them may be written with a backslash, see ``percent_encoded``.
+    ``is_escaped``, bytes in them may be written with a backslash, see ``percent_encoded``; a ``url`` that
+    ``may_be_request`` is the target of one.
     """
     parts = [role for role in _BEFORE_URL if role in fields]
+    url = _targets(fields["url"]) if may_be_request else fields["url"]
 
     def normal_of_target(target: str) -> str | None:
         if is_escaped and "\\" in target:
@@ -95,11 +102,21 @@ def normal_urls(
         return normal_form(url_of_parts(base_url, _with_query(target, query), **values))
 
     if not parts:
-        return map_distinct(fields["url"], normal_of_target, pa.string())
+        of_target = normal_of_target if is_escaped or base_url or may_contain(url, " ") else normal_form
+        return map_distinct(url, of_target, pa.string())
     # The URL is last: what separates the parts may stand in it.
     texts = (pc.replace_substring(as_array(fields[part]).fill_null(""), _BETWEEN, _NO_PART) for part in parts)
-    joined = pc.binary_join_element_wise(*texts, fields["url"], _BETWEEN)
+    joined = pc.binary_join_element_wise(*texts, url, _BETWEEN)
     return map_distinct(joined, normal_of_parts, pa.string())
+
+
+def _targets(urls: pa.StringArray) -> pa.StringArray:
+    """The URLs, of request lines their targets."""
+    # These begin with a letter before those of http.
+    may_be_request = pc.less(urls, "a").fill_null(False)
+    if not pc.any(may_be_request).as_py():
+        return urls
+    return pc.if_else(may_be_request, pc.replace_substring_regex(urls, f"(?s){_REQUEST}", r"\2"), urls)
 
 
 def url_of_parts(base_url: str, target: str, host: str = "", scheme: str = "") -> str:

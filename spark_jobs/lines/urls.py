@@ -28,6 +28,8 @@ _WEB = ("http://", "https://")
 # time that a longer one of other letters takes grows with its square.
 _MAX_HOST, _MAX_LABEL = 253, 63
 _HOST = re.compile(r"[^:]*:[/\\]*(?:[^/\\?#]*@)?([^/\\?#]*)")
+#: Up to the first character that is not ASCII of what is before the path.
+_NOT_ASCII = re.compile(r"[^:]*+:[/\\]*+[^/\\?#\x80-\U0010ffff]*+[^\x00-\x7f/\\?#]")
 #: So many names of parameters are kept in mind: a site has some hundreds.
 _MOST_NAMES = 10_000
 #: In front of a name where somebody took a URL out of HTML as it stands there.
@@ -36,8 +38,6 @@ _AMPERSANDS = re.compile(r"\A(?:amp;)+")
 _SESSION = re.compile(
     r"[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 )
-#: What begins a session id in a path, percent-encoded.
-_ESCAPED = re.compile("%3B|%28", re.IGNORECASE)
 # A path parameter: Java Servlet specification, section 7.1.3.
 _PATH_PARAMETER = re.compile(r"(?:;|%3B)([^;/=%]+(?:(?:=|%3D)(?:(?!%3B)[^;/])*)?)(?=;|%3B|/|\Z)", re.IGNORECASE)
 _EQUALS = re.compile("%3D", re.IGNORECASE)
@@ -64,7 +64,7 @@ def url_normalizer(
     in_query = _Tracking((*tracking_parameters, *pages.parameter_entries)) if pages else in_path
 
     def normal_form(url: str) -> str | None:
-        if not url.isascii() and _is_too_long(url):
+        if not url.isascii() and _NOT_ASCII.match(url) and _is_too_long(url):
             return None
         try:
             written: str = can_ada.parse(url).href
@@ -82,7 +82,7 @@ def url_normalizer(
         cleaned = written
         if "@" in written or ("%" in written and "40" in written):
             cleaned = without_credentials(written)
-        if ";" in page or "(" in page or ("%" in page and _ESCAPED.search(page)):
+        if ";" in page or "(" in page or ("%" in page and ("%3" in page or "%28" in page)):
             cleaned = _without_sessions(cleaned, in_path)
         # Without what is left out, a segment may be "..".
         return written if cleaned == written else normal_form(cleaned)
@@ -108,12 +108,12 @@ def _has_session(parameter: str) -> bool:
     return bool(_SESSION.fullmatch(parameter.partition("=")[2]))
 
 
-class _Tracking(dict[str, bool | None]):
-    """Whether a parameter of this name goes; None: if its value is a session's. Filled as names come."""
+class _Tracking(dict[str, bool | Callable[[str], bool]]):
+    """Whether a parameter of this name goes, or a function of the parameter that says so. Filled as names come."""
 
     def __init__(self, entries: tuple[str, ...]) -> None:
         super().__init__()
-        self._names: dict[str, tuple[int, bool | None]] = {}
+        self._names: dict[str, tuple[int, bool | Callable[[str], bool]]] = {}
         self._starts: list[tuple[int, str, bool]] = []
         for number, entry in enumerate(entries):
             name = entry.removeprefix("!").lower()
@@ -121,7 +121,8 @@ class _Tracking(dict[str, bool | None]):
             if name.endswith("*"):
                 self._starts.append((number, name[:-1], goes))
             else:
-                self._names[name.removesuffix("=#")] = number, None if goes and name.endswith("=#") else goes
+                is_session = goes and name.endswith("=#")
+                self._names[name.removesuffix("=#")] = number, _has_session if is_session else goes
 
     def kept(self, query: str) -> str:
         """The query without the parameters that go; the same text if none does."""
@@ -129,13 +130,13 @@ class _Tracking(dict[str, bool | None]):
         kept = [
             parameter
             for parameter in parameters
-            if (goes := self[parameter.partition("=")[0]]) is False or (goes is None and not _has_session(parameter))
+            if not (goes := self[parameter.partition("=")[0]]) or (goes is not True and not goes(parameter))
         ]
         return query if len(kept) == len(parameters) else "&".join(kept)
 
-    def __missing__(self, name: str) -> bool | None:
+    def __missing__(self, name: str) -> bool | Callable[[str], bool]:
         plain = _AMPERSANDS.sub("", unquote(name).lower())
-        fitting: list[tuple[int, bool | None]] = [
+        fitting: list[tuple[int, bool | Callable[[str], bool]]] = [
             (number, goes) for number, start, goes in self._starts if plain.startswith(start)
         ]
         fitting.append(self._names.get(plain, (-1, False)))

@@ -9,7 +9,9 @@ import pytest
 
 from include.source_fields import Entry, LineFields, field_path, joined_fields
 from include.sources import Source
-from tests.lines.parsing import ISO, parse
+from spark_jobs.lines.parse_lines import click_times
+from tests.lines.lines import lines_table
+from tests.lines.parsing import ISO, NOON, parse
 
 FIELDS = {"time": "ts", "url": "url"}
 PAGE = {"ts": ISO, "url": "http://shop.test/"}
@@ -98,6 +100,43 @@ def test_a_path_leads_to_its_value_among_other_lines() -> None:
     for place, (path, _, expected) in enumerate(VISITORS.values()):
         source = Source(name="x", format="json", fields=LineFields(**FIELDS, visitor=path))
         assert parse(raw, source)[place]["visitor_id"] == expected
+
+
+#: A name of points as JSON may write it, and the path that it is.
+NAMES = {
+    "a point": (rb'"user\u002eid"', "user.id"),
+    "a slash": (rb'"a\/b.id"', '"a/b".id'),
+    "a letter": (rb'"us\u00e9r.id"', '"us\u00e9r".id'),
+    "a quotation mark": (rb'"a\"b.id"', r'"a\"b".id'),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_flat_name_is_one_however_json_writes_it(name: str) -> None:
+    written, path = NAMES[name]
+    source = Source(name="x", format="json", fields=LineFields(**FIELDS, visitor=path))
+    other = json.dumps(PAGE).encode()
+    rows = parse([other, other[:-1] + b", " + written + b': "v"}', other], source)
+    assert [row["visitor_id"] for row in rows] == [None, "v", None]
+
+
+def test_a_line_that_is_no_json_changes_nothing_of_others() -> None:
+    source = Source(name="x", format="json", fields=LineFields(**FIELDS, visitor="user.id"))
+    good = json.dumps(nested("v", "user", "id")).encode()
+    raw = [good, b"  " + good + b" \r\n", b'{"a": }', good[:-1] + b', "b": "\\ud83d"}', good[:-1], b"[1]", b"7}", good]
+    rows = parse(raw, source)
+    assert [row["reason"] for row in rows] == [None, None, "not_json", None, *["not_json"] * 3, None]
+    assert {row["visitor_id"] for row in rows if not row["reason"]} == {"v"}
+
+
+@pytest.mark.parametrize(
+    "record", [nested(ISO, "at", "ts"), nested(ISO, "at.ts"), nested(json.dumps({"ts": ISO}), "at")]
+)
+def test_landing_finds_the_time_that_the_click_has(record: dict[str, Any]) -> None:
+    source = Source(name="x", format="json", fields=LineFields(time="at.ts", url="url"))
+    raw = [json.dumps(record).encode()]
+    assert parse(raw, source)[0]["clicked_at"] == NOON
+    assert click_times(lines_table(raw), source).to_pylist() == [int(NOON.timestamp()) * 1_000_000]
 
 
 URLS: dict[str, tuple[dict[str, Any], str | None, dict[str, Any], str | None]] = {
