@@ -7,6 +7,8 @@ reads no answers and closes makes that happen at its end.
 from __future__ import annotations
 
 import asyncio
+import codecs
+import re
 import socket
 from contextlib import suppress
 
@@ -14,6 +16,25 @@ from ops.receiver.spool import LineSplitter
 
 #: So many bytes are read from a client in one go.
 MOST_READ = 128 * 1024
+_UTF_16 = {"utf-16-le": re.compile(rb"\xff\xfe|(?:[^\0]\0){8}"), "utf-16-be": re.compile(rb"\xfe\xff|(?:\0[^\0]){8}")}
+
+
+class Decoder:
+    """UTF-16 as UTF-8, known by its byte order mark or by its first characters; all else as it is."""
+
+    def __init__(self) -> None:
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._is_known = False
+
+    def feed(self, chunk: bytes) -> bytes:
+        """What these bytes mean."""
+        if not self._is_known:
+            self._is_known = True
+            if encoding := next((name for name, begin in _UTF_16.items() if begin.match(chunk)), None):
+                self._decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
+        if self._decoder is None:
+            return chunk
+        return self._decoder.decode(chunk).encode("utf-8", "surrogatepass")
 
 
 class Connection:
@@ -35,7 +56,7 @@ class Connection:
         with suppress(OSError):  # gone already
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket = accepted
-        self._splitter = LineSplitter(longest)
+        self._decoder, self._splitter = Decoder(), LineSplitter(longest)
         self._answer = b""
         self._is_new, self._is_sent = asyncio.Event(), asyncio.Event()
         self._is_sent.set()
@@ -53,7 +74,7 @@ class Connection:
         loop = asyncio.get_running_loop()
         try:
             while chunk := await loop.sock_recv(self._socket, MOST_READ):
-                if lines := self._splitter.feed(chunk):
+                if lines := self._splitter.feed(self._decoder.feed(chunk)):
                     return lines, False
         except OSError as error:
             self.broke_off = self.broke_off or error
@@ -67,7 +88,7 @@ class Connection:
             left = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
             while left > 0 and (chunk := self._socket.recv(MOST_READ)):
                 left -= len(chunk)
-                lines += self._splitter.feed(chunk)
+                lines += self._splitter.feed(self._decoder.feed(chunk))
         return lines
 
     @property

@@ -12,6 +12,7 @@ import pytest
 
 from include.hours import Hour
 from include.landing import hour_folder, look_at
+from ops.receiver.connection import Decoder
 from ops.receiver.spool import LineSplitter, Spool, close_hour, open_hours
 
 HOUR = Hour.parse("2026-03-01T08")
@@ -47,6 +48,23 @@ def test_lines_are_whole_however_they_are_cut_and_long_ones_are_bounded() -> Non
         at += size
     assert [*found, *splitter.rest()] == [line[:100] + b"\n" for line in [*lines, b"no end"]]
     assert LineSplitter(100).rest() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [("ascii \u4e16\u00e9\U0001f600", "utf-8"), ("\ufeff\u4e16\u00e9 a", "utf-16-le"), ("\ufeffa\udc00b", "utf-16-le"),
+     ('{"name":"\u4e16\U0001f600"}', "utf-16-le"), ('{"name":"\u4e16\u0a0a"}', "utf-16-be"),
+     ("\ufeff\u4e16 a", "utf-16-be")],
+)  # fmt: skip
+@pytest.mark.parametrize("size", [16, 17, 1000])
+def test_what_a_client_sends_is_stored_in_utf_8(text: str, encoding: str, size: int) -> None:
+    content = f"{text}\nsecond line\n{text}".encode(encoding, "surrogatepass")
+
+    decoder, splitter = Decoder(), LineSplitter(1000)
+    parts = [content[at : at + size] for at in range(0, len(content), size)]
+    lines = [line for part in parts for line in splitter.feed(decoder.feed(part))] + splitter.rest()
+    expected = [line.encode("utf-8", "surrogatepass") for line in (f"{text}\n", "second line\n", f"{text}\n")]
+    assert lines == expected
 
 
 def test_a_file_has_its_name_when_it_is_old_or_large_enough_and_ids_go_on(tmp_path: Path) -> None:
