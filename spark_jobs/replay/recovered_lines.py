@@ -17,10 +17,11 @@ from include.texts import as_literal
 from spark_jobs.hours.replays import AskedReplay
 from spark_jobs.ingest.decided_clicks import PLACE, DecidedClicks, decided_lines
 from spark_jobs.lake.lake import Lake
+from spark_jobs.lines.kept import LEFT_OUT
 
 #: What is kept of a line that is recovered.
 _KEPT = ("reason", "raw", "bytes", "digest")
-CLICK, DUPLICATE, STAYS, BESIDE = "clicks", "duplicates", "stay", "beside"
+CLICK, DUPLICATE, STAYS, BESIDE, LEFT_OUT_NOW = "clicks", "duplicates", "stay", "beside", "left out"
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Recovered:
     """The quarantined lines of log hours, in an order: their place, ``reason``, and what becomes of them, ``outcome``.
 
     ``BESIDE`` are clicks by today's mapping whose reason was not asked for: the landing zone's lines are parsed as one.
+    ``LEFT_OUT_NOW`` are those that one of today's rules leaves out.
     """
 
     asked: AskedReplay
@@ -92,7 +94,9 @@ class Recovered:
             if not self._is_asked(reason):
                 yield f"  {hour} {reason}: not asked for, and {of[BESIDE]:,} are clicks by today's mapping all the same"
             else:
-                yield f"  {hour} {reason}: clicks {of[CLICK]:,}, duplicates {of[DUPLICATE]:,}, stay {of[STAYS]:,}"
+                told = f"clicks {of[CLICK]:,}, duplicates {of[DUPLICATE]:,}, stay {of[STAYS]:,}"
+                left_out = f", left out {of[LEFT_OUT_NOW]:,}" if of[LEFT_OUT_NOW] else ""
+                yield f"  {hour} {reason}: {told}{left_out}"
 
 
 def recovered_lines(lake: Lake, asked: AskedReplay, clicks: DecidedClicks, hours: Sequence[Hour]) -> Recovered:
@@ -104,11 +108,13 @@ def recovered_lines(lake: Lake, asked: AskedReplay, clicks: DecidedClicks, hours
     former = recorded.select(*columns, F.col("digest").alias("recorded_digest"))
     others = quarantined.join(former.select(*PLACE), PLACE, "left_anti")
     lines = former.unionByName(others.withColumn("recorded_digest", F.lit(None).cast("bigint")))
-    now = decided_lines(clicks.arrivals.where("reason IS NULL"), clicks.decided)
+    is_left_out = F.col("reason").startswith(LEFT_OUT)
+    now = decided_lines(clicks.arrivals.where(F.col("reason").isNull() | is_left_out), clicks.decided)
     is_its = F.col("replay_id").eqNullSafe(asked.replay.id).alias("is_its")
-    parsed = now.select(*PLACE, is_its, "first_hour", "line_digest")
+    parsed = now.select(*PLACE, is_its, "first_hour", "line_digest", is_left_out.alias("is_left_out"))
     outcome = (
         F.when(F.col("is_its").isNull(), STAYS)
+        .when(F.col("is_left_out"), LEFT_OUT_NOW)
         .when(~F.col("is_its"), BESIDE)
         .when(F.col("first_hour").isNull(), CLICK)
         .otherwise(DUPLICATE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -209,6 +210,23 @@ def test_a_second_replay_leaves_the_first_ones_lines_to_it(copy: TemporaryLake, 
 
 def _repaired(content: bytes) -> bytes:
     return content.replace(b"day=", b"")
+
+
+@pytest.mark.usefixtures("uncounted")
+def test_lines_that_a_rule_leaves_out_by_now_do_not_stay_quarantined(copy: TemporaryLake) -> None:
+    file = copy.settings.sources_file
+    text = file.read_text(encoding="utf-8")
+    file.write_text(
+        text.replace("[sources.web]", '[sources.web]\ndrop = [{ name = "three", path = "/3" }]'), encoding="utf-8"
+    )
+    said = _replay(copy, is_dry_run=True)
+    told = [
+        re.findall(r"(?:stay|left out) (\d+)", line) for line in said if "missing_url" in line or "not_json" in line
+    ]
+    stay, left_out = (sum(int(counts[place]) for counts in told if len(counts) > place) for place in (0, 1))
+    assert left_out == len(HOURS)  # of the new app's lines one an hour is of this page
+    _replay(copy)
+    assert stay == len(copy.rows(QUARANTINED_CLICKS))
 
 
 @pytest.mark.usefixtures("uncounted")
