@@ -28,7 +28,7 @@ class Outcome:
 
     ``observed`` says what was found. ``page`` is the name of the Data Docs page; ``source`` is None where the partition
     is of all sources. ``observed_value``, ``lowest`` and ``highest`` are numbers where the check is on one number, or
-    on two that must be equal; None else. ``examples`` are of what was found, where it is no rows.
+    on two that must be equal; None else. ``examples`` are texts of what has failed, at most 20: rows, or fields.
     """
 
     check: Check

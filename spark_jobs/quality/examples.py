@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -27,30 +28,28 @@ _OF_CLICKS = ("event_id", "clicked_at", "click_hour", "url", "country_code", "st
 #: Not the text, which may hold a client's address and would be kept for as long as the results: it is in the table.
 _OF_QUARANTINE = ("reason", "file", "line")
 
-#: Table, rule and partition.
-Place = tuple[str, str, str]
 
-
-def find_examples(
+def with_examples(
     lake: Lake, sources: Sequence[Source], outcomes: Sequence[Outcome], layouts: Mapping[str, tuple[Table, Layout]]
-) -> dict[Place, list[str]]:
-    """At most 20 rows, as text, for each failure that single rows are to blame for."""
+) -> list[Outcome]:
+    """The outcomes, with at most 20 rows, as text, for each failure that single rows are to blame for."""
     blamed = sorted(
         (outcome for outcome in outcomes if outcome.has_failed and _rule(outcome)),
         key=lambda outcome: not outcome.is_critical_failure,
     )[:MOST_FAILURES]
     if not blamed:
-        return {}
+        return list(outcomes)
     frames = [frame for table in _tables(layouts) for frame in _of_table(lake, table, sources, blamed, layouts)]
     with measuring(lake.spark), step(lake.spark, "find examples"):
         rows = reduce(DataFrame.unionAll, frames).collect()
-    return {(row["table"], row["rule"], row["partition"]): list(row["examples"]) for row in rows}
+    examples = {(row["table"], row["rule"], row["partition"]): tuple(row["examples"]) for row in rows}
 
+    def completed(outcome: Outcome) -> Outcome:
+        rule = _rule(outcome) if outcome.has_failed else None
+        shown = examples.get((outcome.check.table, rule.name, outcome.partition)) if rule else None
+        return replace(outcome, examples=shown) if shown else outcome
 
-def place_of(outcome: Outcome) -> Place:
-    """Where the examples of an outcome are found."""
-    rule = _rule(outcome)
-    return outcome.check.table, rule.name if rule else "", outcome.partition
+    return list(map(completed, outcomes))
 
 
 def _rule(outcome: Outcome) -> RowRule | None:

@@ -32,7 +32,7 @@ from spark_jobs.hours.held_hours import arguments_for, click_hour_states, hold_f
 from spark_jobs.hours.quality_results import append_results, remove_old_results
 from spark_jobs.hours.touched_hours import TouchedHours, touched_click_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.quality.examples import find_examples
+from spark_jobs.quality.examples import with_examples
 from spark_jobs.quality.facts import measure
 from spark_jobs.quality.validation import Validation
 
@@ -69,10 +69,10 @@ def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -
         layouts = {key: (table, lake.layout(table)) for key, table in counted_tables(settings.pipeline.counts).items()}
         facts = measure(lake, sources, streamed_sources(settings), arguments, touched, layouts)
     data_docs = settings.reports / "data_docs" / run_id
-    outcomes = _judge(settings, sources, arguments, touched, facts, layouts, data_docs)
-    examples = find_examples(lake, sources, outcomes, layouts)
+    judged = _judge(settings, sources, arguments, touched, facts, layouts, data_docs)
+    outcomes = with_examples(lake, sources, judged, layouts)
     seconds = perf_counter() - began
-    validation = Validation(run_id, now, arguments, touched, outcomes, examples, seconds, data_docs)
+    validation = Validation(run_id, now, arguments, touched, outcomes, seconds, data_docs)
     append_results(lake, [_as_row(validation, outcome) for outcome in outcomes])
     with lake.locked():
         states = click_hour_states(lake, touched.log_hours_of)
@@ -144,7 +144,7 @@ def _as_row(validation: Validation, outcome: Outcome) -> dict[str, Any]:
         "lowest": outcome.lowest,
         "highest": outcome.highest,
         "advice": check.reason,
-        "examples": validation.examples_of(outcome),
+        "examples": list(outcome.examples),
         "duration_seconds": validation.seconds,
         "link": f"data_docs/{validation.run_id}/{outcome.page}",
     }

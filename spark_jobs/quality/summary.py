@@ -37,7 +37,7 @@ def validation_document(validation: Validation) -> Document:
     failures = [
         line
         for of_check in _by_check([*validation.critical_failures, *validation.warnings])
-        for line in _failure_lines(of_check, validation.examples_of(of_check[0]))
+        for line in _failure_lines(of_check)
     ]
     left = [Line(line.strip()) for line in validation.touched.described_left()]
     return Document(
@@ -63,14 +63,11 @@ def as_json(validation: Validation) -> dict[str, Any]:
         "seconds": round(validation.seconds, 3),
         "data_docs": str(validation.data_docs),
         "left_to_other_runs": {str(hour): str(owner) for hour, owner in validation.touched.left.items()},
-        "failures": [
-            _as_json(outcome, validation.examples_of(outcome))
-            for outcome in [*validation.critical_failures, *validation.warnings]
-        ],
+        "failures": [_as_json(outcome) for outcome in [*validation.critical_failures, *validation.warnings]],
     }
 
 
-def _as_json(outcome: Outcome, examples: Sequence[str]) -> Mapping[str, Any]:
+def _as_json(outcome: Outcome) -> Mapping[str, Any]:
     check = outcome.check
     return {
         "suite": check.suite,
@@ -86,7 +83,7 @@ def _as_json(outcome: Outcome, examples: Sequence[str]) -> Mapping[str, Any]:
         "lowest": outcome.lowest,
         "highest": outcome.highest,
         "advice": check.reason,
-        "examples": list(examples),
+        "examples": list(outcome.examples),
     }
 
 
@@ -110,7 +107,7 @@ def _by_check(failures: Sequence[Outcome]) -> list[list[Outcome]]:
     return list(by_check.values())
 
 
-def _failure_lines(failures: Sequence[Outcome], examples: Sequence[str]) -> list[Line]:
+def _failure_lines(failures: Sequence[Outcome]) -> list[Line]:
     """One check that failed, of the partitions that it failed for; found and rows are the first one's."""
     first, check = failures[0], failures[0].check
     more = len(failures) - MOST_PARTITIONS
@@ -120,7 +117,7 @@ def _failure_lines(failures: Sequence[Outcome], examples: Sequence[str]) -> list
         Line(f"  in       {named}{f' and {more} more' if more > 0 else ''}"),
         Line(f"  expected {check.holds}"),
         Line(f"  found    {first.observed}"),
-        *(Line(f"  such as  {crop_middle(text, MAX_ROW_CHARACTERS)}") for text in examples[:MOST_ROWS]),
+        *(Line(f"  such as  {crop_middle(text, MAX_ROW_CHARACTERS)}") for text in first.examples[:MOST_ROWS]),
         Line(f"  {check.reason}"),
         Line(""),
     ]

@@ -12,19 +12,17 @@ from include.holds import ClickHourState
 from include.hours import Hour
 from include.job_arguments import JobArguments
 from spark_jobs.hours.touched_hours import TouchedHours
-from spark_jobs.quality.examples import Place, place_of
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What one run found: the ``outcomes`` of all checks, and ``examples`` of the rows behind those that failed."""
+    """What one run found: the ``outcomes`` of all checks, with examples of the rows behind those that failed."""
 
     run_id: str
     validated_at: datetime
     arguments: JobArguments
     touched: TouchedHours
     outcomes: list[Outcome]
-    examples: Mapping[Place, list[str]]
     seconds: float
     data_docs: Path
     newly_held: Mapping[Hour, ClickHourState] = field(default_factory=dict)
@@ -38,9 +36,3 @@ class Validation:
     def warnings(self) -> list[Outcome]:
         """What is published all the same."""
         return [outcome for outcome in self.outcomes if outcome.has_failed and not outcome.is_critical_failure]
-
-    def examples_of(self, outcome: Outcome) -> list[str]:
-        """At most 20 rows or fields, as text, that are to blame for a failure."""
-        if not outcome.has_failed:
-            return []
-        return list(outcome.examples) or self.examples.get(place_of(outcome), [])
