@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from expectations.checks import WARNING, Check, zero
 from expectations.facts import Facts
-from expectations.findings import Finding, Partition
 from expectations.frames import hours_table
+from expectations.judge import Finding, Partition
 from include.counting import CountKey, key_label, live_count_table
 from include.duckdb_sql import run_sql
 from include.hours import Hour, click_hour_of

@@ -15,7 +15,7 @@ from typing import Any
 
 from expectations.checks import WARNING, Check, zero
 from expectations.facts import Facts
-from expectations.findings import NOT_ENOUGH_HISTORY, Finding, Findings, Partition
+from expectations.judge import NOT_ENOUGH_HISTORY, Finding, Findings, Partition
 from include.hours import Hour, LogHour
 from include.sources import Source
 from include.tables import INGEST_ACCOUNTING

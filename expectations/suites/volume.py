@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from expectations.checks import CRITICAL, WARNING, Check, between
 from expectations.facts import Facts
-from expectations.findings import NOT_ENOUGH_HISTORY, Finding, Findings, Partition
+from expectations.judge import NOT_ENOUGH_HISTORY, Finding, Findings, Partition
 from include.duckdb_sql import run_sql
 from include.hours import Hour, log_hour_of
 from include.tables import CLICKS_BY_COUNTRY_HOURLY, INGEST_ACCOUNTING, Table

@@ -13,9 +13,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from expectations.facts import Facts
-from expectations.findings import Partition, judge_findings
 from expectations.frames import click_hour_frame, grouping_frame, log_hour_frame
-from expectations.judge import Outcome, judge
+from expectations.judge import Outcome, Partition, judge, judge_findings
 from expectations.suites import click_hour_checks, grouping_checks, live, log_hour_checks, schema_drift, volume
 from include.buckets import Layout
 from include.counting import counted_tables

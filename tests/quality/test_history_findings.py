@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from expectations.checks import Check
 from expectations.facts import Facts, as_facts
-from expectations.findings import Finding, Partition, judge_findings
+from expectations.judge import Finding, Partition, judge_findings
 from expectations.suites.schema_drift import schema_drift_findings
 from expectations.suites.volume import click_hour_checks, log_hour_checks, volume_findings
 from include.hours import Hour

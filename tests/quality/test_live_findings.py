@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from expectations.facts import as_facts
-from expectations.findings import Finding, Partition
+from expectations.judge import Finding, Partition
 from expectations.suites.live import live_findings
 from include.hours import Hour
 from spark_jobs.lake.lake import Lake
