@@ -76,7 +76,8 @@ def measure(
 ) -> Facts:
     """The facts for ``expectations.frames``, of these log hours and the click hours they own. Hold the lake's lock.
 
-    ``streamed`` are the names of all sources that are.
+    ``streamed`` are the names of all sources that are. What is measured is without files that are lost or cut short:
+    ``files`` has these.
     """
     click_hours = touched.own
     published = published_at(lake, click_hours)
