@@ -166,7 +166,7 @@ LANDED = [
     ),
     _share("33 of 64 clicks have a country that is none", "unknown_country_share", 33, geo={"country": "ZZZ"}),
     _share("33 of 64 clicks are by a crawler", "bot_share", 33, user_agent=CRAWLER),
-    _share("a click has the status 42", "invalid_status_share", 1, status=42),
+    _share("a click has the status 700", "invalid_status_share", 1, status=700),
     Fault(
         "most clicks are on one URL",
         "warning",
