@@ -404,6 +404,13 @@ def _end_by_themselves(variable: Variable, following: Variable) -> bool:
     }  # fmt: skip
 
 
+def is_host_beside_client(format_: LogFormat) -> bool:
+    """Whether only a blank is between a host and a client's address."""
+    roles = [part if isinstance(part, str) else part.role for part in format_.parts]
+    beside = list(zip(roles, roles[1:], roles[2:], strict=False))
+    return ("host", " ", "client_address") in beside or ("client_address", " ", "host") in beside
+
+
 def variables(format_: LogFormat) -> Iterator[Variable]:
     """All of a format."""
     return (part for part in format_.parts if isinstance(part, Variable))

@@ -106,7 +106,7 @@ def inspect(file: Path, settings: Settings, name: str = "", site: Site = NO_SITE
     others = [each for each in less if each.extras >= best.extras and not best.reads_as(each)]
     rivals = [each for each in others if each.share >= best.share and not each.is_guessed]
     # A time and a path are in many logs that are none of requests.
-    is_known = not best.is_guessed or best.extras > 0
+    is_known = (not best.is_guessed or best.extras > 0) and not best.has_addresses_for_hosts
     return _inspection(sample, best, others, is_sure=best.share >= SURE_SHARE and is_known and not rivals)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
+from include.log_formats import is_host_beside_client, log_format
 from include.settings import Settings
 from include.source_presets import preset_names, preset_settings, preset_title
 from include.sources import Source, load_sources
@@ -45,6 +46,7 @@ _FEWEST_COLUMNS = 3
 _LOGFMT_PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.-]*)=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?=\s|$)')
 #: A header's names, and no values: those are numbers, addresses, URLs and times as well.
 _NAME_OF_COLUMN = re.compile(r"(?=.*[^\W\d])(?!/)(?!.*(?:://|\d:\d|\d-\d\d-)).{1,60}")
+_HOST_IS_ADDRESS = r"^https?://(?:\d{1,3}(?:\.\d{1,3}){3}|\[[^\]]*\])/"
 _DELIMITERS = ("\t", ",", ";", "|")
 
 
@@ -101,6 +103,14 @@ class Reading:
     def is_guessed(self) -> bool:
         """Whether its settings are neither a preset's nor those of a declared source."""
         return "preset" not in self.settings
+
+    @property
+    def has_addresses_for_hosts(self) -> bool:
+        """Whether the hosts beside the clients are addresses: of two addresses nothing says whose each is."""
+        if not self.source.is_access_log or not is_host_beside_client(log_format(self.source.access_format)):
+            return False
+        urls = self.arrivals["url"].drop_null()
+        return bool(pc.mean(pc.match_substring_regex(urls, _HOST_IS_ADDRESS).cast(pa.int8())).as_py() > 1 / 2)
 
     def reads_as(self, other: Reading) -> bool:
         """Whether both make the same clicks."""

@@ -27,6 +27,8 @@ _UNKNOWN = re.compile(r"-?|(?i:unknown|null|\(null\)|undefined|none|nil)|_[\w.-]
 #: RFC 1123, section 2.1, with the ``_`` that some have; its last part is not all digits, or it would be an address.
 _HOST = re.compile(r"(?=.{1,253}\Z)(?:[\w-]{1,63}\.)*(?=[^.]*[A-Za-z_-])[\w-]{1,63}\.?", re.ASCII)
 _BETWEEN = "\x1e"
+#: Without a port: a host with one was asked for as such.
+_ADDRESS_ALONE = r"^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$"
 
 
 def clients(fields: Mapping[str, pa.Array], trusted: tuple[str, ...]) -> tuple[pa.Array, pa.Array]:
@@ -49,6 +51,14 @@ def clients(fields: Mapping[str, pa.Array], trusted: tuple[str, ...]) -> tuple[p
     results = [read(text) for text in encoded.dictionary.to_pylist()]
     client = pa.array([client for client, _ in results], pa.string()).take(encoded.indices)
     return client, pa.array([is_client for _, is_client in results], pa.bool_()).take(encoded.indices).fill_null(True)
+
+
+def are_swapped(clients: pa.Array, hosts: pa.Array) -> pa.Array:
+    """Where a host's name stands for the client and a client's address for the host: the format has them swapped."""
+    has_address = pc.match_substring_regex(as_array(hosts), _ADDRESS_ALONE).fill_null(False)
+    if not pc.any(has_address, min_count=0).as_py():
+        return has_address
+    return pc.and_(has_address, pc.invert(pc.match_substring_regex(as_array(clients), _ADDRESS_ALONE)).fill_null(False))
 
 
 def _reader(trusted: tuple[str, ...]) -> Callable[[str], tuple[str | None, bool]]:

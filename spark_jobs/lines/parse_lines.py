@@ -18,7 +18,7 @@ from include.countries import country_code
 from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
 from spark_jobs.lines import delimited_lines
-from spark_jobs.lines.clients import clients
+from spark_jobs.lines.clients import are_swapped, clients
 from spark_jobs.lines.columns import as_array, as_numpy, is_null, map_distinct, table_of
 from spark_jobs.lines.credentials import texts_without_credentials, without_credentials
 from spark_jobs.lines.extraction import LESS, Extraction, take_apart
@@ -235,6 +235,8 @@ def _fields(texts: pa.StringArray, lines: pa.Table, source: Source, without_head
     if source.has_client_address:
         fields["client_address"], is_client = clients(fields, source.trusted_proxies)
         if source.is_access_log:
+            if "host" in fields:
+                is_client = pc.and_(is_client, pc.invert(are_swapped(fields["client_address"], fields["host"])))
             fields["is_formed"] = pc.and_(fields["is_formed"], is_client)
     return fields
 

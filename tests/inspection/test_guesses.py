@@ -53,8 +53,11 @@ def test_the_preset_that_finds_the_clients_is_meant(line: str, preset: str, tmp_
         [json.dumps({"time": f"2026-03-10T12:30:0{n}Z", "level": "info", "path": f"/tmp/{n}"}) for n in range(9)],
         # a table without a header: its first line is a click
         [f"HIT;{1773145800 + n};https://shop.example.com/{n};8.8.8.8" for n in range(9)],
+        # whose address is which, and a host where OVH has the client
+        [f"198.51.100.{n} 203.0.113.7 - {X}" for n in range(9)],
+        [f"shop.example.com 203.0.113.{n} - {X}" for n in range(9)],
     ],
-    ids=["a log of files", "no header"],
+    ids=["a log of files", "no header", "two addresses", "swapped"],
 )
 def test_what_may_be_something_else_is_not_sure(lines: list[str], tmp_path: Path) -> None:
     log = tmp_path / "what.log"

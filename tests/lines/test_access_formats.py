@@ -82,7 +82,7 @@ NO_CLIENTS = [
 
 def test_what_is_before_a_line_or_in_the_client_s_place_and_not_known_makes_no_click() -> None:
     reasons = [row["reason"] for row in read([line + COMBINED for line in NO_CLIENTS])]
-    assert reasons == ["not_access_log"] * len(NO_CLIENTS)
+    assert reasons == ["part_of_line" if "stdout P" in line else "not_access_log" for line in NO_CLIENTS]
 
 
 @pytest.mark.parametrize(
@@ -243,6 +243,25 @@ def test_a_line_without_the_host_of_its_format_makes_no_click(log_format: str) -
     for prefix in ["", *PREFIXES]:
         (row,) = read([f"{prefix}203.0.113.5 {COMBINED}"], log_format)
         assert row["reason"] in ("not_access_log", "bad_url"), prefix
+
+
+@pytest.mark.parametrize(
+    ("client", "host", "reason"),
+    [
+        ("shop.example.com", "203.0.113.5", "not_access_log"),
+        ("shop.example.com", "2001:db8::7", "not_access_log"),
+        ("203.0.113.5", "192.0.2.1", None),
+        ("dsl-77.isp.example", "192.0.2.1:443", None),
+        ("dsl-77.isp.example", "shop.example.com", None),
+        ("203.0.113.5", "-", None),
+        ("-", "192.0.2.1", None),
+    ],
+)
+def test_a_host_in_the_client_s_place_and_the_client_in_its_is_no_line(
+    client: str, host: str, reason: str | None
+) -> None:
+    (row,) = read([f'{client} {host} {TIME} "GET /a HTTP/1.1" 200'], '$remote_addr $host [$time_local] "$request"')
+    assert row["reason"] == reason
 
 
 def test_clients_are_masked_wherever_a_format_has_them() -> None:
