@@ -20,6 +20,7 @@ from spark_jobs.inspection.readings import NO_SITE, Reading, Site, declared_read
 from spark_jobs.inspection.sample import Sample, sample_of
 from spark_jobs.landing.land import require_lines
 from spark_jobs.lines.columns import as_numpy
+from spark_jobs.lines.credentials import without_credentials
 from spark_jobs.lines.decompress import DamagedFileError
 from spark_jobs.lines.times import HOUR_MICROS
 
@@ -167,7 +168,7 @@ def _outcomes(sample: Sample, arrivals: pa.Table) -> list[Outcome]:
 
 
 def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace").rstrip("\r\n")
+    return without_credentials(value.decode("utf-8", "replace").rstrip("\r\n"))
 
 
 def _many_values(urls: Sequence[str]) -> list[ManyValues]:

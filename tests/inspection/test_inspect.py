@@ -102,6 +102,17 @@ def test_what_nobody_knows_is_not_declared(inspect: Inspect, tmp_path: Path) -> 
         inspect(log, "--write")
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_nothing_that_is_shown_has_a_password(inspect: Inspect, tmp_path: Path, is_known: bool) -> None:
+    log = tmp_path / "what.log"
+    asked = "https://ada:s3cret@shop.test/a?u=https%3A//ada%3As3cret%40shop.test"
+    lines = [combined(asked, second) for second in range(9)] if is_known else []
+    log.write_text("\n".join([*lines, f"no line of any format {asked}", ""]))
+    shown = inspect(log, code=0 if is_known else 1)
+    assert "shop.test" in json.dumps(shown)
+    assert "s3cret" not in json.dumps(shown)
+
+
 def test_what_is_no_log_is_refused_by_its_name(inspect: Inspect, tmp_path: Path) -> None:
     log = tmp_path / "export.json"
     log.write_text('[{"ts": 1, "url": "http://a.example/"},\n{"ts": 2, "url": "http://a.example/"}]\n')
