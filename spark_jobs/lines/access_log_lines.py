@@ -15,8 +15,17 @@ import pyarrow.compute as pc
 from include.duckdb_sql import quoted
 from include.log_formats import LogFormat, log_format
 from spark_jobs.lines.extraction import Extraction
-from spark_jobs.lines.log_patterns import IS_TWO_CLIENTS, USER, Reading, is_one_line, steps, two_times, whole_line
-from spark_jobs.lines.pattern_steps import extracted, in_steps, or_null
+from spark_jobs.lines.log_patterns import (
+    IS_TWO_CLIENTS,
+    USER,
+    Reading,
+    is_one_line,
+    steps,
+    steps_behind_usual_prefix,
+    two_times,
+    whole_line,
+)
+from spark_jobs.lines.pattern_steps import Pattern, extracted, in_steps, or_null
 
 
 def _only_one_line(format_: LogFormat) -> Callable[[pa.StringArray], pa.StringArray]:
@@ -44,14 +53,14 @@ def extraction(
     unescaped = _unescaped(known, slower)
     named = _of_whole_line(known, slower, "named", unescaped)
     prefixed = _of_whole_line(known, slower, "prefixed", named)
-    behind_prefix = _in_steps(known, slower, prefixed, has_prefix=True)
-    return _in_steps(known, wanted, behind_prefix)
+    behind_prefix = _in_steps(known, slower, steps(known, slower, has_prefix=True), prefixed)
+    if usual := steps_behind_usual_prefix(known, wanted):
+        behind_prefix = _in_steps(known, wanted, usual, behind_prefix)
+    return _in_steps(known, wanted, steps(known, wanted), behind_prefix)
 
 
-def _in_steps(
-    format_: LogFormat, roles: frozenset[str], otherwise: Extraction, *, has_prefix: bool = False
-) -> Extraction:
-    table, is_formed, taken = in_steps(steps(format_, roles, has_prefix=has_prefix))
+def _in_steps(format_: LogFormat, roles: frozenset[str], patterns: list[Pattern], otherwise: Extraction) -> Extraction:
+    table, is_formed, taken = in_steps(patterns)
     values = {name: or_null(value) for name, value in taken.items()}
     reading = Extraction(
         "not_access_log", table, is_formed, values, is_escaped=format_.escape != "none", otherwise=otherwise

@@ -75,8 +75,14 @@ def without_prefix(texts: pa.StringArray) -> pa.StringArray:
     is_other = pc.invert(pc.starts_with(texts, "{")).fill_null(False)
     if not pc.any(is_other).as_py():
         return texts
+    # What is before the first bracket nearly always: a pattern without a group takes a tenth of the time.
+    is_prefix = f"regexp_full_match(before, {quoted(JSON_PREFIX)}) AND regexp_matches(json, '^[{{][ \t\r\n]*[\"}}]')"
     # Without a match the text is empty.
-    json = f"regexp_extract(text, {quoted(f'^{JSON_PREFIX}([{{].*)')}, 1, 's')"
-    query = f"SELECT coalesce(nullif({json}, ''), text) AS text FROM lines"
+    by_group = f"coalesce(nullif(regexp_extract(text, {quoted(f'^{JSON_PREFIX}([{{].*)')}, 1, 's'), ''), text)"
+    query = (
+        f"SELECT CASE WHEN {is_prefix} THEN json WHEN json <> '' THEN {by_group} ELSE text END AS text "
+        f"FROM (SELECT text, text[:place - 1] AS before, text[nullif(place, 0):] AS json "
+        f"FROM (SELECT text, strpos(text, '{{') AS place FROM lines))"
+    )
     found = run_sql(query, lines=pa.table({"text": texts.filter(is_other)}))
     return pc.replace_with_mask(texts, is_other, as_array(found["text"]))

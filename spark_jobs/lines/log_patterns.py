@@ -13,7 +13,7 @@ from typing import Literal
 
 from include.log_formats import LogFormat, Variable
 from spark_jobs.lines.pattern_steps import MOST_PARTS, Pattern
-from spark_jobs.lines.prefix_patterns import ADDRESS, ADDRESSES, NAME, PREFIX, UNKNOWN, VIRTUAL_HOST
+from spark_jobs.lines.prefix_patterns import ADDRESS, ADDRESSES, NAME, PREFIX, UNKNOWN, USUAL_PREFIX, VIRTUAL_HOST
 
 #: ``plain``: as servers write it. Of a line that is not: ``prefixed`` by what another program put before it, or with a
 #: client in a rarer form; ``named``, with the name of the client's host; with quotation marks in a quoted text that are
@@ -74,6 +74,14 @@ def steps(format_: LogFormat, roles: frozenset[str], *, has_prefix: bool = False
             text, names = f"({text})", ("all" if is_last else "before", *names)
         patterns.append(Pattern(f"^{text}", names))
     return [_prefix_before(format_, roles, pieces), *patterns] if has_prefix else patterns
+
+
+def steps_behind_usual_prefix(format_: LogFormat, roles: frozenset[str]) -> list[Pattern]:
+    """The same for a line that has a prefix, one that is usual, and begins with the client behind it; or none."""
+    if not _begins_with_client(format_):
+        return []
+    _, *patterns = steps(format_, roles, has_prefix=True)
+    return [Pattern(f"^({USUAL_PREFIX}){ADDRESS} ", ("before",)), *patterns]
 
 
 def _prefix_before(format_: LogFormat, roles: frozenset[str], pieces: list[_Piece]) -> Pattern:

@@ -38,5 +38,11 @@ PREFIX = "".join(
         r"|))",
     ]
 )
+_MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
+_OF_SYSLOG = rf"[A-Z][a-z]{{2}} +\d{{1,2}} \d\d:\d\d:\d\d \S+ {_TAG} "
+#: What of these is usual: syslog's, with a host, and Kubernetes' CRI. There is one way on at each character.
+USUAL_PREFIX = (
+    rf"(?:<\d{{1,3}}>(?:1 {_MOMENT} \S+ \S+ \S+ \S+ - |{_OF_SYSLOG})|{_OF_SYSLOG}|{_MOMENT} std(?:out|err) F )"
+)
 #: The same before JSON, where lumberjack's cookie may follow it; and what fluentd and AWS Lambda write, with tabs.
 JSON_PREFIX = rf"(?:{PREFIX}(?:@cee: ?)?|{_ISO_8601}(?:\t[\w.*/-]+){{1,2}}\t)"
