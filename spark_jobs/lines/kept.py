@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from include.kept_lines import NOT, NOT_KEPT, CountedLines, LineRule, field_condition
 from spark_jobs.lines.columns import as_array, as_numpy, map_distinct
 from spark_jobs.lines.lookups import is_crawler
+from spark_jobs.lines.page_keys import any_hexadecimal
 
 #: With it the reasons of such lines begin.
 LEFT_OUT = "left_out_"
@@ -144,11 +145,11 @@ def _pattern(value: str) -> str:
 
 def _of_path(value: str) -> str:
     """As paths are in URLs: what a browser percent-encodes is."""
-    return _pattern(_ENCODED_IN_PATHS.sub(_percent_encoded, value))
+    return any_hexadecimal(_pattern(_ENCODED_IN_PATHS.sub(_percent_encoded, value)))
 
 
 def _of_url(value: str) -> str:
-    return _pattern(_ENCODED_IN_URLS.sub(_percent_encoded, value))
+    return any_hexadecimal(_pattern(_ENCODED_IN_URLS.sub(_percent_encoded, value)))
 
 
 def _percent_encoded(match: re.Match[str]) -> str:

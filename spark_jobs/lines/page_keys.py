@@ -9,6 +9,8 @@ import can_ada
 
 from include.page_settings import PageSettings, holes_of
 
+_PERCENT_ENCODED = re.compile("(?:%[0-9A-Fa-f]{2})+")
+
 
 def page_key(pages: PageSettings) -> Callable[[str], str]:
     """A function from a URL in its normal form to the one under which its page is counted.
@@ -34,6 +36,11 @@ def page_key(pages: PageSettings) -> Callable[[str], str]:
     return key_of
 
 
+def any_hexadecimal(expression: str) -> str:
+    """The regular expression with what is percent-encoded in either case: a browser keeps what a link has."""
+    return _PERCENT_ENCODED.sub(r"(?i:\g<0>)", expression)
+
+
 def _rule(path: str, pages: PageSettings) -> tuple[re.Pattern[str], str]:
     """The regular expression of a pattern, whose group is the rest that stays; and what stands for its beginning."""
     if pages.trailing_slash == "remove":
@@ -46,7 +53,7 @@ def _rule(path: str, pages: PageSettings) -> tuple[re.Pattern[str], str]:
             expression, written = f"{expression}/{inside}", f"{written}/{{{name}}}"
         else:
             literal = _normal_segment(segment, pages)
-            expression, written = f"{expression}/{re.escape(literal)}", f"{written}/{literal}"
+            expression, written = f"{expression}/{any_hexadecimal(re.escape(literal))}", f"{written}/{literal}"
     return re.compile(expression + ("(/.*)" if has_rest else ""), re.DOTALL), written
 
 

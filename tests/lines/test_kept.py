@@ -327,6 +327,8 @@ def test_a_rule_looks_at_what_was_asked_for_and_not_at_the_page_that_it_is_count
     ("rule", "asked", "other"),
     [
         ({"path": "/café/*"}, "/caf%C3%A9/a", "/cafe/a"),
+        ({"path": "/café/*"}, "/caf%c3%a9/a", "/CAFÉ/a"),
+        ({"path": "/caf%c3%A9/*"}, "/café/a", "/Caf%C3%A9/a"),
         ({"path": '/a"{b}*'}, '/a"{b}/c', "/a/b"),
         ({"url": "*?q=größe*"}, "/s?q=gr%C3%B6%C3%9Fe&b=1", "/s?q=gross"),
     ],

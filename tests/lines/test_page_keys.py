@@ -60,6 +60,8 @@ CASES: dict[str, dict[str, str]] = {
         "/user/1/2": "/user/{name}/{tab}",
         "/user/1/2/3": "/user/{id}/2/3",
         "/größe/1": "/gr%C3%B6%C3%9Fe/{n}",
+        "/gr%c3%b6%C3%9fe/1": "/gr%C3%B6%C3%9Fe/{n}",
+        "/GR%C3%B6%C3%9FE/1": "/GR%C3%B6%C3%9FE/1",
     },
     'lower_case = true\ntrailing_slash = "remove"\npaths = ["/User/{id}/"]\nkeep_parameters = []': {
         "/USER/Ada/?a=1": "/user/{id}",
