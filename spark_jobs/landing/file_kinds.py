@@ -48,6 +48,9 @@ _ERROR_LOGS = {
 }
 _ACCESS_LOG = re.compile(rb'\S+ .*\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "')
 _ARRAY = re.compile(rb'\s*\[\s*(?:[{\[\]"]|$)')
+#: A line that is an element of an array, with the comma after or before it.
+_ELEMENT = re.compile(rb"\s*\[?\s*(?:(?:,\s*)?(\{.*\})\s*,|,\s*(\{.*\}))\s*")
+_WITHOUT_COMMAS = "sed 's/^[[, \\t]*//; s/[], \\t\\r]*$//; /^$/d'"
 _GOES_ON = (b"{", b"[", b",")
 _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _NO_TEXT_SHARE = 0.02
@@ -71,19 +74,27 @@ def kind_of(content: bytes) -> str | None:
     return next((kind for kind, beginning in _KINDS.items() if beginning.match(content)), None)
 
 
-def json_shape(text: bytes) -> str | None:
-    """How JSON is written that is not an object a line, by its first bytes; None for anything else."""
-    if _ARRAY.match(text):
-        return "a JSON array"
+def json_shape(text: bytes) -> tuple[str, str] | None:
+    """How JSON is written that is not an object a line, by its first bytes; None for anything else.
+
+    With the command that writes an object a line of it.
+    """
     text = text.lstrip()
     first, _, others = text.partition(b"\n")
+    elements = filter(None, map(_ELEMENT.fullmatch, (first, *others.split(b"\n", 2)[:2])))
+    are_elements = any(_is_json(element[1] or element[2]) for element in elements)
+    if _ARRAY.match(text):
+        # jq reads none of an array without an end, as a log has that is still written.
+        return ("a JSON array", _WITHOUT_COMMAS if are_elements else "jq -c '.[]'")
+    if are_elements and (_is_json(first) or _ELEMENT.fullmatch(first)):
+        return ("JSON objects with commas between them", _WITHOUT_COMMAS)
     if not first.startswith(b"{") or _is_json(first) or not others.strip():
         return None
+    several = ("one JSON object over several lines", "jq -c .")
     with suppress(ValueError, RecursionError):
         json.JSONDecoder().raw_decode(text.decode("utf-8", "replace"))
-        return "one JSON object over several lines"
-    goes_on = first.rstrip().endswith(_GOES_ON) and not others.lstrip().startswith(b'{"')
-    return "one JSON object over several lines" if goes_on else None
+        return several
+    return several if first.rstrip().endswith(_GOES_ON) and not others.lstrip().startswith(b'{"') else None
 
 
 def _is_json(line: bytes) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import shlex
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -35,7 +36,7 @@ from spark_jobs.landing.landed_logs import DIGESTS, Landed, landed_logs
 from spark_jobs.landing.log_digests import DigestWriter
 from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.cut_lines import cut_at_lines
-from spark_jobs.lines.decompress import SUFFIXES, DamagedFileError, decompressed
+from spark_jobs.lines.decompress import SUFFIXES, DamagedFileError, compression_of, decompressed
 from spark_jobs.lines.headers import HEADER, IS_HEADER, Headers
 from spark_jobs.lines.parse_lines import click_times
 from spark_jobs.lines.read_lines import lines_of
@@ -45,6 +46,7 @@ from spark_jobs.lines.times import HOUR_MICROS
 FIRST_HOUR = Hour.parse("1990-01-01T00")
 
 _OPEN_FILES = 64
+_READERS = {".gz": "zcat", ".zst": "zstdcat", ".bz2": "bzcat", ".xz": "xzcat"}
 #: So many lines at a time are read: short ones need a multiple of their bytes.
 _LINES_AT_ONCE = 1 << 16
 
@@ -99,11 +101,18 @@ def require_lines(logs: Path) -> None:
     if kind := kind_of(bytes(content)):
         raise NotALogError(f"{printed(logs)} is {kind}; expected lines of text, plain, {', '.join(SUFFIXES)}")
     if shape := json_shape(_beginning(logs)):
+        kind, command = shape
         raise NotALogError(
-            f"{printed(logs)} is {shape}; expected one JSON object a line, such as jq -c "
-            + ("'.[]'" if "array" in shape else ".")
-            + f" {printed(logs)} writes it"
+            f"{printed(logs)} is {kind}; expected one JSON object a line, such as {_piped(logs, command)} writes it"
         )
+
+
+def _piped(logs: Path, command: str) -> str:
+    """A shell's command that reads the log, compressed or not."""
+    with logs.open("rb") as file:
+        compression = compression_of(file.read(BEGINNING_BYTES))
+    file_name = shlex.quote(printed(logs))
+    return f"{_READERS[compression]} {file_name} | {command}" if compression else f"{command} {file_name}"
 
 
 def _beginning(logs: Path) -> bytes:

@@ -29,7 +29,7 @@ from include.source_fields import LineFields
 from include.sources import Source
 from spark_jobs.landing.file_kinds import kind_of
 from spark_jobs.landing.given_files import given_files
-from spark_jobs.landing.land import land, land_all
+from spark_jobs.landing.land import land, land_all, require_lines
 from tests.landing.landing_zone import ACCESS, FIRST, NOW, landed_lines, log_line, write_log
 
 LINE = log_line("05:00", "a")
@@ -284,6 +284,34 @@ def test_what_is_of_another_format_is_named(tmp_path: Path, source: Source, cont
         land(source, write_log(tmp_path / "a.log", content), tmp_path / "landing", NOW)
 
 
+#: Arrays with an element on each line, and what of them a log has that is cut or still written.
+_LINES = [*map(json.dumps, EVENTS)]
+ELEMENTS_OF_AN_ARRAY = [
+    "[\n" + ",\n".join(_LINES) + "\n]\n",
+    "[" + ",\n".join(_LINES) + "]\n",
+    "[\r\n  " + ",\r\n  ".join(_LINES) + "\r\n]\r\n",
+    "[\n" + "\n,".join(_LINES) + "\n]",
+    "[\n" + ",\n".join(_LINES) + ",\n",
+]
+ELEMENTS = [
+    ",\n".join(_LINES) + ",\n",
+    ",\n".join(_LINES) + "\n]\n",
+    "  " + " ,\r\n  ".join(_LINES) + "\r\n",
+    "," + "\n,".join(_LINES) + "\n",
+    "\n,".join(_LINES) + "\n",
+]
+
+
+@pytest.mark.parametrize("text", [*ELEMENTS_OF_AN_ARRAY, *ELEMENTS])
+def test_the_command_that_is_named_writes_an_object_a_line(tmp_path: Path, text: str) -> None:
+    log = write_log(tmp_path / "an array.json.gz", text.encode())
+    with pytest.raises(NotALogError) as refused:
+        require_lines(log)
+    command = str(refused.value).removesuffix(" writes it").split("such as ", 1)[1]
+    lines = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [*map(json.loads, lines)] == EVENTS
+
+
 _PRETTY = json.dumps(EVENT, indent=1)
 SHAPES = {
     "a JSON array": [
@@ -293,7 +321,9 @@ SHAPES = {
         "\ufeff [ " + json.dumps(EVENT) + "\n]",
         "[]\n",
         "[\n  [1]\n]",
+        *ELEMENTS_OF_AN_ARRAY,
     ],
+    "JSON objects with commas between them": ELEMENTS,
     "one JSON object over several lines": [
         _PRETTY,
         "\n".join(json.dumps(event, indent=2) for event in EVENTS),
@@ -310,7 +340,7 @@ SHAPES = {
 def test_json_that_is_not_an_object_a_line_is_refused_by_its_shape(
     tmp_path: Path, shape: str, text: str, encoding: str
 ) -> None:
-    with pytest.raises(NotALogError, match=f"is {shape}; expected one JSON object a line, such as jq -c"):
+    with pytest.raises(NotALogError, match=f"is {shape}; expected one JSON object a line, such as (jq -c|sed)"):
         land(WEB, write_log(tmp_path / "a.json", text.encode(encoding)), tmp_path / "landing", NOW)
 
 
