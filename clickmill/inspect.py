@@ -43,12 +43,13 @@ def inspect(
     from spark_jobs.inspection.inspection import common_settings
     from spark_jobs.inspection.inspection import inspect as look_at
     from spark_jobs.inspection.shown_inspection import inspection_document
-    from spark_jobs.inspection.source_toml import add_source, as_toml
+    from spark_jobs.inspection.source_toml import add_source, as_toml, require_name
     from spark_jobs.landing.given_files import given_files
 
     settings = Settings.from_environment()
     _ = settings.pipeline
     name = source or source_name_of(files[0])
+    require_name(name)
     readable = [file for file in given_files(files) if file.same_as is None and file.left_out is None]
     site = _site(base_url, time_zone)
     inspections = [look_at(file.path, settings, name, site) for file in readable]
@@ -59,9 +60,11 @@ def inspect(
     is_new = common is not None and not any(inspection.is_declared for inspection in inspections)
     if write and common is None:
         raise UsageError("--write: expected files that are surely of one format; inspect them by themselves")
-    if write and common is not None and is_new:
+    if write and is_new and common is not None:
         add_source(settings, name, as_toml(name, common))
         print_line(Console(stderr=as_json), f"[sources.{name}] is added to {settings.sources_file}")
+    elif write:
+        print_line(Console(stderr=as_json), f"[sources.{name}] is in {settings.sources_file} already, and fits")
     if as_json:
         print_json({"source": name, "is_sure": common is not None, "is_new": is_new, "files": inspections})
     return 0 if common is not None else 1

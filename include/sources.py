@@ -23,6 +23,8 @@ from include.time_formats import TimeFormat
 
 #: Of the whole name.
 SOURCE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+#: In place of a name: of every source that is scheduled, or streamed.
+EVERY_SOURCE = "all"
 _HOW_TO_STREAM = "expected a [sources.{0}.kafka] or [sources.{0}.files] table in its sources file"
 
 
@@ -349,7 +351,8 @@ class Sources(BaseModel):
 def source_name_of(logs: Path) -> str:
     """The name of a new source of these logs: of the file's or folder's name what a source's may have."""
     words = re.sub(r"[^a-z0-9]+", "_", logs.resolve().name.lower().split(".")[0]).strip("_")
-    return words if words[:1].isalpha() else f"log_{words}".rstrip("_")
+    name = words if words[:1].isalpha() and words != EVERY_SOURCE else f"log_{words}"
+    return name[:63].rstrip("_")
 
 
 def load_sources(settings: Settings) -> dict[str, Source]:
@@ -377,7 +380,7 @@ def choose_sources(settings: Settings, name: str) -> list[Source]:
     sources = load_sources(settings)
     chosen = (
         [s for s in sources.values() if s.scheduled]
-        if name == "all"
+        if name == EVERY_SOURCE
         else [s for s in sources.values() if s.name == name]
     )
     if not chosen:
@@ -399,7 +402,7 @@ def choose_streamed(settings: Settings, names: str) -> list[Source]:
     Raises:
         UsageError: if one of them is not there or not streamed, or none is.
     """
-    if names == "all":
+    if names == EVERY_SOURCE:
         chosen = list(streamed_sources(settings).values())
         if not chosen:
             raise UsageError(f"no source in {settings.sources_file} is streamed: {_HOW_TO_STREAM.format('NAME')}")
