@@ -93,7 +93,7 @@ _TIMES = (
 )  # fmt: skip
 _URLS = (
     "url", "pageurl", "pagelocation", "href", "location", "fullurl", "requesturl", "uri", "requesturi", "requestpath",
-    "link", "path", "pagepath", "target", "csuristem", "page", "request",
+    "link", "path", "pagepath", "pathname", "urlpath", "pathinfo", "target", "csuristem", "page", "request",
 )  # fmt: skip
 _HOSTS = ("host", "hostname", "httphost", "requesthost", "servername", "vhost", "domain", "authority", "cshost")
 _CLIENTS = (
@@ -129,6 +129,8 @@ def guess_fields(fields: Sequence[Field], time_formats: Callable[[Sequence[str]]
         if (format_ := time_formats(each.values)) and not _is_small_number(each):
             guesses |= {"time": each.path, "time_format": format_}
             break
+    if "time" not in guesses:
+        guesses |= _day_and_clock(fields, time_formats)
     guesses |= _url_roles(fields)
     by_value: list[tuple[str, tuple[str, ...], Callable[[str], object]]] = [
         ("client_address", _CLIENTS, is_address),
@@ -150,6 +152,19 @@ def guess_fields(fields: Sequence[Field], time_formats: Callable[[Sequence[str]]
     return guesses
 
 
+_DAY = re.compile(r"\d{4}[-/.]\d\d[-/.]\d\d|\d\d?[-/.](?:\d\d|\w{3})[-/.]\d{4}")
+_CLOCK = re.compile(r"\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?")
+
+
+def _day_and_clock(fields: Sequence[Field], time_formats: Callable[[Sequence[str]], Any]) -> dict[str, Any]:
+    """The fields of the day and of the time of it, where these are two; nothing if there are no such two."""
+    day, clock = _first(fields, _DAY.fullmatch), _first(fields, _CLOCK.fullmatch)
+    if day is None or clock is None or len(day.values) != len(clock.values):
+        return {}
+    format_ = time_formats([" ".join(both) for both in zip(day.values, clock.values, strict=True)])
+    return {"date": day.path, "time": clock.path, "time_format": format_} if format_ else {}
+
+
 def _url_roles(fields: Sequence[Field]) -> dict[str, str]:
     """The field of the URL; or else of a request line or a path, with the host and the method beside it."""
     candidates = [each for each in _ranked(fields, _URLS) if not re.search("referr?er|^ref$", each.name)]
@@ -163,7 +178,10 @@ def _url_roles(fields: Sequence[Field]) -> dict[str, str]:
     roles = {role: each.path for role, each in others.items() if each}
     if request := _first(candidates, _REQUEST.fullmatch):
         return {"request": request.path} | {role: path for role, path in roles.items() if role == "host"}
-    if path := _first([each for each in candidates if each.name in _URLS], lambda text: text.startswith("/")):
+    paths = [each for each in candidates if each.share(lambda text: text.startswith("/")) >= NEARLY_ALL]
+    known = [each for each in paths if each.name in _URLS]
+    # Under a name that nobody knows only if no other may be meant.
+    for path in known[:1] or (paths if len(paths) == 1 else []):
         return {"url": path.path} | roles
     return {}
 

@@ -16,7 +16,7 @@ from include.errors import NotALogError
 from include.hours import Hour
 from include.settings import Settings
 from include.tables import UNKNOWN_COUNTRY
-from spark_jobs.inspection.readings import NO_SITE, Reading, Site, declared_reading, readings
+from spark_jobs.inspection.readings import NO_SITE, Reading, Site, declared_reading, look_of, readings
 from spark_jobs.inspection.sample import Sample, sample_of
 from spark_jobs.landing.land import require_lines
 from spark_jobs.lines.columns import as_numpy
@@ -57,7 +57,8 @@ class Inspection:
     Counts are of the sample: ``lines`` lines, ``end`` of them from the file's end; of the whole file if ``is_whole``.
     ``others`` are the titles and shares of readings that make other clicks. ``rows`` are some clicks, by column.
     ``is_declared`` if the settings are those of a source that there is. ``has_local_times`` if its times have no
-    offset: the settings say of which zone they are. ``refused`` says why it is no log at all.
+    offset: the settings say of which zone they are. ``look`` says what lines look like that nothing reads, and what to
+    do; ``refused`` why it is no log at all.
     """
 
     file: Path
@@ -67,6 +68,7 @@ class Inspection:
     end: int = 0
     is_whole: bool = True
     refused: str = ""
+    look: str = ""
     title: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     share: float = 0.0
@@ -151,8 +153,9 @@ def _unknown(sample: Sample) -> Inspection:
     lines = sample.lines
     outcomes = [Outcome("unknown", len(lines), 1, _text(lines["value"][0].as_py()))] if len(lines) else []
     return Inspection(
-        sample.file, sample.size, sample.content, len(lines), sample.end, sample.is_whole, outcomes=outcomes
-    )
+        sample.file, sample.size, sample.content, len(lines), sample.end, sample.is_whole, outcomes=outcomes,
+        look=look_of(sample) if len(lines) else "",
+    )  # fmt: skip
 
 
 def _outcomes(sample: Sample, arrivals: pa.Table) -> list[Outcome]:

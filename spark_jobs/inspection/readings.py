@@ -24,6 +24,7 @@ from include.tables import UNKNOWN_COUNTRY
 from include.time_formats import TimePattern
 from spark_jobs.inspection.field_guesses import Field, fields_of_records, fields_of_rows, guess_fields
 from spark_jobs.inspection.json_texts import json_objects
+from spark_jobs.inspection.looks import look_of_lines
 from spark_jobs.inspection.sample import Sample
 from spark_jobs.inspection.time_guesses import ASSUMED_ZONE, are_plausible, time_format_of
 from spark_jobs.inspection.wrappers import wrapped_texts
@@ -40,6 +41,8 @@ BASE_URL = "http://localhost"
 _EXTRAS = ("country_code", "referrer", "user_agent", "status", "event_id", "visitor_id")
 #: By so many lines formats are found that fit, half of them the first: headers are among these.
 _FEW_LINES = 400
+#: What most servers write; before others that read the lines alike.
+_USUAL = ("apache_vhosts", "combined", "common")
 #: The roles that say which page it is.
 _PAGES = {"url", "request"}
 _FEWEST_COLUMNS = 3
@@ -112,9 +115,14 @@ class Reading:
         urls = self.arrivals["url"].drop_null()
         return bool(pc.mean(pc.match_substring_regex(urls, _HOST_IS_ADDRESS).cast(pa.int8())).as_py() > 1 / 2)
 
+    def is_as_good_as(self, other: Reading) -> bool:
+        """Whether it fits no more lines, and as surely."""
+        return (round(self.share, 3), self.is_guessed) == (round(other.share, 3), other.is_guessed)
+
     def reads_as(self, other: Reading) -> bool:
         """Whether both make the same clicks."""
-        return all(self.arrivals[name].equals(other.arrivals[name]) for name in ("clicked_at", "url", *_EXTRAS[:4]))
+        same = (self.arrivals[name].equals(other.arrivals[name]) for name in ("clicked_at", "url", *_EXTRAS[:4]))
+        return self.clients == other.clients and all(same)
 
 
 def declared_reading(sample: Sample, settings: Settings, name: str) -> Reading | None:
@@ -133,10 +141,18 @@ def readings(sample: Sample, settings: Settings, site: Site) -> list[Reading]:
     """All readings that make clicks of some lines, the best first."""
     fit = (candidate for inside, few in _probes(sample) for candidate in _fitting(few, settings, site, inside))
     of_all = (read_by(sample, of_source, settings, title, site) for title, of_source in fit)
-    return sorted(
+    by_fit = sorted(
         filter(None, of_all),
         key=lambda reading: (-round(reading.share, 3), reading.is_guessed, -reading.extras, -reading.clients),
     )
+    # Of those that read the lines alike, the format of which most servers are: it comes first.
+    alike = [each for each in by_fit if by_fit[0].is_as_good_as(each) and by_fit[0].reads_as(each)]
+    first = min(alike, key=lambda reading: _rank_of(reading.settings.get("preset")), default=None)
+    return [first, *(each for each in by_fit if each is not first)] if first else []
+
+
+def _rank_of(preset: str | None) -> int:
+    return _USUAL.index(preset) if preset in _USUAL else len(_USUAL)
 
 
 def _probes(sample: Sample) -> Iterator[tuple[str | None, Sample]]:
@@ -167,6 +183,12 @@ def _fitting(few: Sample, settings: Settings, site: Site, inside: str | None) ->
             )  # fmt: skip
 
 
+def look_of(sample: Sample) -> str:
+    """What the lines look like that nothing reads."""
+    texts = _texts(sample)[:_FEW_LINES]
+    return look_of_lines(texts, [(title, fields) for title, _, fields in _records(texts)])
+
+
 def _candidates(texts: Sequence[str], site: Site) -> Iterator[tuple[str, dict[str, Any]]]:
     objects = json_objects(texts)
     for name in preset_names():
@@ -174,6 +196,8 @@ def _candidates(texts: Sequence[str], site: Site) -> Iterator[tuple[str, dict[st
             yield preset_title(name), {"preset": name}
     for title, of_format, fields in _records(texts):
         guessed = guess_fields(fields, lambda values: time_format_of(values, site.time_zone))
+        if "date" in guessed and of_format["format"] == "json":
+            guessed["time"] = f"{guessed.pop('date')} {guessed['time']}"
         if "time" in guessed and not _PAGES.isdisjoint(guessed):
             yield title, of_format | {"fields": guessed}
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from include.documents.model import Column, Document, Line, Table
 from include.texts import as_count, as_share, as_size, crop_middle, plural
-from spark_jobs.inspection.inspection import Inspection
+from spark_jobs.inspection.inspection import SURE_SHARE, Inspection
 from spark_jobs.inspection.readings import BASE_URL
 from spark_jobs.inspection.source_toml import as_toml
+from spark_jobs.lines.kept import reason_of_rule, rule_of_reason
 
 _EXAMPLE_CHARACTERS = 200
 _MOST_COUNTRIES = 8
@@ -23,31 +24,43 @@ def inspection_document(inspection: Inspection, name: str) -> Document:
         Line(f"{inspection.file}: {as_size(inspection.size)}, {inspection.content}; {looked_at}")
     ]
     if not inspection.settings:
-        return Document((*blocks, *_examples(inspection)), verdict=(Line(_unknown(inspection), "failed"),))
+        return Document((*blocks, *_examples(inspection)), verdict=_unknown(inspection))
     blocks += [*_rows(inspection), *_examples(inspection), *map(Line, _counts(inspection))]
     if not inspection.is_declared:
         toml = (Line(f"  {line}".rstrip(), "code") for line in as_toml(name, inspection.settings).splitlines())
-        blocks += [Line("for config/sources.toml:", "strong"), *toml]
-    return Document(tuple(blocks), title=_title(inspection))
+        blocks += [Line("for config/sources.toml (--write adds it):", "strong"), *toml]
+    return Document(tuple(blocks), title=_title(inspection), verdict=_doubt(inspection))
 
 
 def _title(inspection: Inspection) -> str:
     clicks = round(inspection.share * inspection.lines)
     title = f"{inspection.title}: {as_share(clicks, inspection.lines)} of the lines fit"
-    if not inspection.is_sure:
-        title += ", not sure"
     if inspection.others:
         others = ", ".join(f"{name} {share:.0%}" for name, share in inspection.others[:3])
         title += f"; others that fit: {others}"
     return title
 
 
-def _unknown(inspection: Inspection) -> str:
+def _doubt(inspection: Inspection) -> tuple[Line, ...]:
+    """Why it is not sure, and is not written by ``--write``."""
+    if inspection.is_sure:
+        return ()
+    if inspection.share < SURE_SHARE:
+        why = f"not sure: of other lines than these there are more than {1 - SURE_SHARE:.0%}"
+    elif inspection.others:
+        why = "not sure: other formats fit as well, and read something else"
+    else:
+        why = "not sure: a time and a path alone are in many logs that are none of requests"
+    return Line(why, "warned"), Line("--write does not add it; if it is right, add it yourself")
+
+
+def _unknown(inspection: Inspection) -> tuple[Line, ...]:
     if not inspection.lines:
-        return f"{inspection.file} is empty"
+        return (Line(f"{inspection.file} is empty", "failed"),)
     return (
-        "no format is known that reads these lines; write format and log_format, or columns, for them: "
-        "docs/guides/log-formats.md"
+        Line("no format is known that reads these lines", "failed"),
+        Line(inspection.look),
+        Line("docs/guides/log-formats.md"),
     )
 
 
@@ -69,14 +82,14 @@ def _rows(inspection: Inspection) -> list[Line | Table]:
 
 def _examples(inspection: Inspection) -> list[Line | Table]:
     """Of lines that are no clicks, why, and the first of each kind."""
-    others = [outcome for outcome in inspection.outcomes if outcome.reason is not None]
+    others = [each for each in inspection.outcomes if each.reason not in (None, reason_of_rule("header"))]
     if not others:
         return []
     columns = (Column("Lines"), Column("Are", "name"), Column("First"), Column("Such as", "key"))
     rows = tuple(
         (
             as_count(outcome.lines),
-            outcome.reason or "",
+            f"left out: {rule}" if (rule := rule_of_reason(outcome.reason or "")) else outcome.reason or "",
             as_count(outcome.number),
             crop_middle(outcome.example, _EXAMPLE_CHARACTERS),
         )
@@ -88,21 +101,25 @@ def _examples(inspection: Inspection) -> list[Line | Table]:
 def _counts(inspection: Inspection) -> list[str]:
     lines = []
     if inspection.first_hour:
-        lines.append(f"{plural(inspection.hours, 'hour')}, {inspection.first_hour} to {inspection.last_hour}")
+        until = f" to {inspection.last_hour}" if inspection.hours > 1 else ""
+        lines.append(f"{plural(inspection.hours, 'hour')}: {inspection.first_hour}{until}")
     countries = list(inspection.countries.items())[:_MOST_COUNTRIES]
     named = ", ".join(f"{code} {as_count(count)}" for code, count in countries)
     lines.append(f"countries: {named or 'none known'}; clicks of crawlers: {as_count(inspection.crawlers)}")
     lines.append(f"pages: {plural(inspection.urls, 'different URL')}")
     lines += [
-        f"  parameter {many.parameter}: {as_count(many.values)} values in {plural(many.lines, 'line')}: if they are "
-        "one page, leave it out by pages = { drop_parameters = [...] }"
+        f"  parameter {many.parameter}: {as_count(many.values)} values in {plural(many.lines, 'line')}"
         for many in inspection.many_values
     ]
+    if inspection.many_values:
+        lines.append("  if one page has all of them: pages = { drop_parameters = [...] } below")
     if inspection.has_local_times and not inspection.is_declared:
+        lines.append("its times have no offset: if the zone below is wrong, --time-zone Europe/Berlin")
+    if inspection.settings.get("base_url") == BASE_URL and not inspection.is_declared:
+        are_alone = any(row["url"].startswith(f"{BASE_URL}/") for row in inspection.rows)
         lines.append(
-            "its times have no offset: taken for the zone that is written below; if the server's clock has another, "
-            "--time-zone Europe/Berlin"
+            f"its lines have no host: put your site in place of {BASE_URL} (--base-url)"
+            if are_alone
+            else "its lines have hosts: base_url is for those that have none"
         )
-    if inspection.settings.get("base_url") == BASE_URL:
-        lines.append(f"its lines have paths alone: put your site in place of {BASE_URL}, by --base-url or below")
     return lines

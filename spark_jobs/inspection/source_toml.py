@@ -19,7 +19,7 @@ from include.storage import write_whole
 #: So much of a file says how its lines end.
 _BEGINNING_BYTES = 1 << 12
 #: Above settings that a person should look at.
-_LOCAL_TIMES = "# the times have no offset: the zone of the server's clock, such as Europe/Berlin"
+_LOCAL_TIMES = "# the times have no offset: of which zone is the server's clock?"
 
 
 def as_toml(name: str, settings: Mapping[str, Any]) -> str:

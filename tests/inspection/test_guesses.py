@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from include.documents.terminal import print_document
 from include.settings import Settings
 from spark_jobs.inspection.field_guesses import fields_of_records, guess_fields
 from spark_jobs.inspection.inspection import inspect
+from spark_jobs.inspection.shown_inspection import inspection_document
+
+PRESETS = Path(__file__).parent / "presets"
 
 
 @pytest.mark.parametrize("name", ["ClientRequestReferer", "http_referrer", "referer_url", "ref"])
@@ -76,3 +84,74 @@ def test_a_time_that_no_click_has_is_no_time(tmp_path: Path) -> None:
 def test_an_empty_file_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.log").touch()
     assert not inspect(tmp_path / "empty.log", Settings.from_environment()).is_sure
+
+
+ACCESS = '8.8.8.8 - - [10/Mar/2026:12:30:00 +0000] "GET {}/p HTTP/1.1" 200 5 "-" "Mozilla/5.0"'
+
+
+@pytest.mark.parametrize(
+    ("line", "preset", "url"),
+    [
+        # Kubernetes' prefix was read as a virtual host of the name F.
+        ("2026-03-10T12:30:00.1Z stdout F " + ACCESS.format(""), "combined", "http://localhost/p"),
+        ("2026-03-10T12:30:00.1Z stdout F shop.example.com:80 " + ACCESS.format(""), "apache_vhosts",
+         "http://shop.example.com/p"),
+        # Varnish and proxies write whole URLs: no host stands in second place.
+        (ACCESS.format("http://shop.example.com"), "combined", "http://shop.example.com/p"),
+        (ACCESS.format("").replace(" - ", " shop.example.com ", 1), "ovh", "https://shop.example.com/p"),
+    ],
+)  # fmt: skip
+def test_what_most_servers_write_is_known_as_such(line: str, preset: str, url: str, tmp_path: Path) -> None:
+    log = tmp_path / "web.log"
+    log.write_text(f"{line}\n" * 3)
+    inspection = inspect(log, Settings.from_environment())
+    assert inspection.settings["preset"] == preset
+    assert {row["url"] for row in inspection.rows} == {url}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "date,time,c_ip,uri,status\n2026-03-10,12:30:00,8.8.8.8,/p,200\n",
+        "Datum;Uhrzeit;IP;Seite;Status\n10.03.2026;12:30:00;8.8.8.8;/p;200\n",
+        "when\thost_ip\tpathname\tclient_ip\n2026-03-10 12:30:00\tx\t/p\t8.8.8.8\n",
+        '{"day": "2026-03-10", "clock": "12:30:00", "ip": "8.8.8.8", "page": "/p"}\n',
+    ],
+)
+def test_a_day_and_its_time_may_be_two_fields(table: str, tmp_path: Path) -> None:
+    log = tmp_path / "web.log"
+    log.write_text(table)
+    inspection = inspect(log, Settings.from_environment())
+    assert inspection.is_sure
+    assert [(row["url"], row["clicked_at"], row["country_code"]) for row in inspection.rows] == [
+        ("http://localhost/p", datetime(2026, 3, 10, 12, 30, tzinfo=UTC), "US")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "look"),
+    [
+        ('{"owner": "1", "logEvents": [{"id": 1, "message": "a"}, {"id": 2, "message": "b"}]}', "jq -c '.logEvents[]'"),
+        ('{"at": 1, "level": "info", "user": {"id": 7}}', "name them in [fields], of at, level, user.id"),
+        ("#Fields: c-ip cs-uri-stem", "W3C extended, but #Fields: names no date and time"),
+        ("2026/03/10 12:30:00 [error] 1#1: *1 open() failed", "an error log of nginx"),
+        ("GET /p 200 5.123 ms - 512", "have no time"),
+        ('[GIN] 2026/03/10 - 12:30:00 | 200 | 1.2ms | 8.8.8.8 | GET "/p"', "log_format of your server"),
+    ],
+)
+def test_what_nothing_reads_is_said_to_be_what_it_is(line: str, look: str, tmp_path: Path) -> None:
+    (tmp_path / "what.log").write_text(f"{line}\n" * 3)
+    inspection = inspect(tmp_path / "what.log", Settings.from_environment())
+    assert not inspection.settings
+    assert look in inspection.look
+
+
+def test_what_is_shown_fits_a_terminal() -> None:
+    for name in ("haproxy", "iis", "snowplow", "caddy"):
+        log = PRESETS / f"{name}.log"
+        inspection = replace(inspect(log, Settings.from_environment()), file=Path(f"{name}.log"))
+        console = Console(width=80, record=True, file=StringIO())
+        print_document(console, inspection_document(inspection, name))
+        lines = console.export_text().splitlines()
+        assert [line for line in lines if len(line) > 80] == []
+        assert len(lines) <= 24
