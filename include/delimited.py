@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from include.time_formats import TimeFormat, TimeFormats
+from include.field_roles import FieldRoles
+from include.time_formats import TimeFormat
 
 DelimitedFormat = Literal["w3c", "csv", "tsv", "logfmt", "alb", "elb", "s3"]
 DELIMITED_FORMATS: tuple[str, ...] = get_args(DelimitedFormat)
@@ -30,36 +31,14 @@ ColumnNames = Annotated[
 ]
 
 
-class ColumnFields(BaseModel):
+class ColumnFields(FieldRoles[ColumnNames]):
     """Which column of a line is what. Columns left out are those that the format has for it, or null in the clicks.
 
     ``date`` is for a day in a column of its own: it is put before ``time``, with a blank between them.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     time: ColumnNames | None = None
     date: ColumnNames | None = None
-    url: ColumnNames | None = None
-    request: ColumnNames | None = None
-    scheme: ColumnNames | None = None
-    host: ColumnNames | None = None
-    path: ColumnNames | None = None
-    query: ColumnNames | None = None
-    method: ColumnNames | None = None
-    status: ColumnNames | None = None
-    client_address: ColumnNames | None = None
-    event_id: ColumnNames | None = None
-    country: ColumnNames | None = None
-    visitor: ColumnNames | None = None
-    referrer: ColumnNames | None = None
-    user_agent: ColumnNames | None = None
-    time_format: TimeFormats | None = None
-
-    def names(self) -> dict[str, tuple[str, ...]]:
-        """Role (``time``, ``url`` …) to the names of its columns, mapped roles only."""
-        roles: dict[str, tuple[str, ...]] = self.model_dump(exclude={"time_format"}, exclude_none=True)
-        return roles
 
 
 #: Columns of formats whose lines do not name them; more may follow, as AWS adds some.

@@ -14,15 +14,14 @@ from typing import Annotated
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationInfo,
     field_validator,
 )
 
+from include.field_roles import FieldRoles
 from include.time_formats import TimeFormats
 
 #: A field as sampled lines name it: see ``spark_jobs/lines/json_fields.py``.
@@ -142,32 +141,16 @@ FieldTexts = Annotated[tuple[str, ...], AfterValidator(_checked(field_path)), Be
 JoinedTexts = Annotated[tuple[str, ...], AfterValidator(_checked(joined_fields)), BeforeValidator(_as_list)]
 
 
-class LineFields(BaseModel):
+class LineFields(FieldRoles[FieldTexts]):
     """Which field of a line is what. Fields left out are null in the clicks."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     time: JoinedTexts
     time_format: TimeFormats = ("iso8601",)
-    scheme: FieldTexts | None = None
-    host: FieldTexts | None = None
-    path: FieldTexts | None = None
-    query: FieldTexts | None = None
-    request: FieldTexts | None = None
     url: FieldTexts | None = Field(None, validate_default=True)
-    method: FieldTexts | None = None
-    event_id: FieldTexts | None = None
-    country: FieldTexts | None = None
-    visitor: FieldTexts | None = None
-    client_address: FieldTexts | None = None
-    referrer: FieldTexts | None = None
-    user_agent: FieldTexts | None = None
-    status: FieldTexts | None = None
 
     def paths(self) -> dict[str, Alternatives]:
         """Role (``time``, ``url`` …) to its fields, mapped roles only."""
-        roles: dict[str, tuple[str, ...]] = self.model_dump(exclude={"time_format"}, exclude_none=True)
-        return {role: tuple(map(joined_fields, written)) for role, written in roles.items()}
+        return {role: tuple(map(joined_fields, written)) for role, written in self.names().items()}
 
     def sampled_paths(self, *roles: str) -> dict[str, str]:
         """Each mapped field, as sampled lines name it, with its role; of all roles, or of these."""
