@@ -116,13 +116,13 @@ class Reading:
         return bool(pc.mean(pc.match_substring_regex(urls, _HOST_IS_ADDRESS).cast(pa.int8())).as_py() > 1 / 2)
 
     def is_as_good_as(self, other: Reading) -> bool:
-        """Whether it fits no more lines, and as surely."""
-        return (round(self.share, 3), self.is_guessed) == (round(other.share, 3), other.is_guessed)
+        """Whether it fits no more lines, as surely, and finds no more clients."""
+        mine, others = ((round(each.share, 3), each.is_guessed, each.clients) for each in (self, other))
+        return mine == others
 
     def reads_as(self, other: Reading) -> bool:
         """Whether both make the same clicks."""
-        same = (self.arrivals[name].equals(other.arrivals[name]) for name in ("clicked_at", "url", *_EXTRAS[:4]))
-        return self.clients == other.clients and all(same)
+        return all(self.arrivals[name].equals(other.arrivals[name]) for name in ("clicked_at", "url", *_EXTRAS[:4]))
 
 
 def declared_reading(sample: Sample, settings: Settings, name: str) -> Reading | None:
