@@ -1,11 +1,11 @@
-"""Days of a time zone, and the hours, UTC, that they have: 24, or 23 and 25 where clocks change.
+"""Days of a time zone, and the hours, UTC, that they have in whole or, where they begin and end within one, in part.
 
 Weeks are those of ISO 8601, from Monday on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Literal
@@ -13,32 +13,41 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator
 
-from include.hours import Hour, HourRange
+from include.hours import ONE_HOUR, Hour, HourRange
 
-#: Since then the offset of a time zone must be whole hours: an hour's counts cannot be split between two days.
+#: Since then the offset of a time zone must be quarters of an hour: no smaller part of an hour is counted by itself.
 _SINCE, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)
-_HALF_MONTH = timedelta(days=15)
+_WEEK = timedelta(days=7)
+_QUARTER = timedelta(minutes=15)
 
 
 def _checked_time_zone(name: str) -> str:
-    """The name, if days of the zone are whole hours.
+    """The name, if days of the zone are whole quarters of hours.
 
     Raises:
-        ValueError: if there is no such zone, or its offset from UTC is not whole hours.
+        ValueError: if there is no such zone, or its offset from UTC is not quarters of an hour.
     """
     try:
-        zone = ZoneInfo(name)
+        ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError("no such time zone; expected a name such as UTC or Europe/Berlin") from None
-    for number in range((_UNTIL - _SINCE) // _HALF_MONTH):
-        moment = (_SINCE + number * _HALF_MONTH).astimezone(zone)
-        offset = moment.utcoffset() or timedelta()
-        if offset % timedelta(hours=1):
+    for moment in _moments(name):
+        if _offset(moment) % _QUARTER:
             raise ValueError(
-                f"its offset from UTC is not whole hours ({moment:%z} on {moment:%Y-%m-%d}); days are sums of UTC "
-                "hours, so expected a zone whose offset has been whole hours since 2000"
+                f"its offset from UTC is not quarters of an hour ({moment:%z} on {moment:%Y-%m-%d}); hours are counted "
+                f"by quarters at most, so expected a zone whose offset has been such since {_SINCE.year}"
             )
     return name
+
+
+def _moments(time_zone: str) -> Iterator[datetime]:
+    """So many that each offset of the zone is that of one."""
+    zone = ZoneInfo(time_zone)
+    return ((_SINCE + number * _WEEK).astimezone(zone) for number in range((_UNTIL - _SINCE) // _WEEK))
+
+
+def _offset(moment: datetime) -> timedelta:
+    return moment.utcoffset() or timedelta()
 
 
 Grain = Literal["hour", "day", "week", "month"]
@@ -53,26 +62,50 @@ class Day:
     date: date
 
     @classmethod
-    def containing(cls, time_zone: str, hour: Hour) -> Day:
-        """The day in which an hour begins."""
-        return cls(time_zone, hour.start.astimezone(ZoneInfo(time_zone)).date())
+    def containing(cls, time_zone: str, moment: datetime) -> Day:
+        """The day of a moment, which has an offset."""
+        day = cls(time_zone, moment.astimezone(ZoneInfo(time_zone)).date())
+        following = cls(time_zone, day.date + timedelta(days=1))
+        # Just after midnight clocks may go back to before it, as in St John's until 2011.
+        return following if following.start <= moment else day
+
+    @property
+    def start(self) -> datetime:
+        """Its first moment, UTC."""
+        # At midnight clocks may go forward; Python takes the offset before, which gives that very moment.
+        return datetime.combine(self.date, time(), ZoneInfo(self.time_zone)).astimezone(UTC)
+
+    @property
+    def end(self) -> datetime:
+        """The first moment after it, UTC."""
+        return Day(self.time_zone, self.date + timedelta(days=1)).start
 
     @property
     def hours(self) -> HourRange:
-        """Its hours, UTC."""
-        zone = ZoneInfo(self.time_zone)
-        # At midnight clocks may go forward; Python takes the offset before, which gives that very moment.
-        start, end = (datetime.combine(self.date + timedelta(days=n), time(), zone) for n in (0, 1))
-        return HourRange(Hour.containing(start), Hour.containing(end))
+        """The hours, UTC, that it has in whole or in part."""
+        return HourRange(Hour.containing(self.start), Hour.containing(self.end - timedelta.resolution).plus(1))
+
+    @property
+    def quarters(self) -> dict[Hour, range]:
+        """Of the hours that it has in part, the first or the last: which quarters, from 0 to 3, are its own."""
+        begins, ends = (moment.minute * 60 // _QUARTER.seconds for moment in (self.start, self.end))
+        first, last = Hour.containing(self.start), Hour.containing(self.end)
+        return ({first: range(begins, 4)} if begins else {}) | ({last: range(ends)} if ends else {})
 
     def __str__(self) -> str:
         return f"{self.date} {self.time_zone}"
 
 
 def days_of(time_zones: Iterable[str], hours: Iterable[Hour]) -> list[Day]:
-    """The days, of each time zone, that have one of these hours; in order."""
-    wanted = set(hours)
-    return sorted({Day.containing(zone, hour) for zone in time_zones for hour in wanted})
+    """The days, of each time zone, that have one of these hours in whole or in part; in order."""
+    moments = {moment for hour in set(hours) for moment in (hour.start, hour.end - timedelta.resolution)}
+    return sorted({Day.containing(zone, moment) for zone in time_zones for moment in moments})
+
+
+def hours_of_two_days(time_zones: Iterable[str]) -> frozenset[int]:
+    """The hours of the day, UTC, 0 to 23, within which days of one of these time zones have ended since 2000."""
+    ends = {-_offset(moment) % timedelta(days=1) for zone in time_zones for moment in _moments(zone)}
+    return frozenset(end // ONE_HOUR for end in ends if end % ONE_HOUR)
 
 
 def hours_of(days: Iterable[Day]) -> list[Hour]:

@@ -13,13 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
 from include.buckets import MAX_BUCKETS
 from include.check_settings import THRESHOLDS, ConfiguredCheck, Threshold, checked_names, checked_thresholds
 from include.counting import CountKey, CountSettings, counts_by_key
-from include.days import TimeZone
+from include.days import TimeZone, hours_of_two_days
 from include.errors import UsageError
 from include.home import REPOSITORY, HomeFolders, data_path, home_path, locks_database
 from include.publication import PublicationSettings
@@ -92,6 +92,20 @@ class PipelineSettings(BaseModel):
             if zones.count(zone) > 1:
                 raise ValueError(f"{zone} is named twice")
         return zones
+
+    @field_validator("publication")
+    @classmethod
+    def days_show_no_part_of_an_hour(
+        cls, publication: PublicationSettings, info: ValidationInfo
+    ) -> PublicationSettings:
+        """Less its whole hours, a day that begins within an hour would show a part of it, with few visitors."""
+        for zone in info.data.get("time_zones", ()):
+            if publication.smallest_visitors and hours_of_two_days([zone]):
+                raise ValueError(
+                    f"days of {zone}, of time_zones, begin within an hour, UTC; less its hours such a day would show "
+                    "fewer visitors than smallest_visitors; expected smallest_visitors = 0, or another time zone"
+                )
+        return publication
 
     @field_validator("thresholds")
     @classmethod

@@ -31,6 +31,9 @@ ARROW_TYPES = {
     "ARRAY<STRUCT<country_code: STRING, click_count: BIGINT>>": pa.list_(
         pa.struct({"country_code": pa.string(), "click_count": pa.int64()})
     ),
+    "ARRAY<STRUCT<click_count: BIGINT, bot_click_count: BIGINT, visitor_sketch: BINARY>>": pa.list_(
+        pa.struct({"click_count": pa.int64(), "bot_click_count": pa.int64(), "visitor_sketch": pa.binary()})
+    ),
     "MAP<STRING, BIGINT>": pa.map_(pa.string(), pa.int64()),
     "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
     "BOOLEAN": pa.bool_(),

@@ -6,8 +6,9 @@ from functools import partial
 
 from expectations.checks import CRITICAL, WARNING, Check, RowRule, at_most, between, equal, percent, row_check
 from include.counting import counted_tables
+from include.days import hours_of_two_days
 from include.settings import PipelineSettings
-from include.tables import CLICKS_BY_URL_HOURLY, VISITOR_COUNT_STANDARD_ERROR, Table
+from include.tables import CLICKS_BY_URL_HOURLY, QUARTERS, VISITOR_COUNT_STANDARD_ERROR, Table
 
 _SUITE = "aggregates"
 _check, _row_check = partial(Check, suite=_SUITE), partial(row_check, suite=_SUITE)
@@ -17,7 +18,10 @@ _SIGMAS = 5
 
 def click_hour_checks(settings: PipelineSettings) -> list[Check]:
     """Of each click hour."""
-    checks = [check for key, table in counted_tables(settings.counts).items() for check in _of_table(key, table)]
+    tables = counted_tables(settings.counts)
+    checks = [check for key, table in tables.items() for check in _of_table(key, table)]
+    if hours_of_two_days(settings.time_zones):
+        checks += [_quarters_check(key, table) for key, table in tables.items()]
     return checks + at_most(
         settings.thresholds["top_url_share"],
         suite=_SUITE,
@@ -26,6 +30,22 @@ def click_hour_checks(settings: PipelineSettings) -> list[Check]:
         column="top_url_share",
         holds=lambda bound: f"no URL has more than {percent(bound)} of a click hour's clicks",
         reason="A loop, an attack or a broken redirect may be behind it; and one instance carries that load.",
+    )
+
+
+def _quarters_check(key: str, table: Table) -> Check:
+    different = (
+        f"aggregate({QUARTERS.name}.{count}, 0L, (sum, of_quarter) -> sum + of_quarter) <> {count}"
+        for count in ("click_count", "bot_click_count")
+    )
+    return _row_check(
+        name=f"{key}_quarters_equal_hour",
+        table=table.name,
+        counted_as=f"other_{key}_quarters",
+        broken=" OR ".join(different),
+        severity=CRITICAL,
+        holds=f"the quarters of an hour, per {key}, come to the hour",
+        reason="Days that begin within the hour would be wrong. Aggregate the hour again.",
     )
 
 

@@ -17,11 +17,21 @@ VISITOR_COUNT_STANDARD_ERROR = 1.04 / 2 ** (SKETCH_LG_K / 2)
 
 #: The contract of the published tables: raised when a column, its type or its meaning changes. See
 #: docs/reference/published.json.
-PUBLISHED_VERSION = 2
+PUBLISHED_VERSION = 3
 
 
 def _label(key: Column) -> str:
     return key.name.removesuffix("_code")
+
+
+#: Beside an hour's counts in hourly tables.
+QUARTERS = Column(
+    "quarters",
+    "ARRAY<STRUCT<click_count: BIGINT, bot_click_count: BIGINT, visitor_sketch: BINARY>>",
+    "The same of each quarter of the hour, in order, those without clicks too. Null but of hours within which days of "
+    "a time zone of config/pipeline.toml end, such as Asia/Kolkata, if they have been counted since it is there.",
+    required=False,
+)
 
 
 def _counts(relation: str) -> tuple[Column, ...]:
@@ -47,6 +57,7 @@ def hourly_table(name: str, key: Column, relation: str) -> Table:
             *CLICK_HOUR,
             key,
             *_counts(relation),
+            QUARTERS,
             Column("bucket", "INT", f"pmod(hash({key.name}), buckets), by Spark's hash: MurmurHash3 with seed 42."),
             Column("buckets", "INT", "Number of buckets: the same in all rows of co-partitioned tables."),
             Column(
@@ -81,7 +92,7 @@ def _published(computed: Table, key: Column, relation: str) -> Table:
     return Table(
         name=f"published_{computed.name}",
         grain=computed.grain,
-        columns=(*CLICK_HOUR, _with_others(key), *map(_may_be_withheld, _counts(relation))),
+        columns=(*CLICK_HOUR, _with_others(key), *map(_may_be_withheld, _counts(relation)), QUARTERS),
         key=computed.key,
         partitioned_by=BY_CLICK_HOUR,
         statistics=("click_count",),
@@ -93,7 +104,12 @@ _LOCAL_DAY = (
     Column("click_date", "DATE", "Day, in this time zone, on which the clicks happened."),
 )
 _PRESENCE = (
-    Column("hours_in_day", "INT", "Hours that the day has: 24, or 23 and 25 where clocks change."),
+    Column(
+        "hours_in_day",
+        "INT",
+        "Hours, UTC, that the day has in whole or in part: 24, or 23 and 25 where clocks change; one more where it "
+        "begins within an hour.",
+    ),
     Column(
         "hours_present",
         "INT",
@@ -110,7 +126,7 @@ _PRESENCE = (
 
 def daily_table(hourly: Table) -> Table:
     """The table of counts per time zone, day and key that follows from a table of counts per click hour and key."""
-    stated = ("click_date", "click_hour", "bucket", "buckets", "counted_at")
+    stated = ("click_date", "click_hour", QUARTERS.name, "bucket", "buckets", "counted_at")
     counts = [column for column in hourly.columns if column.name not in stated]
     computed = Column("counted_at", "TIMESTAMP", "When it was computed from the counts of its hours.")
     return Table(

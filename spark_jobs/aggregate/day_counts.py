@@ -5,31 +5,60 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from include.tables import QUARTERS
 from spark_jobs.aggregate.sums import SKETCH, estimated_visitors, summed_counts
+
+#: In ``hours_frame``, of an hour that a day has in part: the first of its quarters, from 1 on, and how many it has.
+OF_QUARTERS = ("first_quarter", "quarter_count")
+#: Of a day and key, the hours that it has in part and that were counted without their quarters.
+LACKING_HOURS = "lacking_hours"
+_COUNTS = ("click_count", "bot_click_count", SKETCH)
 
 
 def counts_per_day(counts: DataFrame, hours: DataFrame, key: str) -> DataFrame:
     """One row per (time_zone, click_date, key), the date being that of the time zone.
 
     ``counts`` has a row per (click_date, click_hour, key), UTC. ``hours`` says of which days each hour is: it is that
-    of ``hours_frame``, whose further columns say something of the day and come along.
+    of ``hours_frame``, whose further columns say something of the day and come along. If days have hours in part, the
+    rows have ``LACKING_HOURS``: if these are any, the counts are not those of the day, nor are those of its other keys.
     """
-    of_day = ["time_zone", "day"]
-    wanted = ["click_date", "click_hour", key, "click_count", "bot_click_count", SKETCH]
-    day_columns = [name for name in hours.columns if name not in ("click_date", "click_hour", *of_day)]
+    of_day, in_parts = ["time_zone", "day"], has_parts(hours)
+    wanted = ["click_date", "click_hour", key, *_COUNTS, QUARTERS.name]
+    day_columns = [name for name in hours.columns if name not in ("click_date", "click_hour", *of_day, *OF_QUARTERS)]
+    lacking = F.when(F.col("click_count").isNull(), F.struct("click_date", "click_hour"))
     return (
-        with_days(counts.select(*wanted), F.broadcast(hours))
+        with_days(counts.select(*wanted), F.broadcast(hours), in_parts=in_parts)
         .groupBy(*of_day, key)
         .agg(
             *summed_counts(),
             *(F.any_value(name).alias(name) for name in day_columns),
+            *([F.collect_set(lacking).alias(LACKING_HOURS)] if in_parts else []),
         )
         .withColumn("visitor_count", estimated_visitors())
         .withColumnRenamed("day", "click_date")
     )
 
 
-def with_days(rows: DataFrame, hours: DataFrame) -> DataFrame:
-    """The rows of click hours, each once for every day that has its hour."""
+def with_days(rows: DataFrame, hours: DataFrame, *, in_parts: bool) -> DataFrame:
+    """The rows of click hours, each once for every day that has its hour; of one that it has in part, its quarters.
+
+    These are a row each, without those that have no clicks; or, where the row lacks ``quarters``, one whose counts are
+    null. ``in_parts`` says whether any day has hours in part.
+    """
     # A join, for a condition on the days would be other generated code for other days.
-    return rows.join(hours, ["click_date", "click_hour"])
+    if not in_parts:
+        return rows.drop(QUARTERS.name).join(hours, ["click_date", "click_hour"])
+    of_days = rows.join(hours, ["click_date", "click_hour"])
+    counts = [name for name in _COUNTS if name in rows.columns]
+    quarters = F.transform(
+        F.slice(QUARTERS.name, *OF_QUARTERS),
+        lambda quarter: F.struct(*(quarter[name].alias(name) for name in counts)),
+    )
+    parts = F.when(F.col(OF_QUARTERS[0]).isNull(), F.array(F.struct(*counts))).otherwise(quarters)
+    others = [name for name in of_days.columns if name not in (*counts, QUARTERS.name, *OF_QUARTERS)]
+    return of_days.select(*others, F.inline_outer(parts)).where("coalesce(click_count, 1) > 0")
+
+
+def has_parts(hours: DataFrame) -> bool:
+    """Whether days of ``hours_frame`` have hours in part."""
+    return OF_QUARTERS[0] in hours.columns

@@ -9,14 +9,15 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from include.counting import count_table
 from include.days import Day, days_of, days_predicate, hours_of
-from include.hours import Hour
+from include.hours import Hour, click_hour_of, hours_in_words
 from include.stored_rows import ARROW_TYPES
 from include.tables import Table, daily_table
-from spark_jobs.aggregate.day_counts import counts_per_day
+from spark_jobs.aggregate.day_counts import LACKING_HOURS, OF_QUARTERS, counts_per_day
 from spark_jobs.aggregate.small_keys import without_few
 from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.engine.worker_tasks import parts_by_size
@@ -26,22 +27,41 @@ from spark_jobs.lake.lake import Lake
 #: Of the hours' files, so many bytes at a time: the days' rows pass through this process. A month of a small site is
 #: one query for each table; a day is never split.
 MOST_BYTES = 256 << 20
+#: Days that are named in a line.
+MOST_NAMED = 5
+#: Days that could not be computed, each with an hour that it has in part and that was counted without its quarters,
+#: before the time zone was configured.
+Lacking = set[tuple[Day, Hour]]
 
 
-def count_days(lake: Lake, hours: Iterable[Hour]) -> None:
+def count_days(lake: Lake, hours: Iterable[Hour]) -> Lacking:
     """Compute the days of these click hours, in all configured time zones and per each key. Hold the lake's lock.
 
     A file of an hour that is lost does not stop the others: the suite ``layout`` finds it.
     """
     day_values = {"counted_at": datetime.now(UTC)}
     tables = [count_table(key) for key in lake.settings.pipeline.counts]
+    lacking: Lacking = set()
     for days in days_in_parts(lake, tables, days_of(lake.settings.pipeline.time_zones, hours)):
         of_days = dict.fromkeys(days, day_values)
-        in_parallel(lake.spark, *(partial(_count, lake, table, of_days) for table in tables))
+        lacking.update(*in_parallel(lake.spark, *(partial(_count, lake, table, of_days) for table in tables)))
+    return lacking
 
 
-def _count(lake: Lake, table: Table, days: Mapping[Day, Mapping[str, Any]]) -> None:
-    replace_days(lake, table, days, read_hours(lake, table, days, leave_out_lost=True))
+def _count(lake: Lake, table: Table, days: Mapping[Day, Mapping[str, Any]]) -> Lacking:
+    return replace_days(lake, table, days, read_hours(lake, table, days, leave_out_lost=True))[1]
+
+
+def described_lacking(lacking: Lacking) -> list[str]:
+    """A line on days that could not be computed, and what to do; none if there are none."""
+    if not lacking:
+        return []
+    days, hours = sorted({day for day, _ in lacking}), {hour for _, hour in lacking}
+    listed = ", ".join(map(str, days[:MOST_NAMED])) + (", …" if len(days) > MOST_NAMED else "")
+    return [
+        f"  days left out: {len(days)} ({listed}), which begin or end within hours that were counted before their time "
+        f"zone was configured: {hours_in_words(hours)}; run these hours again from aggregate on"
+    ]
 
 
 def read_hours(lake: Lake, hourly: Table, days: Iterable[Day], *, leave_out_lost: bool = False) -> DataFrame:
@@ -60,8 +80,10 @@ def days_in_parts(lake: Lake, hourly: Iterable[Table], days: Sequence[Day]) -> I
 
 def replace_days(
     lake: Lake, hourly: Table, days: Mapping[Day, Mapping[str, Any]], counts: DataFrame, *, smallest_visitors: int = 0
-) -> pa.Table:
+) -> tuple[pa.Table, Lacking]:
     """Compute these days of the daily table that follows from the hourly one, in one query; returns their rows.
+
+    And the days that cannot be computed, which have no rows.
 
     ``days`` gives, of each day, what the daily table says of it beside the counts; ``counts`` are the rows of their
     hours. Fewer visitors than ``smallest_visitors`` are not shown, and no sketch then.
@@ -71,11 +93,32 @@ def replace_days(
     rows = counts_per_day(counts, hours_frame(lake, days, column_types), key)
     if smallest_visitors:
         rows = without_few(rows, smallest_visitors)
+    further = [LACKING_HOURS] if any(day.quarters for day in days) else []
     with step(lake.spark, f"count {daily.name}"):
-        computed = rows.select(*daily.column_names).toArrow()
+        computed = rows.select(*daily.column_names, *further).toArrow()
+    lacking = _lacking(computed) if further else set()
+    for day in {day for day, _ in lacking}:
+        computed = computed.filter(~is_of(day))
+    computed = computed.select(daily.column_names)
     # By delta-rs, in a tenth of a second: Spark's commit takes one, as long as all else here.
     lake.replace_rows(daily, computed, days_predicate(days))
-    return computed
+    return computed, lacking
+
+
+def _lacking(rows: pa.Table) -> Lacking:
+    rows = rows.select(["time_zone", "click_date", LACKING_HOURS])
+    places = pc.list_parent_indices(rows[LACKING_HOURS])
+    hours = pa.Table.from_struct_array(pc.list_flatten(rows[LACKING_HOURS]).combine_chunks())
+    of_days = hours.append_column("time_zone", rows["time_zone"].take(places)).append_column(
+        "day", rows["click_date"].take(places)
+    )
+    distinct = of_days.group_by(of_days.column_names).aggregate([]).to_pylist()
+    return {(Day(row["time_zone"], row["day"]), click_hour_of(row)) for row in distinct}
+
+
+def is_of(day: Day) -> pc.Expression:
+    """Whether a row of a daily table is of this day."""
+    return (pc.field("time_zone") == day.time_zone) & (pc.field("click_date") == day.date)
 
 
 def hours_frame(
@@ -83,15 +126,24 @@ def hours_frame(
 ) -> DataFrame:
     """One row per hour of each day: ``click_date`` and ``click_hour``, UTC, ``time_zone`` and ``day``, its date there.
 
-    Of what is said of the days, those with a type in ``column_types`` are further columns. There is one day at least.
+    Of hours that a day has in part ``OF_QUARTERS``, null of others; if there are none, they are no columns. Of what is
+    said of the days, those with a type in ``column_types`` are further columns. There is one day at least.
     """
     column_types = column_types or {}
     types = {"click_date": "DATE", "click_hour": "INT", "time_zone": "STRING", "day": "DATE", **column_types}
-    rows = [
-        {"click_date": hour.day, "click_hour": hour.hour, "time_zone": day.time_zone, "day": day.date}
-        | {name: of_day[name] for name in column_types}
-        for day, of_day in days.items()
-        for hour in day.hours
-    ]
+    if any(day.quarters for day in days):
+        types |= dict.fromkeys(OF_QUARTERS, "INT")
+    rows = []
+    for day, of_day in days.items():
+        of_quarters = {
+            hour: dict(zip(OF_QUARTERS, (quarters.start + 1, len(quarters)), strict=True))
+            for hour, quarters in day.quarters.items()
+        }
+        rows += [
+            {"click_date": hour.day, "click_hour": hour.hour, "time_zone": day.time_zone, "day": day.date}
+            | {name: of_day[name] for name in column_types}
+            | of_quarters.get(hour, {})
+            for hour in day.hours
+        ]
     schema = pa.schema([(name, ARROW_TYPES[type_]) for name, type_ in types.items()])
     return lake.spark.createDataFrame(pa.Table.from_pylist(rows, schema))

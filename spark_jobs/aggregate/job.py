@@ -11,12 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.counting import CountKey, count_table
+from include.days import hours_of_two_days
 from include.job_arguments import JobArguments
 from include.settings import Settings
 from include.sources import choose_sources
 from spark_jobs.aggregate.co_partitioning import co_partitioned_tables, require_co_partitioned
 from spark_jobs.aggregate.count import complete_counts, count_per_instance
-from spark_jobs.aggregate.days import count_days
+from spark_jobs.aggregate.days import count_days, described_lacking
 from spark_jobs.aggregate.groupings import FieldsGrouping, FifoGrouping, Grouping, grouping_of
 from spark_jobs.engine.session import files_kept_whole
 from spark_jobs.engine.steps import in_parallel
@@ -60,21 +61,23 @@ def aggregate(
         }
         for grouping in groupings.values():
             grouping.require_columns(clicks)
+        by_quarters = hours_of_two_days(settings.pipeline.time_zones) & {hour.hour for hour in hours}
         has_fifo = any(isinstance(grouping, FifoGrouping) for grouping in groupings.values())
 
         def count(key: CountKey, grouping: Grouping) -> None:
-            with observed(count_per_instance(clicks, key, grouping), key, grouping) as parts:
+            with observed(count_per_instance(clicks, key, grouping, by_quarters), key, grouping) as parts:
                 rows = _as_stored(parts, key, grouping, FieldsGrouping(buckets[key], (key,)), len(hours))
                 table = count_table(key)
                 lake.replace(table, rows, may_have_click_hours(table, hours))
 
         with files_kept_whole(spark) if has_fifo else nullcontext():
             in_parallel(spark, *(partial(count, *operator) for operator in groupings.items()))
-        count_days(lake, hours)
+        lacking = count_days(lake, hours)
     listed = f"{hours[0]} to {hours[-1]}" if hours else "none"
     return [
         f"log hours {arguments.log_hours}: {len(hours)} click hours counted per {', '.join(groupings)} ({listed})",
         *touched.described_left(),
+        *described_lacking(lacking),
     ]
 
 

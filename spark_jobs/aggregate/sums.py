@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from include.tables import QUARTERS
+
 SKETCH = "visitor_sketch"
 
 
@@ -20,6 +22,20 @@ def summed_counts() -> Sequence[Column]:
         F.sum("bot_click_count").alias("bot_click_count"),
         F.when(F.count_if(F.col(SKETCH).isNull()) == 0, F.hll_union_agg(SKETCH)).alias(SKETCH),
     )
+
+
+def summed_quarters() -> Column:
+    """``quarters`` of rows of counts of one hour together, each by itself; null if they have none."""
+    quarters = (F.col(QUARTERS.name)[number] for number in range(4))
+    sums = (
+        F.struct(
+            F.sum(quarter["click_count"]).alias("click_count"),
+            F.sum(quarter["bot_click_count"]).alias("bot_click_count"),
+            F.hll_union_agg(quarter[SKETCH]).alias(SKETCH),
+        )
+        for quarter in quarters
+    )
+    return F.when(F.count(QUARTERS.name) > 0, F.array(*sums)).alias(QUARTERS.name)
 
 
 def estimated_visitors() -> Column:

@@ -21,7 +21,7 @@ def columns_of_other_types(version: TableVersion, table: Table) -> dict[str, str
     return {
         column.name: stored[column.name]
         for column in table.columns
-        if column.name in stored and stored[column.name] != column.type.replace(" ", "")
+        if column.name in stored and stored[column.name] != column.type.replace(" ", "").upper()
     }
 
 
@@ -67,5 +67,5 @@ def with_declared(rows: DataFrame, table: Table) -> DataFrame:
 
 
 def as_declared(rows: DataFrame, table: Table) -> DataFrame:
-    """The declared columns of the rows, in the declared types."""
-    return rows.select(*(F.col(column.name).cast(column.type) for column in table.columns))
+    """The declared columns of the rows, in the declared types; those that they lack are null."""
+    return with_declared(rows, table).select(*(F.col(column.name).cast(column.type) for column in table.columns))

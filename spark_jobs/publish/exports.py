@@ -1,6 +1,6 @@
 """Published tables as plain files, for readers without Delta: one Parquet and one CSV file per click hour, or day.
 
-The visitors' sketches are left out: who unites visitors reads the tables.
+The visitors' sketches and the quarters of hours are left out: who unites visitors reads the tables.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import pyarrow.parquet
 from include.days import Day
 from include.hours import Hour
 from include.storage import write_whole
-from include.tables import PUBLISHED, Table
+from include.tables import PUBLISHED, QUARTERS, Table
 
 _CLICK_HOUR = ["click_date", "click_hour"]
 
 
 def exported_columns(table: Table) -> list[str]:
     """The columns of a published table that its files have."""
-    return [name for name in table.column_names if name != "visitor_sketch"]
+    return [name for name in table.column_names if name not in ("visitor_sketch", QUARTERS.name)]
 
 
 def export_hours(table: pa.Table, folder: Path, name: str, hours: Iterable[Hour]) -> list[Path]:

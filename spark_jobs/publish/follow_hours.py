@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from include.hours import Hour
+from spark_jobs.aggregate.days import described_lacking
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.database import copy_to_database
@@ -21,7 +22,7 @@ def follow_hours(lake: Lake, hours: Collection[Hour]) -> list[str]:
         ClickmillError: if the database has not got them; the rest is done then.
     """
     # The report does not show days.
-    _, report = in_parallel(lake.spark, lambda: publish_days(lake, hours), lambda: renew_report(lake))
+    lacking, report = in_parallel(lake.spark, lambda: publish_days(lake, hours), lambda: renew_report(lake))
     lake.require_locks()
     copied = copy_to_database(lake.settings, hours)
-    return [f"  report: {report}", *([copied] if copied else [])]
+    return [f"  report: {report}", *([copied] if copied else []), *described_lacking(lacking)]

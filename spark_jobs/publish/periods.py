@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pyarrow.compute as pc
@@ -139,7 +139,7 @@ def _hours(lake: Lake, time_zone: str) -> Periods:
         time_zone,
         [
             Period(
-                f"{click_hour_of(row).start.astimezone(zone):%Y-%m-%dT%H%z}",
+                _hour_name(click_hour_of(row).start.astimezone(zone)),
                 row["click_count"],
                 row["bot_click_count"],
                 row["visitors"],
@@ -154,6 +154,11 @@ def _hours(lake: Lake, time_zone: str) -> Periods:
             for table in (urls, countries)
         ),
     )
+
+
+def _hour_name(start: datetime) -> str:
+    """``2026-03-01T05+0100``, or ``2026-03-01T09:30+0530``."""
+    return start.strftime("%Y-%m-%dT%H:%M%z" if start.minute else "%Y-%m-%dT%H%z")
 
 
 def _first_day_column(grain: Grain) -> Column:

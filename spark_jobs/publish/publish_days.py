@@ -6,14 +6,12 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-import pyarrow.compute as pc
-
 from include.days import Day, days_of, hours_of
 from include.holds import PUBLISHED as PUBLISHED_AS_COUNTED
 from include.holds import PUBLISHED_ANYWAY, ClickHourState
 from include.hours import Hour
 from include.tables import AGGREGATES, PUBLISHED, PUBLISHED_CLICKS_BY_URL_HOURLY, Table
-from spark_jobs.aggregate.days import days_in_parts, read_hours, replace_days
+from spark_jobs.aggregate.days import Lacking, days_in_parts, is_of, read_hours, replace_days
 from spark_jobs.aggregate.small_keys import with_counted_sketches
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.hours.held_hours import click_hour_states
@@ -26,26 +24,29 @@ _BY_URL = PUBLISHED_CLICKS_BY_URL_HOURLY
 _COMPUTED = {published: computed for computed, published in AGGREGATES.items()}
 
 
-def publish_days(lake: Lake, hours: Iterable[Hour]) -> None:
+def publish_days(lake: Lake, hours: Iterable[Hour]) -> Lacking:
     """Compute the published days of these hours again, also of hours that are not published: that shows there.
 
     Hold the lake's lock from what changed these hours on.
     """
+    lacking: Lacking = set()
     for days in days_in_parts(lake, PUBLISHED, days_of(lake.settings.pipeline.time_zones, hours)):
         publish = partial(_publish, lake, presence_of(lake, days))
-        in_parallel(lake.spark, *(partial(publish, *tables) for tables in PUBLISHED.items()))
+        lacking.update(*in_parallel(lake.spark, *(partial(publish, *tables) for tables in PUBLISHED.items())))
+    return lacking
 
 
-def _publish(lake: Lake, days: Mapping[Day, Mapping[str, Any]], hourly: Table, daily: Table) -> None:
+def _publish(lake: Lake, days: Mapping[Day, Mapping[str, Any]], hourly: Table, daily: Table) -> Lacking:
     smallest = lake.settings.pipeline.publication.smallest_visitors
     counts = read_hours(lake, hourly, days)
     if smallest:
         counts = with_counted_sketches(counts, read_hours(lake, _COMPUTED[hourly], days), hourly.key[-1])
-    rows = replace_days(lake, hourly, days, counts, smallest_visitors=smallest).select(exported_columns(daily))
+    rows, lacking = replace_days(lake, hourly, days, counts, smallest_visitors=smallest)
+    rows = rows.select(exported_columns(daily))
     lake.require_locks()
     for day in days:
-        of_day = (pc.field("time_zone") == day.time_zone) & (pc.field("click_date") == day.date)
-        export_day(rows.filter(of_day), lake.settings.reports / "exports", daily, day)
+        export_day(rows.filter(is_of(day)), lake.settings.reports / "exports", daily, day)
+    return lacking
 
 
 def presence_of(lake: Lake, days: Collection[Day]) -> dict[Day, dict[str, Any]]:

@@ -24,7 +24,7 @@ from expectations.facts import (
 from expectations.suites import click_hour_checks, log_hour_checks
 from include.buckets import Layout
 from include.counting import key_label, live_count_table
-from include.days import days_of, hours_of
+from include.days import days_of, hours_of, hours_of_two_days
 from include.hours import Hour, HourRange, LogHour, click_hours_predicate, log_hours_predicate
 from include.job_arguments import JobArguments
 from include.settings import PipelineSettings
@@ -169,6 +169,7 @@ def _count_frames(
     """Of what was counted and published, by subject; each key's by itself."""
     pipeline = lake.settings.pipeline
     checks, smallest = click_hour_checks(pipeline), pipeline.publication.smallest_visitors
+    with_quarters = bool(hours_of_two_days(pipeline.time_zones))
 
     def rows_of(table: Table, hours: Collection[Hour]) -> DataFrame:
         return lake.read_files(table, may_have_click_hours(table, hours), leave_out_lost=True)
@@ -182,9 +183,10 @@ def _count_frames(
             if smallest:
                 known = lake.read_click_hours(VISIBILITY[AGGREGATES[table]], click_hours)
                 compared["publishable"] = publishable(counts, column, smallest, known)
-        yield "counts", _of_key(key, measures.count_facts(counts, column, counted_rows(checks, table.name)))
+        rules = counted_rows(checks, table.name)
+        yield "counts", _of_key(key, measures.count_facts(counts, column, rules, with_quarters=with_quarters))
         for subject, rows in compared.items():
-            yield subject, _of_key(key, measures.published_facts(rows, column))
+            yield subject, _of_key(key, measures.published_facts(rows, column, with_quarters=with_quarters))
     if days := days_of(pipeline.time_zones, click_hours):
         hours = hours_frame(lake, {day: {} for day in days})
         for key, (table, _) in layouts.items():

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from expectations.checks import RowRule
 from include.hours import Hour
-from spark_jobs.aggregate.day_counts import with_days
+from include.tables import QUARTERS
+from spark_jobs.aggregate.day_counts import has_parts, with_days
 from spark_jobs.ids.duplicates import log_hour_number
 
 _LOG_HOUR = ("source", "log_date", "log_hour")
@@ -59,10 +60,10 @@ def duplicate_facts(duplicates: DataFrame) -> DataFrame:
     return duplicates.groupBy(*_LOG_HOUR).agg(F.count(F.lit(1)).alias("duplicates"))
 
 
-def count_facts(counts: DataFrame, key: str, rules: Iterable[RowRule]) -> DataFrame:
+def count_facts(counts: DataFrame, key: str, rules: Iterable[RowRule], *, with_quarters: bool = False) -> DataFrame:
     """One row per click hour of a table of counts, with what the rules count; times in microseconds since 1970."""
     return counts.groupBy(*_CLICK_HOUR).agg(
-        *_contents(key),
+        *_contents(key, with_quarters=with_quarters),
         F.count_distinct(F.struct(key)).alias("keys"),
         F.min("click_count").alias("smallest_count"),
         F.max("click_count").alias("largest_count"),
@@ -76,14 +77,16 @@ def _counted(rules: Iterable[RowRule]) -> Column:
     return F.create_map(*chain(*counts)).alias("counted")
 
 
-def published_facts(published: DataFrame, key: str) -> DataFrame:
+def published_facts(published: DataFrame, key: str, *, with_quarters: bool = False) -> DataFrame:
     """One row per click hour of a published table: what must be that of the computed one."""
-    return published.groupBy(*_CLICK_HOUR).agg(*_contents(key))
+    return published.groupBy(*_CLICK_HOUR).agg(*_contents(key, with_quarters=with_quarters))
 
 
-def _contents(key: str) -> list[Column]:
+def _contents(key: str, *, with_quarters: bool) -> list[Column]:
     # A sum of hashes, each below 2**32: the rows' order is no matter, and a row that comes twice shows.
-    row_hash = F.xxhash64(key, "click_count", "bot_click_count", "visitor_count").bitwiseAND(F.lit(0xFFFFFFFF))
+    counts = ["click_count", "bot_click_count"]
+    of_quarters = [f"{QUARTERS.name}.{name}" for name in counts] if with_quarters else []
+    row_hash = F.xxhash64(key, *counts, "visitor_count", *of_quarters).bitwiseAND(F.lit(0xFFFFFFFF))
     return [
         F.sum("click_count").alias("clicks"),
         F.count(F.lit(1)).alias("rows"),
@@ -95,13 +98,19 @@ def day_facts(counts: DataFrame, days: DataFrame, hours: DataFrame, key: str) ->
     """One row per time zone and day: what a daily table has, and what the counts of its hours come to.
 
     ``days`` are the daily table's rows, ``counts`` those of the hours of these days, ``hours`` says which those are, as
-    ``with_days`` takes it. ``keys_that_differ`` are those with other clicks, or other clicks by crawlers.
+    ``with_days`` takes it. ``keys_that_differ`` are those with other clicks, or other clicks by crawlers; and all that
+    a day has of which an hour was counted without the quarters that are needed.
     """
     columns = [F.col("time_zone"), F.col("day"), F.col(key).cast("string").alias("key")]
     columns += map(F.col, ("click_count", "bot_click_count", "counted_at"))
-    counted = counts.select("click_date", "click_hour", key, "click_count", "bot_click_count", "counted_at")
+    counted = counts.select(
+        "click_date", "click_hour", key, "click_count", "bot_click_count", QUARTERS.name, "counted_at"
+    )
+    in_parts = has_parts(hours)
     # Not by a broadcast, which would be a Spark job of its own.
-    of_hours = with_days(counted, hours.hint("shuffle_hash")).select(*columns, F.lit(True).alias("is_hour"))
+    of_hours = with_days(counted, hours.hint("shuffle_hash"), in_parts=in_parts).select(
+        *columns, F.lit(True).alias("is_hour")
+    )
     of_days = days.withColumnRenamed("click_date", "day").select(*columns, F.lit(False).alias("is_hour"))
 
     def sums(name: str) -> list[Column]:
@@ -117,6 +126,7 @@ def day_facts(counts: DataFrame, days: DataFrame, hours: DataFrame, key: str) ->
             *sums("click_count"),
             *sums("bot_click_count"),
             F.count_if(~F.col("is_hour")).alias("rows"),
+            F.bool_or(F.col("click_count").isNull()).alias("lacks_quarters"),
             F.max(F.when(F.col("is_hour"), F.col("counted_at"))).alias("hours_counted_at"),
             F.min(F.when(~F.col("is_hour"), F.col("counted_at"))).alias("day_counted_at"),
         )
@@ -126,8 +136,13 @@ def day_facts(counts: DataFrame, days: DataFrame, hours: DataFrame, key: str) ->
         | (F.col("hour_click_count") != F.col("day_click_count"))
         | (F.col("hour_bot_click_count") != F.col("day_bot_click_count"))
     )
+    keys_that_differ = F.count_if(differs)
+    if in_parts:
+        keys_that_differ = F.when(F.bool_or("lacks_quarters"), F.count_if(F.col("rows") > 0)).otherwise(
+            keys_that_differ
+        )
     return by_key.groupBy("time_zone", "day").agg(
-        F.count_if(differs).alias("keys_that_differ"),
+        keys_that_differ.alias("keys_that_differ"),
         F.sum("hour_click_count").alias("hour_clicks"),
         F.sum("day_click_count").alias("day_clicks"),
         F.unix_micros(F.max("hours_counted_at")).alias("hours_counted_micros"),
