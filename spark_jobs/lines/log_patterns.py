@@ -39,6 +39,8 @@ IS_TWO_CLIENTS = r"(?:(?:\d{1,3}\.){3}\d{1,3}|:[0-9A-Fa-f]+) \S+ \S|[.:]\S* - "
 
 #: A time as seconds, or parts of them, since 1970.
 _NUMBER = r"\d+(?:\.\d+)?"
+#: The same since 1973, and no duration or size.
+_SECONDS = r"\d{9,}(?:\.\d+)?"
 
 #: A text at the end of a line, which may have spaces.
 _ANY = ".*"
@@ -116,7 +118,8 @@ def two_times(format_: LogFormat) -> str:
     if time.kind == "access_log" or (isinstance(before, str) and before[-1:].strip() and texts[place] != _NUMBER):
         begin = re.escape(before[-1:] if isinstance(before, str) else "") + texts[place]
     else:  # such a time may be in a URL: what is beside it belongs to it
-        begin = "".join(texts[max(place - 2, 0) : place + 3])
+        first = max(place - 2, 0)
+        begin = "".join(texts[first : first + 5]).replace(_NUMBER, _SECONDS)
     return rf"(?s)(?:{begin}.*){{2}}"
 
 
