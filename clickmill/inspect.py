@@ -71,6 +71,7 @@ def inspect(
 
 
 def _site(base_url: str | None, time_zone: str | None) -> Site:
+    from include.sources import SITE
     from include.time_formats import require_zone
     from spark_jobs.inspection.readings import Site
 
@@ -78,4 +79,7 @@ def _site(base_url: str | None, time_zone: str | None) -> Site:
         require_zone(time_zone or "UTC")
     except ValueError as error:
         raise UsageError(f"--time-zone {time_zone!r}: {error}") from None
-    return Site(base_url, time_zone)
+    site = base_url if base_url is None else base_url.removesuffix("/")
+    if site is not None and not SITE.fullmatch(site):
+        raise UsageError(f"--base-url {base_url!r}: expected a site without a path, such as https://shop.example.com")
+    return Site(site, time_zone)

@@ -23,6 +23,8 @@ from include.time_formats import TimeFormat
 
 #: Of the whole name.
 SOURCE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+#: A site, without a path, user or password.
+SITE = re.compile(r"https?://[^/?#\s@]+")
 #: In place of a name: of every source that is scheduled, or streamed.
 EVERY_SOURCE = "all"
 _HOW_TO_STREAM = "expected a [sources.{0}.kafka] or [sources.{0}.files] table in its sources file"
@@ -140,7 +142,7 @@ class Source(CountedLines):
     @classmethod
     def base_url_is_a_site(cls, url: str | None) -> str | None:
         """A scheme and a host, before which paths are read."""
-        if url is not None and not re.fullmatch(r"https?://[^/?#\s@]+", url):
+        if url is not None and not SITE.fullmatch(url):
             raise ValueError("expected scheme and host only, such as https://shop.example.com")
         return url
 

@@ -18,6 +18,7 @@ from include.settings import Settings
 from include.tables import UNKNOWN_COUNTRY
 from spark_jobs.inspection.readings import NO_SITE, Reading, Site, declared_reading, look_of, readings
 from spark_jobs.inspection.sample import Sample, sample_of
+from spark_jobs.landing.given_files import printed
 from spark_jobs.landing.land import require_lines
 from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.credentials import without_credentials
@@ -93,11 +94,13 @@ def inspect(file: Path, settings: Settings, name: str = "", site: Site = NO_SITE
     Raises:
         UsageError: if the sources file is wrong.
     """
+    if not file.exists():
+        return Inspection(file, 0, refused=f"no file {printed(file)}; expected a log file or a folder of them")
     try:
         require_lines(file)
         sample = sample_of(file)
     except (NotALogError, OSError, DamagedFileError) as error:
-        return Inspection(file, file.stat().st_size if file.exists() else 0, refused=str(error))
+        return Inspection(file, file.stat().st_size, refused=str(error))
     declared = declared_reading(sample, settings, name)
     is_of_site = declared is not None and site.base_url in (None, declared.source.base_url)
     if declared is not None and is_of_site and declared.share >= SURE_SHARE:

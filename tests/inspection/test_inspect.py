@@ -113,6 +113,19 @@ def test_nothing_that_is_shown_has_a_password(inspect: Inspect, tmp_path: Path, 
     assert "s3cret" not in json.dumps(shown)
 
 
+@pytest.mark.parametrize("site", ["shop.example.com", "https://shop.example.com/a", ""])
+def test_a_site_that_is_none_is_one_line(inspect: Inspect, site: str, tmp_path: Path) -> None:
+    log = tmp_path / "shop.log"
+    log.write_text(f"{combined('/a')}\n")
+    with pytest.raises(UsageError, match=f"--base-url '{site}': expected a site without a path"):
+        inspect(log, "--base-url", site)
+
+
+def test_a_file_that_is_not_there_is_said_to_be_none(inspect: Inspect, tmp_path: Path) -> None:
+    (found,) = inspect(tmp_path / "no.log", "--base-url", "https://shop.example.com/", code=1)["files"]
+    assert found["refused"] == f"no file {tmp_path / 'no.log'}; expected a log file or a folder of them"
+
+
 def test_what_is_no_log_is_refused_by_its_name(inspect: Inspect, tmp_path: Path) -> None:
     log = tmp_path / "export.json"
     log.write_text('[{"ts": 1, "url": "http://a.example/"},\n{"ts": 2, "url": "http://a.example/"}]\n')
