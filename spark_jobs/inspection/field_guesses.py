@@ -101,6 +101,8 @@ _CLIENTS = (
     "useripaddress", "sourceip", "xforwardedfor", "httpxforwardedfor", "realip", "client", "ipaddr", "clientaddr",
     "remoteaddress", "remoteclientip", "cliip", "origh",
 )  # fmt: skip
+#: What proxies write before their own addresses.
+_FORWARDED = ("xforwardedfor", "httpxforwardedfor", "forwardedfor", "xff", "xrealip", "httpxrealip", "realip")
 _AGENTS = ("useragent", "httpuseragent", "agent", "ua", "csuseragent", "requestuseragent", "browser")
 _REFERRERS = (
     "referrer",
@@ -145,6 +147,8 @@ def guess_fields(fields: Sequence[Field], time_formats: Callable[[Sequence[str]]
             if each.name in names and each.share(fits) >= NEARLY_ALL and each.path not in guesses.values():
                 guesses[role] = each.path
                 break
+    if isinstance(client := guesses.get("client_address"), str):
+        guesses["client_address"] = _behind_proxies(fields, client)
     for each in _ranked(fields, _IDS):
         if each.name in _IDS and len(set(each.values)) > NEARLY_ALL * len(each.values):
             guesses["event_id"] = each.path
@@ -163,6 +167,17 @@ def _day_and_clock(fields: Sequence[Field], time_formats: Callable[[Sequence[str
         return {}
     format_ = time_formats([" ".join(both) for both in zip(day.values, clock.values, strict=True)])
     return {"date": day.path, "time": clock.path, "time_format": format_} if format_ else {}
+
+
+def _behind_proxies(fields: Sequence[Field], client: str) -> str | list[str]:
+    """The client's field; where all of its addresses are a network's own, with the field that proxies wrote before."""
+    own = next(each for each in fields if each.path == client)
+    if own.name in _FORWARDED or not all(is_own_address(text) for text in own.values):
+        return client
+    for each in _ranked(fields, _FORWARDED):
+        if each.name in _FORWARDED and each.share(lambda text: text in ("", "-") or is_address(text)) >= NEARLY_ALL:
+            return [each.path, client]
+    return client
 
 
 def _url_roles(fields: Sequence[Field]) -> dict[str, str]:
@@ -200,6 +215,13 @@ def is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_own_address(text: str) -> bool:
+    """Whether a text is an address of a network's own, and none on the internet."""
+    return bool(
+        re.match(r"10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|\[?(?:::1\b|f[cd]|fe80:)", text, re.IGNORECASE)
+    )
 
 
 def _ranked(fields: Sequence[Field], names: Sequence[str]) -> list[Field]:

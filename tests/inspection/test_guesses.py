@@ -34,6 +34,17 @@ def test_a_request_line_says_the_page(request_line: str) -> None:
     assert (guesses["request"], guesses["host"]) == ("request", "http_host")
 
 
+@pytest.mark.parametrize(
+    ("own", "client"),
+    [("10.0.0.1", ["http_x_forwarded_for", "remote_addr"]), ("198.51.100.7", "remote_addr")],
+)
+def test_behind_proxies_the_client_is_whom_they_name(own: str, client: object) -> None:
+    forwarded = ["203.0.113.5, 10.0.0.2", "-"]
+    time = "2026-03-10T12:30:00Z"
+    records = [{"time": time, "uri": "/a", "remote_addr": own, "http_x_forwarded_for": each} for each in forwarded]
+    assert guess_fields(fields_of_records(records), lambda _: "iso8601")["client_address"] == client
+
+
 X = '[10/Mar/2026:12:30:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "Moz"'
 
 
