@@ -32,6 +32,9 @@ _REST = rf'(?:[^"]|{_QUOTED})*$'
 _PLAIN_REST = rf'(?:[^"\[]|{_QUOTED}|\[+(?:[^"\[\d]|{_QUOTED}|\d(?:[^"\[\d]|{_QUOTED}|\d(?:[^"\[/]|{_QUOTED}))))*$'
 _ANOTHER_TIME = ' [01/Mar/2026:12:30:00 +0000] "'
 
+#: By so much of them times are known.
+_BEGUN_TIMES = _TIMES | {"access_log": r"\d\d/[A-Za-z]{3}/\d{4}:"}
+
 #: The group of a user's name where that may be any text: see ``IS_TWO_CLIENTS``.
 USER = "user"
 #: What is no user's name: it ends one line, cut off there, and begins another, ``… 198.51.100.7 - frank``.
@@ -113,7 +116,7 @@ def two_times(format_: LogFormat) -> str:
     """The pattern of a line with two times as the format has them: two lines in one, or halves of two."""
     parts, place, time = _time_of(format_)
     texts = [f"(?:{piece.text})" for piece in _pieces(format_, frozenset(format_.roles), "plain")[:-1]]
-    texts[place] = _TIMES.get(time.kind) or ("".join(_of_pattern(time.kind)) if "%" in time.kind else _NUMBER)
+    texts[place] = _BEGUN_TIMES.get(time.kind) or ("".join(_of_pattern(time.kind)) if "%" in time.kind else _NUMBER)
     before = parts[place - 1] if place else ""
     if time.kind == "access_log" or (isinstance(before, str) and before[-1:].strip() and texts[place] != _NUMBER):
         begin = re.escape(before[-1:] if isinstance(before, str) else "") + texts[place]

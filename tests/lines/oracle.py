@@ -59,12 +59,15 @@ def outcome_of(raw: bytes, source: Source, hour: int, tracking_parameters: tuple
     """What becomes of a line, given without its end, of the log hour that many hours after 1970."""
     if len(raw) > source.max_line_bytes:
         return Outcome("line_too_long")
+    is_framed = raw.startswith(b"\0") and len(raw) > 5
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        return Outcome("not_utf8")
+        return Outcome("binary_record" if is_framed else "not_utf8")
     found = _json_fields(text, source.fields) if source.fields else _log_fields(text, source)
     if isinstance(found, _Unformed):
+        if is_framed:
+            return Outcome("binary_record")
         if not text.strip(" \t\n\v\f\r"):
             return Outcome("blank")
         return Outcome("not_json" if source.fields else "not_access_log")
@@ -89,7 +92,9 @@ def _click(
         return "time_out_of_range", {}
     if url is None:
         return "missing_url", {}
-    normal = normal_url(url, tracking_parameters)
+    # Scanners and old clients write other protocols behind a target, or a blank behind it.
+    protocol = re.search(r"(?i)(?<! ) +(?:https?|rtsp|sip|icy)/[0-9]+(?:\.[0-9]+)? *\Z", url)
+    normal = normal_url(url[: protocol.start()] if protocol else url, tracking_parameters)
     if normal is None:
         return "bad_url", {}
     fields: dict[str, Any] = {role: found.get(role) for role in _ROLES}
@@ -142,7 +147,12 @@ def normal_url(url: str, tracking_parameters: tuple[str, ...]) -> str | None:
     scheme, empty, host, *path = page.split("/")
     page = "/".join([scheme, empty, host.split("@")[-1], *path])
     kept = [each for each in query.split("&") if not _is_tracking(each.partition("=")[0], tracking_parameters)]
-    return page + ("?" + "&".join(kept) if any(kept) or len(kept) > 1 else "")
+    whole = page + ("?" + "&".join(kept) if any(kept) or len(kept) > 1 else "")
+    # A URL inside of another has a user too, and a password, which may have a slash in it.
+    user = r"(?:[^/\\?#]*(?:@|%40)[/\\]*)+|[^/\\?#:@\[]+:[0-9]*[^0-9/\\?#@].*@"
+    bare = re.sub(rf"(?i)(https?:(?:[/\\]|%2f|%5c)*|[a-z][a-z0-9+.-]*://)(?:{user})", r"\1", whole)
+    bare = re.sub(r"(?i)(['=(,]//)[^/\\?#:@\[]*:[^/\\?#]*(?:@|%40)", r"\1", bare)
+    return whole if bare == whole else normal_url(bare, tracking_parameters)
 
 
 def _is_tracking(name: str, tracking_parameters: tuple[str, ...]) -> bool:
@@ -294,12 +304,13 @@ def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
     if not client or not identity or set(identity) & set(".:\t\n\f\r"):
         return _Unformed()
     found = None
-    if _is_plain(client):
+    if _is_plain(client) and '"' not in rest[: rest.find("[")] and not _has_another_time(rest):
         found = _taken(rest, rest.find("["), is_combined)
     if found is None and _has_two_times(text):
         return _Unformed()
     if found is None and _are_addresses(client):
         places = [each.start() for each in re.finditer(r" \[", " " + rest)]
+        places = [place for place in places if re.fullmatch(r'(?s:[^"\\]|\\.|"")*', rest[: place - 1])]
         readings = (_taken(rest, place, is_combined) for place in places if place > 0)
         found = next((each for each in readings if each), None)
     if found is None and _is_name(client):
@@ -317,7 +328,13 @@ def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
 
 def _has_two_times(text: str) -> bool:
     """Half of a line, and another after it."""
-    return len(re.findall(r"\[[0-9]{2}/[A-Za-z]{3}/[0-9]{4}(?::[0-9]{2}){3} [+-][0-9]{4}\]", text)) > 1
+    return len(re.findall(r"\[[0-9]{2}/[A-Za-z]{3}/[0-9]{4}:", text)) > 1
+
+
+def _has_another_time(rest: str) -> bool:
+    """Whether one may begin behind the first, but in quotation marks."""
+    behind = rest[rest.find("]", rest.find("[")) + 1 :]
+    return re.search(r"\[[0-9]{2}/", re.sub(r'(?s)"[^"\\]*(?:\\.[^"\\]*)*"', "", behind)) is not None
 
 
 def _is_plain(client: str) -> bool:
@@ -356,14 +373,14 @@ def _is_address(text: str) -> bool:
 
 def _after_word(rest: str) -> int:
     """Where the bracket after one word is; -1 if there is none."""
-    found = re.match(r"[^ \t\n\f\r\"]+ \[", rest)
+    found = re.match(r'(?s)(?:[^ \t\n\f\r"\\]|\\.|"")+ \[', rest)
     return found.end() - 1 if found else -1
 
 
 def _taken(rest: str, bracket: int, is_combined: bool) -> dict[str, str] | None:
-    """With the time in the brackets there, and no quotation mark before them."""
+    """With the time in the brackets there."""
     end = rest.find("]", bracket)
-    if bracket < 0 or '"' in rest[:bracket] or end <= bracket + 1 or not rest[end + 1 :].startswith(' "'):
+    if bracket < 0 or end <= bracket + 1 or not rest[end + 1 :].startswith(' "'):
         return None
     found = _after_time(rest[end + 1 :], is_combined)
     return found and {"time": rest[bracket + 1 : end]} | found
