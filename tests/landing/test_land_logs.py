@@ -99,12 +99,17 @@ def test_killed_anywhere_a_log_is_landed_all_or_nothing_when_another_one_is(tmp_
     assert found == {False, True}
 
 
+def home_of(settings: Settings) -> dict[str, str]:
+    """The variables by which a command finds the home and its sources."""
+    return {"CLICKMILL_HOME": str(settings.home), "CLICKMILL_SOURCES": str(settings.sources_file)}
+
+
 @pytest.mark.slow
 def test_two_logs_of_a_source_are_landed_one_after_the_other(settings: Settings, tmp_path: Path) -> None:
     logs = write_log(tmp_path / "access.log", log_line("05:00", "a"))
     command = [sys.executable, "-m", "clickmill", "land", "--source", "access", str(logs)]
     with landed_logs(settings.landing, "access"):
-        other = subprocess.Popen(command, cwd=REPOSITORY, env=os.environ | {"CLICKMILL_HOME": str(settings.home)})
+        other = subprocess.Popen(command, cwd=REPOSITORY, env=os.environ | home_of(settings))
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(3)
         assert not list(settings.landing.rglob("*.gz"))
@@ -116,7 +121,7 @@ def test_logs_for_a_source_that_is_a_topic_are_refused(settings: Settings, tmp_p
     """Nobody would read them in the landing zone; of a source with sockets or [files] the landing zone is read."""
     logs = write_log(tmp_path / "access.log", log_line("05:00", "a"))
     declared = settings.sources_file.read_text(encoding="utf-8")
-    environment = {"CLICKMILL_HOME": str(settings.home), "CLICKMILL_SOURCES": str(settings.sources_file)}
+    environment = home_of(settings)
 
     def run(table: str) -> subprocess.CompletedProcess[str]:
         settings.sources_file.write_text(f"{declared}\n[sources.access.{table}\n", encoding="utf-8")
@@ -229,7 +234,7 @@ def test_logs_given_together_land_each_once_and_say_what_is_next(settings: Setti
     write_log(logs / "other.log", line, log_line("05:00", "c", day="01/Mar/2025"))
     done = subprocess.run(
         [sys.executable, "-m", "clickmill", "land", "--source=access", str(logs), str(logs / "copy.log")],
-        cwd=REPOSITORY, env=os.environ | {"CLICKMILL_HOME": str(settings.home)}, capture_output=True, text=True,
+        cwd=REPOSITORY, env=os.environ | home_of(settings), capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     landed = landed_lines(settings.landing)
