@@ -178,6 +178,7 @@ def test_a_log_is_landed_from_a_shell_and_its_visitors_have_keys_in_the_store(
     assert home.locks_database is not None
     variables = {
         "CLICKMILL_HOME": str(home.path), "CLICKMILL_DATA": str(home.data), "CLICKMILL_LOCKS": home.locks_database,
+        "CLICKMILL_SOURCES": str(in_s3.settings.sources_file),
     }  # fmt: skip
     for content, landed in ((lines[:1], 1), (lines, 2), (lines, 2)):
         log.write_text("".join(content))

@@ -10,6 +10,7 @@ from pathlib import Path
 from backports import zstd
 
 from include.hours import Hour
+from include.settings import Settings
 from include.sources import Source
 from spark_jobs.landing.land import land
 from spark_jobs.landing.landed_logs import Landed
@@ -49,3 +50,8 @@ def land_log(landing: Path, file: Path, *lines: bytes, source: Source = ACCESS) 
     landed = land(source, write_log(file, *lines), landing, NOW)
     assert landed is not None
     return landed
+
+
+def home_of(settings: Settings) -> dict[str, str]:
+    """The variables by which a command finds the home and its sources."""
+    return {"CLICKMILL_HOME": str(settings.home), "CLICKMILL_SOURCES": str(settings.sources_file)}

@@ -30,7 +30,7 @@ from include.sources import Source
 from spark_jobs.landing.file_kinds import kind_of
 from spark_jobs.landing.given_files import given_files
 from spark_jobs.landing.land import land, land_all, require_lines
-from tests.landing.landing_zone import ACCESS, FIRST, NOW, landed_lines, log_line, write_log
+from tests.landing.landing_zone import ACCESS, FIRST, NOW, home_of, landed_lines, log_line, write_log
 
 LINE = log_line("05:00", "a")
 WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url"))
@@ -176,7 +176,7 @@ def test_the_exit_code_says_that_files_were_left_out(settings: Settings, tmp_pat
     write_log(tmp_path / "logs" / "error.log", b"2026/03/01 05:00:00 [error] 7#7: no\n")
     done = subprocess.run(
         [sys.executable, "-m", "clickmill", "land", "--source=access", str(tmp_path / "logs")],
-        cwd=REPOSITORY, env=os.environ | {"CLICKMILL_HOME": str(settings.home)}, capture_output=True, text=True,
+        cwd=REPOSITORY, env=os.environ | home_of(settings), capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr.count("\n")) == (4, 1)
     assert "1 of 2 files left out" in done.stderr

@@ -22,7 +22,18 @@ from include.sources import Source, load_sources
 from spark_jobs.landing.given_files import given_files
 from spark_jobs.landing.land import land
 from spark_jobs.landing.landed_logs import landed_logs
-from tests.landing.landing_zone import ACCESS, FIRST, NOW, SECOND, THIRD, land_log, landed_lines, log_line, write_log
+from tests.landing.landing_zone import (
+    ACCESS,
+    FIRST,
+    NOW,
+    SECOND,
+    THIRD,
+    home_of,
+    land_log,
+    landed_lines,
+    log_line,
+    write_log,
+)
 
 #: More than the process that lands it may have of memory.
 HALF_GIB = 1 << 29
@@ -97,11 +108,6 @@ def test_killed_anywhere_a_log_is_landed_all_or_nothing_when_another_one_is(tmp_
         assert landed in (old, new)
         found.add(landed == new)
     assert found == {False, True}
-
-
-def home_of(settings: Settings) -> dict[str, str]:
-    """The variables by which a command finds the home and its sources."""
-    return {"CLICKMILL_HOME": str(settings.home), "CLICKMILL_SOURCES": str(settings.sources_file)}
 
 
 @pytest.mark.slow
