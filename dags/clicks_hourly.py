@@ -30,7 +30,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import DAG, CronPartitionTimetable, Param, PokeReturnValue, TriggerRule, chain, task
+from airflow.sdk import DAG, Param, PokeReturnValue, TriggerRule, chain, task
 
 from dags.tasks.defaults import HOUR_ON_LAKE, TASK_DEFAULTS, log_hours_form
 from dags.tasks.held import questions
@@ -39,6 +39,7 @@ from dags.tasks.log_hours import CHOOSING_TASK, chosen, landed, late_runs
 from dags.tasks.trigger import ask_about_hours, trigger_each
 from include.settings import Settings
 from include.sources import load_sources
+from plugins.hourly_partitions import HourlyPartitions
 
 SETTINGS = Settings.from_environment()
 SOURCES = ["all", *load_sources(SETTINGS)]
@@ -49,7 +50,7 @@ with DAG(
     doc_md=__doc__,
     description="Click logs to validated, published counts per URL and per country",
     # The run at the hour's end is the run of that hour.
-    schedule=CronPartitionTimetable("0 * * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%dT%H"),
+    schedule=HourlyPartitions("0 * * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%dT%H"),
     start_date=SETTINGS.schedule_start,
     catchup=False,
     max_active_runs=4,

@@ -106,7 +106,7 @@ PRELOADED = (
     "airflow.sdk.execution_time.supervisor",
     "airflow.sdk.execution_time.task_runner",
     "airflow.sdk.definitions.decorators",
-    "airflow.sdk.definitions.timetables.trigger",
+    "airflow.timetables.trigger",
     "airflow.providers.standard.decorators.sensor",
     "airflow.providers.standard.operators.hitl",
     "airflow.providers.standard.operators.trigger_dagrun",

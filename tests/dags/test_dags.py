@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -212,6 +212,28 @@ def test_the_first_scheduled_run_is_that_of_the_hour_of_the_first_start(monkeypa
         assert following is not None, "Airflow's log says why"
         assert following.partition_key == "2126-03-01T05"
         assert following.run_after == pendulum.datetime(2126, 3, 1, 6)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "hours"),
+    [
+        # Berlin's clocks go forward between these.
+        ("2026-03-29T01:00+01:00", "2026-03-29T03:00+02:00", ["2026-03-29T00", "2026-03-29T01"]),
+        ("2026-03-29T02:00+01:00", "2026-03-29T02:00+01:00", ["2026-03-29T01"]),
+        ("2026-03-01T05:30+05:30", "2026-03-01T06:30+05:30", ["2026-03-01T00", "2026-03-01T01"]),
+        ("2026-02-28T20:00-05:00", "2026-02-28T20:59-05:00", ["2026-03-01T01"]),
+        ("2026-03-01T00:00+00:00", "2026-03-01T01:00+00:00", ["2026-03-01T00", "2026-03-01T01"]),
+        ("2026-03-01T00:00", "2026-03-01T01:00", ["2026-03-01T00", "2026-03-01T01"]),
+    ],
+)
+def test_a_backfill_takes_the_hours_of_its_range_whatever_the_offset(
+    clicks_hourly: DAG, first: str, last: str, hours: list[str]
+) -> None:
+    timetable = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(clicks_hourly)).timetable
+    runs = timetable.iter_partition_dagrun_infos(
+        earliest=datetime.fromisoformat(first), latest=datetime.fromisoformat(last)
+    )
+    assert [run.partition_key for run in runs] == hours
 
 
 def test_the_form_offers_the_declared_sources(clicks_hourly: DAG) -> None:

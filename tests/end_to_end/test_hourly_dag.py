@@ -223,6 +223,13 @@ def test_a_source_that_is_declared_while_airflow_runs_is_run_at_once(api: Airflo
     assert [row["click_count"] for row in rows if row["url"] == "https://late.example.com/late"] == [1]
 
 
+def test_airflows_own_backfill_takes_instants_whatever_their_offset(api: AirflowApi) -> None:
+    """Berlin's clocks go forward between the two: https://github.com/apache/airflow/issues/67537."""
+    asked = {"dag_id": DAG_ID, "from_date": "2026-03-29T01:00:00+01:00", "to_date": "2026-03-29T03:00:00+02:00"}
+    runs = api.call("POST", "/api/v2/backfills/dry_run", asked)["backfills"]
+    assert [run["partition_key"] for run in runs] == ["2026-03-29T00", "2026-03-29T01"]
+
+
 def test_only_loopback_is_listened_on(services: Services, backfilled: Outcome) -> None:
     ports = {services.airflow_port, services.spark_port, services.spark_ui_port}
     listening = [
