@@ -204,6 +204,24 @@ def test_damage_and_open_hours_are_warnings_and_are_published(bad: TemporaryLake
     assert published == dict(clicks)
 
 
+def test_a_file_that_is_being_written_in_the_landing_zone_is_whole_after_the_next_run(lake: TemporaryLake) -> None:
+    """As syslog's writers do it; field case B16."""
+    hour = f"{DAY}T05"
+    whole = _clicks(hour, 4)
+    folder = lake.land(hour, {"host-a.json": whole[:-30]}, is_closed=False)
+    lake.run("ingest", hour, allow_missing=True)
+    account = lake.accounting()[hour]
+    assert (account["accepted"], account["quarantined"], account["is_closed"]) == (3, 1, False)
+
+    (folder / "host-a.json").write_bytes(whole)
+    (folder / "_SUCCESS").touch()
+    lake.run("ingest", hour)
+    account = lake.accounting()[hour]
+    assert (account["accepted"], account["quarantined"], account["is_closed"]) == (4, 0, True)
+    assert sorted(_ids(lake)) == ["e0", "e1", "e2", "e3"]
+    assert not lake.rows(QUARANTINED_CLICKS)
+
+
 def test_hour_that_becomes_empty_loses_exactly_its_clicks(lake: TemporaryLake) -> None:
     first, second = f"{DAY}T05", f"{DAY}T06"
     lake.land(first, {"a.json": _clicks(first, 5, "stays") + click("stays-too", f"{DAY}T04:59:00Z")})

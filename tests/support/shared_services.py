@@ -47,8 +47,8 @@ class SharedServices:
     @classmethod
     def none_yet(cls) -> SharedServices:
         """Of a new home, in which nothing runs; nobody else can read it."""
-        # Not under tmp_path: its long name leaves no room for a socket's path.
-        return cls(Home(Path(tempfile.mkdtemp(prefix="cm-")).resolve()))
+        # Not under tmp_path: its long name leaves no room for a socket's path. A home may have a blank in its path.
+        return cls(Home(Path(tempfile.mkdtemp(prefix="c m-")).resolve()))
 
     def start(self) -> Services:
         """All services, if they do not run; they tell the connection held_webhook of new holds.
