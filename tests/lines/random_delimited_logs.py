@@ -81,6 +81,12 @@ _ODD = [
 ]
 
 
+def _framed(text: str, truth: Truth) -> Truth:
+    """What cannot be read and has a zero before it is what serializers with a schema registry write."""
+    cannot_be_read = truth.reason in ("not_utf8", "broken_quotes", "wrong_columns", "not_logfmt")
+    return Truth("binary_record") if cannot_be_read and text.startswith("\0") and len(text) > 5 else truth
+
+
 class RandomLog:
     """One log: settings that a person may have, and lines of it."""
 
@@ -171,11 +177,12 @@ class RandomLog:
         if self.rng.random() < 0.2:
             reason, write = self.rng.choice([*self.faults().items()])
             if self.rng.random() < 0.1:
-                return f"{text}{self.end}".encode()[:-1].replace(b"a", b"\xff", 1) + b"\xff\n", Truth("not_utf8")
+                bad = f"{text}{self.end}".encode()[:-1].replace(b"a", b"\xff", 1) + b"\xff\n"
+                return bad, _framed(text, Truth("not_utf8"))
             text, truth = write(texts), Truth(reason)
         if truth.reason not in ("line_too_long", "blank") and not self.is_cut(text):
             truth = Truth(self.reason_of_reserved)
-        return f"{text}{self.end}".encode(), truth
+        return f"{text}{self.end}".encode(), _framed(text, truth)
 
     reason_of_reserved = "broken_quotes"
 
