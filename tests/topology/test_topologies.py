@@ -39,9 +39,9 @@ SHUFFLES = {
             "source, log_date, log_hour, click_date, click_hour",
             "source, log_date, log_hour, reason",
             "source, log_date, log_hour",
+            "click_date, click_hour",
             "id_hash",
             "source, hour_number",
-            "click_date, click_hour",
         ],
         "measure quality / counts": [
             "click_date, click_hour, struct(url, url)",
