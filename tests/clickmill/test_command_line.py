@@ -232,7 +232,7 @@ SUGGESTED = [
     ("clickmill dec", {"decide", "decide-backfill"}),
     ("clickmill ingest --a", {"--allow-missing"}),
     ("clickmill decide --decision ", {"publish", "drop", "release"}),
-    ("clickmill ingest --source ", {"all", "web", "example_combined"}),
+    ("clickmill ingest --source ", {"all", "web", "access"}),
     ("clickmill topology ", {"ingest", "publish"}),
 ]
 
