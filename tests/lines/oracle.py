@@ -293,6 +293,10 @@ def _as_number(text: str) -> str:
     return text if math.isinf(number) else repr(number)
 
 
+#: A user's name may have blanks, but none between a point or a colon and more: these are in another line's client.
+_USER = re.compile(r'[^".:]*(?:[.:][^\t\n\f\r "]* ?)?')
+
+
 def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
     """The first reading that fits: as servers write it, with a client in another form or by name, or badly quoted."""
     is_combined = source.format == "combined"
@@ -304,7 +308,7 @@ def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
     if not client or not identity or set(identity) & set(".:\t\n\f\r"):
         return _Unformed()
     found = None
-    if _is_plain(client) and '"' not in rest[: rest.find("[")] and not _has_another_time(rest):
+    if _is_plain(client) and _USER.fullmatch(rest[: rest.find("[")]) and not _has_another_time(rest):
         found = _taken(rest, rest.find("["), is_combined)
     if found is None and _has_two_times(text):
         return _Unformed()
@@ -334,7 +338,8 @@ def _has_two_times(text: str) -> bool:
 def _has_another_time(rest: str) -> bool:
     """Whether one may begin behind the first, but in quotation marks."""
     behind = rest[rest.find("]", rest.find("[")) + 1 :]
-    return re.search(r"\[[0-9]{2}/", re.sub(r'(?s)"[^"\\]*(?:\\.[^"\\]*)*"', "", behind)) is not None
+    # Of one that is cut off there, one cannot say that it is none.
+    return re.search(r"\[(?:[0-9]{2}/|[0-9]{0,2}\Z)", re.sub(r'(?s)"[^"\\]*(?:\\.[^"\\]*)*"', "_", behind)) is not None
 
 
 def _is_plain(client: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from tests.lines.lines import TRACKING, lines_table
 from tests.lines.oracle import moment_micros
 from tests.lines.parsing import ACCESS, NOON, PREFIXES, parse
 from tests.lines.random_access_logs import RandomLog
+from tests.support.fault_rounds import SEED
 
 TIME = "[01/Mar/2026:12:30:00 +0000]"
 COMBINED = f'- - {TIME} "GET /a HTTP/1.1" 200 512 "-" "Moz"'
@@ -321,10 +321,9 @@ def test_lines_of_random_formats() -> None:
 
 @pytest.mark.slow
 def test_100_000_lines_of_random_formats() -> None:
-    seed = int(os.environ.get("CLICKMILL_FAULT_SEED") or random.randrange(1 << 32))
-    print(f"CLICKMILL_FAULT_SEED={seed}")
+    print(f"CLICKMILL_FAULT_SEED={SEED}")
     for number in range(200):
-        _same(RandomLog(random.Random(f"{seed} {number}")), 500)
+        _same(RandomLog(random.Random(f"{SEED} {number}")), 500)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,12 @@
 """The parse held to an oracle in plain Python, on generated and damaged lines.
 
-100,000 lines; a million where CLICKMILL_FAULT_ROUNDS is set, as by make test-faults. CLICKMILL_FAULT_SEED draws the
-same ones again.
+100,000 lines; a million others each time where CLICKMILL_FAULT_ROUNDS is set, as by make test-faults.
+CLICKMILL_FAULT_SEED draws the same ones again.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,11 +22,11 @@ from spark_jobs.lines.parse_lines import parse_lines
 from tests.lines.lines import HOUR, TRACKING, lines_table
 from tests.lines.oracle import Outcome, moment_micros, outcome_of
 from tests.lines.parsing import FIELDS
+from tests.support.fault_rounds import ARE_MANY, SEED
 
 pytestmark = pytest.mark.faults
 
-LINES = 1_000_000 if os.environ.get("CLICKMILL_FAULT_ROUNDS") else 100_000
-SEED = int(os.environ.get("CLICKMILL_FAULT_SEED") or random.randrange(1 << 32))
+LINES = 1_000_000 if ARE_MANY else 100_000
 AT_ONCE = 10_000
 FIRST_LINE = 90
 LIMIT = 700
