@@ -65,8 +65,10 @@ def _modules_loaded_by(module: str, work: str = "") -> set[str]:
 def test_plugins_that_every_task_reads_import_next_to_nothing() -> None:
     """Airflow reads the top of the plugins folder in each task; what is below is for the API server."""
     of_all = {"__future__", "airflow", "collections", "datetime", "functools", "json", "sys", "typing", "urllib"}
+    # A timetable is known by the name under which DAGs import it: its file imports itself by that.
+    of_one = {"hourly_partitions.py": {"importlib", "plugins", "typing_extensions"}}
     for file in (REPOSITORY / "plugins").glob("*.py"):
-        assert _packages(file, at_module_level=True) <= of_all, file
+        assert _packages(file, at_module_level=True) <= of_all | of_one.get(file.name, set()), file
     ignored = (REPOSITORY / "plugins" / ".airflowignore").read_text(encoding="utf-8").splitlines()
     assert {f"{file.parent.name}/" for file in (REPOSITORY / "plugins").glob("*/*.py")} <= set(ignored)
 

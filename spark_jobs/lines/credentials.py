@@ -62,6 +62,13 @@ _ENCODED_CREDENTIALS = {percent: re2.compile(_encoded(percent)) for percent in (
 
 def without_credentials(text: str) -> str:
     """The text without users and passwords of the URLs in it; the rest stays as it is."""
+    # What is taken out may have stood between a scheme and another user.
+    while (less := _less_credentials(text)) != text:
+        text = less
+    return text
+
+
+def _less_credentials(text: str) -> str:
     for percent, pattern in _ENCODED_CREDENTIALS.items():
         if percent not in text:
             break

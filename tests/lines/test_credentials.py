@@ -6,7 +6,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from include.sources import Source
@@ -72,6 +72,7 @@ def test_credentials_are_taken_out_of_a_text_and_nothing_else() -> None:
         st.sampled_from([*'http: // \\ @ a : 8 / ? " ftp:// [ # %3A %40 %2F & %253A %2540 %252F %25 + ='.split(), " "])
     )
 )
+@example(["http:", "http:", "http:", "//", "@", "%40"])
 def test_what_is_left_stays(parts: list[str]) -> None:
     left = without_credentials("".join(parts))
     assert without_credentials(left) == left
