@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator
 
 from include.hours import ONE_HOUR, Hour, HourRange
+from include.time_formats import require_zone
 
 #: Since then the offset of a time zone must be quarters of an hour: no smaller part of an hour is counted by itself.
 _SINCE, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)
@@ -27,10 +28,7 @@ def _checked_time_zone(name: str) -> str:
     Raises:
         ValueError: if there is no such zone, or its offset from UTC is not quarters of an hour.
     """
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("no such time zone; expected a name such as UTC or Europe/Berlin") from None
+    require_zone(name)
     for moment in _moments(name):
         if _offset(moment) % _QUARTER:
             raise ValueError(

@@ -21,9 +21,9 @@ _QUOTED = r'"[^"\x1c-\x1f]*"'
 #: One of the columns behind those that are needed, not the time of another line: that is in brackets, or a date which
 #: no quoted column follows, as one does that of ALB's request.
 _MORE = rf'-[^" \t\r\n\x1c-\x1f]{_REST_OF_COLUMN} {_QUOTED}|[^"\- \t\r\n\x1c-\x1f]{_REST_OF_COLUMN}'
-for _ in range(4):
+for _ in range(3):
     _MORE = rf"{_NO_DIGIT}|\d(?:{_MORE})?"
-_MORE = rf"{_QUOTED}|{_MORE.replace(chr(34), chr(34) + '[', 1)}"
+_MORE = rf'{_QUOTED}|[^"[\d \t\r\n\x1c-\x1f]{_REST_OF_COLUMN}|\d(?:{_MORE})?'
 #: The same found in the columns behind those that are needed.
 ANOTHER_TIME = r'(?:^| )(?:\[\d\d/|\d{4}-\d\d-\d\d\S* [^"])'
 
