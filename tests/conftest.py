@@ -45,7 +45,7 @@ _MANY = 200
 #: The tests that run DAGs.
 END_TO_END = Path(__file__).parent / "end_to_end"
 #: Fixtures of servers: who uses one of them, or the marker spark, needs more than a process of Python.
-_SERVERS = {"used_spark", "services", "broker", "postgres", "s3"}
+_SERVERS = {"used_spark", "services", "broker", "postgres", "s3", "server"}
 #: How the process that hands out the tests tells the others of the home of SHARED.
 _HOME = "clickmill_home"
 
@@ -75,6 +75,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("faults")}
     served = {item.path for item in items if item.get_closest_marker("servers")}
     items.sort(key=lambda item: (END_TO_END not in item.path.parents, item.path not in slow, item.path not in served))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Iterator[None]:
+    """Refuse a server that a test asks for when it runs already: nobody could have left that test out."""
+    if fixturedef.argname in _SERVERS and not request._pyfuncitem.get_closest_marker("servers"):
+        pytest.fail(f"{request._pyfuncitem.nodeid} starts {fixturedef.argname}: mark it servers")
+    return (yield)
 
 
 @pytest.hookimpl(optionalhook=True)

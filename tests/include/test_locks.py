@@ -60,7 +60,7 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(params=["files", pytest.param("database", marks=pytest.mark.slow)])
+@pytest.fixture(params=["files", pytest.param("database", marks=[pytest.mark.slow, pytest.mark.servers])])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     if request.param == "files":
         return Home(tmp_path / "home")
@@ -227,8 +227,8 @@ def test_a_lock_that_is_given_back_while_others_ask_about_it_is_not_lost(
     assert errors == []
 
 
-def test_a_database_that_is_away_is_named_and_nothing_is_done(home: Home) -> None:
-    away = locks_of(replace(home, locks_database="postgresql://nobody:secret@127.0.0.1:1/locks"))
+def test_a_database_that_is_away_is_named_and_nothing_is_done(tmp_path: Path) -> None:
+    away = locks_of(Home(tmp_path, locks_database="postgresql://nobody:secret@127.0.0.1:1/locks"))
     with pytest.raises(ClickmillError, match=r"\(CLICKMILL_LOCKS\) cannot be reached: .* nothing was done") as refused:
         away.held("lake").__enter__()
     assert "secret" not in str(refused.value)
@@ -237,9 +237,9 @@ def test_a_database_that_is_away_is_named_and_nothing_is_done(home: Home) -> Non
 @pytest.mark.parametrize(
     "address", ["postgresql//u:s3cret@db/locks", "postgresql://u:p@s3cret@127.0.0.1/locks", "s3cret"]
 )
-def test_an_address_that_is_none_is_refused_without_its_password(home: Home, address: str) -> None:
+def test_an_address_that_is_none_is_refused_without_its_password(tmp_path: Path, address: str) -> None:
     with pytest.raises(UsageError, match="CLICKMILL_LOCKS is no address of a PostgreSQL database") as refused:
-        locks_of(replace(home, locks_database=address))
+        locks_of(Home(tmp_path, locks_database=address))
     assert "s3cret" not in "".join(traceback.format_exception(refused.value))
 
 

@@ -37,7 +37,7 @@ from tests.support.s3_server import S3Server
 NAMES = ["a b", "ü.json", "time_zone=Europe%2FBerlin", "100%", "x#y?z", "[a]*", "back\\slash", "~", "a+b&c=d"]
 
 
-@pytest.fixture(params=["disk", pytest.param("s3", marks=pytest.mark.slow)])
+@pytest.fixture(params=["disk", pytest.param("s3", marks=[pytest.mark.slow, pytest.mark.servers])])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Of no files, and not there yet."""
     if request.param == "disk":
