@@ -1,6 +1,6 @@
 """The parse held to an oracle in plain Python, on generated and damaged lines.
 
-100,000 lines; a million others each time where CLICKMILL_FAULT_ROUNDS is set, as by make test-faults.
+20,000 lines; a million others each time where CLICKMILL_FAULT_ROUNDS is set, as by make test-faults.
 CLICKMILL_FAULT_SEED draws the same ones again.
 """
 
@@ -26,7 +26,7 @@ from tests.support.fault_rounds import ARE_MANY, SEED
 
 pytestmark = pytest.mark.faults
 
-LINES = 1_000_000 if ARE_MANY else 100_000
+LINES = 1_000_000 if ARE_MANY else 20_000
 AT_ONCE = 10_000
 FIRST_LINE = 90
 LIMIT = 700

@@ -14,8 +14,12 @@ from tests.lines.oracle import moment_micros
 from tests.lines.random_delimited_logs import RandomCsv, RandomLog, RandomLogfmt, Truth
 from tests.lines.random_json_logs import RandomJson
 from tests.lines.random_server_logs import RandomAws, RandomCloudFront, RandomIis
-from tests.support.fault_rounds import SEED
+from tests.support.fault_rounds import ARE_MANY, SEED
 
+pytestmark = pytest.mark.faults
+
+#: Of each format: each log has settings of its own. Some 100,000 lines under make test-faults.
+LOGS, LINES = (23, 500) if ARE_MANY else (16, 100)
 WRITERS = {
     "csv": RandomCsv, "tsv": RandomCsv, "logfmt": RandomLogfmt, "json": RandomJson, "iis": RandomIis,
     "cloudfront": RandomCloudFront, "alb": RandomAws, "elb": RandomAws, "s3": RandomAws,
@@ -40,16 +44,9 @@ def _same(log: RandomLog, count: int, seed: str) -> set[str | None]:
 
 @pytest.mark.parametrize("format_", WRITERS)
 def test_lines_of_random_logs(format_: str) -> None:
-    reasons = set()
-    for seed in range(5):
-        reasons |= _same(WRITERS[format_](random.Random(f"{format_} {seed}"), format_), 100, str(seed))
-    assert {None, "blank", "not_utf8", "line_too_long", "bad_time", "missing_url"} < reasons
-
-
-@pytest.mark.slow
-def test_100_000_lines_of_random_logs() -> None:
     print(f"CLICKMILL_FAULT_SEED={SEED}")
-    for format_, writer in WRITERS.items():
-        for number in range(23):
-            own = f"{SEED} {format_} {number}"
-            _same(writer(random.Random(own), format_), 500, own)
+    reasons = set()
+    for number in range(LOGS):
+        own = f"{SEED} {format_} {number}"
+        reasons |= _same(WRITERS[format_](random.Random(own), format_), LINES, own)
+    assert {None, "blank", "not_utf8", "line_too_long", "bad_time", "missing_url"} < reasons
