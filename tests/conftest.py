@@ -114,6 +114,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
     return ByFile(config, log)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_flushing() -> Iterator[None]:
+    """Files are written without waiting for the disk: no test cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def services(request: pytest.FixtureRequest) -> Services:
     """Real services; they tell the connection held_webhook of new holds."""

@@ -49,7 +49,24 @@ def _java(tree: Path, *options: str) -> str:
     ).stdout
 
 
-def test_archive_is_made_once_and_taken(tree: Path) -> None:
+@pytest.fixture
+def other_java(tmp_path: Path) -> Path:
+    """Of another build; it makes an archive as long as its list, unless a file beside it says that it cannot."""
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(
+        """#!/bin/sh
+        [ ! -e "$0-fails" ] || { echo '[0.1s][warning][cds] Skipping'; echo '# Out of memory'; exit 1; }
+        cp "${2#*=}" "${3#*=}"
+        """
+    )
+    java.chmod(0o755)
+    (tmp_path / "jdk" / "lib" / "server").mkdir(parents=True)
+    (tmp_path / "jdk" / "lib" / "server" / "libjvm.so").write_text("another build")
+    return java
+
+
+def test_archive_is_made_once_and_taken_and_java_goes_on_without_one_that_does_not_fit(tree: Path) -> None:
     assert archive_broker_classes(tree, find_java())
     before = BROKER_CLASSES.archive(tree).stat()
     assert not archive_broker_classes(tree, find_java())
@@ -59,52 +76,40 @@ def test_archive_is_made_once_and_taken(tree: Path) -> None:
     assert [line for line in loaded if " kafka.Kafka source: shared objects file" in line]
     assert {file.suffix for file in (tree / ".jars" / "broker").iterdir()} == {".jar", ".jsa", ".json"}
 
+    # As when a JAR was put there by hand since set-up.
+    os.utime(BROKER_CLASSES.jars(tree)[0], (1, 1))
+    assert "kafka.Kafka source: file:" in _java(tree, "-Xlog:class+load")
 
-def test_archive_that_no_longer_fits_is_made_again(tree: Path) -> None:
-    archive_broker_classes(tree, find_java())
+
+def test_archive_that_no_longer_fits_is_made_again(tree: Path, other_java: Path) -> None:
+    archive_broker_classes(tree, other_java)
     archive = BROKER_CLASSES.archive(tree)
-
-    def cut_off() -> None:
-        # Of an archive that is cut off Java crashes.
-        archive.chmod(0o600)
-        os.truncate(archive, 100_000)
 
     for what, change in (
         ("a jar", lambda: os.utime(BROKER_CLASSES.jars(tree)[0], (1, 1))),
         ("the list", lambda: list_classes(tree, [*listed(BROKER_CLASSES, tree), "java/util/Optional"])),
-        ("the archive", cut_off),
+        # Of an archive that is cut off Java crashes.
+        ("the archive", lambda: os.truncate(archive, 1000)),
         ("the stamp", lambda: archive.with_suffix(".json").unlink()),
+        ("Java", lambda: (other_java.parents[1] / "lib" / "server" / "libjvm.so").write_text("a newer build")),
     ):
         change()
-        assert archive_broker_classes(tree, find_java()), what
-        assert "kafka.Kafka" in _java(tree, "-Xshare:on", "-Xlog:class+load"), what
-        assert not archive_broker_classes(tree, find_java()), what
-
-
-def test_java_goes_on_without_an_archive_that_does_not_fit(tree: Path) -> None:
-    """As when a JAR was put there by hand since set-up."""
-    archive_broker_classes(tree, find_java())
-    os.utime(BROKER_CLASSES.jars(tree)[0], (1, 1))
-
-    loaded = _java(tree, "-Xlog:class+load")
-    assert "kafka.Kafka source: file:" in loaded
+        assert archive_broker_classes(tree, other_java), what
+        assert archive.read_text().splitlines() == listed(BROKER_CLASSES, tree), what
+        assert not archive_broker_classes(tree, other_java), what
 
 
 def test_java_that_makes_no_archive_is_said_and_is_no_error(
-    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tree: Path, other_java: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    archive_broker_classes(tree, find_java())
-    other = tmp_path / "jdk" / "bin" / "java"
-    other.parent.mkdir(parents=True)
-    other.write_text("#!/bin/sh\necho '[0.1s][warning][cds] Skipping'\necho '# Out of memory'\nexit 1\n")
-    other.chmod(0o755)
-    (tmp_path / "jdk" / "lib" / "server").mkdir(parents=True)
-    (tmp_path / "jdk" / "lib" / "server" / "libjvm.so").write_text("another build")
+    archive_broker_classes(tree, other_java)
+    (other_java.parent / "java-fails").touch()
+    BROKER_CLASSES.archive(tree).with_suffix(".json").unlink()
 
-    assert archive_broker_classes(tree, other)
+    assert archive_broker_classes(tree, other_java)
     assert "Kafka starts as before: Out of memory" in capsys.readouterr().out
     assert BROKER_CLASSES.java_options(tree) == []
-    assert not archive_broker_classes(tree, other), "said once"
+    assert not archive_broker_classes(tree, other_java), "said once"
 
 
 @pytest.mark.parametrize("data", [SPARK_CLASSES, BROKER_CLASSES])
