@@ -63,6 +63,7 @@ SOURCE_THRESHOLDS = {
 THRESHOLDS = SOURCE_THRESHOLDS | {
     "top_url_share": Threshold(warning=0.5),
     "files_per_partition": Threshold(warning=64),
+    "landed_files": Threshold(warning=5000),
     "skew": Threshold(warning=2.5),
 }
 

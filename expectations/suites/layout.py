@@ -8,7 +8,7 @@ from expectations.checks import CRITICAL, Check, at_most, equal, one_of, row_che
 from include.buckets import is_misplaced
 from include.counting import counted_tables
 from include.settings import PipelineSettings
-from include.tables import CLICKS, CLICKS_BY_URL_HOURLY, QUARANTINED_CLICKS, Table
+from include.tables import CLICKS, CLICKS_BY_URL_HOURLY, INGEST_ACCOUNTING, QUARANTINED_CLICKS, Table
 
 _SUITE = "layout"
 _check, _row_check = partial(Check, suite=_SUITE), partial(row_check, suite=_SUITE)
@@ -21,7 +21,22 @@ def log_hour_checks(settings: PipelineSettings) -> list[Check]:
         _files_there(CLICKS, "clicks", "Ingest the log hour again."),
         _files_there(QUARANTINED_CLICKS, "quarantined", "Ingest the log hour again."),
         *_few_files(
-            settings, CLICKS, "clicks", "log hour", "There is one for each landed file: land fewer, larger ones."
+            settings,
+            CLICKS,
+            "clicks",
+            "log hour",
+            "There is one for each 16 MiB that landed: if so much does each "
+            "hour, raise files_per_partition in config/pipeline.toml.",
+        ),
+        *at_most(
+            settings.thresholds["landed_files"],
+            suite=_SUITE,
+            name="landed_files",
+            table=INGEST_ACCOUNTING.name,
+            column="files",
+            holds=lambda bound: f"a log hour has at most {bound:g} landed files",
+            reason="Each is listed, opened and noted by itself, which takes longer than to parse its lines. Have the "
+            "uploader collect clicks for some minutes: land fewer, larger files.",
         ),
     ]
 

@@ -90,6 +90,7 @@ LOG_HOUR_FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"malformed_urls": 1}, "critical"),
     ({"lost_clicks_files": 1}, "critical"),
     ({"clicks_files": 65}, "warning"),
+    ({"files": 5001}, "warning"),
     ({"quarantined_not_json_share": 0.11}, "warning"),
     ({"late_share": 0.3}, "warning"),
     ({"bot_share": 0.51}, "warning"),

@@ -60,7 +60,10 @@ def _land(lake: TemporaryLake, hour: Hour, fault: Fault | None) -> None:
     if fault and not fault.files:
         return
     lines = fault.lines(hour) if fault and fault.lines else fine_lines(hour)
-    folder = lake.land(str(hour), {"0.json": b"".join(lines)}, is_closed=fault.is_closed if fault else True)
+    count = fault.files if fault else 1
+    size = -(-len(lines) // count)
+    files = {f"{number}.json": b"".join(lines[number * size : (number + 1) * size]) for number in range(count)}
+    folder = lake.land(str(hour), files, is_closed=fault.is_closed if fault else True)
     if fault and fault.folder:
         (folder / fault.folder).mkdir()
 

@@ -16,7 +16,7 @@ class Fault:
     """One fault: what it is, the check that must fail, and those that cannot but fail with it.
 
     Checks are named ``suite.name``. It is either in what lands (``lines`` in place of an hour's, ``is_closed``,
-    ``files``, 0 or 1, and a ``folder`` beside it), or planted afterwards, by ``plant``, in the lake and that hour.
+    ``files``, how many, and a ``folder`` beside it), or planted afterwards, by ``plant``, in the lake and that hour.
     ``found`` is a part of what the check says that it found.
     """
 

@@ -18,7 +18,13 @@ CLICKS_AN_HOUR = 64
 CRAWLER = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 
 #: With these a few files are many, and there are checks of the source's own.
-PIPELINE = "[thresholds]\nfiles_per_partition = { warning = 5 }\n[schema_drift]\nmin_hours = 52\n"
+PIPELINE = """
+[thresholds]
+files_per_partition = { warning = 5 }
+landed_files = { warning = 5 }
+[schema_drift]
+min_hours = 52
+"""
 SOURCE_CHECKS = r"""
 [[sources.web.checks]]
 name = "referrers_are_logged"
@@ -136,6 +142,7 @@ LANDED = [
         "files_not_read = 1; part.log",
         folder="part.log",
     ),
+    Fault("a log hour landed in 6 files", "warning", "layout.landed_files", "files = 6", files=6),
     *(in_quarantine(reason, _and(*bad)) for reason, bad in _UNREADABLE.items()),
     *(in_quarantine(reason, and_clicks(3, **bad)) for reason, bad in _INCOMPLETE.items()),
     Fault(
