@@ -33,6 +33,11 @@ class LandedHour:
     listed: tuple[Entry, ...] = ()
     looked_at: datetime | None = None
 
+    @property
+    def data(self) -> list[Entry]:
+        """The files, as they were listed."""
+        return [entry for entry in self.listed if entry.is_file and entry.path.name[0] not in "._"]
+
     def unread(self, read: Collection[str]) -> list[str]:
         """The names of what was not read, given those that were; of a file of no bytes there is nothing to read."""
         files = [path for path in self.files if printed_name(path) not in read and path.stat().st_size]

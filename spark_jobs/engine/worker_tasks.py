@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from pickle import dumps, loads
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -17,8 +18,8 @@ from include.storage import filesystem_of, key_of
 Share = TypeVar("Share")
 Item = TypeVar("Item")
 
-#: To open a file counts as so many bytes more.
-_OPEN_BYTES = 1 << 18
+#: To open a file of a disk, decompress it and name its lines counts as so many bytes more.
+_OPEN_BYTES = 1 << 12
 
 
 def write_scratch(folder: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> Path:
@@ -43,11 +44,13 @@ def run_tasks(
     Raises:
         PySparkException: if the work raises something.
     """
+    # Each task is sent all shares, and unpickles its own.
+    pickled = [dumps(share) for share in shares]
 
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch["id"].to_pylist():
-                yield pa.RecordBatch.from_pylist(list(work(shares[number])), schema)
+                yield pa.RecordBatch.from_pylist(list(work(loads(pickled[number]))), schema)
 
     count = len(shares)
     return spark.range(0, count, 1, count).mapInArrow(run, from_arrow_schema(schema)).collect() if count else []

@@ -297,7 +297,7 @@ class SourceIngest:
     @contextmanager
     def _staged(self, landed: Sequence[LandedHour], gone: Collection[Hour]) -> Iterator[StagedArrivals]:
         """The arrivals, staged for the passes over them: memory does not grow with their number."""
-        files = [(file, hour.hour) for hour in landed for file in hour.files]
+        files = [(file, hour.hour) for hour in landed for file in hour.data]
         hours = [hour.hour for hour in landed]
         parser = replace(
             self.parser, repairs=repairs_of(self.lake, self.source.name, hours, self.asked, self.withdrawn)

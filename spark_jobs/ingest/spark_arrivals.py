@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.hours import Hour, log_hour_of
-from include.storage import place
+from include.storage import Entry, place
 from spark_jobs.engine.worker_tasks import run_tasks, share_files
 from spark_jobs.lines.arrivals import (
     ARRIVALS,
@@ -72,7 +72,7 @@ class StagedArrivals:
 
 
 def stage_arrivals(
-    spark: SparkSession, files: Sequence[tuple[Path, Hour]], parser: LineParser, folder: Path
+    spark: SparkSession, files: Sequence[tuple[Entry, Hour]], parser: LineParser, folder: Path
 ) -> StagedArrivals:
     """Read and parse landed files, and keep the arrivals in a folder; ``row_id`` is unique among them.
 
@@ -83,8 +83,9 @@ def stage_arrivals(
     """
     if not files:
         return StagedArrivals(spark.createDataFrame([], ARRIVALS_OF_SPARK), [], [], [])
-    landed = [LandedFile(path, hour, number) for number, (path, hour) in enumerate(files)]
-    shares = share_files(landed, lambda file: file.path.stat().st_size, _TASK_BYTES)
+    landed = [LandedFile(entry.path, hour, number) for number, (entry, hour) in enumerate(files)]
+    # As they were listed: to ask for each size is a request for each file of an object store.
+    shares = share_files(landed, lambda file: files[file.number][0].size, _TASK_BYTES)
 
     def stage(mine: list[LandedFile]) -> Iterator[dict[str, Any]]:
         done: list[ReadFile] = []

@@ -6,7 +6,7 @@ log hour: so every line is accounted for by who has read it, whatever becomes of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +21,7 @@ from spark_jobs.lines.cut_lines import PIECE_BYTES
 from spark_jobs.lines.headers import with_headers
 from spark_jobs.lines.lookups import Lookups
 from spark_jobs.lines.parse_lines import PARSED, parse_lines
-from spark_jobs.lines.read_lines import LINES, LandedFile, ReadFile, plain_records, read_lines
+from spark_jobs.lines.read_lines import LINES, LandedFile, ReadFile, RowIds, plain_records, read_together
 from spark_jobs.lines.repairs import Repairs
 from spark_jobs.lines.times import HOUR_MICROS
 
@@ -96,14 +96,12 @@ def read_files(
         OSError: if one cannot be read; of a damaged one what comes before the damage is read.
     """
 
-    def lines() -> Iterator[pa.Table]:
+    def reads() -> Iterator[ReadFile]:
         for file in files:
-            read = ReadFile(file)
-            for table in read_lines(read):
-                yield table.append_column("row_id", pa.array(row_ids(file, as_numpy(table["line"]))))
-            done.append(read)
+            done.append(ReadFile(file))
+            yield done[-1]
 
-    return parser.arrivals(lines())
+    return parser.arrivals(read_together(reads(), row_ids))
 
 
 def rows_of_files(done: Iterable[ReadFile]) -> pa.Table:
@@ -137,10 +135,6 @@ def read_records(lines: Iterable[pa.Table], parser: LineParser) -> Iterator[pa.T
         totals = places.aggregate([("line", "count"), ("bytes", "sum"), ("line", "min"), ("line", "max")])
         names = {"line_count": "lines", "bytes_sum": "bytes", "line_min": "first_line", "line_max": "last_line"}
         yield _read_rows(totals.rename_columns(names).to_pylist())
-
-
-#: A number for each line of a file.
-RowIds = Callable[[LandedFile, np.ndarray], np.ndarray]
 
 
 def unique_ids(file: LandedFile, line: np.ndarray) -> np.ndarray:

@@ -35,6 +35,8 @@ def encoding_of(beginning: bytes) -> str | None:
     """``utf-16-le`` or ``utf-16-be`` if a file is so that begins with these bytes, zeros before it left out."""
     if marked := _UTF16_MARKS.get(beginning[:2]):
         return marked
+    if b"\0" not in beginning:
+        return None
     pairs = np.frombuffer(beginning[: len(beginning) // 2 * 2], np.uint8).reshape(-1, 2)
     first, second = (pairs != 0).T
     some = np.count_nonzero(first | second)

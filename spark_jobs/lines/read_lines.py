@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from include.hours import Hour
 from include.landing import printed_name
 from include.tables import MAX_RAW_CHARACTERS
 from spark_jobs.lines.columns import as_array
-from spark_jobs.lines.cut_lines import cut_at_lines, without_marks
+from spark_jobs.lines.cut_lines import PIECE_BYTES, cut_at_lines, without_marks
 from spark_jobs.lines.decompress import DamagedFileError, decompressed
 from spark_jobs.lines.plain_text import plain_text
 
@@ -63,6 +63,10 @@ class ReadFile:
     damage: str | None = None
 
 
+#: Numbers for lines of a file, given those that they have in it.
+RowIds = Callable[[LandedFile, np.ndarray], np.ndarray]
+
+
 def read_lines(read: ReadFile) -> Iterator[pa.Table]:
     """The lines of a file, ``LINES``' columns but for ``row_id``; fills in ``read`` meanwhile.
 
@@ -71,38 +75,81 @@ def read_lines(read: ReadFile) -> Iterator[pa.Table]:
     Raises:
         OSError: if the file cannot be read.
     """
-    for value, lengths in _cut(read):
-        count = len(lengths)
-        first = read.lines + 1
-        read.lines += count
-        read.bytes += int(lengths.sum())
-        numbers = np.arange(first, first + count, dtype=np.int64)
-        yield pa.table(
-            [
-                value,
-                pa.array(lengths),
-                pa.array(np.full(count, read.file.hour.number, np.int32)),
-                pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [read.file.name]).dictionary_decode(),
-                pa.array(numbers),
-            ],
-            schema=LINES.remove(LINES.get_field_index("row_id")),
-        )
+    return (lines.drop_columns("row_id") for lines in read_together([read], lambda _, numbers: numbers))
 
 
-def _cut(read: ReadFile) -> Iterator[tuple[pa.Array, np.ndarray]]:
-    """The lines' bytes, ends included, and their lengths without them; in pieces."""
-    too_long: _TooLong | None = None
-    for piece, is_whole in cut_at_lines(_content(read)):
-        if is_whole:
-            yield lines_of(piece)
-            continue
-        too_long = too_long or _TooLong(piece[:_KEPT_BYTES])
-        too_long.add(piece.removesuffix(b"\n"))
-        if piece.endswith(b"\n"):
-            yield too_long.as_line()
-            too_long = None
-    if too_long is not None:
-        yield too_long.as_line()
+def read_together(reads: Iterable[ReadFile], row_ids: RowIds) -> Iterator[pa.Table]:
+    """The lines of files, as ``LINES``, of each file in its order; fills in ``reads`` as it gives the lines.
+
+    Many small files are one table: to make one for each takes longer than to parse its lines.
+
+    Raises:
+        OSError: if one cannot be read; of a damaged one what comes before the damage is read.
+    """
+    waiting = _Waiting(row_ids)
+    for read in reads:
+        too_long: _TooLong | None = None
+        for piece, is_whole in cut_at_lines(_content(read)):
+            if is_whole:
+                waiting.add(read, piece)
+                if waiting.size_bytes >= PIECE_BYTES:
+                    yield waiting.taken()
+                continue
+            too_long = too_long or _TooLong(piece[:_KEPT_BYTES])
+            too_long.add(piece.removesuffix(b"\n"))
+            if piece.endswith(b"\n"):
+                yield from waiting.with_line(read, too_long)
+                too_long = None
+        if too_long is not None:
+            yield from waiting.with_line(read, too_long)
+    if waiting.size_bytes:
+        yield waiting.taken()
+
+
+class _Waiting:
+    """Whole lines of one file or several, which become one table."""
+
+    def __init__(self, row_ids: RowIds) -> None:
+        self._row_ids = row_ids
+        self._parts: list[tuple[ReadFile, bytes]] = []
+        self.size_bytes = 0
+
+    def add(self, read: ReadFile, lines: bytes) -> None:
+        """The next lines of a file."""
+        if self._parts and not self._parts[-1][1].endswith(b"\n"):
+            self._parts[-1] = (self._parts[-1][0], self._parts[-1][1] + b"\n")
+        self._parts.append((read, lines))
+        self.size_bytes += len(lines)
+
+    def with_line(self, read: ReadFile, line: _TooLong) -> Iterator[pa.Table]:
+        """What waits, and then the line after it."""
+        if self.size_bytes:
+            yield self.taken()
+        yield self._table(*line.as_line(), [read], np.array([0]))
+
+    def taken(self) -> pa.Table:
+        """What waits; nothing does any more."""
+        value, lengths = lines_of(b"".join(lines for _, lines in self._parts))
+        ends = np.cumsum([0, *(len(lines) for _, lines in self._parts)])
+        starts = np.searchsorted(np.frombuffer(value.buffers()[1], np.int32), ends[:-1])
+        reads = [read for read, _ in self._parts]
+        self._parts, self.size_bytes = [], 0
+        return self._table(value, lengths, reads, starts)
+
+    def _table(self, value: pa.Array, lengths: np.ndarray, reads: Sequence[ReadFile], starts: np.ndarray) -> pa.Table:
+        """The lines, of which those of each file, at least one, begin at its start; they count as read."""
+        counts = np.diff(np.append(starts, len(lengths)))
+        numbers, row_ids = [], []
+        for read, count, size in zip(reads, counts.tolist(), np.add.reduceat(lengths, starts).tolist(), strict=True):
+            numbers.append(np.arange(read.lines + 1, read.lines + 1 + count, dtype=np.int64))
+            row_ids.append(self._row_ids(read.file, numbers[-1]))
+            read.lines += count
+            read.bytes += size
+        of_file = np.repeat(np.arange(len(reads), dtype=np.int32), counts)
+        names = pa.DictionaryArray.from_arrays(of_file, pa.array([read.file.name for read in reads]))
+        hours = np.array([read.file.hour.number for read in reads], np.int32)
+        columns = [value, lengths, hours[of_file], names.dictionary_decode(), np.concatenate(numbers)]
+        return pa.table([*map(pa.array, columns), pa.array(np.concatenate(row_ids))], schema=LINES)
 
 
 def _content(read: ReadFile) -> Iterator[bytes]:
