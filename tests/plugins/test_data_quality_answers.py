@@ -26,6 +26,7 @@ from include.settings import Settings
 from include.storage import entries
 from include.stored_rows import arrow_schema
 from include.tables import INGEST_ACCOUNTING, REPLAY_OUTCOMES
+from plugins.data_quality.listings import LISTINGS
 from plugins.data_quality_plugin import PREFIX, DataQualityPlugin
 from spark_jobs.lake.declared import as_arrow
 from spark_jobs.lake.journal import append_events, signed_act
@@ -38,7 +39,7 @@ from tests.support.waiting import wait_until
 
 
 @pytest.mark.parametrize(
-    "path", ["", f"hours/{HOUR}", "metric?suite=clicks&check=no_event_id_twice&series=web", "audit"]
+    "path", ["", f"hours/{HOUR}", "metric?suite=clicks&check=no_event_id_twice&series=web", *LISTINGS]
 )
 def test_pages_need_nothing_from_elsewhere_and_allow_nothing_else(
     client: TestClient, settings: Settings, path: str
