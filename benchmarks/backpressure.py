@@ -118,7 +118,7 @@ def fall_behind(lake: StreamedLake, rate: float, seconds: float, mebibytes: Call
         offsets.close()
 
 
-def told(seen: Sequence[Moment]) -> str:
+def described(seen: Sequence[Moment]) -> str:
     """What was seen, in a sentence or two."""
     last = max(at for at, moment in enumerate(seen) if moment.is_producing)
     first, most, end = seen[0], max(seen, key=lambda moment: moment.lag), seen[-1]
@@ -151,7 +151,7 @@ def main() -> None:
         seen = fall_behind(lake, arguments.rate, arguments.seconds, lambda: watch.mebibytes)
         watch.stop()
         arguments.picture.write_text(draw(seen), encoding="utf-8")
-        console.print(told(seen))
+        console.print(described(seen))
         console.print(f"{arguments.picture}: {arguments.picture.stat().st_size / 1000:.0f} kB")
 
 

@@ -72,7 +72,7 @@ class _Sections(_QuickHelp, TyperGroup):
                 formatter.write_dl([(command.name, command.get_short_help_str(width)) for command in of_heading])
 
 
-class _FaultError(Exception):
+class _OwnError(Exception):
     """Carries an error past Typer, which has a meaning of its own for it."""
 
     def __init__(self, error: Exception) -> None:
@@ -80,18 +80,21 @@ class _FaultError(Exception):
         self.error = error
 
 
-def _with_its_faults(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """The same command, whose end of a file is no answer of a person, and whose broken socket no reader of a pipe."""
+def _with_own_errors(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The same command; Typer does not see its EOFError and BrokenPipeError, unless nobody reads what it prints.
+
+    Typer would take them for a person who answers nothing, and for a reader like ``head`` that has had enough.
+    """
 
     @wraps(command)
     def run(**options: Any) -> int | None:
         try:
             return command(**options)
         except EOFError as error:
-            raise _FaultError(error) from None
+            raise _OwnError(error) from None
         except BrokenPipeError as error:
             if _has_readers():
-                raise _FaultError(error) from None
+                raise _OwnError(error) from None
             raise
 
     return run
@@ -126,7 +129,7 @@ def make_app(chosen: str = "") -> typer.Typer:
         add_completion=not alone,
     )
     for heading, command in alone or commands:
-        app.command(name_of(command), epilog=_EPILOG, rich_help_panel=heading, cls=_Command)(_with_its_faults(command))
+        app.command(name_of(command), epilog=_EPILOG, rich_help_panel=heading, cls=_Command)(_with_own_errors(command))
     return app
 
 
@@ -147,8 +150,8 @@ def run(arguments: Sequence[str]) -> int | None:
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         raise UsageError(f"{_message_of(error)}; see {context.command_path if context else name} --help") from None
-    except _FaultError as fault:
-        raise fault.error from None
+    except _OwnError as own:
+        raise own.error from None
     if code == EndedByHandError.exit_code:
         raise EndedByHandError("what is half done counts for nothing; run it again")
     return code

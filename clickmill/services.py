@@ -134,7 +134,7 @@ def locks(as_json: AsJson = False) -> None:
 
     One line a lock that is held: its name, what runs, on which host as which process, and since when; below it one line
     for each that waits for it, in the order of their turns. Where locks are files, those of streams and receivers are
-    left out: status and the DAG clicks_stream tell of them.
+    left out: status and the DAG clicks_stream show them.
     """
     from ops.home import find_home
     from ops.locks import lock_lines, lock_values

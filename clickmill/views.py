@@ -61,7 +61,7 @@ def movers(
     as_json: AsJson = False,
 ) -> None:
     """Show the URLs whose published clicks of a day, UTC, changed most against the day before."""
-    of = day_of(day)
+    date = day_of(day)
     settings = ready_settings()
     from rich.console import Console
 
@@ -69,11 +69,11 @@ def movers(
     from spark_jobs.publish.shown_movers import movers_document, read_movers
 
     with session(settings) as spark:
-        urls = read_movers(spark, settings, of, top)
+        urls = read_movers(spark, settings, date, top)
     if as_json:
         print_json(urls)
     else:
-        print_document(Console(), movers_document(urls, of))
+        print_document(Console(), movers_document(urls, date))
 
 
 def out_of_order(

@@ -104,7 +104,7 @@ with DAG(
         ti.xcom_push(key=BACKFILL, value=backfill.id)
         log.info("%s: %d chunks to run", backfill.described, len(plan.chunks))
         hours = [chunk.log_hours for chunk in plan.chunks]
-        return [{"backfill_id": backfill.id, "start": str(of.start), "end": str(of.end)} for of in hours]
+        return [{"backfill_id": backfill.id, "start": str(chunk.start), "end": str(chunk.end)} for chunk in hours]
 
     @task.pyspark(
         conn_id="spark_default",

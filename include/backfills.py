@@ -137,8 +137,8 @@ class Backfill:
 
     def meets(self, source: str, log_hours: HourRange) -> bool:
         """Whether it has log hours of this source in common with the range."""
-        of = self.log_hours
-        return source == self.source and of.start < log_hours.end and log_hours.start < of.end
+        hours = self.log_hours
+        return source == self.source and hours.start < log_hours.end and log_hours.start < hours.end
 
 
 def backfills_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Backfill]:
@@ -158,7 +158,7 @@ def undo_until(lake: Path, backfill: Backfill) -> datetime | None:
     """Until when, at least, a backfill can be undone if nobody runs VACUUM; None if it has published nothing."""
     if not backfill.published:
         return None
-    return min(of.first_at for of in backfill.published.values()) + history_kept(lake)
+    return min(publication.first_at for publication in backfill.published.values()) + history_kept(lake)
 
 
 def history_kept(lake: Path) -> timedelta:

@@ -21,8 +21,8 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _TAKEN = "\x1c\x1d\x1e\x1f\r\n"
 
 
-def _as_tuple(given: Any) -> Any:
-    return (given,) if isinstance(given, str) else given
+def _as_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
 
 
 #: The name of a column, or several: the first of them that has a value.
@@ -139,21 +139,21 @@ class DelimitedLines(BaseModel):
 
     def roles(self) -> dict[str, tuple[str, ...]]:
         """Role to the names of its columns: the format's, and in their place those that are given."""
-        given = self.fields.names()
+        configured = self.fields.names()
         of_format = _ROLES[self.format].names() if self.format in _ROLES else {}
-        if "time" in given:
+        if "time" in configured:
             of_format.pop("date", None)
-        if given.keys() & {"url", "path", "request"}:
+        if configured.keys() & {"url", "path", "request"}:
             of_format = {role: names for role, names in of_format.items() if role not in ("url", "path", "request")}
-        return of_format | given
+        return of_format | configured
 
     @model_validator(mode="before")
     @classmethod
-    def names_its_columns(cls, given: Any) -> Any:
+    def names_its_columns(cls, value: Any) -> Any:
         """Those of a CSV are in its first line, unless they are listed."""
-        if isinstance(given, dict) and given.get("format") in _DELIMITERS and given.get("header") is None:
-            return given | {"header": given.get("columns") is None}
-        return given
+        if isinstance(value, dict) and value.get("format") in _DELIMITERS and value.get("header") is None:
+            return value | {"header": value.get("columns") is None}
+        return value
 
     @model_validator(mode="after")
     def fits_its_format(self) -> DelimitedLines:
@@ -204,9 +204,11 @@ class DelimitedLines(BaseModel):
 DELIMITED_SETTINGS = ("columns", "header", "delimiter", "quote", "escape", "fields")
 
 
-def with_delimited(given: Any) -> Any:
+def with_delimited(settings: Any) -> Any:
     """Settings of a source as they are given, those of delimited lines together as ``delimited``."""
-    if not isinstance(given, dict) or given.get("format") not in DELIMITED_FORMATS or "delimited" in given:
-        return given
-    its = {name: given[name] for name in ("format", *DELIMITED_SETTINGS) if name in given}
-    return {name: value for name, value in given.items() if name not in DELIMITED_SETTINGS} | {"delimited": its}
+    if not isinstance(settings, dict) or settings.get("format") not in DELIMITED_FORMATS or "delimited" in settings:
+        return settings
+    delimited = {name: settings[name] for name in ("format", *DELIMITED_SETTINGS) if name in settings}
+    return {name: value for name, value in settings.items() if name not in DELIMITED_SETTINGS} | {
+        "delimited": delimited
+    }

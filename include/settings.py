@@ -201,11 +201,11 @@ def read_toml(file: Path, model: type[Model]) -> Model:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} is not TOML: {error}") from None
     except ValidationError as errors:
-        told = [_told(error, model) for error in errors.errors() if not _follows_from_others(error)]
-        raise UsageError(f"{file}: {'; '.join(told)}") from None
+        faults = [_described(error, model) for error in errors.errors() if not _follows_from_others(error)]
+        raise UsageError(f"{file}: {'; '.join(faults)}") from None
 
 
-def _told(error: ErrorDetails, model: type[BaseModel]) -> str:
+def _described(error: ErrorDetails, model: type[BaseModel]) -> str:
     """A wrong setting in one line: its place, what was expected, and what is there, but for a whole table."""
     place, message = error["loc"], error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":

@@ -120,17 +120,17 @@ def sampled_path(path: FieldPath) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def _as_list(given: object) -> object:
-    return [given] if isinstance(given, str) else given
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
 
 
 def _checked(read: Callable[[str], object]) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
-    def checked(given: tuple[str, ...]) -> tuple[str, ...]:
-        if not given:
+    def checked(texts: tuple[str, ...]) -> tuple[str, ...]:
+        if not texts:
             raise ValueError(_EXPECTED)
-        for text in given:
+        for text in texts:
             read(text)
-        return given
+        return texts
 
     return checked
 

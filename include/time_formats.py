@@ -49,7 +49,7 @@ class TimePattern(BaseModel):
     @classmethod
     def says_day_and_hour(cls, pattern: str) -> str:
         """What is left out would be that of some default."""
-        directives = {found.removeprefix("-") for found in _DIRECTIVE.findall(pattern)}
+        directives = {directive.removeprefix("-") for directive in _DIRECTIVE.findall(pattern)}
         if unknown := directives - _DIRECTIVES:
             names = ", ".join(f"%{name}" for name in sorted(unknown))
             raise ValueError(f"{names}: expected strptime's {' '.join(f'%{name}' for name in sorted(_DIRECTIVES))}")
@@ -84,8 +84,8 @@ class TimePattern(BaseModel):
 TimeFormat = NamedTimeFormat | TimePattern
 
 
-def _as_list(given: object) -> object:
-    formats = [given] if isinstance(given, str | dict | TimePattern) else given
+def _as_list(value: object) -> object:
+    formats = [value] if isinstance(value, str | dict | TimePattern) else value
     for name in formats if isinstance(formats, list | tuple) else ():
         if isinstance(name, str) and name not in get_args(NamedTimeFormat):
             names = ", ".join(get_args(NamedTimeFormat))
@@ -93,8 +93,8 @@ def _as_list(given: object) -> object:
     return formats
 
 
-def _kind(given: object) -> str:
-    return "name" if isinstance(given, str) else "pattern"
+def _kind(value: object) -> str:
+    return "name" if isinstance(value, str) else "pattern"
 
 
 _TimeFormat = Annotated[

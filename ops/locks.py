@@ -1,6 +1,6 @@
 """Who holds which lock of the data, and who waits for one.
 
-Where locks are files, those of streams and receivers are left out: `clickmill status` and the DAG clicks_stream tell of
+Where locks are files, those of streams and receivers are left out: `clickmill status` and the DAG clicks_stream show
 them.
 """
 

@@ -35,7 +35,7 @@ def count(bootstrap_servers: str, topic: str, partitions: int, records: int, fol
     install_jars(REPOSITORY, java, lock=BENCH_JARS_LOCK)
     folders = [REPOSITORY / JAR_FOLDERS[lock] for lock in (BENCH_JARS_LOCK, BROKER_JARS_LOCK)]
     rocksdb = next((REPOSITORY / ".venv").glob("lib/python3*/site-packages/pyspark/jars/rocksdbjni-*.jar"))
-    jars = [str(jar) for jar in [rocksdb, *(jar for of in folders for jar in of.glob("*.jar"))]]
+    jars = [str(jar) for jar in [rocksdb, *(jar for folder in folders for jar in folder.glob("*.jar"))]]
     (compiler,) = folders[0].glob("ecj-*.jar")
     classes = folder / "classes"
     subprocess.run(

@@ -145,9 +145,9 @@ def _with_something(
         to_run = asked
     if to_run:
         return HourRange(to_run[0], to_run[-1].plus(1))
-    of = arguments.source if arguments.source != "all" else ", ".join(source.name for source in sources)
+    names = arguments.source if arguments.source != "all" else ", ".join(source.name for source in sources)
     hours = str(asked[0]) if len(asked) == 1 else f"{asked[0]} to {asked[-1]}"
-    reason = f"nothing has landed for {of} {hours}{_newest(settings, sources)}; nothing was run"
+    reason = f"nothing has landed for {names} {hours}{_newest(settings, sources)}; nothing was run"
     if is_backfill:
         raise skipped(reason)
     raise UsageError(reason)

@@ -56,14 +56,14 @@ def render_hour(
     charted = [result for result in shown if result.observed_value is not None][:MOST_CHARTS]
     newest = events[-1] if events else None
     failures = [result for result in shown if result.severity == "critical" and result.outcome == "fail"]
-    this = Hour.parse(hour)
+    at = Hour.parse(hour)
     return render_page(
         "quality_hour.html",
         links,
         title=hour,
         hour=hour,
-        before=str(this.plus(-1)),
-        after=str(this.plus(1)),
+        before=str(at.plus(-1)),
+        after=str(at.plus(1)),
         source=source,
         sources=sorted({result.source for result in results if result.source}),
         state=newest.outcome if newest else ("fail" if failures else "none"),

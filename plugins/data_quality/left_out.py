@@ -15,7 +15,7 @@ def read_left_out(settings: Settings, hour: Hour, source: str | None = None) -> 
     rows = StoredLake(settings.lake).read_rows(INGEST_ACCOUNTING, _COLUMNS, of_log_hour(hour, source))
     by_source = {row["source"]: dict(row["left_out_by_rule"] or ()) for row in rows}
     return {
-        name: dict(sorted(of.items(), key=lambda count: (-count[1], count[0])))
-        for name, of in sorted(by_source.items())
-        if of
+        name: dict(sorted(counts.items(), key=lambda count: (-count[1], count[0])))
+        for name, counts in sorted(by_source.items())
+        if counts
     }

@@ -64,7 +64,7 @@ def _read_replays(settings: Settings, hour: Hour, source: str | None) -> dict[st
     replays: dict[str, dict[str, ReplayOutcome]] = {}
     for row in StoredLake(settings.lake).read_rows(REPLAY_OUTCOMES, REPLAY_OUTCOMES.column_names, of_log_hour(hour)):
         if source in (None, row["source"]):
-            values = {of.name: row[of.name] for of in fields(ReplayOutcome)} | {"at": row["at"].isoformat()}
+            values = {field.name: row[field.name] for field in fields(ReplayOutcome)} | {"at": row["at"].isoformat()}
             replays.setdefault(row["source"], {})[row["reason"]] = ReplayOutcome(**values)
     return replays
 
@@ -83,6 +83,6 @@ def _read_lines(settings: Settings, hour: Hour, source: str | None) -> list[Quar
             wanted = of_group.select(["file", "line"]).slice(0, SAMPLES_PER_REASON - len(of_reason))
             of_reason += [QuarantinedLine(**row) for row in wanted.to_pylist()]
     return [
-        Quarantine(name, dict(sorted(of.items(), key=lambda count: (-count[1], count[0]))), samples[name])
-        for name, of in lines.items()
+        Quarantine(name, dict(sorted(counts.items(), key=lambda count: (-count[1], count[0]))), samples[name])
+        for name, counts in lines.items()
     ]

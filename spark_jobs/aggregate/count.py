@@ -20,12 +20,12 @@ def count_per_instance(
     """One row per (instance_id, click_date, click_hour, key); click_count >= 1.
 
     ``click_count`` has all clicks that the instance was sent, ``bot_click_count`` those of crawlers;
-    ``visitor_sketch`` the distinct visitors among the others. Clicks without a visitor are counted, but are nobody's;
-    clicks with a null key are counted as one key. When the grouping keeps the key whole these are its counts; else
-    they are parts, for ``merge_counts``. Of a grouping that combines, the instance is the one that has the count.
+    ``visitor_sketch`` the distinct visitors among the others. Clicks without a visitor count as clicks only; clicks
+    with a null key are counted as one key. When the grouping keeps the key whole these are its counts; else
+    they are parts, for ``merge_counts``. If the grouping combines, the instance is the one that adds up the counts.
 
-    If there are ``hours_of_two_days``, hours of the day from 0 to 23, the rows have a column ``quarters``: the same
-    counts of each quarter of these hours, and null of other hours.
+    ``hours_of_two_days`` are the hours, UTC, 0 to 23, within which a day of some time zone ends. If there are some, the
+    rows have a column ``quarters``: the same counts of each quarter of these hours, null for all others.
     """
     human_visitor = F.when(~F.col("is_bot"), F.col("visitor_id"))
     counts = [

@@ -47,9 +47,17 @@ def start(spark: SparkSession, settings: Settings, plan: Plan, *, because: str, 
     """
     if plan.blocks:
         raise ClickmillError("\n  ".join(plan.blocks))
-    of = plan.request
+    request = plan.request
     lake = Lake(spark, settings)
-    return begin(lake, of.source, of.log_hours, of.chunk_hours, is_staged=of.is_staged, actor=actor, because=because)
+    return begin(
+        lake,
+        request.source,
+        request.log_hours,
+        request.chunk_hours,
+        is_staged=request.is_staged,
+        actor=actor,
+        because=because,
+    )
 
 
 def end(spark: SparkSession, settings: Settings, backfill_id: str) -> Ended:

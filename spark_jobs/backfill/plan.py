@@ -115,7 +115,9 @@ def make_plan(lake: Lake, settings: Settings, request: Request) -> Plan:
         landed=tuple(landed),
         never_ingested=tuple(hour for hour in landed if hour not in accounts),
         ingested=tuple(accounts),
-        landed_again=tuple(h for h, of in landed.items() if h in accounts and _is_new(of, accounts[h], source)),
+        landed_again=tuple(
+            h for h, landed_hour in landed.items() if h in accounts and _is_new(landed_hour, accounts[h], source)
+        ),
         missing=tuple(hour for hour in request.log_hours if hour not in landed),
         published=_published(lake, request.log_hours),
         held=tuple(hour for hour in held_hours(lake, request.log_hours.start) if hour in request.log_hours),
@@ -159,10 +161,10 @@ def _landed(lake: Lake, source: Source, log_hours: HourRange) -> dict[Hour, Land
     """The log hours that have a landing partition; of a streamed source those of which records have been read."""
     looked = {hour: look_at(lake.settings.landing, source.name, hour) for hour in log_hours}
     if source.stream is None:
-        return {hour: of for hour, of in looked.items() if of.folder.is_dir()}
+        return {hour: landed_hour for hour, landed_hour in looked.items() if landed_hour.folder.is_dir()}
     rows = lake.read_rows(STREAM_BATCHES, ["log_date", "log_hour"], log_days(source.name, log_hours))
     read = {log_hour_of(row) for row in rows}
-    return {hour: of for hour, of in looked.items() if hour in read}
+    return {hour: landed_hour for hour, landed_hour in looked.items() if hour in read}
 
 
 def _is_new(landed: LandedHour, account: Mapping[str, Any], source: Source) -> bool:

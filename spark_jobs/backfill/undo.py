@@ -64,7 +64,7 @@ def undo(
             _require_there(lake, published, of_table)
         backfill = say(lake, backfill, UNDOING, signed, click_hours=[str(hour) for hour in hours])
         drop_counts(signed, backfill, states.values(), f"undone, {because.strip()}")
-        in_parallel(lake.spark, *(partial(replace_published, lake, of, of, former[of]) for of in former))
+        in_parallel(lake.spark, *(partial(replace_published, lake, table, table, former[table]) for table in former))
         followed = follow_hours(lake, hours)
         say(lake, backfill, UNDONE)
     return [

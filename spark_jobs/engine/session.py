@@ -82,7 +82,7 @@ def spark_session(settings: Settings) -> Iterator[SparkSession]:
         UsageError: if no server is known, or spark-submit was given settings with which commits are lost.
         ClickmillError: if the server does not answer, or spark-submit runs this and the lake has a driver already.
     """
-    with _driver_of_its_own(settings) if _is_submitted() else _connected(settings) as spark:
+    with _own_driver(settings) if _is_submitted() else _connected(settings) as spark:
         yield spark
 
 
@@ -92,7 +92,7 @@ def _is_submitted() -> bool:
 
 
 @contextmanager
-def _driver_of_its_own(settings: Settings) -> Iterator[SparkSession]:
+def _own_driver(settings: Settings) -> Iterator[SparkSession]:
     if "SPARK_REMOTE" in os.environ:
         raise UsageError("SPARK_REMOTE is set, but a job that spark-submit runs has a driver of its own: unset it")
     # pyspark would look for a server.

@@ -106,9 +106,9 @@ class Certificate:
         self.removals, self.is_removing = self.removals + 1, True
         self.removed_lines, self.lines_before, self.removed_rows = {}, {}, {}
         for source, files in lines.items():
-            for file, its in files.items():
+            for file, numbers in files.items():
                 hour = str(file.hour)
-                self.removed_lines.setdefault(source, {}).setdefault(hour, {})[file.name] = sorted(its)
+                self.removed_lines.setdefault(source, {}).setdefault(hour, {})[file.name] = sorted(numbers)
                 self.lines_before.setdefault(source, {}).setdefault(hour, {})[file.name] = before[file]
         for source, hours in rows.items():
             for log_hour, places in hours.items():
@@ -124,7 +124,7 @@ class Certificate:
         """The places of a log hour whose rows go; and of its files the lines that go."""
         rows = self.removed_rows.get(source, {}).get(str(hour), {})
         lines = self.removed_lines.get(source, {}).get(str(hour), {})
-        return {(file, line) for file, its in rows.items() for line in its}, lines
+        return {(file, line) for file, numbers in rows.items() for line in numbers}, lines
 
     def transaction(self, part: str) -> StreamTransaction:
         """By which a commit of this removal is known."""

@@ -84,7 +84,7 @@ class Selection:
     @property
     def numbers(self) -> dict[str, int]:
         """How much, by place."""
-        lines = sum(len(its) for of_source in self.files.values() for its in of_source.values())
+        lines = sum(len(numbers) for of_source in self.files.values() for numbers in of_source.values())
         return {"landing": lines, **self.rows.rows} if lines else dict(self.rows.rows)
 
     @property
@@ -255,7 +255,9 @@ class Erasure:
         Where the landing is there, by ingesting again; until that is done, rows have the numbers that their lines had,
         and nothing more is to be looked for. What a stream has read is accounted for before its rows go.
         """
-        self._ingest([one for one in certificate.log_hours if self.sources[one].stream is not None], certificate)
+        self._ingest(
+            [source for source in certificate.log_hours if self.sources[source].stream is not None], certificate
+        )
         with self.lake.locked():
             for source, hours in certificate.removed_lines.items():
                 self._rewrite(source, hours, certificate.lines_before[source])
@@ -560,7 +562,7 @@ def _conclude(erasure: Erasure, certificate: Certificate) -> None:
         reasons.append(f"published as they were before: {some}; decide on them (clickmill decide, decide-backfill)")
     if certificate.unjoined_hours:
         unjoined = ", ".join(
-            f"{source} {hour}" for source, its in certificate.unjoined_hours.items() for hour in its[:5]
+            f"{source} {hour}" for source, hours in certificate.unjoined_hours.items() for hour in hours[:5]
         )
         reasons.append(
             f"landed files have changed since they were read, so that it cannot be said which of their lines are those "

@@ -67,9 +67,9 @@ def join_hour(
     marked, numbers = _Marked(), list(files)
     for part, mask in rows:
         marked.add(_of_rows(part).filter(pa.array(mask)))
-    for file, its in files.items():
-        for lines in _lines(file, matcher) if its else ():
-            marked.add(lines.filter(pc.is_in(lines["line"], pa.array(its, pa.int64()))))
+    for file, of_file in files.items():
+        for lines in _lines(file, matcher) if of_file else ():
+            marked.add(lines.filter(pc.is_in(lines["line"], pa.array(of_file, pa.int64()))))
     of_rows = [
         arrival for number, (part, mask) in enumerate(rows) for arrival in marked.alike(number, _of_rows(part), mask)
     ]

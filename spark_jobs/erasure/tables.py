@@ -93,10 +93,10 @@ def find_rows(lake: Lake, matcher_of: Callable[[str], Matcher]) -> SelectedRows:
                 for prefix in matcher.requests.url_prefixes:
                     of_source[prefix] += int(pc.sum(pc.starts_with(rows["url"], prefix)).as_py() or 0)
             if mask.any():
-                its = rows.filter(pa.array(mask))
-                _add(selected, table, file, its)
+                selected_rows = rows.filter(pa.array(mask))
+                _add(selected, table, file, selected_rows)
                 if table != QUARANTINED_CLICKS and matcher.requests.addresses and matcher.source.has_client_address:
-                    of_visitors = its.filter(pa.array(matcher.is_derived(its)))
+                    of_visitors = selected_rows.filter(pa.array(matcher.is_derived(selected_rows)))
                     selected.visitors |= set(of_visitors["visitor_id"].to_pylist())
     return selected
 
@@ -113,9 +113,9 @@ def find_joined(
 
     Returns all lines that are to go, and whether it can be said which are. Raises OSError if a file cannot be read.
     """
-    its = selected.places.get(source, {}).get(hour, set())
+    places = selected.places.get(source, {}).get(hour, set())
     stored, rows = _stored(lake, source, hour)
-    known = [_are_at(part, its) for part in rows]
+    known = [_are_at(part, places) for part in rows]
     joined = join_hour(list(zip(rows, known, strict=True)), files, matcher)
     for (table, file), part, mask, before, asked in zip(stored, rows, joined.rows, known, joined.asked, strict=True):
         _add(selected, table, file, part.filter(pa.array(mask & ~before)))
@@ -187,9 +187,9 @@ def _moved(rows: pa.Table, removed: Mapping[str, Sequence[int]]) -> pa.Table:
     if not removed:
         return rows
     lines = as_numpy(rows["line"]).copy()
-    for file, its in removed.items():
+    for file, numbers in removed.items():
         of_file = as_numpy(pc.equal(rows["file"], file))
-        lines[of_file] -= np.searchsorted(np.array(its), lines[of_file])
+        lines[of_file] -= np.searchsorted(np.array(numbers), lines[of_file])
     return _with_column(rows, "line", pa.array(lines))
 
 

@@ -182,8 +182,8 @@ def _candidates(request: AdviceRequest, distribution: KeyDistribution) -> list[_
         split = salting(distribution, count, most, request.salts)
         for name in request.chosen:
             if name not in _OWN_NUMBER:
-                its = split if name == "salted_fields" else None
-                candidates.append(_Candidate(name, _grouping(name, request, count, its), its))
+                salts = split if name == "salted_fields" else None
+                candidates.append(_Candidate(name, _grouping(name, request, count, salts), salts))
     return candidates + [
         _Candidate(name, _grouping(name, request, 1, None), None) for name in request.chosen if name in _OWN_NUMBER
     ]

@@ -14,7 +14,7 @@ from include.storage import entries, remove_folder
 from include.tables import GROUPING_METRICS, JOURNAL, QUALITY_RESULTS
 from spark_jobs.lake.lake import Lake
 
-#: Each run adds a file; when there are so many they are made one, and what is too old is left out.
+#: Each run adds a file; when there are so many, the table is written again as few, without what is too old.
 MOST_FILES = 100
 _RUN_ID = re.compile(r"^(\d{8}T\d{6})-[0-9a-f]{8}$")
 
@@ -29,7 +29,7 @@ def remove_old_results(lake: Lake, settings: Settings, now: datetime) -> None:
     """Remove outcomes, the loads of instances and Data Docs that are older than the settings say.
 
     Data Docs go at once, a folder for each run. Rows go when the table has so many files that it is written again.
-    So is the journal then, of which nothing goes.
+    The journal is written again too when it has so many, but no row of it goes.
     """
     pipeline = settings.pipeline
     _remove_data_docs(settings.reports / "data_docs", now - timedelta(days=pipeline.data_docs_days))

@@ -93,7 +93,9 @@ def touched_click_hours(
     """
     asked = {LogHour(source.name, hour) for source in sources for hour in log_hours}
     rows, unfinished = _accounting_around(lake, log_hours), UnfinishedIngests.of(lake)
-    furthest = max((Hour.parse(hour) for of in asked & rows.keys() for hour in rows[of]["click_hours"]), default=None)
+    furthest = max(
+        (Hour.parse(hour) for log_hour in asked & rows.keys() for hour in rows[log_hour]["click_hours"]), default=None
+    )
     # An ingest touches what the later log hours touch of which it changes the duplicates, however far they are.
     if furthest and furthest > log_hours.end:
         rows = _accounting_around(lake, HourRange(log_hours.start, furthest))
@@ -118,7 +120,9 @@ def touched_click_hours(
     touched = sorted({Hour.parse(hour) for log_hour in ours for hour in rows[log_hour]["click_hours"]})
     for click_hour in (hour for hour in touched if hour not in closed):
         moments = touching[click_hour]
-        last = max(moments, key=lambda of: (of in unfinished.to_ingest, moments[of], of in ours))
+        last = max(
+            moments, key=lambda log_hour: (log_hour in unfinished.to_ingest, moments[log_hour], log_hour in ours)
+        )
         if last in ours:
             own.append(click_hour)
         else:
@@ -132,7 +136,9 @@ def touched_click_hours(
         frozenset(unfinished.to_ingest),
         {hour: closed[hour] for hour in touched if hour in closed},
         frozenset(
-            of for of, row in unfinished.given_up.items() if not set(row["click_hours"]).isdisjoint(map(str, own))
+            log_hour
+            for log_hour, row in unfinished.given_up.items()
+            if not set(row["click_hours"]).isdisjoint(map(str, own))
         ),
     )
 

@@ -229,7 +229,11 @@ class SourceIngest:
 
     def _write_accounts(self, plan: Plan) -> None:
         now, name = datetime.now(UTC), self.source.name
-        rows = [plan.accounts[of.hour].as_row(name, of, now) for of in plan.landed if of.hour not in plan.gone]
+        rows = [
+            plan.accounts[landed.hour].as_row(name, landed, now)
+            for landed in plan.landed
+            if landed.hour not in plan.gone
+        ]
         rows += [recounted(row, plan.accounts[hour], now) for hour, row in {**plan.gone, **plan.later}.items()]
         # What a stream had counted, while the source was one.
         forget_counts(self.lake, name, [hour for hour in plan.ingested if hour not in plan.gone])

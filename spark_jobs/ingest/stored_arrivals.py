@@ -76,9 +76,9 @@ def stored_arrivals(hour: StoredHour, parser: LineParser, reasons: Sequence[str]
     well_formed = pa.concat_tables([clicks, _elsewhere(duplicates, clicks)])
     recovered = ARRIVALS.empty_table()
     if hour.withdrawn is not None:
-        its = pc.fill_null(pc.equal(well_formed["replay_id"], hour.withdrawn), False)
+        is_withdrawn = pc.fill_null(pc.equal(well_formed["replay_id"], hour.withdrawn), False)
         lines = _rows(hour, REPLAYED_LINES, [("replay_id", "=", hour.withdrawn)])
-        again = lines.filter(pa.array(are_at(lines, well_formed.filter(its))))
+        again = lines.filter(pa.array(are_at(lines, well_formed.filter(is_withdrawn))))
         well_formed = _elsewhere(well_formed, again)
         no_replay = pa.nulls(len(again), pa.string())
         again = again.set_column(ARRIVALS.get_field_index("replay_id"), ARRIVALS.field("replay_id"), no_replay)

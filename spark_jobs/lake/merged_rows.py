@@ -37,5 +37,5 @@ def _is_same(column: str, is_required: bool) -> str:
     """
     if is_required:
         return f"old.`{column}` = new.`{column}`"
-    old, new = (f"coalesce(CAST({of}.`{column}` AS STRING), '')" for of in ("old", "new"))
+    old, new = (f"coalesce(CAST({side}.`{column}` AS STRING), '')" for side in ("old", "new"))
     return f"{old} = {new} AND (old.`{column}` IS NULL) = (new.`{column}` IS NULL)"

@@ -83,8 +83,8 @@ def files_of(batches: Iterable[pa.RecordBatch], table: Table, folder: Path) -> I
 class TaskFiles:
     """The files that one task writes, given its rows bit by bit.
 
-    Of ``most_open`` partitions a file is open at the same time; for one more, the one that has waited longest for rows
-    is closed.
+    A partition has one open file, and at most ``most_open`` are open at the same time: before one more is opened, the
+    one that has waited longest for rows is closed.
     """
 
     def __init__(self, table: Table, folder: Path, most_open: int = 1) -> None:

@@ -62,7 +62,7 @@ def columns_of_header(settings: DelimitedLines, header: str) -> tuple[str, ...] 
     names = tuple(cell.strip() for cell in cells)
     roles = settings.roles()
     needed = [roles["time"], *(roles[role] for role in ("url", "path", "request") if role in roles)]
-    return names if all(set(its) & set(names) for its in needed) else None
+    return names if all(set(role_names) & set(names) for role_names in needed) else None
 
 
 def extraction(

@@ -211,9 +211,11 @@ class Documents:
     def table(self) -> str:
         """The SQL of the values that are asked for."""
         # Looked for in two steps, so that what a value is made of is computed once.
-        found = [(name, self._found(path, lists)) for (path, lists), name in self._values.items()]
-        first = "".join(f", {each} AS {name}_{place}" for name, values in found for place, each in enumerate(values))
-        named = "".join(f", {_first_of(name, len(values))} AS {name}" for name, values in found)
+        of_values = [(name, self._found(path, lists)) for (path, lists), name in self._values.items()]
+        first = "".join(
+            f", {each} AS {name}_{place}" for name, values in of_values for place, each in enumerate(values)
+        )
+        named = "".join(f", {_first_of(name, len(values))} AS {name}" for name, values in of_values)
         first = f"SELECT {self._is_object} AS is_object{first} FROM ({self._table})"
         return f"SELECT is_object{named} FROM ({first})"
 

@@ -45,11 +45,11 @@ def repaired(texts: pa.StringArray) -> pa.StringArray:
     table = "SELECT text AS given, text FROM lines"
     for step in _STEPS:
         table = f"SELECT given, {step} AS text FROM ({table})"
-    found = run_sql(
+    result = run_sql(
         f"SELECT CASE WHEN json_valid(given) THEN given ELSE text END AS text FROM ({table})",
         lines=pa.table({"text": texts.filter(is_odd)}),
     )
-    return pc.replace_with_mask(texts, is_odd, as_array(found["text"]))
+    return pc.replace_with_mask(texts, is_odd, as_array(result["text"]))
 
 
 def has_schema_id(values: pa.BinaryArray) -> pa.BooleanArray:
@@ -84,5 +84,5 @@ def without_prefix(texts: pa.StringArray) -> pa.StringArray:
         f"FROM (SELECT text, text[:place - 1] AS before, text[nullif(place, 0):] AS json "
         f"FROM (SELECT text, strpos(text, '{{') AS place FROM lines))"
     )
-    found = run_sql(query, lines=pa.table({"text": texts.filter(is_other)}))
-    return pc.replace_with_mask(texts, is_other, as_array(found["text"]))
+    result = run_sql(query, lines=pa.table({"text": texts.filter(is_other)}))
+    return pc.replace_with_mask(texts, is_other, as_array(result["text"]))

@@ -200,6 +200,6 @@ def _in_networks(values: Sequence[str]) -> Callable[[str], bool]:
             number = int.from_bytes(inet_pton(family, address))
         except (OSError, ValueError):  # the name of a host
             return False
-        return any(of == family and number & mask == start for of, mask, start in networks)
+        return any(network_family == family and number & mask == start for network_family, mask, start in networks)
 
     return is_in

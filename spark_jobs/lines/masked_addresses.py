@@ -1,4 +1,4 @@
-"""Internet addresses in texts that are kept for people to read: the network stays, who it was goes.
+"""Internet addresses in texts that are kept for people to read: the network stays, the host goes.
 
 Of an IPv4 address the last octet becomes 0, of an IPv6 address all but the first 48 bits: still an address, of the same
 country. An IPv4 address inside an IPv6 one (``::ffff:203.0.113.5``, or ``2002:cb00:7105::`` of 6to4) is masked as such.
@@ -73,7 +73,7 @@ def _mask_of_format(source: Source, header: str | None) -> Callable[[str], str]:
 
 
 def line_mask(source: Source) -> Callable[[str], str]:
-    """The same whatever the mapping is, and of a line that is masked already: it is known again by what is left.
+    """The same, but whatever the mapping is; a masked line stays as it is, so it can be recognised by what is left.
 
     Users and passwords of URLs are gone too.
     """
@@ -82,7 +82,7 @@ def line_mask(source: Source) -> Callable[[str], str]:
 
 
 def shortened(line: str, characters: int) -> str:
-    """The beginning of a line, less what may be that of an address there: it is none, and would not be masked."""
+    """The beginning of a line, without what may be a part of an address at its end: a part would not be masked."""
     if len(line) <= characters:
         return line
     end = max(characters - _LONGEST, 0)
@@ -103,7 +103,7 @@ def _masked_v4(match: re.Match[str]) -> str:
 
 def _masked_v6(match: re.Match[str]) -> str:
     groups, colon, last = match[0].rpartition(":")
-    if "." in last:  # with zeros in front, as inet_pton takes them not
+    if "." in last:  # inet_pton takes no zeros in front
         last = ".".join(str(int(octet)) for octet in last.split("."))
     address = inet_pton(AF_INET6, groups + colon + last)
     kept = 15 if address.startswith(_MAPPED) else 5 if address.startswith(_6TO4) else 6
@@ -137,7 +137,7 @@ def _delimited_mask(clients: str | None) -> Callable[[str], str]:
 
 
 def _wrapped_mask(wrapper: Alternatives, mask: Callable[[str], str]) -> Callable[[str], str]:
-    """That of lines inside of JSON, which are masked as they would be by themselves."""
+    """The mask of lines inside JSON: they are masked as they would be by themselves."""
     names = {json.dumps(path[-1]) for fields in wrapper for path in fields if isinstance(path[-1], str)}
     inside = re.compile(rf'((?:{"|".join(sorted(map(re.escape, names)))})\s*:\s*")({_INSIDE_TEXT})', re.DOTALL)
 

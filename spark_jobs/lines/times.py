@@ -55,8 +55,8 @@ def clicked_at(time: str, formats: Sequence[TimeFormat]) -> str:
     formats. A local time that is twice, or never, where clocks change, is none.
     """
     are_several = sum(format_ in _EPOCHS for format_ in formats) > 1
-    found = [_moment(time, format_, are_several) for format_ in formats]
-    return found[0] if len(found) == 1 else f"coalesce({', '.join(found)})"
+    moments = [_moment(time, format_, are_several) for format_ in formats]
+    return moments[0] if len(moments) == 1 else f"coalesce({', '.join(moments)})"
 
 
 def _moment(time: str, format_: TimeFormat, are_several: bool) -> str:

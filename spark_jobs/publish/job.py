@@ -40,7 +40,7 @@ def publish(
     before: Callable[[Lake, list[Hour]], None] = lambda lake, hours: None,
     by: Backfill | None = None,
 ) -> Published:
-    """As ``run``, and says which of the touched click hours are held.
+    """Publish the click hours that the log hours touch and that may be read; say which of the others are held.
 
     ``before`` is called with the click hours that are about to be published, if there are some. ``by`` is the backfill
     that does so, if one does.

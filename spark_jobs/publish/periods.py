@@ -90,7 +90,7 @@ def _days(lake: Lake, grain: Grain, time_zone: str) -> Periods:
     days = {first: [Day(time_zone, first + timedelta(n)) for n in range(days_in(first, grain))] for first in firsts}
     newest = days[firsts[-1]] if firsts else []
     first = _first_day_column(grain)
-    rows = lake.read_files(countries, has_days(day for of in days.values() for day in of))
+    rows = lake.read_files(countries, has_days(day for days_of_period in days.values() for day in days_of_period))
     # A day's rows all say the same of it.
     by_day = rows.groupBy(first.alias("first"), "click_date").agg(
         *summed_counts(), F.any_value("hours_present").alias("hours_present"), F.any_value("is_final").alias("is_final")

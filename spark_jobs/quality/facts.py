@@ -121,7 +121,10 @@ def measure(
 
 
 def _of_log_hours(log_hours: Iterable[LogHour]) -> list[dict[str, Any]]:
-    return [{"source": of.source, "log_date": of.hour.day, "log_hour": of.hour.hour} for of in log_hours]
+    return [
+        {"source": log_hour.source, "log_date": log_hour.hour.day, "log_hour": log_hour.hour.hour}
+        for log_hour in log_hours
+    ]
 
 
 def _of_sources(sources: Iterable[Source], log_hours: HourRange) -> str:

@@ -110,7 +110,7 @@ def _judge(
     of_live = live.live_findings(touched.own, facts, pipeline.counts)
     outcomes += judge_findings("live", of_live, live.click_hour_checks(pipeline.counts), data_docs)
     log_hours = arguments.log_hours
-    judged = {*map(Partition, touched.own), *(Partition(hour, of.name) for of in sources for hour in log_hours)}
+    judged = {*map(Partition, touched.own), *(Partition(hour, source.name) for source in sources for hour in log_hours)}
     of_history = {
         **volume.volume_findings(judged, facts, pipeline.volume),
         **schema_drift.schema_drift_findings(log_hours, sources, facts, pipeline.schema_drift),

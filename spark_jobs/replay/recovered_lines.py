@@ -65,13 +65,13 @@ class Recovered:
                 "log_date": hour.day,
                 "log_hour": hour.hour,
                 "reason": reason,
-                "clicks": of[CLICK] + of[BESIDE],
-                "duplicates": of[DUPLICATE],
-                "stay": of[STAYS],
+                "clicks": counts[CLICK] + counts[BESIDE],
+                "duplicates": counts[DUPLICATE],
+                "stay": counts[STAYS],
                 "replay_id": replay_id,
                 "at": now,
             }
-            for (hour, reason), of in self.counts().items()
+            for (hour, reason), counts in self.counts().items()
             if self._is_asked(reason)
         ]
         of_reasons = f" AND reason IN ({', '.join(map(as_literal, self.asked.reasons))})" if self.asked.reasons else ""
@@ -90,13 +90,14 @@ class Recovered:
 
     def described(self) -> Iterator[str]:
         """A line for each log hour and reason."""
-        for (hour, reason), of in self.counts().items():
+        for (hour, reason), counts in self.counts().items():
             if not self._is_asked(reason):
-                yield f"  {hour} {reason}: not asked for, and {of[BESIDE]:,} are clicks by today's mapping all the same"
+                beside = f"{counts[BESIDE]:,} are clicks by today's mapping all the same"
+                yield f"  {hour} {reason}: not asked for, and {beside}"
             else:
-                told = f"clicks {of[CLICK]:,}, duplicates {of[DUPLICATE]:,}, stay {of[STAYS]:,}"
-                left_out = f", left out {of[LEFT_OUT_NOW]:,}" if of[LEFT_OUT_NOW] else ""
-                yield f"  {hour} {reason}: {told}{left_out}"
+                text = f"clicks {counts[CLICK]:,}, duplicates {counts[DUPLICATE]:,}, stay {counts[STAYS]:,}"
+                left_out = f", left out {counts[LEFT_OUT_NOW]:,}" if counts[LEFT_OUT_NOW] else ""
+                yield f"  {hour} {reason}: {text}{left_out}"
 
 
 def recovered_lines(lake: Lake, asked: AskedReplay, clicks: DecidedClicks, hours: Sequence[Hour]) -> Recovered:

@@ -208,8 +208,8 @@ class StreamedWithdrawal:
         if not places:
             return  # all of them were erased
         # A click whose line was erased, for what no column of the click has, stays one: nothing of it can go back.
-        its = _clicks_of(self.lake, self.source, self.withdrawal.replay_id, hours)
-        clicks = [row for row in its if tuple(row[name] for name in PLACE) in places]
+        recovered = _clicks_of(self.lake, self.source, self.withdrawal.replay_id, hours)
+        clicks = [row for row in recovered if tuple(row[name] for name in PLACE) in places]
         with in_order_of_time(self.lake) as now:
             rows = _batch(self.lake, self.source, self._transaction, list(places.values()), clicks, -1, now)
             self.lake.append_rows(STREAM_BATCHES, rows, self._transaction)

@@ -109,11 +109,11 @@ class WithdrawnLines:
     @property
     def total(self) -> int:
         """How many are quarantined again."""
-        return sum(of[_QUARANTINED] for of in self.counts.values())
+        return sum(counts[_QUARANTINED] for counts in self.counts.values())
 
     def described(self) -> Iterator[str]:
         """A line for each log hour and reason."""
-        for (hour, reason), of in self.counts.items():
-            stay = f", stay clicks by today's mapping or another replay {of[_CLICKS]:,}" if of[_CLICKS] else ""
-            gone = f", not there any more {of[_GONE]:,}" if of[_GONE] else ""
-            yield f"  {hour} {reason}: quarantined again {of[_QUARANTINED]:,}{stay}{gone}"
+        for (hour, reason), counts in self.counts.items():
+            stay = f", stay clicks by today's mapping or another replay {counts[_CLICKS]:,}" if counts[_CLICKS] else ""
+            gone = f", not there any more {counts[_GONE]:,}" if counts[_GONE] else ""
+            yield f"  {hour} {reason}: quarantined again {counts[_QUARANTINED]:,}{stay}{gone}"

@@ -52,7 +52,11 @@ def old_landing(lake: Lake, source: str, before: Hour, archive: Path | None) -> 
     left = {hour: folder for folder in original_folders if (hour := hour_of_folder(folder))}
     accounts = lake.row_by_hour(INGEST_ACCOUNTING, source, {*closed, *left}, _ACCOUNT)
     needed = needed_still(lake, source, {hour: row for hour, row in accounts.items() if hour in closed})
-    kept = {hour: why for hour, of in closed.items() if (why := _not_read(of, accounts.get(hour)) or needed.get(hour))}
+    kept = {
+        hour: why
+        for hour, landed in closed.items()
+        if (why := _not_read(landed, accounts.get(hour)) or needed.get(hour))
+    }
     going = {hour: closed[hour].folder for hour in sorted(closed.keys() - kept.keys())}
 
     def remove() -> None:

@@ -269,9 +269,9 @@ def _follow(streams: Sequence[SourceStream], seconds: float, asked_to_end: EndRe
     """Look after the streams, every so many seconds, until all have ended or they are asked to; those that have not."""
     running = [stream for stream in streams if stream.failure is None]
     while running and not asked_to_end.made:
-        still = [stream for stream in running if stream.look()]
-        _tell_failures(running, still)
-        running = still
+        still_running = [stream for stream in running if stream.look()]
+        _tell_failures(running, still_running)
+        running = still_running
         if running:
             time.sleep(seconds)
     return running

@@ -116,7 +116,7 @@ def progress_rows(source: str, query: str, report: Mapping[str, Any]) -> list[di
     }
     seconds = report["durationMs"]["triggerExecution"] / 1000
     partitions = _partitions(report["sources"][0])
-    rows = sum(of["rows"] for of in partitions) if partitions else _row_count(report)
+    rows = sum(partition["rows"] for partition in partitions) if partitions else _row_count(report)
     common["rows_per_second"] = rows / seconds if seconds else 0.0
     if not partitions:
         late = too_late_by_hour(report, watermark)
@@ -126,7 +126,7 @@ def progress_rows(source: str, query: str, report: Mapping[str, Any]) -> list[di
             "rows_per_instance": per_instance(report),
         }
         return [common | {"rows": rows} | of_clicks]
-    return [common | {"too_late": 0} | of for of in partitions]
+    return [common | {"too_late": 0} | partition for partition in partitions]
 
 
 def too_late_by_hour(report: Mapping[str, Any], watermark: datetime) -> dict[str, int]:

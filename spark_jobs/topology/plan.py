@@ -146,8 +146,8 @@ def _subtree(
     while line < len(lines) and lines[line][0] > depth:
         child, line = _subtree(lines, line, details, metrics)
         children.append(child)
-    its = details.get(number, {})
+    own = details.get(number, {})
     # The tree adds to some names (``BroadcastHashJoin Inner``), the paragraph to others (``Filter [codegen id : 1]``).
-    plain = its.get("heading", "").partition(" [")[0].strip()
+    plain = own.get("heading", "").partition(" [")[0].strip()
     name = plain if plain and name.startswith(plain) else name
-    return Operator(number, name, its, tuple(children), metrics.get(start, {})), line
+    return Operator(number, name, own, tuple(children), metrics.get(start, {})), line

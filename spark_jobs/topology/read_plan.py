@@ -178,9 +178,9 @@ def _stages_of(reader: _Reader, stages: Sequence[RanStage]) -> dict[int, RanStag
     left = {stage.stage_id: stage for stage in stages}
     stage_of: dict[int, RanStage] = {}
     for number, named in reader.named_stages.items():
-        its = Counter(stage for stage in named if stage in left).most_common(1)
-        if its:
-            stage_of[number] = left.pop(its[0][0])
+        most_named = Counter(stage for stage in named if stage in left).most_common(1)
+        if most_named:
+            stage_of[number] = left.pop(most_named[0][0])
     for cut in reader.cuts:
         fits = [stage for stage in left.values() if cut.kind == SHUFFLE and stage.rows == cut.rows]
         if cut.writer not in stage_of and fits:

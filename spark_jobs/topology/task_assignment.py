@@ -96,7 +96,7 @@ def assign(tasks: Iterable[TaskId], workers: Sequence[str], cores: int, before: 
         were = {task: stayed.get(task) for task in group}
         worker_of = _balance({task: core.worker if core else None for task, core in were.items()}, worker_load)
         for worker in workers:
-            here = {task: were[task] for task, its in worker_of.items() if its == worker}
+            here = {task: were[task] for task, of_task in worker_of.items() if of_task == worker}
             of_worker = {core: core_load[core] for core in _cores_of([worker], cores)}
             core_of |= _balance(here, of_worker)
             core_load |= of_worker

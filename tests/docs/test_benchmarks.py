@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks import figures
-from benchmarks.backpressure import told
+from benchmarks.backpressure import described
 from benchmarks.backpressure_picture import Moment, draw
 
 
@@ -56,7 +56,7 @@ def fallen_behind() -> list[Moment]:
 
 
 def test_rates_lag_and_memory_of_a_stream_that_fell_behind_are_told():
-    said = told(fallen_behind())
+    said = described(fallen_behind())
     assert "2,000 clicks a second for 90 s, of which the stream reads 1,000: 2.0 times as many" in said
     assert "grows to 90,000 records, and is 0 after 60 s without production (1,500 a second)" in said
     assert said.endswith("2,000, 2,003 and 2,100 MiB.")
