@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,20 +13,12 @@ import pyarrow.compute as pc
 from pyspark.sql import Row
 
 from spark_jobs.ids.id_manifest import IdManifest
-from spark_jobs.ids.known_ids import IdFile, KnownIds
+from spark_jobs.ids.known_ids import KnownIds
 from spark_jobs.ids.partitions import HIGH, LOW, HashRange
 from spark_jobs.lines.columns import as_numpy
 
-_RANGE = pa.struct([("first", pa.int64()), ("last", pa.int64())])
-_FILE = pa.struct([("name", pa.string()), ("hashes", _RANGE), ("ids", pa.int64()), ("newest_hour", pa.int32())])
-#: What a task says: the files of its partition from the next micro-batch on.
-LEFT = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("newest_hour", pa.int32()),
-        ("files", pa.list_(_FILE)),
-    ]
-)
+#: What a task says: the files of its partition from the next micro-batch on, in JSON as a manifest has them.
+LEFT = pa.schema([("partition", pa.int32()), ("newest_hour", pa.int32()), ("files", pa.string())])
 
 
 @dataclass(frozen=True)
@@ -55,10 +48,9 @@ class BatchIds:
             raise ValueError(f"of {self.partitions} tasks only {sorted(row_of_task)} have said what ids they know")
         changed: dict[str, Any] = {"lateness_hours": lateness_hours, "raised_lateness_hours": 0}
         if row_of_task:
-            files = (file.asDict(recursive=True) for row in row_of_task.values() for file in row["files"])
-            changed["files"] = tuple(IdFile(**file | {"hashes": HashRange(**file["hashes"])}) for file in files)
+            changed["files"] = [file for row in row_of_task.values() for file in json.loads(row["files"])]
             changed["newest_hour"] = max(row["newest_hour"] for row in row_of_task.values())
-        return self.manifest.model_copy(update=changed)
+        return self.manifest.changed(**changed)
 
 
 @dataclass(frozen=True)
@@ -88,5 +80,5 @@ class FirstArrivals:
 
     def end(self) -> dict[str, Any]:
         """Keep the ids of its clicks; a row of ``LEFT``."""
-        files = [file._asdict() | {"hashes": file.hashes._asdict()} for file in self.known.end()]
+        files = json.dumps(self.known.end())
         return {"partition": self.partition, "newest_hour": self.known.newest_hour, "files": files}

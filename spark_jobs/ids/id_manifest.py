@@ -8,7 +8,7 @@ files that are in no manifest are nobody's.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -68,6 +68,10 @@ class IdManifest(BaseModel):
         text = self.model_dump_json().encode()
         write_whole(self.file(folder, batch_id), text, is_durable=True)
 
+    def changed(self, **values: Any) -> Self:
+        """With these values; files may be such as ``json.loads`` gives them."""
+        return self.model_validate(dict(self) | values)
+
     def require_files(self, folder: Path) -> None:
         """See that its files are as they were written.
 
@@ -76,7 +80,7 @@ class IdManifest(BaseModel):
         """
         for name in self.names:
             try:
-                Ids.of_file(folder / name)
+                Ids.read(folder / name)
             except (OSError, ValueError, EOFError) as error:
                 raise UnreadableIdsError(f"{folder / name}, a file of event ids, cannot be read: {error}") from None
 

@@ -8,18 +8,17 @@ micro-batch, and says what its partition's are from then on: see ``spark_jobs/id
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
 from typing import NamedTuple
-from uuid import uuid4
 
 import numpy as np
 
-from include.storage import write_whole
+from spark_jobs.ids.hash_files import SortedHashes
 from spark_jobs.ids.partitions import HashRange, Numbers
-from spark_jobs.lines.columns import write_arrays
+from spark_jobs.lines.columns import is_among
 
 #: So many files of a partition are merged, if each is at most twice as large as all smaller ones; into one of so many
 #: ids at most.
@@ -35,51 +34,23 @@ def now_hour() -> int:
     return int(time() // 3600)
 
 
-class Ids(NamedTuple):
-    """Accepted arrivals in the order of ``high``: two 64-bit hashes of each one's id, and two log hours, packed."""
-
-    high: Numbers
-    low: Numbers
-    hours: Numbers
+class Ids(SortedHashes):
+    """Accepted arrivals: two 64-bit hashes of each one's id, in the order of the first, and two log hours, packed."""
 
     @classmethod
     def of(cls, high: Numbers, low: Numbers, log_hour: Numbers, kept_from: Numbers) -> Ids:
         """Of columns in any order; ``kept_from`` is the log hour from which on the id is kept for its time."""
-        hours = np.stack([log_hour, kept_from], axis=1).astype(np.int32).view(np.uint64).ravel()
-        return cls.joined([cls(high.view(np.uint64), low.view(np.uint64), hours)])
-
-    @classmethod
-    def of_file(cls, path: Path) -> Ids:
-        """All of a file, read as they are looked at.
-
-        Raises:
-            ValueError: if the file is cut short, as EOFError if nothing is in it.
-        """
-        return cls(*np.load(path, mmap_mode="r"))
-
-    @classmethod
-    def joined(cls, parts: Iterable[Ids]) -> Ids:
-        """All of them, in order."""
-        highs, lows, hours = zip(*parts, strict=True)
-        high = np.concatenate(highs)
-        order = np.argsort(high, kind="stable")
-        # One column after the other: there may be millions.
-        return cls(high[order], np.concatenate(lows)[order], np.concatenate(hours)[order])
+        return cls.joined([cls((high.view(np.uint64), low.view(np.uint64), _packed(log_hour, kept_from)))])
 
     @property
     def log_hour(self) -> Numbers:
         """The log hour of each arrival."""
-        return np.asarray(self.hours).view(np.int32)[::2]
+        return self.columns[2].view(np.int32)[::2]
 
     @property
     def kept_from(self) -> Numbers:
         """The log hour from which on each is kept for its time."""
-        return np.asarray(self.hours).view(np.int32)[1::2]
-
-    def within(self, hashes: HashRange) -> Ids:
-        """Those of this range; a view."""
-        part = hashes.among(self.high)
-        return Ids(*(column[part] for column in self))
+        return self.columns[2].view(np.int32)[1::2]
 
     def kept(self, oldest: int) -> Ids:
         """Those that are kept from this log hour, or a later one."""
@@ -88,26 +59,21 @@ class Ids(NamedTuple):
 
     def kept_at_most_from(self, hour: int) -> Ids:
         """They, none of them kept from a later log hour than this."""
-        hours = np.stack([self.log_hour, np.minimum(self.kept_from, hour)], axis=1)
-        return self._replace(hours=hours.astype(np.int32).view(np.uint64).ravel())
-
-    def where(self, chosen: Numbers) -> Ids:
-        """Those of them."""
-        return Ids(*(column[chosen] for column in self))
+        return Ids((*self.columns[:2], _packed(self.log_hour, np.minimum(self.kept_from, hour))))
 
     def seen(self, high: Numbers, low: Numbers) -> tuple[Numbers, Numbers]:
         """The numbers of those of the given ids that are among these, and which of these; ``high`` is sorted."""
-        if not len(self.high):
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        start = np.searchsorted(self.high, high)
-        is_there = self.high[np.minimum(start, len(self.high) - 1)] == high
-        number = np.flatnonzero(is_there)
-        end = np.searchsorted(self.high, high[number], side="right")
-        count = end - start[number]
+        number = np.flatnonzero(is_among(high, self.hashes))
+        start, end = (np.searchsorted(self.hashes, high[number], side=side) for side in ("left", "right"))
+        count = end - start
         number = np.repeat(number, count)
-        place = np.arange(len(number)) - np.repeat(np.cumsum(count) - count, count) + start[number]
-        same = self.low[place] == low[number]
+        place = np.arange(len(number)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(start, count)
+        same = self.columns[1][place] == low[number]
         return number[same], place[same]
+
+
+def _packed(log_hour: Numbers, kept_from: Numbers) -> Numbers:
+    return np.stack([log_hour, kept_from], axis=1).astype(np.int32).view(np.uint64).ravel()
 
 
 class IdFile(NamedTuple):
@@ -124,9 +90,7 @@ class IdFile(NamedTuple):
     @classmethod
     def write(cls, folder: Path, ids: Ids, hashes: HashRange) -> IdFile:
         """Keep ids of a range as a file, whole or not at all."""
-        name = f"{uuid4()}.npy"
-        write_whole(folder / name, lambda file: write_arrays(file, *ids), is_durable=True)
-        return cls(name, hashes, len(ids.high), int(ids.kept_from.max()))
+        return cls(ids.write(folder, is_durable=True).name, hashes, len(ids), int(ids.kept_from.max()))
 
     def within(self, hashes: HashRange) -> IdFile | None:
         """What of it is in this range, ``ids`` as before; None if nothing is."""
@@ -135,7 +99,7 @@ class IdFile(NamedTuple):
 
     def load(self, folder: Path) -> Ids:
         """Its ids."""
-        return Ids.of_file(folder / self.name).within(self.hashes)
+        return Ids.read(folder / self.name).within(self.hashes)
 
 
 @dataclass
@@ -162,7 +126,7 @@ class KnownIds:
 
     def __post_init__(self) -> None:
         loaded = ((file, file.load(self.folder)) for file in self.files)
-        known = [(file._replace(ids=len(ids.high)), ids) for file, ids in loaded if len(ids.high)]
+        known = [(file._replace(ids=len(ids)), ids) for file, ids in loaded if len(ids)]
         self._earlier = sorted(known, key=lambda pair: -pair[0].ids)
         self._oldest = self.newest_hour - max(self.kept_hours, 2 * self.lateness_hours + 2)
         self._newest_before = self.newest_hour
@@ -171,12 +135,12 @@ class KnownIds:
         """Which of these arrivals, in their order, are no duplicates; from then on they are known."""
         order = np.argsort(high.view(np.uint64), kind="stable")
         first = self._first_of_hours(high, low, log_hour, order)
-        arrived = Ids(high.view(np.uint64)[first], low.view(np.uint64)[first], log_hour[first])
+        arrived = SortedHashes((high.view(np.uint64)[first], low.view(np.uint64)[first], log_hour[first]))
+        hashes, others, hours = arrived.columns
         is_new = np.ones(len(first), bool)
         for ids in (*(ids for _, ids in self._earlier), *self._added):
-            number, place = ids.seen(arrived.high, arrived.low)
-            seen = ids.log_hour[place]
-            is_near = abs(arrived.hours[number].astype(np.int64) - seen) <= self.lateness_hours
+            number, place = ids.seen(hashes, others)
+            is_near = abs(hours[number].astype(np.int64) - ids.log_hour[place]) <= self.lateness_hours
             is_new[number[is_near & (ids.kept_from[place] >= self._oldest)]] = False
         self._drop_repeated(arrived, first, is_new)
         accepted = np.zeros(len(high), bool)
@@ -193,26 +157,28 @@ class KnownIds:
         changes = (column[order[1:]] != column[order[:-1]] for column in (high, low, log_hour))
         return np.asarray(order[np.append(True, np.logical_or.reduce(list(changes)))])
 
-    def _drop_repeated(self, arrived: Ids, place: Numbers, is_new: Numbers) -> None:
+    def _drop_repeated(self, arrived: SortedHashes, place: Numbers, is_new: Numbers) -> None:
         """Of ids that arrive in several log hours, take those for new that are far enough from those before them."""
-        is_same = (arrived.high[1:] == arrived.high[:-1]) & (arrived.low[1:] == arrived.low[:-1])
+        high, low, hours = arrived.columns
+        is_same = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
         of_several = np.flatnonzero(np.append(is_same, False) | np.append(False, is_same))
         accepted: dict[tuple[int, int], list[int]] = defaultdict(list)
         for number in sorted(of_several[is_new[of_several]], key=lambda number: place[number]):
-            seen, hour = accepted[int(arrived.high[number]), int(arrived.low[number])], int(arrived.hours[number])
+            seen, hour = accepted[int(high[number]), int(low[number])], int(hours[number])
             is_new[number] = all(abs(hour - other) > self.lateness_hours for other in seen)
             if is_new[number]:
                 seen.append(hour)
 
-    def _know(self, new: Ids) -> None:
-        if not len(new.high):
+    def _know(self, new: SortedHashes) -> None:
+        if not len(new):
             return
+        high, low, log_hour = new.columns
         # A folder that is dated in the future moves nothing.
-        hours = np.minimum(new.hours, now_hour())
+        hours = np.minimum(log_hour, now_hour())
         self.newest_hour = max(self.newest_hour, int(hours.max()))
         kept_from = np.maximum(hours, self.newest_hour - self.lateness_hours)
-        self._added.append(Ids.of(new.high, new.low, new.hours, kept_from))
-        while len(self._added) > 1 and len(self._added[-2].high) <= 2 * len(self._added[-1].high):
+        self._added.append(Ids.of(high, low, log_hour, kept_from))
+        while len(self._added) > 1 and len(self._added[-2]) <= 2 * len(self._added[-1]):
             self._added.append(Ids.joined([self._added.pop(), self._added.pop()]))
 
     def end(self) -> list[IdFile]:
@@ -226,11 +192,10 @@ class KnownIds:
         ]
         small = self._small_files(kept)
         files = [file for file, _ in kept[: len(kept) - len(small)]]
-        merged = Ids.joined(small) if small else None
-        new = [ids.kept(self._oldest) for ids in [*ahead, *([merged] if merged else [])]]
+        new = [ids.kept(self._oldest) for ids in [*ahead, *([Ids.joined(small)] if small else [])]]
         if self._added:
             new.append(Ids.joined(self._added))
-        return files + [IdFile.write(self.folder, ids, self.hashes) for ids in new if len(ids.high)]
+        return files + [IdFile.write(self.folder, ids, self.hashes) for ids in new if len(ids)]
 
     def _small_files(self, files: Sequence[tuple[IdFile, Ids]]) -> list[Ids]:
         """The last files, of which none is much larger than those after it; none if they are few."""

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +20,14 @@ from pyarrow.parquet import ParquetFile, read_metadata, read_table
 from pyspark.sql import SparkSession
 
 from include.duckdb_sql import run_sql
-from include.storage import filesystem_of, is_on_disk, key_of, place
+from include.storage import filesystem_of, key_of, place
 from include.tables import DUPLICATE_CLICKS, Table
 from spark_jobs.engine.worker_tasks import run_tasks, share_files, write_scratch
 from spark_jobs.ids.duplicates import CANDIDATES, DECIDED, decide_duplicates
-from spark_jobs.ids.partitions import HashRange, Numbers
+from spark_jobs.ids.hash_files import SortedHashes
+from spark_jobs.ids.partitions import HashRange
 from spark_jobs.lake.data_files import DataFile
-from spark_jobs.lines.columns import as_numpy, is_among, write_arrays
+from spark_jobs.lines.columns import as_numpy, is_among
 
 #: What a task says of each file that it has written: the ``kind`` of what is in it.
 _WRITTEN = pa.schema([("kind", pa.string()), ("path", pa.string())])
@@ -40,13 +39,13 @@ _TASK_BYTES = 64 << 20
 #: A task compares about so many hashes of arrivals, 8 bytes each; or decides on so many rows.
 _RANGE_HASHES = 1 << 20
 _BATCH_ROWS = 1 << 17
-_NONE = np.empty(0, np.uint64)
+_NO_HASHES = SortedHashes((np.empty(0, np.uint64),))
 _HASH = "hash(event_id)"
 _EPOCH = "DATE '1970-01-01'"
 
 
 @dataclass(frozen=True)
-class IdFile:
+class ArrivalFile:
     """A Parquet file with arrivals: staged ones, or those that are stored of this log hour."""
 
     path: Path
@@ -56,12 +55,12 @@ class IdFile:
     are_duplicates: bool = False
 
     @classmethod
-    def staged(cls, path: Path) -> IdFile:
+    def staged(cls, path: Path) -> ArrivalFile:
         """A file of ``ARRIVALS``."""
         return cls(path, path.stat().st_size)
 
     @classmethod
-    def stored(cls, file: DataFile, table: Table) -> IdFile:
+    def stored(cls, file: DataFile, table: Table) -> ArrivalFile:
         """A data file of ``clicks`` or of ``duplicate_clicks``."""
         return cls(file.path, file.size, file.log_hour.number, table == DUPLICATE_CLICKS)
 
@@ -70,7 +69,7 @@ class IdFile:
         hashed = {"hash": _HASH, "first_hour": self._values()["first_hour"]}
         return self._query(hashed, ["event_id", *self._more_columns()])
 
-    def candidates(self, hashes: Numbers) -> Iterator[pa.Table]:
+    def candidates(self, hashes: pa.ChunkedArray) -> Iterator[pa.Table]:
         """The same rows, those of these hashes, as ``CANDIDATES``."""
         columns = ["event_id", "file", "line", *self._more_columns()]
         if self.hour_number is None:
@@ -105,7 +104,7 @@ class IdFile:
 
 
 def find_duplicates(
-    spark: SparkSession, files: Iterable[IdFile], ingested: range, lateness_hours: int, folder: Path
+    spark: SparkSession, files: Iterable[ArrivalFile], ingested: range, lateness_hours: int, folder: Path
 ) -> list[Path]:
     """What ``decide_duplicates`` gives of the arrivals in these files, in Parquet files; none of no rows.
 
@@ -131,14 +130,8 @@ def find_duplicates(
 
 def changed_hours(decided: Sequence[Path]) -> list[int]:
     """The log hours of which stored arrivals change by files of ``find_duplicates``, in order."""
-    hours = {
-        hour
-        for path in decided
-        for hour in read_table(key_of(path), columns=["hour_number"], filesystem=filesystem_of(path))[0]
-        .unique()
-        .to_pylist()
-    }
-    return sorted(hour for hour in hours if hour is not None)
+    tables = (read_table(key_of(path), columns=["hour_number"], filesystem=filesystem_of(path)) for path in decided)
+    return sorted({hour for table in tables for hour in table[0].unique().drop_null().to_pylist()})
 
 
 #: Files of hashes, each in order, by what they are of.
@@ -153,37 +146,38 @@ class _Search:
     ingested: range
     lateness_hours: int
 
-    def hash_ids(self, files: Iterable[IdFile]) -> list[dict[str, Any]]:
+    def hash_ids(self, files: Iterable[ArrivalFile]) -> list[dict[str, Any]]:
         """Keep the hashes of the ids of these files."""
-        hashes_of_kind: dict[str, list[Numbers]] = {_ARRIVED: [], _STORED: [], _OF_INGESTED: []}
+        hashes_of_kind: dict[str, list[SortedHashes]] = {_ARRIVED: [], _STORED: [], _OF_INGESTED: []}
         for file in files:
             for ids in file.ids():
-                hashes = as_numpy(ids["hash"])
+                hashes = SortedHashes((as_numpy(ids["hash"]),))
                 hashes_of_kind[_ARRIVED if file.hour_number is None else _STORED].append(hashes)
                 if file.are_duplicates:
                     first = as_numpy(ids["first_hour"])
                     is_of_ingested = (first >= self.ingested.start) & (first < self.ingested.stop)
-                    hashes_of_kind[_OF_INGESTED].append(hashes[is_of_ingested])
-        return [self._keep(kind, np.sort(np.concatenate(parts))) for kind, parts in hashes_of_kind.items() if parts]
+                    hashes_of_kind[_OF_INGESTED].append(hashes.where(is_of_ingested))
+        return [self._keep(kind, SortedHashes.joined(parts)) for kind, parts in hashes_of_kind.items() if parts]
 
     def compared(self, hashes: _Hashes) -> list[tuple[HashRange, _Hashes]]:
         """The shares of ``compare``: as many as there are hashes of arrivals for."""
-        arrived = sum(len(_load(path)) for path in hashes[_ARRIVED])
-        return [(part, hashes) for part in _ranges(arrived)]
+        return [(part, hashes) for part in _ranges(sum(map(len, _read(hashes[_ARRIVED]))))]
 
     def compare(self, share: tuple[HashRange, _Hashes]) -> list[dict[str, Any]]:
         """Keep those hashes of a range that come again."""
         part, paths = share
-        arrived = np.sort(np.concatenate([_NONE, *_parts(paths[_ARRIVED], part)]))
-        again = arrived[1:][arrived[1:] == arrived[:-1]]
         # A file at a time: there may be many, open or in memory as long as their hashes are looked at.
-        stored = (among[is_among(among, arrived)] for among in _parts(paths[_STORED], part))
-        repeated = np.unique(np.concatenate([again, *stored, *_parts(paths[_OF_INGESTED], part)]))
-        return [self._keep(_REPEATED, repeated)] if len(repeated) else []
+        parts = {kind: (hashes.within(part) for hashes in _read(paths[kind])) for kind in paths}
+        arrived = SortedHashes.joined([_NO_HASHES, *parts[_ARRIVED]]).hashes
+        again = arrived[1:][arrived[1:] == arrived[:-1]]
+        stored = (among.hashes[is_among(among.hashes, arrived)] for among in parts[_STORED])
+        of_ingested = (hashes.hashes for hashes in parts[_OF_INGESTED])
+        repeated = np.unique(np.concatenate([again, *stored, *of_ingested]))
+        return [self._keep(_REPEATED, SortedHashes((repeated,)))] if len(repeated) else []
 
-    def select(self, share: tuple[Iterable[IdFile], Iterable[str]]) -> list[dict[str, Any]]:
+    def select(self, share: tuple[Iterable[ArrivalFile], Iterable[str]]) -> list[dict[str, Any]]:
         """Keep the rows of these files whose hash is in these files of hashes."""
-        files, hashes = share[0], np.concatenate([_load(path) for path in share[1]])
+        files, hashes = share[0], pa.chunked_array([repeated.hashes for repeated in _read(share[1])])
         return self._keep_rows(_ROWS, CANDIDATES, (rows for file in files for rows in file.candidates(hashes)))
 
     def decided(self, rows: Sequence[str]) -> list[tuple[HashRange, Sequence[str]]]:
@@ -202,17 +196,14 @@ class _Search:
         decided = decide_duplicates(candidates, self.ingested, self.lateness_hours, condition)
         return self._keep_rows(_DECIDED, DECIDED, [decided]) if len(decided) else []
 
-    def whole(self, files: Sequence[IdFile]) -> list[dict[str, Any]]:
+    def whole(self, files: Sequence[ArrivalFile]) -> list[dict[str, Any]]:
         """All of this, one after the other."""
         (every,) = _ranges(0)
         repeated = _paths(self.compare((every, _paths(self.hash_ids(files)))))[_REPEATED]
         return self.decide((every, _paths(self.select((files, repeated)))[_ROWS])) if repeated else []
 
-    def _keep(self, kind: str, hashes: Numbers) -> dict[str, Any]:
-        path = self.folder / f"{uuid4()}.npy"
-        with path.open("wb") as file:
-            write_arrays(file, hashes)
-        return {"kind": kind, "path": str(path)}
+    def _keep(self, kind: str, hashes: SortedHashes) -> dict[str, Any]:
+        return {"kind": kind, "path": str(hashes.write(self.folder))}
 
     def _keep_rows(self, kind: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> list[dict[str, Any]]:
         return [{"kind": kind, "path": str(write_scratch(self.folder, schema, tables))}]
@@ -232,13 +223,6 @@ def _ranges(count: int) -> list[HashRange]:
     return [HashRange.of_partition(number, ranges) for number in range(ranges)]
 
 
-def _parts(paths: Iterable[str], part: HashRange) -> Iterator[Numbers]:
-    """The hashes of a range, of one of these files after the other."""
-    return (_load(path, part) for path in paths)
-
-
-def _load(path: str, part: HashRange | None = None) -> Numbers:
-    """The hashes of a file, those of a range, as they are looked at; all of them from an object store."""
-    file = place(path)
-    hashes = np.load(file, mmap_mode="r") if is_on_disk(file) else np.load(BytesIO(file.read_bytes()))
-    return np.asarray(hashes[0] if part is None else hashes[0][part.among(hashes[0])])
+def _read(paths: Iterable[str]) -> Iterator[SortedHashes]:
+    """What is in one of these files of hashes after the other."""
+    return (SortedHashes.read(place(path)) for path in paths)

@@ -37,7 +37,7 @@ from spark_jobs.hours.replays import AskedReplay, repairs_of
 from spark_jobs.hours.stream_batches import forget_counts
 from spark_jobs.hours.touched_hours import closed_click_hours, removed_within_lateness
 from spark_jobs.ids.duplicates import DECIDED
-from spark_jobs.ids.repeated_ids import IdFile, changed_hours, find_duplicates
+from spark_jobs.ids.repeated_ids import ArrivalFile, changed_hours, find_duplicates
 from spark_jobs.ingest.accepted_files import write_accepted
 from spark_jobs.ingest.clicks import quarantine
 from spark_jobs.ingest.decided_clicks import PLACE, DecidedClicks, stored_as_decided
@@ -359,14 +359,14 @@ class SourceIngest:
             return self.lake.spark.createDataFrame([], schema)
         return self.lake.spark.read.schema(schema).parquet(*map(str, decided))
 
-    def _id_files(self, arrivals: Sequence[Path], others: Collection[Hour]) -> list[IdFile]:
+    def _id_files(self, arrivals: Sequence[Path], others: Collection[Hour]) -> list[ArrivalFile]:
         of_others = has_log_hours(self.source.name, others)
         stored = [
-            IdFile.stored(file, table)
+            ArrivalFile.stored(file, table)
             for table in (CLICKS, DUPLICATE_CLICKS)
             for file in self.lake.data_files(table, of_others)
         ]
-        return [*map(IdFile.staged, arrivals), *stored]
+        return [*map(ArrivalFile.staged, arrivals), *stored]
 
     @contextmanager
     def _stored(self, decided: DataFrame, later: Sequence[Hour]) -> Iterator[DataFrame | None]:

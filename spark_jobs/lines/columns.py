@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,20 +37,6 @@ def map_distinct(texts: pa.ChunkedArray | pa.Array, function: Callable[[str], An
     """The function's value of each text, computed once for each distinct one; null for null."""
     encoded = as_array(texts).dictionary_encode()
     return pa.array(map(function, encoded.dictionary.to_pylist()), type_).take(encoded.indices)
-
-
-def write_arrays(file: BinaryIO, *arrays: np.ndarray[Any, Any]) -> None:
-    """Write arrays of the same length and type as the rows of one, in numpy's format, ``.npy``.
-
-    ``numpy.save`` writes to a file by one of C's, and does not look whether the last bytes have found room.
-
-    Raises:
-        OSError: if the file cannot take it, at the latest when it is closed.
-    """
-    described = np.lib.format.header_data_from_array_1_0(arrays[0]) | {"shape": (len(arrays), len(arrays[0]))}
-    np.lib.format.write_array_header_1_0(file, described)
-    for array in arrays:
-        file.write(np.ascontiguousarray(array).view(np.uint8).data)
 
 
 def is_among(values: np.ndarray[Any, Any], others: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

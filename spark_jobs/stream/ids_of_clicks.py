@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,15 +15,15 @@ from include.hours import Hour, log_hour_of
 from include.tables import CLICKS, STREAM_BATCHES
 from spark_jobs.ids.duplicates import log_hour_number
 from spark_jobs.ids.id_manifest import IdManifest
-from spark_jobs.ids.known_ids import NO_HOUR, IdFile, Ids, now_hour
-from spark_jobs.ids.partitions import HIGH, LOW, HashRange, Numbers, id_hashes, repartition_by_hash
+from spark_jobs.ids.known_ids import ID_BYTES, NO_HOUR, IdFile, Ids, now_hour
+from spark_jobs.ids.partitions import HIGH, LOW, HashRange, id_hashes, repartition_by_hash
 from spark_jobs.lake.data_files import TableVersion, has_log_hours, has_source
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.transactions import StreamTransaction
-from spark_jobs.lines.columns import as_numpy
+from spark_jobs.lines.columns import as_numpy, in_pieces
 
-#: A task writes so many ids to a file, which is what it has in memory.
-_IDS_OF_FILE = 1 << 20
+#: A task writes about so much to a file, which is what it has in memory.
+_FILE_BYTES = ID_BYTES << 20
 
 
 def with_ids_of_clicks(
@@ -50,19 +51,15 @@ def with_ids_of_clicks(
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         number = TaskContext.get().partitionId()  # type: ignore[union-attr]  # in a task
         hashes = HashRange.of_partition(number, partitions)
-        for high, low, hour in _pieces(batches):
+        for rows in in_pieces((pa.Table.from_batches([batch]) for batch in batches if batch.num_rows), _FILE_BYTES):
+            high, low, hour = (as_numpy(rows[name]) for name in (HIGH, LOW, "hour"))
             # As if they were read now.
             kept_from = np.maximum(np.minimum(hour, newest), newest - known.lateness_hours)
             file = IdFile.write(folder, Ids.of(high, low, hour, kept_from), hashes)
-            row = {"partition": number, "name": file.name, "ids": file.ids, "hour": file.newest_hour}
-            yield pa.RecordBatch.from_pylist([row])
+            yield pa.RecordBatch.from_pylist([{"file": json.dumps(file)}])
 
-    written = ids.mapInArrow(keep, "partition bigint, name string, ids bigint, hour bigint").collect()
-    new_files = [
-        IdFile(row["name"], HashRange.of_partition(row["partition"], partitions), row["ids"], row["hour"])
-        for row in written
-    ]
-    return known.model_copy(update={"newest_hour": newest, "files": (*known.files, *new_files)})
+    written = [json.loads(row["file"]) for row in ids.mapInArrow(keep, "file string").collect()]
+    return known.changed(newest_hour=newest, files=(*known.files, *written))
 
 
 def version_without(lake: Lake, stream_id: str, last: int) -> int | None:
@@ -86,20 +83,3 @@ def _still_known(lake: Lake, source: str, there: set[Hour], oldest: int) -> set[
     since = min((row["written_at"] for row in written if log_hour_of(row).number >= oldest), default=None)
     as_late = {log_hour_of(row) for row in written if since is not None and row["written_at"] >= since}
     return {hour for hour in there if hour.number >= oldest} | (as_late & there)
-
-
-def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Numbers, ...]]:
-    """The columns of these rows, so many rows at a time."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(map(len, waiting)) >= _IDS_OF_FILE:
-            yield _columns(waiting)
-            waiting = []
-    if sum(map(len, waiting)):
-        yield _columns(waiting)
-
-
-def _columns(batches: list[pa.RecordBatch]) -> tuple[Numbers, ...]:
-    table = pa.Table.from_batches(batches)
-    return tuple(as_numpy(table[name]) for name in (HIGH, LOW, "hour"))

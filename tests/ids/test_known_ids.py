@@ -76,9 +76,7 @@ class Stream:
                 ]
                 for place, is_first in zip(mine, add(first.known, [piece[place] for place in mine]), strict=True):
                     accepted[number][place] = is_first
-            said = first.end()
-            files = [Row(**file | {"hashes": Row(**file["hashes"])}) for file in said["files"]]
-            left.append(Row(**said | {"files": files}))
+            left.append(Row(**first.end()))
         ids.keep(batch_id, before, left)
         return accepted
 
@@ -132,7 +130,7 @@ def test_ids_are_forgotten_when_the_stream_is_far_enough(tmp_path: Path) -> None
         kept = {HOUR + hour for hour in range(max(0, batch_id - OLDEST_KEPT), batch_id + 1)}
         known = stream.known(batch_id)
         assert kept <= {int(hour) for ids in known for hour in ids.log_hour}
-    assert sum(len(ids.high) for ids in known) < 40, "of 80"
+    assert sum(len(ids) for ids in known) < 40, "of 80"
     assert len(known) < 12
 
 
@@ -246,7 +244,7 @@ def test_many_small_files_become_few_and_the_others_are_removed(tmp_path: Path) 
         stream.attempt(batch_id, [[Arrival(batch_id, 0, HOUR)]])
     known = stream.known(299)
     assert len(known) <= 20
-    assert sorted(int(one) for ids in known for one in ids.high) == list(range(300))
+    assert sorted(int(one) for ids in known for one in ids.hashes) == list(range(300))
     # Manifests and files of the last micro-batches are there still.
     assert len(list(tmp_path.glob("*.json"))) == 10
     assert len(list(tmp_path.glob("*.npy"))) <= len(known) + 20

@@ -17,7 +17,8 @@ from pyarrow import parquet
 
 from spark_jobs.ids import repeated_ids
 from spark_jobs.ids.duplicates import CANDIDATES, DECIDED, decide_duplicates
-from spark_jobs.ids.repeated_ids import IdFile, _paths, _ranges, _Search, changed_hours
+from spark_jobs.ids.hash_files import SortedHashes
+from spark_jobs.ids.repeated_ids import ArrivalFile, _paths, _ranges, _Search, changed_hours
 from spark_jobs.lines.arrivals import ARRIVALS
 from spark_jobs.lines.columns import table_of
 
@@ -40,7 +41,7 @@ def _day(hour_number: int) -> date:
     return date(1970, 1, 1) + timedelta(hours=hour_number)
 
 
-def _staged(path: Path, arrivals: Sequence[Arrival]) -> IdFile:
+def _staged(path: Path, arrivals: Sequence[Arrival]) -> ArrivalFile:
     """As the workers stage arrivals, with lines in between that are none, or have no id."""
     kept = [a for arrival in arrivals for a in (arrival, arrival._replace(event_id="e1"), None)]
     rows = [a or arrivals[0] for a in kept]
@@ -54,20 +55,20 @@ def _staged(path: Path, arrivals: Sequence[Arrival]) -> IdFile:
         "row_id": pa.array([a.row_id for a in rows]),
     }
     parquet.write_table(table_of(ARRIVALS, columns, len(kept)), path, compression="lz4")
-    return IdFile.staged(path)
+    return ArrivalFile.staged(path)
 
 
-def _stored(path: Path, arrivals: Sequence[Arrival], hour: int, are_duplicates: bool) -> IdFile:
+def _stored(path: Path, arrivals: Sequence[Arrival], hour: int, are_duplicates: bool) -> ArrivalFile:
     columns: dict[str, Any] = {name: [getattr(a, name) for a in arrivals] for name in ("event_id", "file", "line")}
     if are_duplicates:
         first = [a.first_hour or 0 for a in arrivals]
         columns["first_log_date"] = pa.array(map(_day, first), pa.date32())
         columns["first_log_hour"] = pa.array([hour % 24 for hour in first], pa.int32())
     parquet.write_table(pa.table(columns), path)
-    return IdFile(path, path.stat().st_size, hour, are_duplicates)
+    return ArrivalFile(path, path.stat().st_size, hour, are_duplicates)
 
 
-def _drawn(rng: random.Random, folder: Path) -> tuple[list[IdFile], list[Arrival]]:
+def _drawn(rng: random.Random, folder: Path) -> tuple[list[ArrivalFile], list[Arrival]]:
     """Files of each kind, and all of their arrivals."""
     files, everything = [], []
     for number in range(rng.randrange(5)):
@@ -149,15 +150,15 @@ def test_stored_hashes_are_held_a_file_at_a_time(tmp_path: Path, monkeypatch: py
     held: list[weakref.ref[Any]] = []
     most = 0
 
-    def load(path: str, part: object) -> Any:
+    def read(file: Path) -> SortedHashes:
         nonlocal most
-        hashes = np.arange(3, dtype=np.uint64)
-        if path.startswith("stored"):
-            held.append(weakref.ref(hashes))
+        hashes = SortedHashes((np.arange(3, dtype=np.uint64),))
+        if file.name.startswith("stored"):
+            held.append(weakref.ref(hashes.hashes))
             most = max(most, sum(of_file() is not None for of_file in held))
         return hashes
 
-    monkeypatch.setattr(repeated_ids, "_load", load)
+    monkeypatch.setattr(SortedHashes, "read", read)
     paths = {"arrived": ["arrived"], "stored": [f"stored {n}" for n in range(9)], "duplicates of ingested": []}
     (every,) = _ranges(0)
     assert _Search(tmp_path, INGESTED, 3).compare((every, paths))
