@@ -6,7 +6,7 @@ And findings: numbers whose bounds differ from hour to hour, each with its own w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,38 +28,6 @@ PASS, FAIL = "pass", "fail"
 NOT_ENOUGH_HISTORY = "not_enough_history"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What one check found of one partition: ``outcome`` is pass, fail, or the check's ``when_null``.
-
-    ``observed`` says what was found. ``page`` is the name of the Data Docs page; ``source`` is None where the partition
-    is of all sources. ``observed_value``, ``lowest`` and ``highest`` are numbers where the check is on one number, or
-    on two that must be equal; None else. ``examples`` are texts of what has failed, at most 20: rows, or fields.
-    """
-
-    check: Check
-    partition: str
-    source: str | None
-    hour: str
-    page: str
-    outcome: str
-    observed: str
-    observed_value: float | None
-    lowest: float | None
-    highest: float | None
-    examples: tuple[str, ...] = ()
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether what was expected did not hold."""
-        return self.outcome == FAIL
-
-    @property
-    def is_critical_failure(self) -> bool:
-        """Whether this stops publishing."""
-        return self.has_failed and self.check.severity == CRITICAL
-
-
 @dataclass(frozen=True, order=True)
 class Partition:
     """A source's log hour; a click hour when it is of no source."""
@@ -75,8 +43,9 @@ class Partition:
 class Finding:
     """What one check found of one partition.
 
-    ``judged`` is what the check's expectation looks at; None when there is not enough history. ``value`` is the number
-    that a reader knows, and ``lowest`` and ``highest`` are in its unit; None for none.
+    ``judged`` is what the check's expectation looks at; None when there is not enough history. ``observed`` says what
+    was found. ``value`` is the number that a reader knows, and ``lowest`` and ``highest`` are in its unit; None for
+    none. ``examples`` are texts of what has failed, at most 20: rows, or fields.
     """
 
     judged: float | None
@@ -87,15 +56,48 @@ class Finding:
     examples: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """How one check came out for one partition: ``outcome`` is pass, fail, or the check's ``when_null``.
+
+    ``page`` is the name of the Data Docs page; ``source`` is None where the partition is of all sources.
+    """
+
+    check: Check
+    partition: str
+    source: str | None
+    hour: str
+    page: str
+    outcome: str
+    finding: Finding
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether what was expected did not hold."""
+        return self.outcome == FAIL
+
+    @property
+    def is_critical_failure(self) -> bool:
+        """Whether this stops publishing."""
+        return self.has_failed and self.check.severity == CRITICAL
+
+
 #: By partition and the name of the check, which is the column that it judges.
 Findings = Mapping[tuple[Partition, str], Finding]
 
 
-def judge(page_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_folder: Path) -> list[Outcome]:
+def judge(
+    page_name: str,
+    frame: pd.DataFrame,
+    checks: Sequence[Check],
+    docs_folder: Path,
+    findings: Mapping[tuple[str, str], Finding] | None = None,
+) -> list[Outcome]:
     """One outcome per check and row of the frame; Data Docs as ``<docs_folder>/<page_name>.html``.
 
     Beside what is judged the frame has ``partition``, ``source`` and ``hour``. A row in which a judged value is null
-    has no outcome, unless the check says which.
+    has no outcome, unless the check says which. Findings, if there are some, say what was found of a partition by a
+    check; where there is none, there is no outcome.
     """
     if frame.empty:
         return []
@@ -104,44 +106,28 @@ def judge(page_name: str, frame: pd.DataFrame, checks: Sequence[Check], docs_fol
     html = str(_page_view().render(ValidationResultsPageRenderer().render(result)))  # type: ignore[no-untyped-call]
     page = docs_folder / f"{page_name}.html"
     write_page(html, page)
-    rows = frame.to_dict("records")
     outcomes: list[Outcome] = []
     for checked in result.results:
         assert checked.expectation_config is not None
         check = checks[checked.expectation_config.meta["check"]]
-        failed = {rows[index]["partition"] for index in checked.result.get("unexpected_index_list") or ()}
+        failed = set(checked.result.get("unexpected_index_list") or ())
         # An expectation that could not be evaluated holds for nothing.
         is_evaluated = bool(checked.success or failed)
-        outcomes += _outcomes(check, rows, failed, is_evaluated, page.name)
+        outcomes += _outcomes(check, frame, findings, failed, is_evaluated, page.name)
     return outcomes
 
 
 def judge_findings(page_name: str, findings: Findings, checks: Sequence[Check], docs_folder: Path) -> list[Outcome]:
     """One outcome per finding; Data Docs as ``<docs_folder>/<page_name>.html``."""
-    partitions = {str(partition): partition for partition, _ in findings}
-    columns = [check.name for check in checks]
     frame = pd.DataFrame(
         [
-            {"partition": name, "source": partition.source, "hour": str(partition.hour)}
-            | {column: _judged(findings.get((partition, column))) for column in columns}
-            for name, partition in partitions.items()
+            {"partition": str(partition), "source": partition.source, "hour": str(partition.hour)}
+            | {check.name: _judged(findings.get((partition, check.name))) for check in checks}
+            for partition in dict.fromkeys(partition for partition, _ in findings)
         ]
     )
-    outcomes = []
-    for outcome in judge(page_name, frame, checks, docs_folder):
-        finding = findings.get((partitions[outcome.partition], outcome.check.name))
-        if finding is not None:
-            outcomes.append(
-                replace(
-                    outcome,
-                    observed=finding.observed,
-                    observed_value=finding.value,
-                    lowest=finding.lowest,
-                    highest=finding.highest,
-                    examples=finding.examples,
-                )
-            )
-    return outcomes
+    by_name = {(str(partition), check): finding for (partition, check), finding in findings.items()}
+    return judge(page_name, frame, checks, docs_folder, by_name)
 
 
 def _judged(finding: Finding | None) -> float:
@@ -155,39 +141,40 @@ def _page_view() -> DefaultJinjaPageView:
 
 
 def _outcomes(
-    check: Check, rows: Sequence[Mapping[Any, Any]], failed: set[str], is_evaluated: bool, page: str
+    check: Check,
+    frame: pd.DataFrame,
+    findings: Mapping[tuple[str, str], Finding] | None,
+    failed: set[int],
+    is_evaluated: bool,
+    page: str,
 ) -> Iterator[Outcome]:
-    kwargs = check.expectation.configuration.kwargs
-    columns = [value for name, value in kwargs.items() if name.startswith("column")]
-    for row in rows:
-        values = [row[name] for name in columns]
-        outcome: str | None = PASS if is_evaluated and row["partition"] not in failed else FAIL
+    columns = [value for name, value in check.expectation.configuration.kwargs.items() if name.startswith("column")]
+    words = frame[check.finding] if check.finding else [None] * len(frame)
+    judged = (frame[name] for name in columns)
+    rows = zip(frame["partition"], frame["source"], frame["hour"], words, *judged, strict=True)
+    for number, (partition, source, hour, more, *values) in enumerate(rows):
+        outcome: str | None = PASS if is_evaluated and number not in failed else FAIL
         if is_evaluated and any(map(_is_null, values)):
             outcome = check.when_null
-        if outcome is None:
-            continue
-        lowest, highest = kwargs.get("min_value"), kwargs.get("max_value")
-        if len(values) == 2:
-            lowest = highest = values[1]
-        yield Outcome(
-            check,
-            row["partition"],
-            row["source"],
-            row["hour"],
-            page,
-            outcome,
-            _observed(check, row, columns),
-            _number(values[0]),
-            _number(lowest),
-            _number(highest),
-        )
+        if findings is None:
+            finding: Finding | None = _finding(check, columns, values, more)
+        else:
+            finding = findings.get((partition, check.name))
+        if outcome is not None and finding is not None:
+            yield Outcome(check, partition, source, hour, page, outcome, finding)
 
 
-def _observed(check: Check, row: Mapping[Any, Any], columns: Sequence[str]) -> str:
-    """The values that were judged, and what the frame has to say of them in the check's column of findings."""
-    values = ", ".join(f"{name} = {_shown(row[name])}" for name in columns)
-    finding = row[check.finding] if check.finding else None
-    return values if finding is None or _is_null(finding) or finding == "" else f"{values}; {finding}"
+def _finding(check: Check, columns: Sequence[str], values: Sequence[Any], more: Any) -> Finding:
+    """The values that were judged, and what else the frame has to say of them."""
+    kwargs = check.expectation.configuration.kwargs
+    lowest, highest = kwargs.get("min_value"), kwargs.get("max_value")
+    if len(values) == 2:
+        lowest = highest = values[1]
+    observed = ", ".join(f"{name} = {_shown(value)}" for name, value in zip(columns, values, strict=True))
+    if not _is_null(more) and more != "":
+        observed += f"; {more}"
+    value = _number(values[0])
+    return Finding(value, observed, value, _number(lowest), _number(highest))
 
 
 def _shown(value: Any) -> str:

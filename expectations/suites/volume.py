@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from expectations.checks import CRITICAL, WARNING, Check, between
 from expectations.facts import Facts
@@ -92,17 +93,6 @@ ORDER BY ALL
 """
 
 
-@dataclass(frozen=True)
-class _Number:
-    """What a metric is in a partition, of how many if it is a share, and what it was in the hours that landed."""
-
-    metric: Metric
-    partition: Partition
-    value: float
-    of: int
-    by_hour: Mapping[Hour, float]
-
-
 def click_hour_checks(settings: VolumeSettings) -> list[Check]:
     """Of each click hour: a warning a metric and, where the settings say so, a critical check."""
     return _checks(OF_CLICK_HOURS, settings)
@@ -115,11 +105,16 @@ def log_hour_checks(settings: VolumeSettings) -> list[Check]:
 
 def volume_findings(partitions: Collection[Partition], facts: Facts, settings: VolumeSettings) -> Findings:
     """What each metric is in these log hours and click hours, and what it usually is."""
+    numbers = run_sql(_NUMBERS, **facts).to_pylist()
+    landed: dict[tuple[str, str | None], dict[Hour, float]] = defaultdict(dict)
+    for number in numbers:
+        if number["has_landed"]:
+            landed[number["metric"], number["source"]][log_hour_of(number)] = number["value"]
     return {
-        (number.partition, name): _finding(number, deviations, settings)
-        for number in _numbers(facts)
-        if number.partition in partitions
-        for name, _, deviations in _bounds(number.metric, settings)
+        (partition, name): _finding(number, landed[number["metric"], number["source"]], deviations, settings)
+        for number in numbers
+        if (partition := Partition(log_hour_of(number), number["source"])) in partitions
+        for name, _, deviations in _bounds(METRICS[number["metric"]], settings)
     }
 
 
@@ -149,32 +144,23 @@ def _bounds(metric: Metric, settings: VolumeSettings) -> Iterator[tuple[str, str
         yield f"{metric.name}_critical", CRITICAL, settings.critical_deviations
 
 
-def _numbers(facts: Facts) -> Iterator[_Number]:
-    rows = run_sql(_NUMBERS, **facts).to_pylist()
-    landed: dict[tuple[str, str | None], dict[Hour, float]] = defaultdict(dict)
-    for row in rows:
-        if row["has_landed"]:
-            landed[row["metric"], row["source"]][log_hour_of(row)] = row["value"]
-    for row in rows:
-        partition = Partition(log_hour_of(row), row["source"])
-        by_hour = landed[row["metric"], row["source"]]
-        yield _Number(METRICS[row["metric"]], partition, row["value"], row["whole"], by_hour)
-
-
-def _finding(number: _Number, deviations: float, settings: VolumeSettings) -> Finding:
-    metric, value = number.metric, number.value
-    days = [hour for hour in same_hour_before(number.partition.hour, settings.days) if hour in number.by_hour]
-    history = ", ".join(f"{hour.start:%-d %b} {_formatted(metric, number.by_hour[hour])}" for hour in days)
+def _finding(
+    number: Mapping[str, Any], by_hour: Mapping[Hour, float], deviations: float, settings: VolumeSettings
+) -> Finding:
+    """Of a row of ``_NUMBERS``, by what it was in the hours that landed."""
+    metric, value = METRICS[number["metric"]], number["value"]
+    days = [hour for hour in same_hour_before(log_hour_of(number), settings.days) if hour in by_hour]
+    history = ", ".join(f"{hour.start:%-d %b} {_formatted(metric, by_hour[hour])}" for hour in days)
     now = f"{metric.name} = {_formatted(metric, value)}"
     if len(days) < settings.min_points:
         text = f"{now}; {len(days)} of the {settings.min_points} days that a median needs"
         return Finding(None, f"{text}; {history}" if days else text, value)
     if metric.is_share:
         # So many lines are as good as none, as a share of few lines too.
-        least = max(settings.smallest_share_deviation, settings.smallest_count_deviation / number.of)
-        usual = usual_range([number.by_hour[hour] for hour in days], 0, least)
+        least = max(settings.smallest_share_deviation, settings.smallest_count_deviation / number["whole"])
+        usual = usual_range([by_hour[hour] for hour in days], 0, least)
     else:
-        counts = [number.by_hour[hour] for hour in days]
+        counts = [by_hour[hour] for hour in days]
         usual = usual_range(counts, settings.smallest_deviation, settings.smallest_count_deviation)
     lowest, highest = usual.bounds(deviations)
     bounds = f"{'at most' if metric.is_share else f'{_formatted(metric, lowest)} to'} {_formatted(metric, highest)}"

@@ -68,6 +68,19 @@ CREATE TABLE event (
     PRIMARY KEY (hour, at, act_id, outcome)
 ) WITHOUT ROWID;
 """
+#: Values are by the names of the columns that rows of the tables have.
+_ADD_EVENT = "INSERT OR REPLACE INTO event VALUES (:subject, :at, :act_id, :event, :because, :actor, :details)"
+_ADD_VERDICT = """
+INSERT INTO verdict VALUES (:suite, :partition, :run_id, :checked_table, :validated_at, :source, :hour,
+    :pass, :undecided, :warning, :fail, :newest)
+ON CONFLICT DO UPDATE SET passed = passed + excluded.passed, undecided = undecided + excluded.undecided,
+    warnings = warnings + excluded.warnings, failures = failures + excluded.failures
+"""
+_ADD_RESULT = """
+INSERT OR REPLACE INTO result VALUES (:suite, :partition, :check_id, :run_id, :validated_at, :source, :series, :hour,
+    :checked_table, :severity, :outcome, :observed, :observed_value, :lowest, :highest, :expectation, :advice,
+    :examples, :link)
+"""
 
 
 def catch_up(settings: Settings) -> None:
@@ -216,9 +229,8 @@ class _Writer:
 
     def add_event(self, row: Mapping[str, Any]) -> None:
         """Take in what became of a click hour, a row of ``journal``."""
-        values = (row["subject"], _as_text(row["at"]), row["act_id"], row["event"], row["because"], row["actor"])
-        details = json.dumps(dict(row["details"]))
-        self._connection.execute("INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?, ?, ?)", (*values, details))
+        changed = {"at": _as_text(row["at"]), "details": json.dumps(dict(row["details"]))}
+        self._connection.execute(_ADD_EVENT, {**row, **changed})
 
     def add_result(self, row: Mapping[str, Any]) -> None:
         """Take in an outcome, a row of ``quality_results``."""
@@ -231,45 +243,17 @@ class _Writer:
             newest = judged
         self._newest[key] = newest
         state = state_of(row["outcome"], row["severity"])
-        self._connection.execute(
-            "INSERT INTO verdict VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET passed = passed + excluded.passed, undecided = undecided + excluded.undecided, "
-            "warnings = warnings + excluded.warnings, failures = failures + excluded.failures",
-            (
-                *key,
-                row["run_id"],
-                row["checked_table"],
-                judged[0],
-                row["source"],
-                row["hour"],
-                *(int(state == other) for other in STATES),
-                int(judged == newest),
-            ),
-        )
+        counted = {other: int(state == other) for other in STATES}
+        added = {**row, "validated_at": judged[0]}
+        self._connection.execute(_ADD_VERDICT, {**added, **counted, "newest": int(judged == newest)})
         if judged == newest:
-            self._connection.execute(
-                f"INSERT OR REPLACE INTO result VALUES ({', '.join('?' * 19)})",
-                (
-                    *key,
-                    row["check_id"],
-                    row["run_id"],
-                    judged[0],
-                    row["source"],
-                    series_of(row["partition"], row["hour"]),
-                    row["hour"],
-                    row["checked_table"],
-                    row["severity"],
-                    row["outcome"],
-                    row["observed"],
-                    row["observed_value"],
-                    row["lowest"],
-                    row["highest"],
-                    self._sentence(row["expectation"]),
-                    self._sentence(row["advice"]),
-                    json.dumps(row["examples"]) if row["examples"] else None,
-                    row["link"],
-                ),
-            )
+            changed = {
+                "series": series_of(row["partition"], row["hour"]),
+                "expectation": self._sentence(row["expectation"]),
+                "advice": self._sentence(row["advice"]),
+                "examples": json.dumps(row["examples"]) if row["examples"] else None,
+            }
+            self._connection.execute(_ADD_RESULT, {**added, **changed})
 
     def _newest_run(self, key: tuple[str, str]) -> tuple[str, str] | None:
         row: tuple[str, str] | None = self._connection.execute(

@@ -47,7 +47,7 @@ def with_examples(
     def completed(outcome: Outcome) -> Outcome:
         rule = _rule(outcome) if outcome.has_failed else None
         shown = examples.get((outcome.check.table, rule.name, outcome.partition)) if rule else None
-        return replace(outcome, examples=shown) if shown else outcome
+        return replace(outcome, finding=replace(outcome.finding, examples=shown)) if shown else outcome
 
     return list(map(completed, outcomes))
 

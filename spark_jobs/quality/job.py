@@ -72,7 +72,10 @@ def validate(spark: SparkSession, settings: Settings, arguments: JobArguments) -
     outcomes = with_examples(lake, sources, judged, layouts)
     seconds = perf_counter() - began
     validation = Validation(run_id, now, arguments, touched, outcomes, seconds, data_docs)
-    append_results(lake, [_as_row(validation, outcome) for outcome in outcomes])
+    of_run = {"run_id": run_id, "validated_at": now, "duration_seconds": seconds}
+    append_results(
+        lake, [row_of(outcome) | of_run | {"link": f"data_docs/{run_id}/{outcome.page}"} for outcome in outcomes]
+    )
     with lake.locked():
         states = click_hour_states(lake, touched.log_hours_of)
         held = hold_failing(lake, Act(run_id, "validate_clicks"), states.values())
@@ -123,12 +126,10 @@ def _judge(
     return outcomes + judge_findings("history", of_history, checks, data_docs)
 
 
-def _as_row(validation: Validation, outcome: Outcome) -> dict[str, Any]:
-    """A row of ``quality_results``."""
-    check = outcome.check
+def row_of(outcome: Outcome) -> dict[str, Any]:
+    """A row of ``quality_results``, but for what is of its run."""
+    check, finding = outcome.check, outcome.finding
     return {
-        "run_id": validation.run_id,
-        "validated_at": validation.validated_at,
         "suite": check.suite,
         "partition": outcome.partition,
         "source": outcome.source,
@@ -138,14 +139,12 @@ def _as_row(validation: Validation, outcome: Outcome) -> dict[str, Any]:
         "expectation": check.holds,
         "severity": check.severity,
         "outcome": outcome.outcome,
-        "observed": outcome.observed,
-        "observed_value": outcome.observed_value,
-        "lowest": outcome.lowest,
-        "highest": outcome.highest,
+        "observed": finding.observed,
+        "observed_value": finding.value,
+        "lowest": finding.lowest,
+        "highest": finding.highest,
         "advice": check.reason,
-        "examples": list(outcome.examples),
-        "duration_seconds": validation.seconds,
-        "link": f"data_docs/{validation.run_id}/{outcome.page}",
+        "examples": list(finding.examples),
     }
 
 
@@ -171,7 +170,8 @@ def described(validation: Validation) -> list[tuple[int, str]]:
             (
                 level,
                 f"  {failure.check.severity}: "
-                f"{failure_text(failure.partition, failure.check.holds, failure.observed)}. {failure.check.reason}",
+                f"{failure_text(failure.partition, failure.check.holds, failure.finding.observed)}. "
+                f"{failure.check.reason}",
             )
             for level, failure in failures[:MOST_FAILURES]
         ),

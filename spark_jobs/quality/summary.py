@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from expectations.checks import CRITICAL
 from expectations.judge import Outcome
 from include.documents.model import Column, Document, Line, Table, Tone
 from include.texts import as_count, crop_middle
+from spark_jobs.quality.job import row_of
 
 if TYPE_CHECKING:
     from spark_jobs.quality.validation import Validation
@@ -63,27 +64,7 @@ def as_json(validation: Validation) -> dict[str, Any]:
         "seconds": round(validation.seconds, 3),
         "data_docs": str(validation.data_docs),
         "left_to_other_runs": {str(hour): str(owner) for hour, owner in validation.touched.left.items()},
-        "failures": [_as_json(outcome) for outcome in [*validation.critical_failures, *validation.warnings]],
-    }
-
-
-def _as_json(outcome: Outcome) -> Mapping[str, Any]:
-    check = outcome.check
-    return {
-        "suite": check.suite,
-        "check": check.name,
-        "table": check.table,
-        "severity": check.severity,
-        "partition": outcome.partition,
-        "source": outcome.source,
-        "hour": outcome.hour,
-        "expectation": check.holds,
-        "observed": outcome.observed,
-        "observed_value": outcome.observed_value,
-        "lowest": outcome.lowest,
-        "highest": outcome.highest,
-        "advice": check.reason,
-        "examples": list(outcome.examples),
+        "failures": [row_of(outcome) for outcome in [*validation.critical_failures, *validation.warnings]],
     }
 
 
@@ -116,8 +97,8 @@ def _failure_lines(failures: Sequence[Outcome]) -> list[Line]:
         Line(f"{check.severity}: {check.suite}.{check.name}", "failed" if check.severity == CRITICAL else "warned"),
         Line(f"  in       {named}{f' and {more} more' if more > 0 else ''}"),
         Line(f"  expected {check.holds}"),
-        Line(f"  found    {first.observed}"),
-        *(Line(f"  such as  {crop_middle(text, MAX_ROW_CHARACTERS)}") for text in first.examples[:MOST_ROWS]),
+        Line(f"  found    {first.finding.observed}"),
+        *(Line(f"  such as  {crop_middle(text, MAX_ROW_CHARACTERS)}") for text in first.finding.examples[:MOST_ROWS]),
         Line(f"  {check.reason}"),
         Line(""),
     ]

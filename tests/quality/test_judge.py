@@ -127,7 +127,7 @@ def test_log_hour_with_one_fault_fails_one_check(tmp_path: Path) -> None:
         (wrong,) = (wrong for wrong, _ in LOG_HOUR_FAULTS if str(wrong) == outcome.partition)
         ((column, value),) = wrong.items()
         assert outcome.is_critical_failure == (outcome.check.severity == "critical")
-        assert f"{column} = {value}" in outcome.observed
+        assert f"{column} = {value}" in outcome.finding.observed
     assert "log_hours" in {path.stem for path in tmp_path.iterdir()}
 
 
@@ -140,7 +140,7 @@ def test_click_hour_with_one_fault_fails_one_check(tmp_path: Path) -> None:
 
 def test_a_share_above_both_bounds_fails_both(tmp_path: Path) -> None:
     outcomes = _judge_with("log_hours", LOG_HOUR, {"quarantined_share": 0.41}, tmp_path)
-    failed = {o.check.name: (o.check.severity, o.observed_value, o.highest) for o in outcomes if o.has_failed}
+    failed = {o.check.name: (o.check.severity, o.finding.value, o.finding.highest) for o in outcomes if o.has_failed}
     assert failed == {
         "quarantined_share": ("warning", 0.41, 0.1),
         "quarantined_share_critical": ("critical", 0.41, 0.4),
@@ -150,8 +150,8 @@ def test_a_share_above_both_bounds_fails_both(tmp_path: Path) -> None:
 def test_two_numbers_that_must_be_equal_are_each_other_s_bounds(tmp_path: Path) -> None:
     outcomes = _judge_with("log_hours", LOG_HOUR, {"accounted_lines": 11}, tmp_path)
     (failed,) = [outcome for outcome in outcomes if outcome.has_failed]
-    assert (failed.observed_value, failed.lowest, failed.highest) == (10, 11, 11)
-    assert failed.observed == "lines = 10, accounted_lines = 11"
+    assert (failed.finding.value, failed.finding.lowest, failed.finding.highest) == (10, 11, 11)
+    assert failed.finding.observed == "lines = 10, accounted_lines = 11"
 
 
 def test_an_hour_that_lost_its_clicks_is_judged_by_what_is_left(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_an_hour_that_was_never_ingested_is_missing_and_no_more(tmp_path: Path) 
     frame = log_hour_frame(SOURCE, [HOUR, HOUR.plus(1)], FACTS, OF_LOG_HOURS)
     outcomes = judge("log_hours", frame, OF_LOG_HOURS, tmp_path)
     missing = [outcome for outcome in outcomes if outcome.hour == str(HOUR.plus(1))]
-    assert [(o.check.name, o.outcome, o.observed) for o in missing] == [
+    assert [(o.check.name, o.outcome, o.finding.observed) for o in missing] == [
         ("hour_is_there", "fail", "is_missing = 1; it was never ingested")
     ]
     assert {o.check.name for o in outcomes if o.has_failed} == {"hour_is_there"}
@@ -196,7 +196,7 @@ def test_a_null_has_no_outcome_or_the_one_that_the_check_names(tmp_path: Path) -
     )
     (outcome,) = judge("volume", frame, [check, told], tmp_path)
     assert (outcome.check.name, outcome.outcome, outcome.has_failed) == ("told", "not_enough_history", False)
-    assert outcome.observed == "number = nothing"
+    assert outcome.finding.observed == "number = nothing"
 
 
 def test_a_check_of_a_number_that_nobody_measures_is_an_error(tmp_path: Path) -> None:

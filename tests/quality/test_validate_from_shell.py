@@ -62,14 +62,14 @@ def test_summary_json_and_exit_codes(lake: TemporaryLake, spark_remote: str) -> 
     found = json.loads(as_json.stdout)
     assert (found["verdict"], found["critical_failures"], found["from"]) == ("failed", 1, str(BAD))
     (critical,) = [failure for failure in found["failures"] if failure["severity"] == "critical"]
-    assert (critical["suite"], critical["check"], critical["partition"]) == (
+    assert (critical["suite"], critical["check_id"], critical["partition"]) == (
         "clicks", "quarantined_share_critical", f"web {BAD}",
     )  # fmt: skip
     assert (critical["observed_value"], critical["lowest"], critical["highest"]) == (0.7, None, 0.5)
     assert len(critical["examples"]) == 20
     rows = [row for row in lake.rows(QUALITY_RESULTS) if row["run_id"] == found["run_id"]]
     assert len(rows) == found["checks"]
-    assert [row["examples"] for row in rows if row["check_id"] == critical["check"]] == [critical["examples"]]
+    assert [row["examples"] for row in rows if row["check_id"] == critical["check_id"]] == [critical["examples"]]
 
     # Each example leads to its line, and none has the text of it, in whatever is kept of a validation.
     quarantined = {(row["reason"], row["file"], row["line"]): row["raw"] for row in lake.rows(QUARANTINED_CLICKS)}
