@@ -29,7 +29,7 @@ from spark_jobs.lines.json_repairs import has_schema_id, without_prefix, without
 from spark_jobs.lines.kept import is_left_out, is_quarantined, left_out, reason_of_rule
 from spark_jobs.lines.masked_addresses import address_mask, shortened
 from spark_jobs.lines.targets import method_value, normal_urls, target_values
-from spark_jobs.lines.times import HOUR_MICROS, clicked_at
+from spark_jobs.lines.times import HOUR_MICROS, read_times, usual_moment
 from spark_jobs.lines.urls import url_normalizer
 from spark_jobs.lines.wrapped_lines import are_parts
 
@@ -125,7 +125,8 @@ def click_times(lines: pa.Table, source: Source) -> pa.Int64Array:
     def take(header: str | None, texts: pa.StringArray) -> dict[str, pa.Array]:
         return take_apart(texts, time_extraction_of(source, header), lambda extraction: _query(extraction, {}, source))
 
-    times = by_header(texts, lines, take)["clicked_at"]
+    fields = by_header(texts, lines, take)
+    times = read_times(fields["time"], fields["clicked_at"], source.time_formats)
     return pc.if_else(as_array(lines[IS_HEADER]), None, times) if IS_HEADER in lines.column_names else times
 
 
@@ -135,7 +136,9 @@ def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]
     texts = (without_schema_id(values) if source.fields or source.inside else values).view(pa.string())
     is_utf8 = np.ones(len(texts), bool)
     is_utf8[_not_utf8(texts)] = False
-    texts = pc.if_else(pa.array(is_utf8 & ~_is_too_long(lines, source)), texts, None)
+    is_read = is_utf8 & ~_is_too_long(lines, source)
+    if not is_read.all():
+        texts = pc.if_else(pa.array(is_read), texts, None)
     return (without_prefix(texts) if source.fields or source.inside else texts), is_utf8
 
 
@@ -222,6 +225,7 @@ def _fields(texts: pa.StringArray, lines: pa.Table, source: Source, without_head
         return take_apart(texts, extraction, select)
 
     fields = by_header(texts, lines, take)
+    fields["clicked_at"] = read_times(fields["time"], fields["clicked_at"], source.time_formats)
     if IS_HEADER in lines.column_names:
         is_header = as_array(lines[IS_HEADER])
         fields = {name: pc.if_else(is_header, None, column) for name, column in fields.items()}
@@ -249,7 +253,7 @@ def _values(extraction: Extraction, source: Source) -> dict[str, str]:
 
 
 def _query(extraction: Extraction, values: Mapping[str, str], source: Source) -> str:
-    """The SQL for these roles' texts, whether each line is formed, why not if that is said, and ``clicked_at``."""
+    """The SQL for these roles' texts, whether each line is formed, why not if that is said, and usual times."""
     always = {role: extraction.values[role] for role in ("time", LESS) if role in extraction.values}
     values = {**always, **values}
     if extraction.fault is not None:
@@ -257,7 +261,7 @@ def _query(extraction: Extraction, values: Mapping[str, str], source: Source) ->
     parts = ", ".join(f"{value} AS {role}" for role, value in values.items())
     return (
         f", parts AS (SELECT {extraction.is_formed} AS is_formed, {parts} FROM taken)"
-        f" SELECT *, {clicked_at('time', source.time_formats)} AS clicked_at FROM parts"
+        f" SELECT *, {usual_moment('time', source.time_formats)} AS clicked_at FROM parts"
     )
 
 
