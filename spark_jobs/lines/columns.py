@@ -9,6 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+#: So many bytes of a column are looked at at a time.
+_AT_ONCE = 1 << 16
+
 
 def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """A table's column as one array."""
@@ -27,10 +30,12 @@ def is_null(column: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
     return as_numpy(pc.is_null(column))
 
 
-def may_contain(texts: pa.StringArray, part: str) -> bool:
-    """Whether any of the texts may have this in it: a look at all at once takes a tenth of one at each."""
-    values = texts.buffers()[2]
-    return values is not None and part.encode() in values.to_pybytes()
+def may_contain(texts: pa.StringArray, character: str) -> bool:
+    """Whether any of the texts may have this character in it: a look at all at once takes a tenth of one at each."""
+    values = memoryview(texts.buffers()[2] or b"")
+    byte = character.encode()
+    # In parts that stay in the processor's cache: to copy them costs little, and the whole more than to look.
+    return any(byte in values[start : start + _AT_ONCE].tobytes() for start in range(0, len(values), _AT_ONCE))
 
 
 def map_distinct(texts: pa.ChunkedArray | pa.Array, function: Callable[[str], Any], type_: pa.DataType) -> pa.Array:

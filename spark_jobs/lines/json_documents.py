@@ -19,9 +19,9 @@ Shape = dict[str | None, "Shape | str"]
 _TEXT, _LIST = "VARCHAR", "list of VARCHAR"
 #: Of a list of one element that is the value, of others the list's JSON, or the elements with commas between.
 Lists = Literal["not looked for", "as JSON", "joined"]
-#: Where a value is looked for: at its path only, as most lines have it; or else under the name that its path is as a
-#: whole, points and all; or in texts with JSON in them too, and lists are told.
-Care = Literal["plain", "names", "texts"]
+#: Where a value is looked for: at its path, or else under the name that its path is as a whole, points and all; or in
+#: texts with JSON in them too, and lists are told.
+Care = Literal["plain", "texts"]
 
 
 @dataclass
@@ -121,7 +121,7 @@ class _Document:
 
     def __init__(self, prefix: FieldPath, number: int, paths: Iterable[FieldPath], care: Care) -> None:
         self.prefix, self.text, self.object = prefix, f"text{number or ''}", f"object{number or ''}"
-        self._structs, self._care = _Structs(), care
+        self._structs = _Structs()
         within = [each for path in paths if self.has(path) for each in self._places(path)]
         self._values = {path: self._structs.add(path) for path in within}
         self._lists = {path: self._structs.add(path, _LIST) for path in within} if care == "texts" else {}
@@ -141,8 +141,7 @@ class _Document:
         return [self._value(each, lists) for each in self._places(path)]
 
     def _places(self, path: FieldPath) -> list[FieldPath]:
-        path = path[len(self.prefix) :]
-        return [path] if self._care == "plain" else _with_flat(path)
+        return _with_flat(path[len(self.prefix) :])
 
     def _value(self, path: FieldPath, lists: Lists) -> str:
         value = self._at(path, self._values[path])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 
@@ -29,9 +29,6 @@ _LENIENT = re.compile(r",\s*[}\]]|nan|inf", re.IGNORECASE)
 _SPACE = " \t\r\n"
 #: How a text of a line begins that has an object or a list in it, as JSON.
 _BEGINS_JSON = r'"(?: |\\[tnr]|\\u00(?:20|0[9aAdD]))*(?:[{\[]|\\u00[57][bB])'
-#: Where a point, or another character of a plain name, is written as an escape.
-_PLAIN_NAME = re.compile(r"[\w$@:. -]+", re.ASCII)
-_ESCAPED_LETTER = r"\\u00[2-7]"
 
 
 def strict_json(texts: pa.StringArray) -> pa.StringArray:
@@ -80,17 +77,10 @@ def _in_turn(fields: tuple[tuple[str, Alternatives], ...]) -> Extraction:
     are_half = f"SELECT contains(concat_ws(' ', {values}), '{HALF_PAIR}') AS is_half FROM ({careful.table})"
     # Only what is no JSON may have to be repaired.
     repairing = replace(careful, prepared=lambda texts: _readable(texts, are_half))
-    named = replace(_extraction(of, "names"), more_care=((_have_text_or_list, careful),))
-    more_care = ((_have_text_or_list, careful), (partial(_have_name, _names(of)), named))
+    more_care = ((_have_text_or_list, careful),)
     plain = _extraction(of, "plain", are_objects=True)
     checked = _extraction(of, "plain")
     return replace(plain, prepared=_whole_objects, if_error=checked, more_care=more_care, otherwise=repairing)
-
-
-def _names(fields: Mapping[str, Alternatives]) -> frozenset[str]:
-    """The first names of paths that may be a name as a whole."""
-    paths = (path for role in fields.values() for joined in role for path in joined)
-    return frozenset(str(path[0]) for path in paths if len(path) > 1 and all(isinstance(step, str) for step in path))
 
 
 def _extraction(fields: Mapping[str, Alternatives], care: Care, *, are_objects: bool = False) -> Extraction:
@@ -127,7 +117,11 @@ def _readable(texts: pa.StringArray, are_half: str) -> pa.StringArray:
 
 def _have_text_or_list(lines: pa.StringArray, columns: Mapping[str, pa.Array]) -> np.ndarray:
     """Of which lines a value may be a list, or inside of a text."""
-    result = _has_less(lines, columns, lambda texts: _match(texts, "\\", _BEGINS_JSON))
+    result = np.zeros(len(lines), bool)
+    if LESS in columns:
+        result |= as_numpy(columns[LESS].fill_null(False))
+    if result.any():
+        result[result] = _may_have_text(lines if result.all() else lines.filter(pa.array(result)))
     if may_contain(lines, "["):
         for column in columns.values():
             if pa.types.is_string(column.type):
@@ -135,33 +129,8 @@ def _have_text_or_list(lines: pa.StringArray, columns: Mapping[str, pa.Array]) -
     return result
 
 
-def _have_name(names: frozenset[str], lines: pa.StringArray, columns: Mapping[str, pa.Array]) -> np.ndarray:
-    """Which lines may have a path as a name: it begins with the first of its own, and a point, or is escaped."""
-    are_plain = all(_PLAIN_NAME.fullmatch(name) for name in names)
-
-    def may_have(texts: pa.StringArray) -> np.ndarray:
-        result = _match(texts, "\\", _ESCAPED_LETTER if are_plain else r"\\")
-        for name in names:
-            if may_contain(texts, start := f'"{name}.'):
-                result |= as_numpy(pc.match_substring(texts, start).fill_null(False))
-        return result
-
-    return _has_less(lines, columns, may_have) if names else np.zeros(len(lines), bool)
-
-
-def _has_less(
-    lines: pa.StringArray, columns: Mapping[str, pa.Array], may_have: Callable[[pa.StringArray], np.ndarray]
-) -> np.ndarray:
-    if LESS not in columns:
+def _may_have_text(lines: pa.StringArray) -> np.ndarray:
+    """Which lines may have JSON in a text, where its quotation marks are written with backslashes."""
+    if not may_contain(lines, "\\"):
         return np.zeros(len(lines), bool)
-    less = as_numpy(columns[LESS].fill_null(False)).copy()
-    if less.any():
-        less[less] = may_have(lines if less.all() else lines.filter(pa.array(less)))
-    return less
-
-
-def _match(texts: pa.StringArray, character: str, pattern: str) -> np.ndarray:
-    """Which texts match a pattern in which this character is."""
-    if not may_contain(texts, character):
-        return np.zeros(len(texts), bool)
-    return as_numpy(pc.match_substring_regex(texts, pattern).fill_null(False))
+    return as_numpy(pc.match_substring_regex(lines, _BEGINS_JSON).fill_null(False))
