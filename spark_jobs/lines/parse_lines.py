@@ -126,8 +126,9 @@ def click_times(lines: pa.Table, source: Source) -> pa.Int64Array:
         return take_apart(texts, time_extraction_of(source, header), lambda extraction: _query(extraction, {}, source))
 
     fields = by_header(texts, lines, take)
-    times = read_times(fields["time"], fields["clicked_at"], source.time_formats)
-    return pc.if_else(as_array(lines[IS_HEADER]), None, times) if IS_HEADER in lines.column_names else times
+    if IS_HEADER in lines.column_names:
+        fields = {name: pc.if_else(as_array(lines[IS_HEADER]), None, column) for name, column in fields.items()}
+    return read_times(fields["time"], fields["clicked_at"], source.time_formats)
 
 
 def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]:
@@ -225,11 +226,11 @@ def _fields(texts: pa.StringArray, lines: pa.Table, source: Source, without_head
         return take_apart(texts, extraction, select)
 
     fields = by_header(texts, lines, take)
-    fields["clicked_at"] = read_times(fields["time"], fields["clicked_at"], source.time_formats)
     if IS_HEADER in lines.column_names:
         is_header = as_array(lines[IS_HEADER])
         fields = {name: pc.if_else(is_header, None, column) for name, column in fields.items()}
         fields |= {IS_HEADER: is_header, "is_formed": fields["is_formed"].fill_null(True)}
+    fields["clicked_at"] = read_times(fields["time"], fields["clicked_at"], source.time_formats)
     if "visitor" in fields:
         fields["visitor_id"] = fields.pop("visitor")
     texts_of = {name: _or_null(column) for name, column in fields.items() if pa.types.is_string(column.type)}

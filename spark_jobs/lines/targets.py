@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,6 +85,7 @@ def normal_urls(
     """
     parts = [role for role in _BEFORE_URL if role in fields]
     url = _targets(fields["url"]) if may_be_request else fields["url"]
+    site_of = cache(partial(_site, base_url))  # of these lines: they have few
 
     def normal_of_target(target: str) -> str | None:
         if is_escaped and "\\" in target:
@@ -99,7 +101,7 @@ def normal_urls(
         query = values.pop("query", "")
         if is_escaped:
             target, query = percent_encoded(target), percent_encoded(query)
-        return normal_form(url_of_parts(base_url, _with_query(target, query), **values))
+        return normal_form(_url(_with_query(target, query), site_of, **values))
 
     if not parts:
         of_target = normal_of_target if is_escaped or base_url or may_contain(url, " ") else normal_form
@@ -121,8 +123,18 @@ def _targets(urls: pa.StringArray) -> pa.StringArray:
 
 def url_of_parts(base_url: str, target: str, host: str = "", scheme: str = "") -> str:
     """A whole URL of a target and what else a line says; a target without a host, or of one that is none, is no URL."""
+    return _url(target, partial(_site, base_url), host, scheme)
+
+
+def _url(target: str, site_of: Callable[[str, str], str | None], host: str = "", scheme: str = "") -> str:
     if not target.startswith("/"):
         return target
+    site = site_of(host, scheme)
+    return "" if site is None else site + target
+
+
+def _site(base_url: str, host: str, scheme: str) -> str | None:
+    """Scheme and host of a URL, empty where there is no host; None for one that can be none."""
     own, _, of_base = base_url.partition("://")
     port = None
     if host.partition(":")[0] in _NO_HOST:
@@ -130,12 +142,12 @@ def url_of_parts(base_url: str, target: str, host: str = "", scheme: str = "") -
     elif _HOST.fullmatch(host):
         port = _PORT.search(host)
     else:
-        return ""
+        return None
     scheme = scheme.lower().removesuffix("://").removesuffix(":")
     if scheme in _NO_HOST or _VERSION.fullmatch(scheme):
         scheme = own or ("http" if port and port[1] == "80" else "https")
         host = host[: port.start()] if port else host
-    return f"{_SCHEMES.get(scheme, scheme)}://{host}{target}" if host else target
+    return f"{_SCHEMES.get(scheme, scheme)}://{host}" if host else ""
 
 
 def _with_query(target: str, query: str) -> str:
