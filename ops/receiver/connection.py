@@ -7,34 +7,57 @@ reads no answers and closes makes that happen at its end.
 from __future__ import annotations
 
 import asyncio
-import codecs
-import re
 import socket
 from contextlib import suppress
 
+from include.utf_16 import ENOUGH_BYTES, MARKS, ToUtf8, encoding_of
 from ops.receiver.spool import LineSplitter
 
 #: So many bytes are read from a client in one go.
 MOST_READ = 128 * 1024
-_UTF_16 = {"utf-16-le": re.compile(rb"\xff\xfe|(?:[^\0]\0){8}"), "utf-16-be": re.compile(rb"\xfe\xff|(?:\0[^\0]){8}")}
+#: By so many of the first ones it is known whether they are UTF-16.
+_MOST_LOOKED_AT = 1 << 12
 
 
 class Decoder:
     """UTF-16 as UTF-8, known by its byte order mark or by its first characters; all else as it is."""
 
     def __init__(self) -> None:
-        self._decoder: codecs.IncrementalDecoder | None = None
+        self._begun = b""
         self._is_known = False
+        self._text: ToUtf8 | None = None
 
     def feed(self, chunk: bytes) -> bytes:
-        """What these bytes mean."""
+        """What these bytes mean; nothing yet of a few that may be the beginning of UTF-16."""
         if not self._is_known:
-            self._is_known = True
-            if encoding := next((name for name, begin in _UTF_16.items() if begin.match(chunk)), None):
-                self._decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
-        if self._decoder is None:
-            return chunk
-        return self._decoder.decode(chunk).encode("utf-8", "surrogatepass")
+            self._begun += chunk
+            if _may_become_utf_16(self._begun):
+                return b""
+            chunk = self._begin()
+        return self._text.feed(chunk) if self._text else chunk
+
+    def end(self) -> bytes:
+        """What is left when no more comes."""
+        rest = b"" if self._is_known else self._begin()
+        return self._text.feed(rest) + self._text.end() if self._text else rest
+
+    @property
+    def held_bytes(self) -> int:
+        """How many have come of which nothing is known yet."""
+        return len(self._begun)
+
+    def _begin(self) -> bytes:
+        begun, self._begun, self._is_known = self._begun, b"", True
+        if encoding := encoding_of(begun[:_MOST_LOOKED_AT]):
+            self._text = ToUtf8(encoding)
+        return begun
+
+
+def _may_become_utf_16(begun: bytes) -> bool:
+    """Whether these few bytes, not known to be UTF-16, may be the beginning of a text that is."""
+    if len(begun) == 1:
+        return any(mark.startswith(begun) for mark in MARKS) or begun == b"\0"
+    return len(begun) < ENOUGH_BYTES and b"\0" in begun and begun[:2] not in MARKS
 
 
 class Connection:
@@ -78,7 +101,7 @@ class Connection:
                     return lines, False
         except OSError as error:
             self.broke_off = self.broke_off or error
-        return self._splitter.rest(), True
+        return self._splitter.feed(self._decoder.end()) + self._splitter.rest(), True
 
     def lines_here(self) -> list[bytes]:
         """The whole lines that have reached this machine and were not read yet."""
@@ -94,7 +117,7 @@ class Connection:
     @property
     def unfinished_bytes(self) -> int:
         """How much of a line without its end has come, and is not stored."""
-        return self._splitter.unfinished_bytes
+        return self._splitter.unfinished_bytes + self._decoder.held_bytes
 
     def answer(self, text: str) -> None:
         """Send the answer as soon as the client takes it, unless a newer one is there by then."""

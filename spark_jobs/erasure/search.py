@@ -11,9 +11,10 @@ import pyarrow as pa
 from pyarrow.parquet import ParquetFile
 
 from include.storage import entries, is_on_disk
+from include.utf_16 import encoding_of
 from spark_jobs.erasure.matches import Words, joined
 from spark_jobs.lines.decompress import DamagedFileError, compression_of, decompressed
-from spark_jobs.lines.plain_text import encoding_of, plain_text
+from spark_jobs.lines.plain_text import plain_text
 
 _PIECE_BYTES = 1 << 22
 #: A word may lie across two pieces; none is longer.

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from include.hours import Hour
+from include.utf_16 import encoding_of
 from spark_jobs.lines.columns import table_of
 from spark_jobs.lines.decompress import compression_of, decompressed
-from spark_jobs.lines.plain_text import encoding_of
 from spark_jobs.lines.read_lines import LINES, LandedFile, ReadFile, lines_of, read_lines
 
 #: So many lines of the beginning, and a fifth as many of the end.

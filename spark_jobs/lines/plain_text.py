@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-import numpy as np
+from include.utf_16 import MARKS, ToUtf8, encoding_of
 
 #: The encoding is known by so much of what comes first.
 _HEAD_BYTES = 1 << 12
-#: The fewest characters by which UTF-16 without a byte order mark is known, and the share of them that are Latin.
-_FEWEST_PAIRS = 16
-_MOSTLY = 0.6
 #: A file without a line feed in so many bytes, longer than any line of a click, has carriage returns for line ends.
 _LINE_BYTES = 1 << 22
 #: So many zeros, and more, are no part of a line: a file was truncated under its writer, or a crash left a hole.
 _HOLE_BYTES = 16
 _HOLE = re.compile(rb"\n?\0{%d,}" % _HOLE_BYTES)
-_UTF16_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 def plain_text(content: Iterable[bytes]) -> Iterator[bytes]:
@@ -29,22 +24,6 @@ def plain_text(content: Iterable[bytes]) -> Iterator[bytes]:
     left out. Half a character of UTF-16 becomes bytes that are not UTF-8, so that its line is known by them.
     """
     return _without_holes(_with_line_feeds(_as_utf8(content)))
-
-
-def encoding_of(beginning: bytes) -> str | None:
-    """``utf-16-le`` or ``utf-16-be`` if a file is so that begins with these bytes, zeros before it left out."""
-    if marked := _UTF16_MARKS.get(beginning[:2]):
-        return marked
-    if b"\0" not in beginning:
-        return None
-    pairs = np.frombuffer(beginning[: len(beginning) // 2 * 2], np.uint8).reshape(-1, 2)
-    first, second = (pairs != 0).T
-    some = np.count_nonzero(first | second)
-    if some < _FEWEST_PAIRS:
-        return None
-    if np.count_nonzero(first & ~second) > _MOSTLY * some:
-        return "utf-16-le"
-    return "utf-16-be" if np.count_nonzero(second & ~first) > _MOSTLY * some else None
 
 
 def _as_utf8(content: Iterable[bytes]) -> Iterator[bytes]:
@@ -58,7 +37,7 @@ def _as_utf8(content: Iterable[bytes]) -> Iterator[bytes]:
             break
     text = bytes(head)
     encoding = encoding_of(text[:_HEAD_BYTES])
-    if encoding == "utf-16-le" and zeros % 2 and text[:2] not in _UTF16_MARKS:
+    if encoding == "utf-16-le" and zeros % 2 and text[:2] not in MARKS:
         # The first half of its first character is among the zeros.
         encoding, text = "utf-16-be", b"\0" + text
     whole = chain([text], pieces)
@@ -66,13 +45,9 @@ def _as_utf8(content: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _decoded(content: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
-    for piece in content:
-        yield decoder.decode(piece).encode("utf-8", "surrogatepass")
-    try:
-        yield decoder.decode(b"", True).encode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:  # it breaks off within a character
-        yield b"\xff"
+    text = ToUtf8(encoding)
+    yield from map(text.feed, content)
+    yield text.end()
 
 
 def _with_line_feeds(content: Iterable[bytes]) -> Iterator[bytes]:

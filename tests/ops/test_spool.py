@@ -56,15 +56,32 @@ def test_lines_are_whole_however_they_are_cut_and_long_ones_are_bounded() -> Non
      ('{"name":"\u4e16\U0001f600"}', "utf-16-le"), ('{"name":"\u4e16\u0a0a"}', "utf-16-be"),
      ("\ufeff\u4e16 a", "utf-16-be")],
 )  # fmt: skip
-@pytest.mark.parametrize("size", [16, 17, 1000])
+@pytest.mark.parametrize("size", [2, 3, 16, 17, 1000])
 def test_what_a_client_sends_is_stored_in_utf_8(text: str, encoding: str, size: int) -> None:
     content = f"{text}\nsecond line\n{text}".encode(encoding, "surrogatepass")
 
     decoder, splitter = Decoder(), LineSplitter(1000)
     parts = [content[at : at + size] for at in range(0, len(content), size)]
-    lines = [line for part in parts for line in splitter.feed(decoder.feed(part))] + splitter.rest()
+    lines = [line for part in parts for line in splitter.feed(decoder.feed(part))]
+    lines += splitter.feed(decoder.end()) + splitter.rest()
     expected = [line.encode("utf-8", "surrogatepass") for line in (f"{text}\n", "second line\n", f"{text}\n")]
     assert lines == expected
+
+
+def test_half_a_character_at_the_end_of_what_a_client_sends_is_no_utf_8() -> None:
+    decoder = Decoder()
+    assert decoder.feed("\ufeffabc".encode("utf-16-le") + b"d") + decoder.end() == "\ufeffabc".encode() + b"\xff"
+
+
+def test_what_a_client_sends_is_utf_16_by_the_test_of_files() -> None:
+    text = "a\u4e16bcdefgh and so on to an end"
+    decoder = Decoder()
+    assert decoder.feed(text.encode("utf-16-le")) + decoder.end() == text.encode()
+
+
+@pytest.mark.parametrize("begin", [b"a", b"\n", b"ab", b"hello\n", b'{"a": 1}\n', b"\xef\xbb\xbfa\n"])
+def test_a_short_line_is_not_waited_with(begin: bytes) -> None:
+    assert Decoder().feed(begin) == begin
 
 
 def test_a_file_has_its_name_when_it_is_old_or_large_enough_and_ids_go_on(tmp_path: Path) -> None:
