@@ -5,6 +5,7 @@ Whichever it is, a lock ends with the process that holds it, however that ends.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import math
@@ -134,6 +135,23 @@ def locks_of(home: HomeFolders) -> Locks:
         )
     _require_one_place(home.data, "files")
     return _FileLocks(home.locks)
+
+
+@contextmanager
+def files_locked(folder: Path) -> Iterator[None]:
+    """Until the end no other process of this machine has the files of this folder locked so.
+
+    For files that people write too, of whichever home: it leaves no other file among them.
+
+    Raises:
+        OSError: if the folder cannot be looked at.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _require_one_place(data: Path, here: str) -> None:

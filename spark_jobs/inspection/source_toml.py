@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from include.errors import UsageError
+from include.locks import files_locked
 from include.settings import Settings
 from include.sources import EVERY_SOURCE, SOURCE_NAME, load_sources
 from include.storage import write_whole
@@ -68,23 +69,25 @@ def add_source(settings: Settings, name: str, table: str) -> None:
             written.
     """
     require_name(name)
-    if name in load_sources(settings):
-        raise UsageError(f"--source {name}: {settings.sources_file} has it already; expected a name that is new")
     # Of a link what it leads to.
     file = settings.sources_file.resolve()
-    content = file.read_bytes()
-    line_end = b"\r\n" if content.endswith(b"\r\n") or b"\r\n" in content[:_BEGINNING_BYTES] else b"\n"
-    between = line_end if content.endswith(b"\n") else line_end * 2
-    content += between + table.encode().replace(b"\n", line_end)
-    _require_right(settings.sources_file, content)
-    try:
-        if not os.access(file, os.W_OK):
-            raise PermissionError(errno.EACCES, "it is read-only")
-        write_whole(file, content, mode=stat.S_IMODE(file.stat().st_mode))
-    except OSError as error:
-        raise UsageError(
-            f"{settings.sources_file} cannot be written: {error.strerror}; add what is shown without --write yourself"
-        ) from None
+    with files_locked(file.parent):
+        if name in load_sources(settings):
+            raise UsageError(f"--source {name}: {settings.sources_file} has it already; expected a name that is new")
+        content = file.read_bytes()
+        line_end = b"\r\n" if content.endswith(b"\r\n") or b"\r\n" in content[:_BEGINNING_BYTES] else b"\n"
+        between = line_end if content.endswith(b"\n") else line_end * 2
+        content += between + table.encode().replace(b"\n", line_end)
+        _require_right(settings.sources_file, content)
+        try:
+            if not os.access(file, os.W_OK):
+                raise PermissionError(errno.EACCES, "it is read-only")
+            write_whole(file, content, mode=stat.S_IMODE(file.stat().st_mode))
+        except OSError as error:
+            raise UsageError(
+                f"{settings.sources_file} cannot be written: {error.strerror}; add what is shown without --write "
+                "yourself"
+            ) from None
 
 
 def _require_right(file: Path, content: bytes) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from include.errors import UsageError
 from include.settings import Settings
 from include.sources import load_sources, source_name_of
+from include.storage import write_whole
+from spark_jobs.inspection import source_toml
 from spark_jobs.inspection.source_toml import add_source, as_toml
 
 TABLE = as_toml("shop", {"preset": "combined", "base_url": "https://shop.example.com"})
@@ -43,6 +48,27 @@ def test_all_that_was_there_stays(sources: Path, content: str) -> None:
     assert written.count(b"\n") == written.count(b"\r\n") or b"\r" not in content.encode()
     assert [*load_sources(settings)] == ["edge", "shop", "blog"]
     assert tomllib.loads(written.decode())["sources"]["blog"]["base_url"] == "https://blog.example.com"
+
+
+def test_of_sources_that_are_added_at_the_same_time_none_is_lost(
+    sources: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(file: Path, content: bytes, **given: Any) -> None:
+        time.sleep(0.05)
+        write_whole(file, content, **given)
+
+    monkeypatch.setattr(source_toml, "write_whole", slowly)
+    names = [f"shop{number}" for number in range(4)]
+    with ThreadPoolExecutor(len(names)) as together:
+        adding = [
+            together.submit(
+                add_source, Settings.from_environment(), name, TABLE.replace("sources.shop", f"sources.{name}")
+            )
+            for name in names
+        ]
+    assert [each.exception() for each in adding] == [None] * len(names)
+    assert {*load_sources(Settings.from_environment())} == {"edge", *names}
+    assert [*sources.parent.iterdir()] == [sources]
 
 
 def test_a_link_stays_one_and_so_does_the_mode(sources: Path) -> None:
