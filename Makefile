@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv/bin/python
 # Reach the recipes as environment variables, so that any character in a path is safe.
-export HOURS CLICKS LOGS FORMAT SOURCE SITE RATE CLICKMILL_HOME
+export HOURS CLICKS LOGS FORMAT SOURCE SITE TIME_ZONE RATE CLICKMILL_HOME
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run stream stream-stop stop status clean test test-all compose-test compose-test-quick compose-env test-faults lint types unit bench bench-stream bench-cluster lock class-lists
@@ -13,7 +13,7 @@ help: ## list the targets
 setup: ## install everything into .venv and .jars, tests' tools too; does nothing when it is there
 	@$(PYTHON) -m ops.bootstrap --dev
 
-run: ## sample logs (HOURS=12 CLICKS=20000 an hour) or your own (LOGS=path, SITE=https://…, or SOURCE=name): from set-up to result
+run: ## sample logs (HOURS=12 CLICKS=20000 an hour) or your own (LOGS=path, SITE=https://…, TIME_ZONE=Europe/Berlin, or SOURCE=name): from set-up to result
 	@$(PYTHON) -m ops.bootstrap
 	@$(VENV) -m clickmill run
 

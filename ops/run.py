@@ -44,6 +44,8 @@ MOST_HOURS = 24 * 31
 # Spark's one server works for all of them; more in parallel only wait for each other on a small machine.
 HOURS_AT_ONCE = 2
 FORMATS = ("json", "combined", "common")
+#: What a person may say of logs that are inspected, and the options of that command.
+FOR_INSPECT = {"SITE": "--base-url", "TIME_ZONE": "--time-zone"}
 MOST_FAILURES_SHOWN = 3
 
 
@@ -96,17 +98,18 @@ def _choose_source(logs_format: str, name: str) -> str:
 
 
 def checked_arguments(variables: Mapping[str, str]) -> RunArguments:
-    """From HOURS, CLICKS, LOGS, FORMAT, SOURCE and SITE; every value is checked before anything starts.
+    """From HOURS, CLICKS, LOGS, FORMAT, SOURCE, SITE and TIME_ZONE; every value is checked before anything starts.
 
     Raises:
         UsageError: naming the value and what was expected.
     """
-    values = {name: variables.get(name, "").strip() for name in ("HOURS", "CLICKS", "LOGS", "FORMAT", "SOURCE", "SITE")}
+    names = ("HOURS", "CLICKS", "LOGS", "FORMAT", "SOURCE", *FOR_INSPECT)
+    values = {name: variables.get(name, "").strip() for name in names}
     logs_format, source = values["FORMAT"], values["SOURCE"]
     hours = _whole_number("HOURS", values["HOURS"] or str(SAMPLE_HOURS), MOST_HOURS)
     clicks = _whole_number("CLICKS", values["CLICKS"] or str(SAMPLE_CLICKS), 100_000_000)
     if not values["LOGS"]:
-        for name in ("FORMAT", "SOURCE", "SITE"):
+        for name in ("FORMAT", "SOURCE", *FOR_INSPECT):
             if values[name]:
                 raise UsageError(
                     f"{name}={values[name]} goes with LOGS=path: set LOGS, or leave {name} out for sample logs"
@@ -121,18 +124,29 @@ def checked_arguments(variables: Mapping[str, str]) -> RunArguments:
     if not os.access(logs, os.R_OK):
         problem = "cannot be read" if logs.exists() else "does not exist"
         raise UsageError(f"LOGS={values['LOGS']}: {logs} {problem}; expected a log file or a folder of them")
-    chosen = _choose_source(logs_format, source) if logs_format or source else inspected_source(logs, values["SITE"])
-    return RunArguments(hours, clicks, logs, chosen)
+    if not logs_format and not source:
+        site = {option: values[name] for name, option in FOR_INSPECT.items() if values[name]}
+        return RunArguments(hours, clicks, logs, inspected_source(logs, site))
+    for name in FOR_INSPECT:
+        if values[name]:
+            raise UsageError(
+                f"{name}={values[name]} is for logs that are inspected: leave SOURCE and FORMAT out, or set it in the "
+                "source's own table"
+            )
+    return RunArguments(hours, clicks, logs, _choose_source(logs_format, source))
 
 
-def inspected_source(logs: Path, site: str) -> str:
+def inspected_source(logs: Path, site: Mapping[str, str]) -> str:
     """Find out what the logs are, and declare their source if it is new; its name. The inspection is shown.
+
+    ``site`` are options of the command by which a person says what the lines do not.
 
     Raises:
         UsageError: if it is not sure what they are.
     """
     command = [
-        sys.executable, "-m", "clickmill", "inspect", "--write", str(logs), *(["--base-url", site] if site else []),
+        sys.executable, "-m", "clickmill", "inspect", "--write", str(logs),
+        *(f"{option}={value}" for option, value in site.items()),
     ]  # fmt: skip
     if subprocess.run(command, cwd=REPOSITORY).returncode != 0:
         raise UsageError(

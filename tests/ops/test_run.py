@@ -14,6 +14,9 @@ from rich.console import Console
 from include.errors import ClickmillError
 from include.hours import HourRange
 from include.landing import SUCCESS, closed_hours, hour_folder
+from include.settings import Settings
+from include.sources import load_sources
+from include.time_formats import TimePattern
 from ops import run as run_module
 from ops.home import Home
 from ops.run import SAMPLE_CLICKS, SAMPLE_HOURS, RunArguments, checked_arguments, land_logs, missing_sample_hours
@@ -75,6 +78,13 @@ def test_logs_without_a_format_are_of_the_source_that_inspect_declares(logs: Pat
     assert checked_arguments({"LOGS": str(logs)}) == arguments, "it is declared now, and declared once"
 
 
+def test_the_zone_of_local_times_is_that_of_the_declared_source(logs: Path) -> None:
+    logs.write_text('{"when": "10.03.2026 12:30:00", "url": "https://a.test/b", "status": 200, "ip": "8.8.8.8"}\n' * 3)
+    arguments = checked_arguments({"LOGS": str(logs), "TIME_ZONE": "Europe/Berlin"})
+    source = load_sources(Settings.from_environment())[arguments.source]
+    assert [each.zone for each in source.time_formats if isinstance(each, TimePattern)] == ["Europe/Berlin"]
+
+
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
@@ -85,6 +95,9 @@ def test_logs_without_a_format_are_of_the_source_that_inspect_declares(logs: Pat
         ({"SOURCE": "web"}, "SOURCE=web goes with LOGS=path"),
         ({"LOGS": "{logs}"}, "it is not sure what these files are"),
         ({"SITE": "https://shop.example"}, "SITE=https://shop.example goes with LOGS=path"),
+        ({"TIME_ZONE": "Europe/Berlin"}, "TIME_ZONE=Europe/Berlin goes with LOGS=path"),
+        ({"LOGS": "{logs}", "SOURCE": "web", "SITE": "https://a.test"}, "SITE=https://a.test is for logs that are"),
+        ({"LOGS": "{logs}", "FORMAT": "json", "TIME_ZONE": "UTC"}, "TIME_ZONE=UTC is for logs that are inspected"),
         ({"LOGS": "{logs}", "FORMAT": "xml"}, "FORMAT=xml: expected one of json, combined, common"),
         ({"LOGS": "{logs}", "FORMAT": "common"}, "FORMAT=common: no source in"),
         ({"LOGS": "{logs}", "SOURCE": "nix"}, "SOURCE=nix: no such source in"),
