@@ -73,6 +73,8 @@ def url_normalizer(
         if not written.startswith(_WEB):
             return None
         if "#" in written:
+            if "&" in written:  # &#64; is no fragment
+                written = without_credentials(written)
             written = written.partition("#")[0]
         page, mark, query = written.partition("?")
         if mark:
@@ -80,7 +82,7 @@ def url_normalizer(
             if kept is not query or not query:
                 written = f"{page}?{kept}" if kept else page
         cleaned = written
-        if "@" in written or ("%" in written and "40" in written):
+        if "@" in written or "\\" in written or ("%" in written and "40" in written):
             cleaned = without_credentials(written)
         if ";" in page or "(" in page or ("%" in page and ("%3" in page or "%28" in page)):
             cleaned = _without_sessions(cleaned, in_path)

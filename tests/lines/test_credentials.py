@@ -45,6 +45,7 @@ TEXTS = {
     "/?u=https%3A//ada%3As3cret%40shop.test/a": "/?u=https%3A//shop.test/a",
     "/?u=https://ada:s3cret%40shop.test/a": "/?u=https://shop.test/a",
     "/?u=https%3a%2f%2fada:s3cret@shop.test/a@b": "/?u=https%3a%2f%2fshop.test/a@b",
+    "/?u=https://ada:s3cret%252540shop.test/a": "/?u=https://shop.test/a",
     "/?u=https:%2F%2Fada:s3cret@shop.test": "/?u=https:%2F%2Fshop.test",
     "/?u=https%3A%2F%2Fada%3Aa%26b%252Fc%40shop.test%2F": "/?u=https%3A%2F%2Fshop.test%2F",
     # In a URL that is in another.
@@ -58,6 +59,19 @@ TEXTS = {
     "/?q=https%3A%2F%2Fshop.test+ask+ada%40mail.test": "/?q=https%3A%2F%2Fshop.test+ask+ada%40mail.test",
     "/?q=https%3A%2F%2Fshop.test%20ada%40mail.test": "/?q=https%3A%2F%2Fshop.test%20ada%40mail.test",
     "a,https%3A%2F%2Fshop.test,ada@mail.test": "a,https%3A%2F%2Fshop.test,ada@mail.test",
+    # An @, and what is before it, as JSON and HTML write them.
+    r'{"u":"https://ada:s3cret\u0040shop.test/a"}': '{"u":"https://shop.test/a"}',
+    r'{"u":"https:\/\/ada:s3\u002bcret\U0040shop.test"}': r'{"u":"https:\/\/shop.test"}',
+    r'{"u":"https\u003a\u002f\u002fada:s3cret\u0040shop.test"}': '{"u":"https://shop.test"}',
+    r'{"log":"{\"u\":\"https://ada:s3cret\\u0040shop.test\"}"}': r'{"log":"{\"u\":\"https://shop.test\"}"}',
+    r"https://ada:s3cret\x40shop.test": "https://shop.test",
+    "<a href=https://ada:s3cret&#64;shop.test/>": "<a href=https://shop.test/>",
+    "https://ada:s3cret&#x40;shop.test": "https://shop.test",
+    "https:&#x2F;&#47;ada:s3cret&#0064;shop.test": "https://shop.test",
+    "https://ada:s3cret&amp;#64;shop.test": "https://shop.test",
+    "https&colon;&sol;&sol;ada:s3cret&commat;shop.test": "https://shop.test",
+    r'{"m":"ada\u0040mail.test","u":"https:\/\/shop.test"}': r'{"m":"ada\u0040mail.test","u":"https:\/\/shop.test"}',
+    "https://shop.test/?mail=ada&#64;mail.test": "https://shop.test/?mail=ada&#64;mail.test",
     "": "",
 }
 
@@ -109,11 +123,23 @@ def test_stored_columns_have_no_credentials() -> None:
     assert (row["url"], row["referrer"]) == ("http://www.test/a", "http://from.test/")
 
 
+@pytest.mark.parametrize("written", ["@", "%40", "%2540", r"\x40", "&#64;", "&#x40;", r"\u0040"])
+def test_no_stored_column_has_a_password_however_its_at_is_written(written: str) -> None:
+    inside = f"https://ada:s3cret{written}b.test/"
+    (row,) = parse([line(url=f"https://shop.test/a?next={inside}", referrer=inside)])
+    assert row["url"].startswith("https://shop.test/a?next=https://"), row["url"]
+    assert "s3cret" not in row["url"] + row["referrer"]
+    (row,) = parse([log_line(rest=REST.replace("http://from.test/", inside))], ACCESS)
+    assert "s3cret" not in row["referrer"]
+
+
 @pytest.mark.parametrize("keep_raw", [False, True])
 def test_quarantined_lines_have_no_credentials_unless_they_are_kept_as_they_came(keep_raw: bool) -> None:
     for raw, source in {
         line(url="https://ada:s3cret@shop.test:x/", ts="never"): WEB,
         log_line("GET http://ada:s3cret@www.test/a HTTP/1.1", time="never", rest=REST): ACCESS,
+        rb'{"url": "https://ada:s3cret\u0040shop.test': WEB,
+        rb'{"url": "https://ada:s3cret&#64;shop.test': WEB,
         b'{"url": "https://ada:s3cret@' + b"x" * 9000: WEB,
         b'{"pad": "' + b"x" * 8145 + b'", "url": "https://ada:s3cret@shop.test': WEB,
     }.items():
