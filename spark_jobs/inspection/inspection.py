@@ -56,10 +56,10 @@ class Inspection:
     """A file, and how it would be read. Without a reading that fits, ``settings`` is empty.
 
     Counts are of the sample: ``lines`` lines, ``end`` of them from the file's end; of the whole file if ``is_whole``.
-    ``others`` are the titles and shares of readings that make other clicks. ``rows`` are some clicks, by column.
-    ``is_declared`` if the settings are those of a source that there is. ``has_local_times`` if its times have no
-    offset: the settings say of which zone they are. ``look`` says what lines look like that nothing reads, and what to
-    do; ``refused`` why it is no log at all.
+    ``doubt`` is why it is not sure, or empty. ``others`` are the titles and shares of readings that make other clicks.
+    ``rows`` are some clicks, by column. ``is_declared`` if the settings are those of a source that there is.
+    ``has_local_times`` if its times have no offset: the settings say of which zone they are. ``look`` says what lines
+    look like that nothing reads, and what to do; ``refused`` why it is no log at all.
     """
 
     file: Path
@@ -74,6 +74,7 @@ class Inspection:
     settings: Mapping[str, Any] = field(default_factory=dict)
     share: float = 0.0
     is_sure: bool = False
+    doubt: str = ""
     is_declared: bool = False
     has_local_times: bool = False
     others: Sequence[tuple[str, float]] = ()
@@ -104,16 +105,30 @@ def inspect(file: Path, settings: Settings, name: str = "", site: Site = NO_SITE
     declared = declared_reading(sample, settings, name)
     is_of_site = declared is not None and site.base_url in (None, declared.source.base_url)
     if declared is not None and is_of_site and declared.share >= SURE_SHARE:
-        return _inspection(sample, declared, (), is_sure=True, is_declared=True)
+        return _inspection(sample, declared, (), "", is_declared=True)
     if not (by_fit := readings(sample, settings, site)):
         return _unknown(sample)
     best, *less = by_fit
     # What finds less in the same lines is no other way to read them.
     others = [each for each in less if each.extras >= best.extras and not best.reads_as(each)]
-    rivals = [each for each in others if each.share >= best.share and not each.is_guessed]
-    # A time and a path are in many logs that are none of requests.
-    is_known = (not best.is_guessed or best.extras > 0) and not best.has_addresses_for_hosts
-    return _inspection(sample, best, others, is_sure=best.share >= SURE_SHARE and is_known and not rivals)
+    return _inspection(sample, best, others, _doubt(sample, best, others))
+
+
+def _doubt(sample: Sample, best: Reading, others: Sequence[Reading]) -> str:
+    if best.share < SURE_SHARE:
+        return f"of other lines than these there are more than {1 - SURE_SHARE:.0%}"
+    if any(each.share >= best.share and not each.is_guessed for each in others):
+        return "other formats fit as well, and read something else"
+    if best.is_guessed and not best.extras:
+        return "a time and a path alone are in many logs that are none of requests"
+    if best.has_addresses_for_hosts:
+        return "of two addresses in a line nothing says which is the client's"
+    if word := best.word_for_host(sample):
+        return (
+            f"{word} beside the client is taken for the site, and may be the name of a machine. If it is: "
+            'format = "access", and in log_format $machine in its place'
+        )
+    return ""
 
 
 def common_settings(inspections: Sequence[Inspection]) -> Mapping[str, Any] | None:
@@ -125,7 +140,7 @@ def common_settings(inspections: Sequence[Inspection]) -> Mapping[str, Any] | No
 
 
 def _inspection(
-    sample: Sample, best: Reading, others: Sequence[Reading], is_sure: bool, is_declared: bool = False
+    sample: Sample, best: Reading, others: Sequence[Reading], doubt: str, is_declared: bool = False
 ) -> Inspection:
     clicks = best.arrivals.filter(pc.is_null(best.arrivals["reason"]))
     moments = as_numpy(clicks["clicked_at"].cast(pa.int64()))
@@ -136,7 +151,8 @@ def _inspection(
         title=best.title,
         settings=best.settings,
         share=best.share,
-        is_sure=is_sure,
+        is_sure=not doubt,
+        doubt=doubt,
         is_declared=is_declared,
         has_local_times=best.has_local_times,
         others=[(reading.title, reading.share) for reading in others],

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +51,7 @@ _LOGFMT_PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.-]*)=(?:"((?:[^"\\]|\\.)*)"|([
 #: A header's names, and no values: those are numbers, addresses, URLs and times as well.
 _NAME_OF_COLUMN = re.compile(r"(?=.*[^\W\d])(?!/)(?!.*(?:://|\d:\d|\d-\d\d-)).{1,60}")
 _HOST_IS_ADDRESS = r"^https?://(?:\d{1,3}(?:\.\d{1,3}){3}|\[[^\]]*\])/"
+_WORD = re.compile(r"(?!localhost\Z)[\w-]+", re.ASCII)
 _DELIMITERS = ("\t", ",", ";", "|")
 
 
@@ -114,6 +116,23 @@ class Reading:
             return False
         urls = self.arrivals["url"].drop_null()
         return bool(pc.mean(pc.match_substring_regex(urls, _HOST_IS_ADDRESS).cast(pa.int8())).as_py() > 1 / 2)
+
+    def word_for_host(self, sample: Sample) -> str | None:
+        """A word that stands for the host beside the client, if in most lines one does: without a point and a port.
+
+        It may be the name of a site, or of the machine that wrote the line, as syslog and collectors put it there.
+        """
+        if not self.source.is_access_log or not is_host_beside_client(log_format(self.source.access_format)):
+            return None
+        lines = sample.lines["value"].to_pylist()
+        hosts = [url and urlsplit(url).netloc for url in self.arrivals["url"].to_pylist()]
+        words = Counter(
+            host
+            for host, line in zip(hosts, lines, strict=True)
+            if host and _WORD.fullmatch(host) and f"{host}:".encode() not in line.lower()
+        )
+        word, _ = (words.most_common(1) or [(None, 0)])[0]
+        return word if words.total() > len(self.arrivals["url"].drop_null()) / 2 else None
 
     def is_as_good_as(self, other: Reading) -> bool:
         """Whether it fits no more lines, as surely, and finds no more clients."""

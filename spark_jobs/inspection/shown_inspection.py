@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from include.documents.model import Column, Document, Line, Table
 from include.texts import as_count, as_share, as_size, crop_middle, plural
-from spark_jobs.inspection.inspection import SURE_SHARE, Inspection
+from spark_jobs.inspection.inspection import Inspection
 from spark_jobs.inspection.readings import BASE_URL
 from spark_jobs.inspection.source_toml import as_toml
 from spark_jobs.lines.kept import reason_of_rule, rule_of_reason
@@ -45,13 +45,9 @@ def _doubt(inspection: Inspection) -> tuple[Line, ...]:
     """Why it is not sure, and is not written by ``--write``."""
     if inspection.is_sure:
         return ()
-    if inspection.share < SURE_SHARE:
-        why = f"not sure: of other lines than these there are more than {1 - SURE_SHARE:.0%}"
-    elif inspection.others:
-        why = "not sure: other formats fit as well, and read something else"
-    else:
-        why = "not sure: a time and a path alone are in many logs that are none of requests"
-    return Line(why, "warned"), Line("--write does not add it; if it is right, add it yourself")
+    return Line(f"not sure: {inspection.doubt}", "warned"), Line(
+        "--write does not add it; if it is right, add it yourself"
+    )
 
 
 def _unknown(inspection: Inspection) -> tuple[Line, ...]:

@@ -84,6 +84,26 @@ def test_what_may_be_something_else_is_not_sure(lines: list[str], tmp_path: Path
     assert not inspect(log, Settings.from_environment()).is_sure
 
 
+@pytest.mark.parametrize("line", [f"web1 203.0.113.%d - - {X}", f"203.0.113.%d web1 - {X}"])
+def test_a_word_for_a_host_may_be_the_name_of_a_machine(line: str, tmp_path: Path) -> None:
+    log = tmp_path / "what.log"
+    log.write_text("".join(f"{line % number}\n" for number in range(9)))
+    inspection = inspect(log, Settings.from_environment())
+    assert inspection.rows[0]["url"].endswith("://web1/a")
+    assert not inspection.is_sure
+    assert inspection.doubt.startswith("web1 beside the client is taken for the site, and may be the name of a machine")
+    console = Console(width=200, record=True, file=StringIO())
+    print_document(console, inspection_document(inspection, "what"))
+    assert "not sure: web1 beside the client" in console.export_text()
+
+
+@pytest.mark.parametrize("host", ["web1:443", "localhost", "localhost:80", "web1:8080", "shop.example.com"])
+def test_a_host_with_a_port_or_a_point_is_a_site(host: str, tmp_path: Path) -> None:
+    log = tmp_path / "what.log"
+    log.write_text("".join(f"{host} 203.0.113.{number} - - {X}\n" for number in range(9)))
+    assert inspect(log, Settings.from_environment()).is_sure
+
+
 def test_a_time_that_no_click_has_is_no_time(tmp_path: Path) -> None:
     log = tmp_path / "clicks.json"
     times = [1773145800000, *range(1773145801, 1773145821)]
