@@ -75,6 +75,8 @@ def _of_whole_line(
     is_formed = "line['time'] <> ''"
     if USER in pattern.names:
         is_formed += f" AND NOT regexp_matches(line['{USER}'], {quoted(IS_TWO_CLIENTS)})"
+        if {"host", "client_address"} <= {*pattern.names}:  # or the host is the client, and more stands behind it
+            is_formed += " AND NOT (line['host'] <> '' AND line['client_address'] = '-')"
     return Extraction(
         "not_access_log", f"SELECT {extracted('text', pattern)} AS line FROM lines", is_formed,
         {name: or_null(f"line['{name}']") for name in pattern.names if name != USER}, _only_one_line(format_),

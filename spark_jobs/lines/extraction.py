@@ -15,6 +15,8 @@ from spark_jobs.lines.columns import as_array, as_numpy
 
 #: Beside the roles, boolean: whether a value is not found where it may be elsewhere in the line.
 LESS = "has_less"
+#: A text that says nothing: spaces of any kind, control characters, and what has no width.
+ONLY_BLANKS = r"^[\p{Z}\p{Cc}\p{Cf}]*$"
 #: Which lines are to be looked at again: a function of them and of what was found.
 Selection = Callable[[pa.StringArray, Mapping[str, pa.Array]], np.ndarray]
 
@@ -63,10 +65,14 @@ class Extraction:
 
 
 def first_text(texts: Sequence[str]) -> str:
-    """The SQL of the first of several that has a value: one of nothing but spaces is none."""
+    """The SQL of the first of several that has a value: one of nothing but blanks is none."""
     if len(texts) == 1:
         return texts[0]
-    values = (f"CASE WHEN trim({text}, ' ') <> '' THEN {text} END" for text in texts)
+    values = (
+        f"CASE WHEN {text} >= '!' AND {text} < chr(127) THEN {text} "
+        f"WHEN NOT regexp_matches({text}, {quoted(ONLY_BLANKS)}) THEN {text} END"
+        for text in texts
+    )
     return f"coalesce({', '.join(values)})"
 
 

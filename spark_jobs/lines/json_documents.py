@@ -13,6 +13,7 @@ from typing import Literal
 
 from include.duckdb_sql import quoted
 from include.source_fields import Entry, FieldPath
+from spark_jobs.lines.json_repairs import repaired_or_null
 
 #: An object's fields by name; of a list its elements are under None.
 Shape = dict[str | None, "Shape | str"]
@@ -199,7 +200,7 @@ class Documents:
         is_missing = " OR ".join(
             f"{self._documents[0].values(path, 'not looked for')[0]} IS NULL" for path in paths if document.has(path)
         )
-        text = f"list_filter([coalesce({', '.join(texts)})], lambda text: json_valid(text))[1]"
+        text = repaired_or_null(f"coalesce({', '.join(texts)})")
         # One after the other: of AND both would be computed for all lines.
         return f"CASE WHEN object IS NOT NULL THEN CASE WHEN {is_missing} THEN {text} END END"
 

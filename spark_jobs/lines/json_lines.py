@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.duckdb_sql import quoted_name, run_sql
+from include.duckdb_sql import quoted_name
 from include.source_fields import Alternatives
-from spark_jobs.lines.columns import as_array, as_numpy, may_contain
+from spark_jobs.lines.columns import as_numpy, may_contain
 from spark_jobs.lines.extraction import LESS, Extraction, first_text
 from spark_jobs.lines.json_documents import Care, Documents, Lists
 from spark_jobs.lines.json_repairs import HALF_PAIR, repaired
@@ -72,15 +72,23 @@ def extraction(fields: Mapping[str, Alternatives]) -> Extraction:
 @cache
 def _in_turn(fields: tuple[tuple[str, Alternatives], ...]) -> Extraction:
     of = dict(fields)
-    careful = _extraction(of, "texts")
-    values = ", ".join(careful.values.values())
-    are_half = f"SELECT contains(concat_ws(' ', {values}), '{HALF_PAIR}') AS is_half FROM ({careful.table})"
+    careful = _without_half_pairs(_extraction(of, "texts"))
     # Only what is no JSON may have to be repaired.
-    repairing = replace(careful, prepared=lambda texts: _readable(texts, are_half))
+    repairing = replace(careful, prepared=lambda texts: repaired(strict_json(texts)))
     more_care = ((_have_text_or_list, careful),)
     plain = _extraction(of, "plain", are_objects=True)
     checked = _extraction(of, "plain")
     return replace(plain, prepared=_whole_objects, if_error=checked, more_care=more_care, otherwise=repairing)
+
+
+def _without_half_pairs(careful: Extraction) -> Extraction:
+    """The same, where half of a surrogate pair in a mapped field makes a line no JSON, or one that is inside of a text.
+
+    As text it would have to be something else: two ids would become one.
+    """
+    values = ", ".join(careful.values.values())
+    is_half = f"contains(concat_ws(' ', {values}), '{HALF_PAIR}')"
+    return replace(careful, is_formed=f"{careful.is_formed} AND NOT {is_half}")
 
 
 def _extraction(fields: Mapping[str, Alternatives], care: Care, *, are_objects: bool = False) -> Extraction:
@@ -99,20 +107,6 @@ def _extraction(fields: Mapping[str, Alternatives], care: Care, *, are_objects: 
     named = ", ".join(f"{value} AS {quoted_name(role)}" for role, value in values.items())
     table = f"SELECT is_object AS is_formed, {named} FROM ({documents.table()})"
     return Extraction("not_json", table, "is_formed", {role: quoted_name(role) for role in values})
-
-
-def _readable(texts: pa.StringArray, are_half: str) -> pa.StringArray:
-    """The texts, repaired; null for what is no JSON, or has half a surrogate pair in a mapped field.
-
-    As text it would have to be something else: two ids would become one.
-    """
-    strict = strict_json(texts)
-    texts = repaired(strict)
-    if texts is strict:
-        return texts
-    is_repaired = pc.not_equal(texts, strict).fill_null(False)
-    is_half = run_sql(are_half, lines=pa.table({"text": texts.filter(is_repaired)}))["is_half"]
-    return pc.if_else(pc.replace_with_mask(is_repaired, is_repaired, as_array(is_half).fill_null(False)), None, texts)
 
 
 def _have_text_or_list(lines: pa.StringArray, columns: Mapping[str, pa.Array]) -> np.ndarray:

@@ -9,6 +9,8 @@ r"""JSON that is not quite JSON, where what is meant is known: nginx's escapes, 
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,6 +37,17 @@ _STEPS = (
     rf"regexp_replace(text, '\\u[dD][89a-fA-F][0-9A-Fa-f]{{2}}', '{HALF_PAIR}', 'g')",
     rf"replace(text, '{_BACKSLASH}', '\')",
 )
+
+
+def repaired_or_null(text: str) -> str:
+    """The SQL of a text if it is JSON, or else with such escapes as they are meant; null if it is none then."""
+    meant = "text"
+    for step in _STEPS:
+        # A backslash in what is put in stands for itself.
+        meant = re.sub(r"\btext\b", f"({meant})".replace("\\", r"\\"), step)
+    meant = f"list_filter([{meant}], lambda text: json_valid(text))[1]"
+    either = f"CASE WHEN json_valid(text) THEN text WHEN regexp_matches(text, {quoted(_ODD)}) THEN {meant} END"
+    return f"list_transform([{text}], lambda text: {either})[1]"
 
 
 def repaired(texts: pa.StringArray) -> pa.StringArray:

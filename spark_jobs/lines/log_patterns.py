@@ -16,8 +16,8 @@ from spark_jobs.lines.pattern_steps import MOST_PARTS, Pattern
 from spark_jobs.lines.prefix_patterns import ADDRESS, ADDRESSES, NAME, PREFIX, UNKNOWN, USUAL_PREFIX, VIRTUAL_HOST
 
 #: ``plain``: as servers write it. Of a line that is not: ``prefixed`` by what another program put before it, or with a
-#: client in a rarer form; ``named``, with the name of the client's host; with quotation marks in a quoted text that are
-#: not escaped, as ``short`` as a text may be, or as ``long``.
+#: client in a rarer form, or any user; ``named``, with the name of the client's host; with quotation marks in a quoted
+#: text that are not escaped, as ``short`` as a text may be, or as ``long``.
 Reading = Literal["plain", "prefixed", "named", "short", "long"]
 
 _TIMES = {
@@ -28,8 +28,12 @@ _TIMES = {
 _QUOTED = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 #: After what is needed of a line: any text, whose quotation marks are two by two.
 _REST = rf'(?:[^"]|{_QUOTED})*$'
-#: The same without what may begin the time of another line, ``[01/``.
-_PLAIN_REST = rf'(?:[^"\[]|{_QUOTED}|\[+(?:[^"\[\d]|{_QUOTED}|\d(?:[^"\[\d]|{_QUOTED}|\d(?:[^"\[/]|{_QUOTED}))))*$'
+#: The same without what may begin the time of another line, ``[01/``, and may be cut off there.
+_NO_END = r"\r\n"
+_PLAIN_REST = (
+    rf'(?:[^"\[]|{_QUOTED}|\[+(?:[^"\[\d{_NO_END}]|{_QUOTED}|\d(?:[^"\[\d{_NO_END}]|{_QUOTED}|'
+    rf'\d(?:[^"\[/{_NO_END}]|{_QUOTED}))))*$'
+)
 _ANOTHER_TIME = ' [01/Mar/2026:12:30:00 +0000] "'
 
 #: By so much of them times are known.
@@ -299,7 +303,7 @@ def _client(around: _Around) -> str:
         case "plain":
             return f"{ADDRESS}|-|unix:"
         case "prefixed":
-            return ADDRESSES
+            return f"{ADDRESSES}|-"
         case "named":
             return f"{NAME}|{UNKNOWN}"
     return f"{ADDRESSES}|{NAME}|{UNKNOWN}"

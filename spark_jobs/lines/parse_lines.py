@@ -21,7 +21,7 @@ from spark_jobs.lines import delimited_lines
 from spark_jobs.lines.clients import are_swapped, clients
 from spark_jobs.lines.columns import as_array, as_numpy, is_null, map_distinct, table_of
 from spark_jobs.lines.credentials import texts_without_credentials, without_credentials
-from spark_jobs.lines.extraction import LESS, Extraction, take_apart
+from spark_jobs.lines.extraction import LESS, ONLY_BLANKS, Extraction, take_apart
 from spark_jobs.lines.formats import extraction_of, time_extraction_of
 from spark_jobs.lines.headers import HEADER, IS_HEADER, by_header
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
@@ -212,7 +212,7 @@ def _of_clicks(fields: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
 
 
 def _fields(texts: pa.StringArray, lines: pa.Table, source: Source, without_header: Extraction) -> dict[str, pa.Array]:
-    """The mapped roles' texts, null where absent or only spaces; ``is_formed``; ``clicked_at`` in microseconds.
+    """The mapped roles' texts, null where absent or only blanks; ``is_formed``; ``clicked_at`` in microseconds.
 
     Of delimited lines ``fault`` too: why one is not formed. In files with headers ``is_header`` is true for these
     lines, which are formed and have no roles.
@@ -267,11 +267,13 @@ def _query(extraction: Extraction, values: Mapping[str, str], source: Source) ->
 
 
 def _or_null(texts: pa.StringArray) -> pa.StringArray:
-    """The texts, null for those of nothing but spaces."""
-    may_be_blank = pc.or_(pc.equal(pc.binary_length(texts), 0), pc.starts_with(texts, " "))
+    """The texts, null for those of nothing but blanks, of whatever kind."""
+    # What begins as ASCII is seen does not.
+    may_be_blank = pc.or_(pc.less(texts, "!"), pc.greater_equal(texts, "\x7f")).fill_null(False)
     if not pc.any(may_be_blank).as_py():  # trimming costs more than reading
         return texts
-    return pc.if_else(pc.equal(pc.ascii_trim(texts, " "), ""), None, texts)
+    is_blank = pc.match_substring_regex(texts.filter(may_be_blank), ONLY_BLANKS)
+    return pc.if_else(pc.replace_with_mask(may_be_blank, may_be_blank, is_blank), None, texts)
 
 
 def _not_utf8(texts: pa.StringArray) -> list[int]:

@@ -19,17 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.duckdb_sql import quoted
-from spark_jobs.lines.columns import as_array, map_distinct, may_contain
+from spark_jobs.lines.columns import as_array, map_distinct
 
 #: What of a URL a line may say beside ``url``: that may be the whole, a path, or a path with a query.
 _BEFORE_URL = ("scheme", "host", "query")
 #: Between the parts of a URL; one in a part is what it would be in a URL, where no host has it.
 _BETWEEN, _NO_PART = "\x1e", "%1E"
 
-# A method is any token: RFC 9110, section 9.1. The target may have spaces, where a client did not encode them.
-_REQUEST = r"^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S.*?)(?: HTTP/\d+(?:\.\d+)?)?$"
-#: What else scanners and old clients write there: another protocol, HTTP in small letters, a blank after it.
-_PROTOCOL = re.compile(r"(?<! ) +(?:HTTPS?|RTSP|SIP|ICY)/\d+(?:\.\d+)? *\Z", re.IGNORECASE)
+# A method is any token: RFC 9110, section 9.1. The target may have spaces, where a client did not encode them. Scanners
+# and old clients write another protocol, HTTP in small letters, a blank after it. Only request lines have one: what
+# looks so at the end of a URL is of its query.
+_PROTOCOL = r"(?: +(?i:HTTPS?|RTSP|SIP|ICY)/\d+(?:\.\d+)? *)?"
+_REQUEST = rf"^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S.*?){_PROTOCOL}$"
 
 _HEXADECIMAL = re.compile(r"\\(?:x|u00)([0-9A-Fa-f]{2})")
 _BYTES = {'"': "%22", "b": "%08", "t": "%09", "n": "%0A", "v": "%0B", "f": "%0C", "r": "%0D"}
@@ -90,13 +91,10 @@ def normal_urls(
     def normal_of_target(target: str) -> str | None:
         if is_escaped and "\\" in target:
             target = percent_encoded(target)
-        if " " in target:
-            target = _PROTOCOL.sub("", target)
         return normal_form(base_url + target if target.startswith("/") else target)
 
     def normal_of_parts(joined: str) -> str | None:
         *before, target = joined.split(_BETWEEN, len(parts))
-        target = _PROTOCOL.sub("", target) if " " in target else target
         values = dict(zip(parts, before, strict=True))
         query = values.pop("query", "")
         if is_escaped:
@@ -104,7 +102,7 @@ def normal_urls(
         return normal_form(_url(_with_query(target, query), site_of, **values))
 
     if not parts:
-        of_target = normal_of_target if is_escaped or base_url or may_contain(url, " ") else normal_form
+        of_target = normal_of_target if is_escaped or base_url else normal_form
         return map_distinct(url, of_target, pa.string())
     # The URL is last: what separates the parts may stand in it.
     texts = (pc.replace_substring(as_array(fields[part]).fill_null(""), _BETWEEN, _NO_PART) for part in parts)

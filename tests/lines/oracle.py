@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -71,7 +72,7 @@ def outcome_of(raw: bytes, source: Source, hour: int, tracking_parameters: tuple
         if not text.strip(" \t\n\v\f\r"):
             return Outcome("blank")
         return Outcome("not_json" if source.fields else "not_access_log")
-    found = {role: value if value is None or value.strip(" ") else None for role, value in found.items()}
+    found = {role: value if value is None or not _is_blank(value) else None for role, value in found.items()}
     reason, fields = _click(found, source, hour, tracking_parameters)
     return Outcome(reason, {} if reason else fields, is_object=source.fields is not None)
 
@@ -92,9 +93,7 @@ def _click(
         return "time_out_of_range", {}
     if url is None:
         return "missing_url", {}
-    # Scanners and old clients write other protocols behind a target, or a blank behind it.
-    protocol = re.search(r"(?i)(?<! ) +(?:https?|rtsp|sip|icy)/[0-9]+(?:\.[0-9]+)? *\Z", url)
-    normal = normal_url(url[: protocol.start()] if protocol else url, tracking_parameters)
+    normal = normal_url(url, tracking_parameters)
     if normal is None:
         return "bad_url", {}
     fields: dict[str, Any] = {role: found.get(role) for role in _ROLES}
@@ -149,9 +148,9 @@ def normal_url(url: str, tracking_parameters: tuple[str, ...]) -> str | None:
     kept = [each for each in query.split("&") if not _is_tracking(each.partition("=")[0], tracking_parameters)]
     whole = page + ("?" + "&".join(kept) if any(kept) or len(kept) > 1 else "")
     # A URL inside of another has a user too, and a password, which may have a slash in it.
-    user = r"(?:[^/\\?#]*(?:@|%40)[/\\]*)+|[^/\\?#:@\[]+:[0-9]*[^0-9/\\?#@].*@"
+    user = r"(?:[^/\\?#]*(?:@|%(?:25)*40)[/\\]*)+|[^/\\?#:@\[]+:[0-9]*[^0-9/\\?#@].*@"
     bare = re.sub(rf"(?i)(https?:(?:[/\\]|%2f|%5c)*|[a-z][a-z0-9+.-]*://)(?:{user})", r"\1", whole)
-    bare = re.sub(r"(?i)(['=(,]//)[^/\\?#:@\[]*:[^/\\?#]*(?:@|%40)", r"\1", bare)
+    bare = re.sub(r"(?i)(['=(,]//)[^/\\?#:@\[]*:[^/\\?#]*(?:@|%(?:25)*40)", r"\1", bare)
     return whole if bare == whole else normal_url(bare, tracking_parameters)
 
 
@@ -203,14 +202,22 @@ def _role(role: str, value: _Pairs, alternatives: Alternatives) -> str | None:
         texts = [_text_at(value, path, joins=role == "client_address") for path in joined]
         found.append(None if None in texts or "-" in texts else " ".join(text or "" for text in texts))
     if len(found) > 1:
-        found = [text for text in found if text and text.strip(" ")]
+        found = [text for text in found if text and not _is_blank(text)]
     text = found[0] if found else None
     if role != "url" or text is None:
         return text
-    request = re.fullmatch(
-        r"[A-Za-z0-9!#$%&'*+.^_`|~-]+ (\S.*?)(?: HTTP/[0-9]+(?:\.[0-9]+)?)?", text, re.ASCII | re.DOTALL
-    )
-    return request[1] if request and text < "a" else text
+    request = re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+ (\S.*)", text, re.ASCII | re.DOTALL)
+    return _without_protocol(request[1]) if request and text < "a" else text
+
+
+def _without_protocol(target: str) -> str:
+    """Scanners and old clients write other protocols behind a target, or a blank behind that."""
+    protocol = re.search(r"(?i)(?<! ) +(?:https?|rtsp|sip|icy)/[0-9]+(?:\.[0-9]+)? *\Z", target)
+    return target[: protocol.start()] if protocol else target
+
+
+def _is_blank(text: str) -> bool:
+    return all(unicodedata.category(letter) in ("Zs", "Zl", "Zp", "Cc", "Cf") for letter in text)
 
 
 def _text_at(value: Any, path: FieldPath, *, joins: bool) -> str | None:
@@ -312,7 +319,7 @@ def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
         found = _taken(rest, rest.find("["), is_combined)
     if found is None and _has_two_times(text):
         return _Unformed()
-    if found is None and _are_addresses(client):
+    if found is None and (_are_addresses(client) or client == "-"):
         places = [each.start() for each in re.finditer(r" \[", " " + rest)]
         places = [place for place in places if re.fullmatch(r'(?s:[^"\\]|\\.|"")*', rest[: place - 1])]
         readings = (_taken(rest, place, is_combined) for place in places if place > 0)
@@ -453,8 +460,7 @@ def _asked_for(request: str, base_url: str) -> str | None:
     is_method = bool(re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", method))
     if not is_method or not space or not rest or rest[0] in _SPACE:
         return None
-    protocol = re.search(r" HTTP/[0-9]+(\.[0-9]+)?\Z", rest)
-    target = rest[: protocol.start()] if protocol else rest
+    target = _without_protocol(rest)
     escaped = ""
     while target:
         size, byte = _escape(target)

@@ -129,6 +129,23 @@ def test_a_line_that_is_no_json_changes_nothing_of_others() -> None:
     assert {row["visitor_id"] for row in rows if not row["reason"]} == {"v"}
 
 
+def test_half_a_pair_inside_of_a_text_is_as_one_in_the_line() -> None:
+    source = Source(name="x", format="json", fields=LineFields(time="at.ts", url="at.url", visitor="at.user.id"))
+    inside = [
+        {"ts": ISO, "url": "https://a.test/", "user": {"id": "v"}, "other": "\ud83d"},
+        {"ts": ISO, "url": "https://a.test/", "user": {"id": "v\ud83d"}},
+        {"ts": ISO, "url": "https://a.test/", "user": json.dumps({"id": "v", "other": "\udc00"})},
+        {"ts": ISO, "url": "https://a.test/", "user": json.dumps({"id": "v\ud83d"})},
+        {"ts": ISO, "url": "https://a.test/", "user": {"id": "\ud83d\ude00"}, "other": "\ud83d"},
+    ]
+    raw = [json.dumps({"at": json.dumps(each)}).encode() for each in inside]
+    raw.append(json.dumps({"at": json.dumps(inside[0]).replace("\\ud83d", r"\x22")}).encode())
+    rows = parse(raw, source)
+    assert [(row["reason"], row["visitor_id"]) for row in rows] == [
+        (None, "v"), ("not_json", None), (None, "v"), ("not_json", None), (None, "\U0001f600"), (None, "v"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "record", [nested(ISO, "at", "ts"), nested(ISO, "at.ts"), nested(json.dumps({"ts": ISO}), "at")]
 )
@@ -152,6 +169,11 @@ URLS: dict[str, tuple[dict[str, Any], str | None, dict[str, Any], str | None]] =
     "a path as the URL": ({"url": "p"}, "https://b.test", {"p": "/x"}, "https://b.test/x"),
     "a path as the URL, of nothing": ({"url": "p"}, None, {"p": "/x"}, None),
     "a URL in capitals": ({"url": "u"}, None, {"u": "HTTP://A.test/x y"}, "http://a.test/x%20y"),
+    "a URL with what looks like a protocol": ({"url": "u"}, None, {"u": "HTTPS://a.test/?q=GET /x HTTP/1.1"},
+                                              "https://a.test/?q=GET%20/x%20HTTP/1.1"),
+    "a path with what looks like a protocol": ({"host": "h", "path": "p"}, None, {"h": "a.test", "p": "/x http/1.1"},
+                                               "https://a.test/x%20http/1.1"),
+    "a request line of another protocol": ({"url": "r"}, None, {"r": "GET http://a.test/x  rtsp/1.0 "}, "http://a.test/x"),
     "a host in a list": ({"host": "h", "path": "p"}, None, {"h": ["a.test"], "p": "/x"}, "https://a.test/x"),
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from include.source_fields import LineFields
 from include.sources import Source
 from include.tables import QUARANTINE_REASONS
 from spark_jobs.lines.delimited_lines import FAULTS
-from tests.lines.parsing import ISO, NOON, PREFIXES, WEB, line, parse, with_value
+from tests.lines.parsing import FIELDS, ISO, NOON, PREFIXES, WEB, line, parse, with_value
 
 JSON_LINES: dict[str, tuple[bytes, str | None]] = {
     "fine": (line(), None),
@@ -186,9 +186,9 @@ def test_fields_of_json_lines() -> None:
 #: What JSON says, and the text that it is; a text is kept to the letter.
 EVENT_IDS: dict[str, str] = {
     '" a "': " a ",
-    r'"\t"': "\t",
-    r'"\u0000"': "\0",
-    r'"\u3000"': "\u3000",
+    r'"a\t"': "a\t",
+    r'"\u0000a"': "\0a",
+    r'"\u3000a"': "\u3000a",
     r'"\ud83d\ude00"': "\U0001f600",
     r'"a\"\\\/\u00e9"': 'a"\\/é',
     "17": "17",
@@ -378,3 +378,25 @@ def test_what_another_program_puts_before_json_is_taken_off() -> None:
 def test_json_behind_anything_else_is_none(prefix: str) -> None:
     (row,) = parse([prefix.encode() + line()])
     assert row["reason"] == ("part_of_line" if "stdout P" in prefix else "not_json")
+
+
+_SEVERAL = Source(name="x", format="json", fields=LineFields(**FIELDS | {"visitor": ("visitor_id", "user_id")}))
+
+
+@pytest.mark.parametrize(
+    "blank", ["\t", "\u00a0", "\u200b", "\ufeff", "\u3000", "\x00", " \t\r\n", "\u00ad\u2028", " \u00a0 "]
+)
+def test_what_nobody_sees_is_no_value(blank: str) -> None:
+    (row,) = parse([line(visitor_id=blank, referrer=blank, user_agent=blank)])
+    assert (row["reason"], row["visitor_id"], row["referrer"], row["user_agent"]) == (None, None, None, None)
+    names = {"event_id": "missing_event_id", "ts": "missing_time", "url": "missing_url"}
+    rows = parse([line(**{name: blank}) for name in names])
+    assert [row["reason"] for row in rows] == [*names.values()]
+    (row,) = parse([line(visitor_id=blank, user_id="v")], _SEVERAL)
+    assert row["visitor_id"] == "v"
+
+
+@pytest.mark.parametrize("seen", ["\u00a0v", "\x7fv", "é", "\u4e16", "\U0001f600", "!", "~", " v", "\tv"])
+def test_what_is_seen_is_a_value_as_it_is(seen: str) -> None:
+    rows = [parse([line(visitor_id=seen)], source)[0] for source in (WEB, _SEVERAL)]
+    assert [row["visitor_id"] for row in rows] == [seen] * 2
