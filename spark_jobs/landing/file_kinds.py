@@ -39,6 +39,9 @@ _BEGINNINGS = {
     "text in UTF-32": rb"\xff\xfe\x00\x00|\x00\x00\xfe\xff",
     "a page of HTML": rb"(?i:\s*<(?:!doctype html|html))",
     "XML": rb"\s*<\?xml",
+    "a log of local times (#GMT-Offset:), which would be read as UTC": (
+        rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n)*?#(?i:GMT-Offset):[ \t]*[+-]?(?!0+:?0*\s)\d"
+    ),
 }
 _KINDS = {kind: re.compile(pattern, re.DOTALL) for kind, pattern in _BEGINNINGS.items()}
 

@@ -118,6 +118,17 @@ def test_a_folder_of_which_nothing_lands_is_an_error(settings: Settings, tmp_pat
     assert str(error).startswith("2 of 2 files left out")
 
 
+@pytest.mark.parametrize(
+    ("offset", "is_local"),
+    [("-0800", True), ("+05:30", True), ("0200", True), ("+0000", False), ("-00:00", False), ("0", False), ("", False)],
+)
+def test_times_of_w3c_that_are_said_to_be_local_are_refused(offset: str, is_local: bool) -> None:
+    header = f"#Version: 1.0\r\n#GMT-Offset: {offset}\r\n#Fields: date time cs-uri\r\n2026-03-01 12:30:00 /a\r\n"
+    kind = kind_of(header.encode())
+    assert (kind is not None and kind.startswith("a log of local times (#GMT-Offset:)")) == is_local
+    assert kind_of(header.partition("\n")[2].partition("\n")[2].encode()) is None
+
+
 def test_a_file_that_is_named_stays_an_error(settings: Settings, tmp_path: Path) -> None:
     bad = write_log(tmp_path / "error.log", b"2026/03/01 05:00:00 [error] 7#7: no\n")
     with pytest.raises(NotALogError, match=r"looks like an error log of nginx; clickmill inspect"):
