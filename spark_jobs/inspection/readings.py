@@ -52,6 +52,8 @@ _LOGFMT_PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.-]*)=(?:"((?:[^"\\]|\\.)*)"|([
 _NAME_OF_COLUMN = re.compile(r"(?=.*[^\W\d])(?!/)(?!.*(?:://|\d:\d|\d-\d\d-)).{1,60}")
 _HOST_IS_ADDRESS = r"^https?://(?:\d{1,3}(?:\.\d{1,3}){3}|\[[^\]]*\])/"
 _WORD = re.compile(r"(?!localhost\Z)[\w-]+", re.ASCII)
+#: Excel's word for the delimiter, before the header.
+_SEPARATOR_LINE = re.compile(r'"?sep=."?', re.IGNORECASE)
 _DELIMITERS = ("\t", ",", ";", "|")
 
 
@@ -289,6 +291,8 @@ def _with_hours(lines: pa.Table, source: Source) -> pa.Table | None:
 
 def _tables(texts: Sequence[str]) -> Iterator[tuple[dict[str, Any], list[str], list[list[str]]]]:
     """The settings, columns and rows of what the lines may be by each delimiter: three columns and more, all named."""
+    if texts and _SEPARATOR_LINE.fullmatch(texts[0]):
+        texts = texts[1:]
     for delimiter in _DELIMITERS:
         columns, *rows = list(csv.reader(texts, delimiter=delimiter)) or [[]]
         fit = [row for row in rows if len(row) == len(columns)]

@@ -10,15 +10,16 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.delimited import COLUMNS, DelimitedLines
 from include.duckdb_sql import quoted
-from spark_jobs.lines.delimited_patterns import ANOTHER_TIME, column_steps, inner_text
+from spark_jobs.lines.delimited_patterns import ANOTHER_TIME, column_steps, columns_with_quotes, inner_text
 from spark_jobs.lines.extraction import Extraction, first_text
-from spark_jobs.lines.pattern_steps import in_steps
+from spark_jobs.lines.pattern_steps import extracted, in_steps
 from spark_jobs.lines.w3c_roles import NOTHING, as_w3c_means
 
 #: Why a line is not taken apart.
@@ -65,6 +66,11 @@ def columns_of_header(settings: DelimitedLines, header: str) -> tuple[str, ...] 
     return names if all(set(role_names) & set(names) for role_names in needed) else None
 
 
+def separator_line(settings: DelimitedLines) -> str:
+    """The pattern of the line ``sep=;`` that Excel reads and writes before a table with this delimiter."""
+    return rf'^(?i)"?sep={re.escape(settings.separator)}"?[\r\n]*$'
+
+
 def extraction(
     settings: DelimitedLines, header: str | None, tested: Mapping[str, str] | None = None, *, only_time: bool = False
 ) -> Extraction:
@@ -104,11 +110,44 @@ def extraction(
     )
     if not needed:
         return of_any
+    of_any = replace(of_any, otherwise=_unescaped_quotes(of_any, roles, columns, numbers, settings))
     table, is_formed, taken = in_steps(column_steps(numbers.values(), needed, most))
     cells = {name: inner_text(taken[f"column{number}"]) for name, number in numbers.items()}
     values = _values(roles, columns, cells, settings)
     is_escaped = of_any.is_escaped
     return Extraction(WRONG_COLUMNS, table, is_formed, values, faults={}, is_escaped=is_escaped, otherwise=of_any)
+
+
+def _unescaped_quotes(
+    of_any: Extraction,
+    roles: Mapping[str, tuple[str, ...]],
+    columns: tuple[str, ...],
+    numbers: Mapping[str, int],
+    settings: DelimitedLines,
+) -> Extraction:
+    r"""Lines of AWS with quotation marks inside of columns, where there is one way to read them.
+
+    S3 escapes none: https://docs.aws.amazon.com/AmazonS3/latest/userguide/LogFormat.html; ALB writes some as ``\"``.
+    """
+    short, long = (columns_with_quotes(columns, numbers.values(), reading) for reading in ("short", "long"))
+    first = short.names[0]
+    table = (
+        f"SELECT {extracted('text', short)} AS line, {extracted('text', long)} AS other, "
+        f"regexp_matches(text, {quoted(f'(?s)(?:{ANOTHER_TIME}).*{ANOTHER_TIME}')}) AS is_two, "
+        f"regexp_full_match(text, {quoted(_of_columns(_ENDED))}) AS is_quoted FROM lines"
+    )
+    texts = {name: f"line['column{number}']" for name, number in numbers.items()}
+    behind = columns.index("user_agent") + 1
+    cells = {
+        name: f"nullif(nullif({text}, ''), '-')" if numbers[name] <= behind else f"nullif({inner_text(text)}, '')"
+        for name, text in texts.items()
+    }
+    return replace(
+        of_any,
+        table=table,
+        is_formed=f"NOT is_quoted AND line['{first}'] <> '' AND line = other AND NOT is_two",
+        values=_values(roles, columns, cells, settings),
+    )
 
 
 def _values(
@@ -166,7 +205,7 @@ def _cut(settings: DelimitedLines) -> str:
     if not quote:
         return f"SELECT string_split(text, {quoted(separator)}) AS cells, true AS is_quoted FROM ({table})"
     if separator == " ":
-        return _cut_at_blanks(quote, table)
+        return _cut_at_blanks(quote, table, may_have_inner=settings.format not in COLUMNS)
     has_quote, is_clear = f"contains(text, {quoted(quote)})", f"NOT regexp_matches(text, {quoted(_RESERVED)})"
     is_clear = is_clear if settings.escape else f"NOT {has_quote} OR {is_clear}"
     plain = _unescaped("text", settings.escape, quote)
@@ -182,14 +221,23 @@ def _cut(settings: DelimitedLines) -> str:
     return f"SELECT string_split(text, {quoted(separator)}) AS cells, is_quoted FROM ({table})"
 
 
-def _cut_at_blanks(quote: str, table: str) -> str:
-    """The same where blanks, or tabs, stand between columns; servers write quotation marks inside of some as well.
+_IN_QUOTES = '"(?:[^"\x1c-\x1f]|"")*"'
+#: A column at blanks; and one with quotation marks inside.
+_ENDED = f'(?:{_IN_QUOTES}|[^" \t\x1c-\x1f]+)'
+_WITH_INNER = f'(?:{_IN_QUOTES}|[^" \t\x1c-\x1f][^ \t\x1c-\x1f]*)'
+
+
+def _of_columns(column: str) -> str:
+    return f"[ \t]*{column}(?:[ \t]+{column})*[ \t]*"
+
+
+def _cut_at_blanks(quote: str, table: str, *, may_have_inner: bool) -> str:
+    """The same where blanks, or tabs, stand between columns; some servers write quotation marks inside of some as well.
 
     Lines with such marks are the few that are cut by an expression, which takes three times as long.
     """
-    ended = f"{quote}(?:[^{quote}\x1c-\x1f]|{quote}{quote})*{quote}"
-    patterns = [f"(?:{ended}|[^{quote} \t\x1c-\x1f]+)", f"(?:{ended}|[^{quote} \t\x1c-\x1f][^ \t\x1c-\x1f]*)"]
-    only_ended, any_column = (quoted(f"[ \t]*{column}(?:[ \t]+{column})*[ \t]*") for column in patterns)
+    only_ended = quoted(_of_columns(_ENDED))
+    is_quoted = f"regexp_full_match(text, {quoted(_of_columns(_WITH_INNER))})" if may_have_inner else "false"
     table = (
         f"SELECT text, contains(text, {quoted(quote)}) AS has_quote, CASE WHEN has_quote "
         f"THEN regexp_full_match(text, {only_ended}) END AS is_plain FROM ({table})"
@@ -197,11 +245,11 @@ def _cut_at_blanks(quote: str, table: str) -> str:
     hidden = f"replace(replace(part, ' ', {quoted(_DELIMITER)}), chr(9), {quoted(_TAB)})"
     table = (
         f"SELECT CASE WHEN is_plain THEN {_inside(quote, hidden)} ELSE text END AS text, NOT is_plain AS is_other, "
-        f"CASE WHEN is_plain THEN true WHEN has_quote THEN regexp_full_match(text, {any_column}) ELSE true END "
+        f"CASE WHEN is_plain THEN true WHEN has_quote THEN {is_quoted} ELSE true END "
         f"AS is_quoted FROM ({table})"
     )
     single = "CASE WHEN contains(text, '  ') THEN regexp_replace(text, ' +', ' ', 'g') ELSE text END"
-    one_by_one = quoted(f"[ \t]+({patterns[1]})")
+    one_by_one = quoted(f"[ \t]+({_WITH_INNER})")
     return (
         f"SELECT CASE WHEN is_other THEN regexp_extract_all(' ' || text, {one_by_one}, 1) "
         f"WHEN contains(text, chr(9)) THEN string_split(text, chr(9)) "

@@ -7,6 +7,7 @@ blanks between columns, a quotation mark inside of one) does not fit.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from include.duckdb_sql import quoted
 from spark_jobs.lines.pattern_steps import MOST_PARTS, Pattern
@@ -15,6 +16,7 @@ _COLUMN = r'"[^"\x1c-\x1f]*"|[^" \t\r\n\x1c-\x1f]+'
 _QUOTE = quoted('"')
 _ANY = f"(?:{_COLUMN})"
 
+_WORD = r'[^" \t\r\n\x1c-\x1f]+'
 _REST_OF_COLUMN = r'[^" \t\r\n\x1c-\x1f]*'
 _NO_DIGIT = rf'[^"\d \t\r\n\x1c-\x1f]{_REST_OF_COLUMN}'
 _QUOTED = r'"[^"\x1c-\x1f]*"'
@@ -43,6 +45,35 @@ def column_steps(numbers: Iterable[int], fewest: int, most: int | None) -> list[
     columns = " ".join(_column(number, wanted) for number in range(taken + 1, max(fewest, *wanted) + 1))
     more = "*" if most is None else f"{{0,{most - fewest}}}"
     return [*patterns, Pattern(rf"^{columns}(?: (?:{_MORE})){more}[\r\n]*$", (*map(_name, wanted),))]
+
+
+#: The columns of AWS in which clients may have quotation marks; and those behind them that are words.
+_TEXTS = ("request", "request_uri", "referer", "user_agent")
+_WORDS_BEHIND = ("ssl_cipher", "ssl_protocol", "target_group_arn", "version_id")
+
+
+def columns_with_quotes(columns: tuple[str, ...], numbers: Iterable[int], reading: Literal["short", "long"]) -> Pattern:
+    """The pattern of a line of these columns whose texts, as short or as long as may be, have any quotation marks.
+
+    The groups are the columns of these numbers, and all texts; the first is never empty.
+    """
+    wanted, last = {*numbers}, columns.index("user_agent") + 1
+    needed = last + sum(name in _WORDS_BEHIND for name in columns)
+    more = _WORD if "version_id" in columns else f'(?:"[^"]*"|{_WORD})'  # S3 quotes none of them
+    texts = [number for number, name in enumerate(columns[:last], 1) if name in _TEXTS]
+
+    def column(number: int) -> str:
+        if number in texts:
+            return f'"(.*{"?" * (reading == "short")})"'
+        pattern = _WORD if number <= needed else more
+        return f"({pattern})" if number in wanted else pattern
+
+    behind = ""
+    for number in range(max(wanted), needed, -1):  # of which older lines have fewer
+        behind = f"(?: {column(number)}{behind})?"
+    before = " ".join(map(column, range(1, needed + 1)))
+    names = tuple(map(_name, sorted(wanted.union(texts))))
+    return Pattern(rf"^{before}{behind}(?: {more})*[\r\n]*$", names)
 
 
 def inner_text(column: str) -> str:

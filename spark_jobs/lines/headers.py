@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from include.delimited import DelimitedLines
 from include.sources import Source
 from spark_jobs.lines.columns import as_array, as_numpy
-from spark_jobs.lines.delimited_lines import columns_of_header
+from spark_jobs.lines.delimited_lines import columns_of_header, separator_line
 
 #: More columns of ``LINES``: the header in force at a line, null where there is none, and whether the line is one, or
 #: a comment: no click, and no broken line.
@@ -105,6 +105,10 @@ class Headers:
         else:
             at = np.flatnonzero(line == 1)
             is_comment = np.zeros(len(values), bool)
+            # Excel's word for the delimiter, before the header.
+            says = as_numpy(pc.match_substring_regex(values.take(pa.array(at)), separator_line(self._settings)))
+            is_comment[at[says]] = True
+            at = np.concatenate([at[~says], np.intersect1d(at[says] + 1, np.flatnonzero(line == 2))])
         encoded = values.take(pa.array(at)).dictionary_encode()
         texts = [value.decode("utf-8", "replace").strip("\r\n") for value in encoded.dictionary.to_pylist()]
         is_known = np.array([columns_of_header(self._settings, text) is not None for text in texts], bool)

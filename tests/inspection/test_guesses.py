@@ -145,6 +145,7 @@ def test_what_most_servers_write_is_known_as_such(line: str, preset: str, url: s
     [
         "date,time,c_ip,uri,status\n2026-03-10,12:30:00,8.8.8.8,/p,200\n",
         "Datum;Uhrzeit;IP;Seite;Status\n10.03.2026;12:30:00;8.8.8.8;/p;200\n",
+        "sep=;\nDatum;Uhrzeit;IP;Seite;Status\n10.03.2026;12:30:00;8.8.8.8;/p;200\n",
         "when\thost_ip\tpathname\tclient_ip\n2026-03-10 12:30:00\tx\t/p\t8.8.8.8\n",
         '{"day": "2026-03-10", "clock": "12:30:00", "ip": "8.8.8.8", "page": "/p"}\n',
     ],

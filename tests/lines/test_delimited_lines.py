@@ -285,6 +285,7 @@ def test_w3c_without_fields_has_no_header_unless_its_columns_are_listed() -> Non
 
 ALB = ('https 2026-03-01T12:30:00.186641Z app/my-lb/50dc 192.0.2.1:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 '
        '"GET https://www.test:443/a?b=c HTTP/1.1" "curl/7.46.0" ECDHE TLSv1.2 arn:x "Root" "www.test"')  # fmt: skip
+ALB_REST = '"arn:y" 0 2026-03-01T12:30:00.186641Z "forward" "-" "-" "10.0.0.1:80" "200" "-" "-"'
 S3 = ("79a5 bucket1 [01/Mar/2026:12:30:00 +0000] 192.0.2.3 79a5 3E57 WEBSITE.GET.OBJECT a.html "
       '"GET /a.html?x=1 HTTP/1.1" 200 - 113 - 7 - "-" "S3Console/0.4 x" - s9lz= SigV4 ECDHE AuthHeader')  # fmt: skip
 
@@ -299,6 +300,16 @@ S3 = ("79a5 bucket1 [01/Mar/2026:12:30:00 +0000] 192.0.2.3 79a5 3E57 WEBSITE.GET
         "ALB, IPv6": ("alb", ALB.replace("192.0.2.1:", "[2001:db8::1]:"), {"client_address": "2001:db8::1"}),
         "ALB, no brackets": ("alb", ALB.replace("192.0.2.1:", "2001:db8::1:"), {"client_address": "2001:db8::1"}),
         "ALB, escapes": ("alb", ALB.replace("b=c", r"b=\x22c"), {"url": "https://www.test/a?b=%22c"}),
+        "ALB, an escaped quotation mark": (
+            "alb", ALB.replace("curl/7.46.0", r"a \"b\" c"), {"user_agent": r"a \"b\" c", "url": "https://www.test/a?b=c"}),
+        "ALB, quotation marks": ("alb", f"{ALB} {ALB_REST}".replace("curl/7.46.0", 'a "b" c').replace("b=c", 'b="c'),
+                                 {"user_agent": 'a "b" c', "url": "https://www.test/a?b=%22c"}),
+        "ALB, quotation marks with two ends": ("alb", ALB.replace("curl/7.46.0", 'x "a" b c d "e'),
+                                               {"reason": "broken_quotes"}),
+        "ELB, quotation marks": ("elb", ALB[6:].replace("curl/7.46.0", 'a "b" c'), {"user_agent": 'a "b" c'}),
+        "S3, quotation marks": ("s3", f"{S3} www.test TLSV1.2 - -".replace("S3Console/0.4 x", 'a "b" c "').replace(
+            '"-"', '"http://a.test/"b""'), {"user_agent": 'a "b" c "', "referrer": 'http://a.test/"b"'}),
+        "S3, a quotation mark before a blank": ("s3", S3.replace("S3Console/0.4 x", 'a " b'), {"user_agent": 'a " b'}),
         "ALB, no request": ("alb", ALB.replace("GET https://www.test:443/a?b=c HTTP/1.1", "- http://www.test:80- -"),
                             {"reason": "missing_url"}),
         "ELB, no request": ("elb", ALB[6:].replace("GET https://www.test:443/a?b=c HTTP/1.1", "- - - "),
@@ -373,5 +384,7 @@ def test_two_lines_in_one_are_no_click(settings: dict[str, Any], lines: list[str
     of = Source.model_validate({"name": "test", **settings})
     assert parsed(of, *lines)[-1]["reason"] is None
     between = ["\f", " ", "\r", "\v", "\t", " \x1c", "\0 ", " x ", '"-"']
-    two = [f"{first}{text}{line}" for first in (line, line[:-1]) for text in between]
+    pairs = [(first, text) for first in (line, line[:-1]) for text in between]
+    two = [f"{first}{text}{line}" for first, text in pairs]
+    two += [f"{first}{text}{line}".replace("curl/", 'a "b" c').replace("Console/", 'a "b" c') for first, text in pairs]
     assert None not in [row["reason"] for row in parsed(of, *before, *two)]

@@ -15,6 +15,7 @@ from spark_jobs.lines import extraction
 from spark_jobs.lines.arrivals import LineParser
 from spark_jobs.lines.headers import HEADER, IS_HEADER, with_headers
 from spark_jobs.lines.lookups import Lookups
+from spark_jobs.lines.parse_lines import parse_lines
 from tests.lines.lines import HOUR, TRACKING, lines_table
 
 W3C = Source.model_validate({"name": "w3c", "format": "w3c", "newest_minutes": 120, "base_url": "http://shop.test"})
@@ -48,6 +49,20 @@ def _w3c_file(rng: random.Random, number: int) -> tuple[list[str], list[str]]:
             url = f"http://shop.test/{number}/{place}"
             expected.append("no_header" if columns is None else "wrong_columns" if is_broken else url)
     return lines, expected
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("says", ["sep=,", "SEP=,", '"sep=,"'])
+@pytest.mark.parametrize("columns", [None, ["t", "p", "a"]])
+def test_excels_word_for_the_delimiter_is_no_header(says: str, end: str, columns: list[str] | None) -> None:
+    source = Source.model_validate(CSV.model_dump(exclude_none=True) if columns is None else
+                                   {"name": "csv", "format": "csv", "base_url": "http://shop.test", "columns": columns,
+                                    "header": True, "fields": {"time": "t", "path": "p"}})  # fmt: skip
+    raw = [f"{line}{end}".encode() for line in (says, "t,p,a", "2026-03-01T12:30:00Z,/x,b", says)]
+    (table,) = with_headers([lines_table(raw, 1)], source)
+    rows = parse_lines(table, source, TRACKING).to_pylist()
+    assert [row["reason"] or row["url"] for row in rows] == [
+        "left_out_header", "left_out_header", "http://shop.test/x", "wrong_columns"]  # fmt: skip
 
 
 def _csv_file(rng: random.Random, number: int) -> tuple[list[str], list[str]]:
