@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import random
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
@@ -31,6 +32,11 @@ class Truth:
     client: str | None = None
     status: int | None = None
     user_agent: str | None = None
+
+
+def is_seen(text: str) -> bool:
+    """Whether there is more in it than blanks of any kind."""
+    return any(unicodedata.category(character) not in ("Zs", "Zl", "Zp", "Cc", "Cf") for character in text)
 
 
 #: A target as it is logged, and as it is kept.
@@ -118,7 +124,7 @@ class RandomLog:
                 texts[role] = None
         return texts, Truth(
             None, moment, self.url(kept), address if texts["client"] else None,
-            int(status) if texts["status"] else None, agent if agent and agent.strip(" ") else None,
+            int(status) if texts["status"] else None, agent if agent and is_seen(agent) else None,
         )  # fmt: skip
 
     def micros(self, micros: int) -> int:
