@@ -20,7 +20,7 @@ from include.duckdb_sql import quoted
 from spark_jobs.lines.delimited_patterns import ANOTHER_TIME, column_steps, columns_with_quotes, inner_text
 from spark_jobs.lines.extraction import Extraction, first_text
 from spark_jobs.lines.pattern_steps import extracted, in_steps
-from spark_jobs.lines.w3c_roles import NOTHING, as_w3c_means
+from spark_jobs.lines.w3c_roles import FORWARDED_FOR, NOTHING, as_w3c_means
 
 #: Why a line is not taken apart.
 FAULTS = NO_HEADER, BROKEN_QUOTES, WRONG_COLUMNS, NOT_LOGFMT = (
@@ -178,9 +178,11 @@ def _roles(
     roles = settings.roles() | {role: (name,) for role, name in tested.items()}
     if only_time:
         roles = {role: roles[role] for role in ("date", "time") if role in roles}
-    if settings.format == "w3c":
-        return {role: tuple(map(str.lower, names)) for role, names in roles.items()}
-    return roles
+    if settings.format != "w3c":
+        return roles
+    if "client_address" in roles and "client_address" not in settings.fields.names():
+        roles |= {"forwarded_for": FORWARDED_FOR}
+    return {role: tuple(map(str.lower, names)) for role, names in roles.items()}
 
 
 def _first_of(values: list[str]) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 #: A role that a line does not have: all are texts.
 NOTHING = "NULL::VARCHAR"
 
+#: Whom proxies name before the address that is connected: of IIS as a field of one's own, of CloudFront.
+FORWARDED_FOR = ("x-forwarded-for", "cs(x-forwarded-for)")
 #: CloudFront's lines are known by these columns; it percent-encodes what others write as it is.
 _CLOUDFRONT = {"x-edge-location", "x-edge-request-id", "x-edge-result-type"}
 
@@ -21,6 +23,8 @@ def as_w3c_means(values: Mapping[str, str], columns: tuple[str, ...], cells: Map
         for role in ("path", "query", "referrer", "url"):
             if values.get(role, NOTHING) != NOTHING:
                 meant[role] = f"regexp_replace({values[role]}, '%25([0-9A-Fa-f]{{2}})', '%\\1', 'g')"
+    if (forwarded := values.get("forwarded_for", NOTHING)) != NOTHING:
+        meant["forwarded_for"] = f"replace(replace({forwarded}, '+', ' '), '%20', ' ')"
     port = cells.get("s-port", NOTHING)
     if "host" in values and port != NOTHING:
         host = values["host"]

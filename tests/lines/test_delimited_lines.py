@@ -274,6 +274,25 @@ def test_a_line_of_w3c_that_is_no_click_says_why(line: str, reason: str) -> None
     assert outcomes(rows) == [HEADER, "http://b.test/b", reason]
 
 
+@pytest.mark.parametrize(
+    ("own", "forwarded", "client"),
+    [
+        ("192.168.7.63", "203.0.113.5", "203.0.113.5"),
+        ("192.168.7.63", "203.0.113.5:4711,+10.0.0.1", "203.0.113.5"),
+        ("192.168.7.63", "10.0.0.9,%20203.0.113.5", "203.0.113.5"),
+        ("192.168.7.63", "-", "192.168.7.63"),
+        ("198.51.100.7", "203.0.113.5", "198.51.100.7"),
+    ],
+)
+def test_behind_a_balancer_the_client_of_w3c_is_whom_it_names(own: str, forwarded: str, client: str) -> None:
+    header = "#Fields: date time cs-uri-stem c-ip X-Forwarded-For"
+    lines = [header, f"{DAY} 12:30:00 /b {own} {forwarded}", f"{DAY} 12:30:00 /b 198.51.100.7 -"]
+    _, *rows = parsed(source("w3c", base_url="http://b.test"), *lines)
+    assert [row["client_address"] for row in rows] == [client, "198.51.100.7"]
+    listed = source("w3c", base_url="http://b.test", fields={"client_address": "c-ip"})
+    assert parsed(listed, *lines)[1]["client_address"] == own
+
+
 def test_w3c_without_fields_has_no_header_unless_its_columns_are_listed() -> None:
     line = f"{DAY} 12:30:00 /b 200"
     assert outcomes(parsed(source("w3c", base_url="http://b.test"), "#Version: 1.0", line)) == [HEADER, "no_header"]
