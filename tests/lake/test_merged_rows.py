@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,9 +34,8 @@ batches = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=20)
-@given(given=batches)
-@pytest.mark.parametrize("key", KEYS)
+@settings(deadline=None, max_examples=30)
+@given(st.sampled_from(sorted(KEYS)), batches)
 def test_a_row_replaces_that_of_its_key_and_no_other(key: CountKey, given: list[dict[tuple[int, int], int]]) -> None:
     table = live_count_table(key)
     expected: dict[tuple[datetime, Any], int] = {}

@@ -88,7 +88,7 @@ def _csv_file(rng: random.Random, number: int) -> tuple[list[str], list[str]]:
 def test_headers_go_on_over_pieces_and_end_with_their_file(source: Source) -> None:
     rng = random.Random(11)
     tables, expected = [], []
-    for number in range(60):
+    for number in range(25):
         lines, outcomes = (_w3c_file if source is W3C else _csv_file)(rng, number)
         hour = HOUR.plus(-rng.randrange(2))
         start = 0
