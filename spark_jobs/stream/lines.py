@@ -53,10 +53,7 @@ def landed_files(listed: DataFrame) -> DataFrame:
 
 def without_files(files: DataFrame, read: DataFrame) -> DataFrame:
     """The files less those that are read: ``log_date``, ``log_hour``, ``file``; null for all of an hour."""
-    landed, known = files.alias("landed"), F.broadcast(read.alias("known"))
-    is_known = (
-        (F.col("landed.log_date") == F.col("known.log_date"))
-        & (F.col("landed.log_hour") == F.col("known.log_hour"))
-        & (F.col("known.file").isNull() | (F.col("landed.file") == F.col("known.file")))
-    )
-    return landed.join(known, is_known, "left_anti")
+    # Not in one join, which would compare each file of an hour with each that is read.
+    hours = read.where("file IS NULL")
+    files = files.join(F.broadcast(hours), ["log_date", "log_hour"], "left_anti")
+    return files.join(F.broadcast(read), ["log_date", "log_hour", "file"], "left_anti")

@@ -398,3 +398,20 @@ def test_a_source_that_fails_does_not_end_another_nor_lose_its_place(
     offsets.write_text(before, encoding="utf-8")
     landed.read_all()
     assert sorted(row["event_id"] for row in landed.rows(CLICKS) if row["source"] == "web") == ["a", "c"]
+
+
+def test_files_that_are_read_are_left_out_by_one_look_each(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from spark_jobs.stream.lines import without_files
+
+    day = HOUR.day
+    columns = "log_date DATE, log_hour INT, file STRING"
+    files = [(day, hour, name) for hour in (5, 6, 7) for name in ("a", "b")]
+    read = [(day, 5, "a"), (day, 6, None), (day, 7, "c")]
+    left = without_files(spark.createDataFrame(files, columns), spark.createDataFrame(read, columns))
+    assert sorted((row["log_hour"], row["file"]) for row in left.collect()) == [(5, "b"), (7, "a"), (7, "b")]
+    left.explain()
+    joins = [line for line in capsys.readouterr().out.splitlines() if "Join" in line]
+    assert len(joins) == 2
+    assert not any(" OR " in line for line in joins), "each file of an hour would be compared with each that is read"
