@@ -16,7 +16,7 @@ from tests.lines.lines import TRACKING, lines_table
 from tests.lines.oracle import moment_micros
 from tests.lines.parsing import ACCESS, NOON, PREFIXES, parse
 from tests.lines.random_access_logs import RandomLog
-from tests.support.fault_rounds import ARE_MANY, SEED
+from tests.support.fault_rounds import SEED
 
 TIME = "[01/Mar/2026:12:30:00 +0000]"
 COMBINED = f'- - {TIME} "GET /a HTTP/1.1" 200 512 "-" "Moz"'
@@ -311,10 +311,11 @@ def _same(log: RandomLog, lines: int) -> None:
 
 
 @pytest.mark.faults
-def test_lines_of_random_formats() -> None:
+@pytest.mark.parametrize(("logs", "lines"), [(25, 20), pytest.param(200, 500, marks=pytest.mark.slow)])
+def test_lines_of_random_formats(logs: int, lines: int) -> None:
     print(f"CLICKMILL_FAULT_SEED={SEED}")
-    for number in range(200):
-        _same(RandomLog(random.Random(f"{SEED} {number}")), 500 if ARE_MANY else 40)
+    for number in range(logs):
+        _same(RandomLog(random.Random(f"{SEED} {number}")), lines)
 
 
 def test_half_a_line_and_another_are_none() -> None:

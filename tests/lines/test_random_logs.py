@@ -14,12 +14,12 @@ from tests.lines.oracle import moment_micros
 from tests.lines.random_delimited_logs import RandomCsv, RandomLog, RandomLogfmt, Truth
 from tests.lines.random_json_logs import RandomJson
 from tests.lines.random_server_logs import RandomAws, RandomCloudFront, RandomIis
-from tests.support.fault_rounds import ARE_MANY, SEED
+from tests.support.fault_rounds import SEED
 
 pytestmark = pytest.mark.faults
 
-#: Of each format: each log has settings of its own. Some 100,000 lines under make test-faults.
-LOGS, LINES = (23, 500) if ARE_MANY else (16, 100)
+#: How many logs of each format, each with settings of its own, and lines of each: some 100,000 in make test-all.
+DRAWS = [(5, 100), pytest.param(23, 500, marks=pytest.mark.slow)]
 WRITERS = {
     "csv": RandomCsv, "tsv": RandomCsv, "logfmt": RandomLogfmt, "json": RandomJson, "iis": RandomIis,
     "cloudfront": RandomCloudFront, "alb": RandomAws, "elb": RandomAws, "s3": RandomAws,
@@ -42,11 +42,12 @@ def _same(log: RandomLog, count: int, seed: str) -> set[str | None]:
     return {truth.reason for _, truth in written}
 
 
+@pytest.mark.parametrize(("logs", "lines"), DRAWS)
 @pytest.mark.parametrize("format_", WRITERS)
-def test_lines_of_random_logs(format_: str) -> None:
+def test_lines_of_random_logs(format_: str, logs: int, lines: int) -> None:
     print(f"CLICKMILL_FAULT_SEED={SEED}")
     reasons = set()
-    for number in range(LOGS):
+    for number in range(logs):
         own = f"{SEED} {format_} {number}"
-        reasons |= _same(WRITERS[format_](random.Random(own), format_), LINES, own)
+        reasons |= _same(WRITERS[format_](random.Random(own), format_), lines, own)
     assert {None, "blank", "not_utf8", "line_too_long", "bad_time", "missing_url"} < reasons
