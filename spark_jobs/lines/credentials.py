@@ -110,8 +110,8 @@ def _less_credentials(text: str) -> str:
     return text
 
 
-#: An @ in other ways, by what each has.
-_ANY_AT = {"%": "%(?:25)*40", "\\": _WRITTEN_AT, "#": _WRITTEN_AT, "commat": _WRITTEN_AT}
+#: An @ in other ways, by a character that each has.
+_ANY_AT = {"%": "%(?:25)*40", "\\": _WRITTEN_AT, ";": _WRITTEN_AT}
 
 
 def texts_without_credentials(texts: pa.Array) -> pa.Array:

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from include.sources import Source
-from spark_jobs.lines.credentials import without_credentials
+from spark_jobs.lines.credentials import texts_without_credentials, without_credentials
 from spark_jobs.lines.repairs import line_digests
 from spark_jobs.lines.sampled_lines import SampledLines
 from tests.lines.lines import arrivals, lines_table
@@ -131,6 +131,13 @@ def test_no_stored_column_has_a_password_however_its_at_is_written(written: str)
     assert "s3cret" not in row["url"] + row["referrer"]
     (row,) = parse([log_line(rest=REST.replace("http://from.test/", inside))], ACCESS)
     assert "s3cret" not in row["referrer"]
+
+
+def test_it_does_not_matter_where_in_a_column_a_text_stands() -> None:
+    written = "https://frank:secret&commat;shop.example/"
+    for before in range((1 << 16) - len(written), 1 << 16):
+        texts = texts_without_credentials(pa.array(["a" * before, written]))
+        assert texts.to_pylist()[1] == "https://shop.example/", before
 
 
 @pytest.mark.parametrize("keep_raw", [False, True])
