@@ -238,7 +238,7 @@ def _fields(texts: pa.StringArray, lines: pa.Table, source: Source, without_head
     if "status" in fields:
         fields["status"] = _status_codes(fields["status"])
     if source.has_client_address:
-        if "forwarded_for" in fields and fields["forwarded_for"].null_count == len(texts):
+        if {"forwarded_for", "client_address"} <= fields.keys() and fields["forwarded_for"].null_count == len(texts):
             del fields["forwarded_for"]  # then nearly all clients are as they are kept
         fields["client_address"], is_client = clients(fields, source.trusted_proxies)
         if source.is_access_log:

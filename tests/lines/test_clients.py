@@ -162,3 +162,10 @@ def test_what_is_no_client_is_no_access_log_line_but_any_text_of_json_is_one() -
     rows = parse([line(ip="10.0.0.1, 8.8.8.8"), line(ip="user-17:3"), line(ip=" "), line(ip="-")], source)
     assert [row["client_address"] for row in rows] == ["8.8.8.8", "user-17:3", None, None]
     assert not any(row["reason"] for row in rows)
+
+
+def test_lines_that_name_nobody_are_clicks_of_nobody() -> None:
+    source = Source(name="x", format="access", base_url="https://b.test",
+                    log_format='%{X-Forwarded-For}i %l %u %t "%r" %>s')  # fmt: skip
+    rows = parse([b'- - - [01/Mar/2026:12:30:00 +0000] "GET /a HTTP/1.1" 200'] * 2, source)
+    assert [(row["reason"], row["client_address"]) for row in rows] == [(None, None)] * 2
