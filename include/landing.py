@@ -36,12 +36,17 @@ class LandedHour:
     @property
     def data(self) -> list[Entry]:
         """The files, as they were listed."""
-        return [entry for entry in self.listed if entry.is_file and entry.path.name[0] not in "._"]
+        return [entry for entry in self.listed if entry.is_file and is_data(entry)]
 
     def unread(self, read: Collection[str]) -> list[str]:
         """The names of what was not read, given those that were; of a file of no bytes there is nothing to read."""
         files = [path for path in self.files if printed_name(path) not in read and path.stat().st_size]
         return sorted(printed_name(path) for path in (*self.others, *files))
+
+
+def is_data(entry: Entry) -> bool:
+    """Whether it is for readers of the landing zone: what is named with ``.`` or ``_`` first is not."""
+    return entry.path.name[0] not in "._"
 
 
 def hour_folder(landing: Path, source: str, log_hour: Hour) -> Path:
@@ -69,7 +74,7 @@ def look_at(landing: Path, source: str, log_hour: Hour) -> LandedHour:
     """The data files of a source's log hour, by name; names starting with ``.`` or ``_`` are not data."""
     folder, looked_at = hour_folder(landing, source, log_hour), datetime.now(UTC)
     listed = entries(folder)
-    data = [entry for entry in listed if entry.path.name[0] not in "._"]
+    data = [entry for entry in listed if is_data(entry)]
     return LandedHour(
         folder=folder,
         hour=log_hour,
@@ -117,7 +122,7 @@ def listed_hours(landing: Path, source: str, days: Iterable[date]) -> dict[Hour,
 
 def _states(listed: Iterable[Entry]) -> dict[str, tuple[int, int]]:
     """Size and date by name, of data and ``_SUCCESS``; none of a folder, which changes with what is in it."""
-    landed = [entry for entry in listed if entry.path.name == SUCCESS or entry.path.name[0] not in "._"]
+    landed = [entry for entry in listed if entry.path.name == SUCCESS or is_data(entry)]
     in_order = sorted(landed, key=lambda entry: entry.path.name)
     return {printed_name(entry.path): (entry.size, entry.changed_ns) if entry.is_file else (0, 0) for entry in in_order}
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from backports import zstd
 
-from include.landing import hour_of_folder
+from include.landing import hour_of_folder, is_data
 from include.sources import Source
 from include.storage import find, is_on_disk, write_whole
 from spark_jobs.erasure.matches import Matcher
@@ -38,7 +38,7 @@ def landed_files(landing: Path, source: str) -> Iterator[LandedFile]:
     """The data files of all log hours of a source."""
     for entry in find(landing / source, "log_date=*/log_hour=*/*"):
         hour = hour_of_folder(entry.path.parent)
-        if hour and entry.is_file and entry.path.name[0] not in "._":
+        if hour and entry.is_file and is_data(entry):
             yield LandedFile(entry.path, hour)
 
 

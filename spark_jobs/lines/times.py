@@ -23,9 +23,7 @@ _OFFSET = r" ?(?:[Zz]|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)"
 _UTC = " ?(?:[+-]00:?00 ?)?(?:UTC|GMT)"
 _NAMED_UTC = "(?:[+-]00:?00)?(?:UTC|GMT)$"
 _ISO_8601 = rf"{_DAY}[Tt ]{_CLOCK}(?::(?:[0-5]\d|60)(?:[.,]\d+)?)?(?:{_OFFSET}|{_UTC})?"
-# What nearly all write: that DuckDB reads as it is.
-_PLAIN = rf"{_DAY}T{_CLOCK}:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
-# The same, and as W3C's logs have it, without an offset.
+# What nearly all write, and W3C's logs without an offset: that DuckDB reads as it is.
 _USUAL = rf"{_DAY}[T ]{_CLOCK}:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)?"
 # What some write around a time, blanks and Apache's brackets, or after its offset: Java's zone (RFC 9557), Go's name.
 _AROUND = r"^[ \[]+|[ \]]+$"
@@ -74,7 +72,7 @@ def usual_moment(time: str, formats: Sequence[TimeFormat]) -> str:
     """
     first = formats[0]
     if first == "iso8601":
-        return f"CASE {_cast(time, _USUAL)} END"
+        return f"CASE {_usual_iso_8601(time)} END"
     if first == "epoch_seconds":
         return f"CASE WHEN regexp_full_match({time}, '{_THIS_AGE}') THEN {_micros(time, first)} END"
     if first == "access_log":
@@ -88,8 +86,8 @@ def read_times(texts: pa.Array, moments: pa.Array, formats: Sequence[TimeFormat]
     if not pc.any(unread).as_py():
         return moments
     lines = pa.table({"time": texts.filter(unread)})
-    found = run_sql(f"SELECT {clicked_at('time', formats)} AS clicked_at FROM lines", lines=lines)
-    return pc.replace_with_mask(moments, unread, as_array(found["clicked_at"]))
+    read = run_sql(f"SELECT {clicked_at('time', formats)} AS clicked_at FROM lines", lines=lines)
+    return pc.replace_with_mask(moments, unread, as_array(read["clicked_at"]))
 
 
 def _moment(time: str, format_: TimeFormat, are_several: bool) -> str:
@@ -109,11 +107,11 @@ def _iso_8601(time: str) -> str:
     # Seconds are at 18 and 19 of the text, at 7 and 8 of the clock's.
     whole = f"CASE WHEN {time}[18:19] = '60' THEN {clock}[:6] || '59' || {clock}[9:] ELSE {clock} END"
     moment = f"TRY_CAST({time}[:10] || 'T' || ({whole}) AS TIMESTAMPTZ)"
-    return f"{_cast(time, _PLAIN)} WHEN regexp_full_match({time}, '{_ISO_8601}') THEN epoch_us({moment})"
+    return f"{_usual_iso_8601(time)} WHEN regexp_full_match({time}, '{_ISO_8601}') THEN epoch_us({moment})"
 
 
-def _cast(time: str, pattern: str) -> str:
-    return f"WHEN regexp_full_match({time}, '{pattern}') THEN epoch_us(TRY_CAST({time} AS TIMESTAMPTZ))"
+def _usual_iso_8601(time: str) -> str:
+    return f"WHEN regexp_full_match({time}, '{_USUAL}') THEN epoch_us(TRY_CAST({time} AS TIMESTAMPTZ))"
 
 
 def _access_log(time: str) -> str:
