@@ -71,7 +71,7 @@ def against_duckdb(home: Path, services: Services, clicks: int, rounds: int) -> 
     spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
     times: dict[str, list[float]] = {}
     processor: dict[str, list[float]] = {}
-    watch = SparkWatch(services)
+    watch = SparkWatch(services.home)
 
     def measure(name: str, work: Callable[[], object], counted: bool) -> None:
         before = watch.processor_seconds()
@@ -205,7 +205,7 @@ def memory(home: Path) -> None:
             lines = make_landing(settings.landing, hours, hours * 150_000)
             spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
             arguments = JobArguments("web", HourRange(START, START.plus(hours)))
-            watch = SparkWatch(services)
+            watch = SparkWatch(services.home)
             took = seconds(lambda: ingest_job.ingest(spark, settings, arguments))  # noqa: B023 - called at once
             took += seconds(lambda: aggregate_measured(spark, settings, arguments))  # noqa: B023
             peaks.append(watch.stop())

@@ -211,7 +211,7 @@ def streaming_home() -> Iterator[tuple[Path, SparkSession, KafkaBroker, SparkWat
     broker.start()
     try:
         spark = configure(SparkSession.builder.remote(services.spark_remote).getOrCreate())
-        yield home, spark, broker, SparkWatch(services)
+        yield home, spark, broker, SparkWatch(services.home)
         spark.stop()
     finally:
         broker.stop()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
-
-from ops.services.running import Services
 
 
 class SparkWatch:
@@ -16,8 +15,8 @@ class SparkWatch:
     Memory is proportional (PSS): what forked workers share is counted once.
     """
 
-    def __init__(self, services: Services) -> None:
-        self._server = _spark_server(services)
+    def __init__(self, home: Path) -> None:
+        self._server = _spark_server(home)
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self.mebibytes = self.peak_mebibytes = 0.0
@@ -51,9 +50,9 @@ class SparkWatch:
         return [self._server, *self._server.children(recursive=True)]
 
 
-def _spark_server(services: Services) -> psutil.Process:
+def _spark_server(home: Path) -> psutil.Process:
     for process in psutil.process_iter(["cmdline"]):
         command = " ".join(process.info["cmdline"] or ())
-        if "org.apache.spark.deploy.SparkSubmit" in command and str(services.home) in command:
+        if "org.apache.spark.deploy.SparkSubmit" in command and f"{home}/" in command:
             return process
     raise LookupError("no Spark server of this home")
