@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import numpy as np
@@ -141,7 +142,8 @@ class _OpenFile:
         self._partition = dict(zip(table.partitioned_by, map(str, partition), strict=True))
         self._schema = arrow_schema(table, [name for name in table.column_names if name not in self._partition])
         self._statistics = _Statistics(table)
-        of_partition = [f"{name}={value}" for name, value in self._partition.items()]
+        # As Hive and delta-rs write it: Europe/Berlin would be two folders.
+        of_partition = [f"{name}={quote(value, safe='')}" for name, value in self._partition.items()]
         self._path = "/".join([*of_partition, f"part-{uuid4()}.snappy.parquet"])
         self._file = folder / self._path
         self._file.parent.mkdir(parents=True, exist_ok=True)

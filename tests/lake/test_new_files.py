@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -122,6 +123,21 @@ def test_what_is_read_is_what_was_written_however_it_comes(
             moments = [one["seen_at"] for one in of_file]
             assert (known["min.seen_at"], known["max.seen_at"]) == (min(moments), max(moments))
             assert known["null_count.name"] == len(of_file) - len(names)
+
+
+@pytest.mark.parametrize("name", ["Europe/Berlin", "a b%2F", "é:=?#", ".."])
+def test_a_text_of_a_partition_is_one_folder_and_its_files_are_removed_again(tmp_path: Path, name: str) -> None:
+    table = replace(TABLE, partitioned_by=("name",), statistics=())
+    folder = tmp_path / "things"
+    DeltaTable.create(str(folder), SCHEMA, partition_by=["name"])
+    batch = pa.RecordBatch.from_pylist([row(0, name)], SCHEMA)
+    TableVersion.newest(folder, table).commit(list(files_of([batch], table, folder)), [])
+    version = TableVersion.newest(folder, table)
+    (file,) = version.chosen()
+    assert (file.path.parent.parent, file.is_whole, file.partition) == (folder, True, {"name": name})
+    assert [one["name"] for one in stored(folder)] == [name]
+    version.commit([], [file])
+    assert stored(folder) == []
 
 
 def test_one_commit_adds_files_and_removes_those_that_are_chosen(tmp_path: Path) -> None:
