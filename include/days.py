@@ -111,15 +111,6 @@ def hours_of(days: Iterable[Day]) -> list[Hour]:
     return sorted({hour for day in days for hour in day.hours})
 
 
-def days_predicate(days: Iterable[Day]) -> str:
-    """A constant SQL predicate, on partition columns only, that is true for exactly these days; false for none."""
-    by_zone: dict[str, list[str]] = {}
-    for day in sorted(set(days)):
-        by_zone.setdefault(day.time_zone, []).append(f"DATE'{day.date.isoformat()}'")
-    terms = [f"(time_zone = '{zone}' AND click_date IN ({', '.join(dates)}))" for zone, dates in by_zone.items()]
-    return " OR ".join(terms) or "false"
-
-
 def first_day(day: date, grain: Grain) -> date:
     """The first day of the week, from Monday on, or month that has this day; the day itself for a day."""
     if grain == "week":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -90,9 +91,9 @@ class StoredLake:
         """Whether the table has been made: its first commit is there, or was before the log was tidied."""
         return DeltaTable.is_deltatable(self.uri(table))
 
-    def stored(self, table: Table, version: int | None = None) -> DeltaTable | None:
-        """The table as it is now, or was at this version; None when it has not been made."""
-        return DeltaTable(self.uri(table), version=version) if self.exists(table) else None
+    def stored(self, table: Table) -> DeltaTable | None:
+        """The table as it is now; None when it has not been made."""
+        return DeltaTable(self.uri(table)) if self.exists(table) else None
 
     def version(self, table: Table) -> int | None:
         """The number of the table's newest version; None when it has not been made."""
@@ -128,15 +129,13 @@ class StoredLake:
         """
         return self.open_table(table, columns, [where]).read_all()
 
-    def open_table(
-        self, table: Table, columns: Sequence[str], where: Sequence[Filters], version: int | None = None
-    ) -> pa.RecordBatchReader:
+    def open_table(self, table: Table, columns: Sequence[str], where: Sequence[Filters]) -> pa.RecordBatchReader:
         """As ``read_table``, of the rows that any of these filters lets through, which are read as they are asked for.
 
-        By Arrow alone, so that delta-rs may ask for them while it writes. Of the newest version, or of this one.
+        Arrow reads some further batches ahead.
         """
         wanted = arrow_schema(table, columns)
-        stored = self.stored(table, version)
+        stored = self.stored(table)
         known = {field.name for field in stored.schema().fields} if stored else set()
         possible = [filters for filters in where if _lets_through(filters, known)]
         if stored is None or not possible:
@@ -152,7 +151,7 @@ class StoredLake:
         def batches() -> Iterator[pa.RecordBatch]:
             # Arrow begins to read as soon as it is told to.
             for batch in dataset.to_batches(columns=there, filter=chosen):
-                yield _as_wanted(batch, wanted)
+                yield as_wanted(batch, wanted)
 
         return pa.RecordBatchReader.from_batches(wanted, batches())
 
@@ -183,10 +182,15 @@ def _as_texts(condition: tuple[str, str, Any]) -> tuple[str, str, Any]:
     return name, operator, [str(item) for item in value] if operator == "in" else str(value)
 
 
-def _as_wanted(rows: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+def as_wanted(
+    rows: pa.RecordBatch, wanted: pa.Schema, constants: Mapping[str, Any] = MappingProxyType({})
+) -> pa.RecordBatch:
+    """The rows with these columns: a constant in all rows, or null, where they have none of the name."""
     there = set(rows.schema.names)
     arrays = [
-        rows[field.name].cast(field.type) if field.name in there else pa.nulls(rows.num_rows, field.type)
+        rows[field.name].cast(field.type)
+        if field.name in there
+        else pa.repeat(pa.scalar(constants.get(field.name), field.type), rows.num_rows)
         for field in wanted
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)

@@ -10,8 +10,6 @@ from spark_jobs.aggregate.sums import SKETCH, estimated_visitors, summed_counts
 
 #: In ``hours_frame``, of an hour that a day has in part: the first of its quarters, from 1 on, and how many it has.
 OF_QUARTERS = ("first_quarter", "quarter_count")
-#: Of a day and key, the hours that it has in part and that were counted without their quarters.
-LACKING_HOURS = "lacking_hours"
 _COUNTS = ("click_count", "bot_click_count", SKETCH)
 
 
@@ -19,20 +17,18 @@ def counts_per_day(counts: DataFrame, hours: DataFrame, key: str) -> DataFrame:
     """One row per (time_zone, click_date, key), the date being that of the time zone.
 
     ``counts`` has a row per (click_date, click_hour, key), UTC. ``hours`` says of which days each hour is: it is that
-    of ``hours_frame``, whose further columns say something of the day and come along. If days have hours in part, the
-    rows have ``LACKING_HOURS``: if these are any, the counts are not those of the day, nor are those of its other keys.
+    of ``hours_frame``, whose further columns say something of the day and come along. An hour that a day has in part
+    has quarters.
     """
-    of_day, in_parts = ["time_zone", "day"], has_parts(hours)
+    of_day = ["time_zone", "day"]
     wanted = ["click_date", "click_hour", key, *_COUNTS, QUARTERS.name]
     day_columns = [name for name in hours.columns if name not in ("click_date", "click_hour", *of_day, *OF_QUARTERS)]
-    lacking = F.when(F.col("click_count").isNull(), F.struct("click_date", "click_hour"))
     return (
-        with_days(counts.select(*wanted), F.broadcast(hours), in_parts=in_parts)
+        with_days(counts.select(*wanted), F.broadcast(hours), in_parts=has_parts(hours))
         .groupBy(*of_day, key)
         .agg(
             *summed_counts(),
             *(F.any_value(name).alias(name) for name in day_columns),
-            *([F.collect_set(lacking).alias(LACKING_HOURS)] if in_parts else []),
         )
         .withColumn("visitor_count", estimated_visitors())
         .withColumnRenamed("day", "click_date")

@@ -9,23 +9,23 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from include.counting import count_table
-from include.days import Day, days_of, days_predicate, hours_of
-from include.hours import Hour, click_hour_of, hours_in_words
+from include.days import Day, days_of, hours_of
+from include.hours import Hour, click_hour_of, click_hours_predicate, hours_in_words
 from include.stored_rows import ARROW_TYPES
-from include.tables import Table, daily_table
-from spark_jobs.aggregate.day_counts import LACKING_HOURS, OF_QUARTERS, counts_per_day
+from include.tables import QUARTERS, Table, daily_table
+from spark_jobs.aggregate.day_counts import OF_QUARTERS, counts_per_day
 from spark_jobs.aggregate.small_keys import without_few
 from spark_jobs.engine.steps import in_parallel, step
 from spark_jobs.engine.worker_tasks import parts_by_size
-from spark_jobs.lake.data_files import may_have_click_hours
+from spark_jobs.lake.data_files import has_days, may_have_click_hours
 from spark_jobs.lake.lake import Lake
 
-#: Of the hours' files, so many bytes at a time: the days' rows pass through this process. A month of a small site is
-#: one query for each table; a day is never split.
+#: Of the hours' files, so many bytes at a time: what Spark sorts is on its disk. A month of a small site is one query
+#: for each table; a day is never split.
 MOST_BYTES = 256 << 20
 #: Days that are named in a line.
 MOST_NAMED = 5
@@ -49,7 +49,7 @@ def count_days(lake: Lake, hours: Iterable[Hour]) -> Lacking:
 
 
 def _count(lake: Lake, table: Table, days: Mapping[Day, Mapping[str, Any]]) -> Lacking:
-    return replace_days(lake, table, days, read_hours(lake, table, days, leave_out_lost=True))[1]
+    return replace_days(lake, table, days, read_hours(lake, table, days, leave_out_lost=True))
 
 
 def described_lacking(lacking: Lacking) -> list[str]:
@@ -70,7 +70,7 @@ def read_hours(lake: Lake, hourly: Table, days: Iterable[Day], *, leave_out_lost
 
 
 def days_in_parts(lake: Lake, hourly: Iterable[Table], days: Sequence[Day]) -> Iterator[list[Day]]:
-    """The days, in order, so many at a time that their rows fit into memory."""
+    """The days, in order, so many at a time that their hours' files have no more bytes than that."""
     sizes: Counter[Hour] = Counter()
     for table in hourly:
         for file in lake.data_files(table, may_have_click_hours(table, hours_of(days))):
@@ -80,45 +80,37 @@ def days_in_parts(lake: Lake, hourly: Iterable[Table], days: Sequence[Day]) -> I
 
 def replace_days(
     lake: Lake, hourly: Table, days: Mapping[Day, Mapping[str, Any]], counts: DataFrame, *, smallest_visitors: int = 0
-) -> tuple[pa.Table, Lacking]:
-    """Compute these days of the daily table that follows from the hourly one, in one query; returns their rows.
+) -> Lacking:
+    """Compute these days of the daily table that follows from the hourly one, in one query, and write them by tasks.
 
-    And the days that cannot be computed, which have no rows.
+    Returns the days that cannot be computed, which have no rows.
 
     ``days`` gives, of each day, what the daily table says of it beside the counts; ``counts`` are the rows of their
     hours. Fewer visitors than ``smallest_visitors`` are not shown, and no sketch then.
     """
     daily, key = daily_table(hourly), hourly.key[-1]
     column_types = {column.name: column.type for column in daily.columns if column.name in next(iter(days.values()))}
-    rows = counts_per_day(counts, hours_frame(lake, days, column_types), key)
-    if smallest_visitors:
-        rows = without_few(rows, smallest_visitors)
-    further = [LACKING_HOURS] if any(day.quarters for day in days) else []
-    with step(lake.spark, f"count {daily.name}"):
-        computed = rows.select(*daily.column_names, *further).toArrow()
-    lacking = _lacking(computed) if further else set()
-    for day in {day for day, _ in lacking}:
-        computed = computed.filter(~is_of(day))
-    computed = computed.select(daily.column_names)
-    # By delta-rs, in a tenth of a second: Spark's commit takes one, as long as all else here.
-    lake.replace_rows(daily, computed, days_predicate(days))
-    return computed, lacking
+    lacking = _lacking(lake, daily, days, counts)
+    left_out = {day for day, _ in lacking}
+    if computed := {day: of_day for day, of_day in days.items() if day not in left_out}:
+        rows = counts_per_day(counts, hours_frame(lake, computed, column_types), key)
+        if smallest_visitors:
+            rows = without_few(rows, smallest_visitors)
+        lake.replace(daily, rows, has_days(days))
+    else:
+        lake.replace_files(daily, [], has_days(days))
+    return lacking
 
 
-def _lacking(rows: pa.Table) -> Lacking:
-    rows = rows.select(["time_zone", "click_date", LACKING_HOURS])
-    places = pc.list_parent_indices(rows[LACKING_HOURS])
-    hours = pa.Table.from_struct_array(pc.list_flatten(rows[LACKING_HOURS]).combine_chunks())
-    of_days = hours.append_column("time_zone", rows["time_zone"].take(places)).append_column(
-        "day", rows["click_date"].take(places)
-    )
-    distinct = of_days.group_by(of_days.column_names).aggregate([]).to_pylist()
-    return {(Day(row["time_zone"], row["day"]), click_hour_of(row)) for row in distinct}
-
-
-def is_of(day: Day) -> pc.Expression:
-    """Whether a row of a daily table is of this day."""
-    return (pc.field("time_zone") == day.time_zone) & (pc.field("click_date") == day.date)
+def _lacking(lake: Lake, daily: Table, days: Iterable[Day], counts: DataFrame) -> Lacking:
+    in_part = [(day, hour) for day in days for hour in day.quarters]
+    if not in_part:
+        return set()
+    without = counts.where(click_hours_predicate({hour for _, hour in in_part})).where(F.col(QUARTERS.name).isNull())
+    with step(lake.spark, f"find hours without quarters of {daily.name}"):
+        rows = without.select("click_date", "click_hour").distinct().collect()
+    hours = {click_hour_of(row.asDict()) for row in rows}
+    return {(day, hour) for day, hour in in_part if hour in hours}
 
 
 def hours_frame(

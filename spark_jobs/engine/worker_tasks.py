@@ -56,6 +56,25 @@ def run_tasks(
     return spark.range(0, count, 1, count).mapInArrow(run, from_arrow_schema(schema)).collect() if count else []
 
 
+def work_on_files(
+    spark: SparkSession,
+    files: Sequence[Item],
+    size_bytes: Callable[[Item], int],
+    task_bytes: int,
+    work: Callable[[Sequence[Item]], Iterable[Mapping[str, Any]]],
+    schema: pa.Schema,
+) -> list[Mapping[str, Any]]:
+    """As ``run_tasks``, of files shared by their sizes. What is no more than a task's share is done by this process.
+
+    Raises:
+        PySparkException: if the work of a task raises something; else what the work raises.
+    """
+    shares = share_files(files, size_bytes, task_bytes)
+    if len(shares) == 1 and sum(map(size_bytes, files)) <= task_bytes:
+        return list(work(shares[0]))
+    return [row.asDict() for row in run_tasks(spark, shares, work, schema)]
+
+
 def share_files(files: Iterable[Item], size_bytes: Callable[[Item], int], task_bytes: int) -> list[list[Item]]:
     """The files by task, neighbours together: of so many bytes, or one that is larger."""
     return list(parts_by_size(((file, size_bytes(file) + _OPEN_BYTES) for file in files), task_bytes))

@@ -26,6 +26,7 @@ from include.stored_rows import StoredLake
 from include.tables import AGGREGATES, Table
 from spark_jobs.engine.steps import step
 from spark_jobs.lake import declared
+from spark_jobs.lake.copied_files import copy_files
 from spark_jobs.lake.data_files import DataFile, TableVersion, has_log_hours, may_have_click_hours
 from spark_jobs.lake.definitions import make_or_complete
 from spark_jobs.lake.merged_rows import merge_click_hours
@@ -104,6 +105,15 @@ class Lake(StoredLake):
         folder = self.folder_for_files(table)
         with step(self.spark, f"write {table.name}"):
             return write_files(declared.as_declared(rows, table), table, folder)
+
+    def copy_files(self, table: Table, files: Sequence[DataFile]) -> list[NewFile]:
+        """As ``write_files``, of all rows of these files, of a table with the same partitions.
+
+        Raises as ``copied_files.copy_files``.
+        """
+        folder = self.folder_for_files(table)
+        with step(self.spark, f"copy to {table.name}"):
+            return copy_files(self.spark, files, table, folder)
 
     def folder_for_files(self, table: Table) -> Path:
         """The table's folder, for tasks to write files into; the table is made, as Delta makes none where files are."""
@@ -224,18 +234,14 @@ class Lake(StoredLake):
     def replace_rows(
         self,
         table: Table,
-        rows: Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatchReader,
+        rows: Sequence[Mapping[str, Any]] | pa.Table,
         predicate: str,
         *,
-        file_bytes: int | None = None,
         transaction: StreamTransaction | None = None,
     ) -> None:
-        """As ``replace``, by rows made outside Spark or fetched from it; by delta-rs, as in ``append_rows``.
-
-        ``file_bytes``: the size from which on a file is closed and another begun; delta-rs knows a usual one.
-        """
+        """As ``replace``, by a few rows, made outside Spark or fetched from it; by delta-rs, as in ``append_rows``."""
         self._make(table)
-        arrow = rows if isinstance(rows, pa.Table | pa.RecordBatchReader) else declared.as_arrow(table, rows)
+        arrow = rows if isinstance(rows, pa.Table) else declared.as_arrow(table, rows)
         with self.locked(f"write-{table.name}"), panics_left_out():
             write_deltalake(
                 self.uri(table),
@@ -243,7 +249,6 @@ class Lake(StoredLake):
                 mode="overwrite",
                 predicate=predicate,
                 schema_mode="merge",
-                target_file_size=file_bytes,
                 commit_properties=None if transaction is None else transaction.as_committed(),
             )
 
@@ -279,9 +284,9 @@ class Lake(StoredLake):
                 partition_filters=partition, target_size=_LARGE_FILE, max_concurrent_tasks=1
             )
 
-    def data_files(self, table: Table, *choices: pc.Expression) -> list[DataFile]:
-        """The files that one of the choices takes, as the table is now; none when it has not been made."""
-        stored = self._newest(table)
+    def data_files(self, table: Table, *choices: pc.Expression, version: int | None = None) -> list[DataFile]:
+        """The files that one of the choices takes, as the table is now or was then; none when it has not been made."""
+        stored = self._newest(table, version)
         return stored.chosen(*choices) if stored else []
 
     def read_files(

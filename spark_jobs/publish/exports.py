@@ -1,27 +1,60 @@
 """Published tables as plain files, for readers without Delta: one Parquet and one CSV file per click hour, or day.
 
-The visitors' sketches and the quarters of hours are left out: who unites visitors reads the tables.
+The visitors' sketches and the quarters of hours are left out: who unites visitors reads the tables. Files are written
+by tasks, or by the job if there is little; each sorts its rows part by part, however many there are.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
-from datetime import date
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote
+from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
 from include.days import Day
 from include.hours import Hour
-from include.storage import write_whole
-from include.tables import PUBLISHED, QUARTERS, Table
+from include.storage import entries, filled_here, move, place, remove_folder, write_whole
+from include.stored_rows import arrow_schema
+from include.tables import QUARTERS, Table
+from spark_jobs.engine.sorted_rows import Order, sorted_rows
+from spark_jobs.engine.steps import step
+from spark_jobs.engine.worker_tasks import work_on_files
+from spark_jobs.lake.copied_files import rows_of
+from spark_jobs.lake.data_files import DataFile, has_days, may_have_click_hours
+from spark_jobs.lake.lake import Lake
+from spark_jobs.lines.columns import in_pieces
 
-_CLICK_HOUR = ["click_date", "click_hour"]
+#: Of tables' files so many bytes are a task's share; a partition is never split.
+TASK_BYTES = 16 << 20
+#: Of rows so many bytes are a row group of a Parquet file.
+_GROUP_BYTES = 32 << 20
+#: What a task says of a file that it has written: where it is, and where it is to be.
+_WRITTEN = pa.schema([("written", pa.string()), ("file", pa.string())])
+#: What the names of folders begin with in which files wait for their place; readers leave them out.
+_WAITING = ".written-"
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A click hour or a day of a published table: its data files, and the folder of its exports."""
+
+    files: tuple[DataFile, ...]
+    folder: Path
+
+    def export(self, published: Table, kind: str) -> Path:
+        """Its file of that kind: parquet or csv."""
+        return self.folder / f"{published.name}.{kind}"
+
+    @property
+    def size(self) -> int:
+        """Of its data files, in bytes."""
+        return sum(file.size for file in self.files)
 
 
 def exported_columns(table: Table) -> list[str]:
@@ -29,67 +62,104 @@ def exported_columns(table: Table) -> list[str]:
     return [name for name in table.column_names if name not in ("visitor_sketch", QUARTERS.name)]
 
 
-def export_hours(table: pa.Table, folder: Path, name: str, hours: Iterable[Hour]) -> list[Path]:
-    """Replace the files of these click hours; returns those there afterwards, by hour, Parquet before CSV.
+def export_hours(lake: Lake, published: Table, hours: Iterable[Hour]) -> None:
+    """Replace the files of these click hours of a published table by what it has.
 
-    ``table`` holds the ``exported_columns`` of at least these click hours; rows of others are left alone.
-    The files are ``folder/name/click_date=YYYY-MM-DD/click_hour=HH/name.parquet`` and ``.csv``, busiest key
-    first. An hour without rows has none: those of an earlier run are removed. Each file changes at once, the
-    two of an hour one after the other.
+    They are ``exports/<table>/click_date=YYYY-MM-DD/click_hour=HH/<table>.parquet`` and ``.csv``. Raises as
+    ``_export``.
+    """
+    wanted = sorted(set(hours))
+    files: dict[Hour, list[DataFile]] = {hour: [] for hour in wanted}
+    for file in lake.data_files(published, may_have_click_hours(published, wanted)):
+        files[file.click_hour].append(file)
+    folder = _folder(lake, published)
+    partitions = [Partition(tuple(of_hour), _hour_folder(folder, hour)) for hour, of_hour in files.items()]
+    _export(lake, published, partitions)
 
-    The Parquet file leaves ``click_date`` and ``click_hour`` to its path, as Hive does: with both, Arrow and
-    pandas refuse several files together. The CSV file holds all columns.
+
+def export_days(lake: Lake, daily: Table, days: Iterable[Day]) -> None:
+    """Replace the files of these days of a published daily table by what it has.
+
+    They are ``exports/<table>/time_zone=Europe%2FBerlin/click_date=YYYY-MM-DD/<table>.parquet`` and ``.csv``; the
+    zone's name is escaped as Hive does it. Raises as ``_export``.
+    """
+    files: dict[Day, list[DataFile]] = {day: [] for day in days}
+    for file in lake.data_files(daily, has_days(files)):
+        files[Day(file.partition["time_zone"], file.partition["click_date"])].append(file)
+    folder = _folder(lake, daily)
+    _export(lake, daily, [Partition(tuple(of_day), _day_folder(folder, day)) for day, of_day in files.items()])
+
+
+def _folder(lake: Lake, published: Table) -> Path:
+    return lake.settings.reports / "exports" / published.name
+
+
+def _hour_folder(folder: Path, hour: Hour) -> Path:
+    return folder / f"click_date={hour.day.isoformat()}" / f"click_hour={hour.hour:02d}"
+
+
+def _day_folder(folder: Path, day: Day) -> Path:
+    return folder / f"time_zone={quote(day.time_zone, safe='')}" / f"click_date={day.date.isoformat()}"
+
+
+def _export(lake: Lake, published: Table, partitions: Sequence[Partition]) -> None:
+    """Replace the two files of each partition, busiest key first; one without rows has none. Hold the lake's lock.
+
+    Each file changes at once, one after the other: what a task of a job that was killed still writes is never in its
+    place.
+
+    The Parquet files leave the partition's columns to their path, as Hive does: with both, Arrow and pandas refuse
+    several files together. The CSV files hold all columns.
 
     Raises:
-        ValueError: if the table has not the columns of a published table.
+        LockLostError: if a lock of the lake is lost before the files are in their places.
     """
-    busiest = _busiest_first(table)
-    # Hours since the epoch: the rows of an hour lie together, and two look-ups find them.
-    numbers = pc.add(
-        pc.multiply(pc.cast(pc.cast(busiest["click_date"], pa.int32()), pa.int64()), 24),
-        pc.cast(busiest["click_hour"], pa.int64()),
-    ).to_pylist()
-    files = []
-    for hour in sorted(set(hours)):
-        number = (hour.day - date(1970, 1, 1)).days * 24 + hour.hour
-        first, end = bisect_left(numbers, number), bisect_right(numbers, number)
-        files += _replace_files(busiest.slice(first, end - first), _hour_folder(folder / name, hour), name, _CLICK_HOUR)
-    return files
+    scratch, folder = lake.settings.scratch, _folder(lake, published)
+    for left in entries(folder):
+        if left.path.name.startswith(_WAITING):
+            remove_folder(left.path)
+    waiting = folder / f"{_WAITING}{uuid4()}"
+
+    def write(share: Sequence[Partition]) -> Iterator[Mapping[str, str]]:
+        for partition in share:
+            yield from _written(partition, published, waiting, scratch)
+
+    try:
+        with step(lake.spark, f"export {published.name}"):
+            have_rows = [partition for partition in partitions if partition.files]
+            written = work_on_files(lake.spark, have_rows, lambda of: of.size, TASK_BYTES, write, _WRITTEN)
+        lake.require_locks()
+        for file in written:
+            move(place(file["written"]), place(file["file"]))
+        for partition in partitions:
+            if not partition.files:
+                for kind in ("parquet", "csv"):
+                    partition.export(published, kind).unlink(missing_ok=True)
+    finally:
+        remove_folder(waiting)
 
 
-def export_day(rows: pa.Table, folder: Path, daily: Table, day: Day) -> list[Path]:
-    """Replace the files of a day by its rows, the ``exported_columns`` of the daily table; as ``export_hours``.
+def _written(partition: Partition, published: Table, waiting: Path, scratch: Path) -> Iterator[Mapping[str, str]]:
+    """Write the two files of a partition, in its order; what does not fit into memory is in ``scratch`` meanwhile."""
+    schema = arrow_schema(published, exported_columns(published))
+    order: Order = [("click_count", "descending"), (published.key[-1], "ascending")]
+    parquet, csv = (waiting / str(uuid4()) for _ in range(2))
+    with filled_here(scratch / f"sorted-{uuid4()}") as folder:
+        rows = sorted_rows((batch for file in partition.files for batch in rows_of(file, schema)), order, folder)
 
-    The files are ``folder/name/time_zone=Europe%2FBerlin/click_date=YYYY-MM-DD/name.parquet`` and ``.csv``, with the
-    zone's name escaped as Hive does it.
-    """
-    busiest = rows.sort_by([("click_count", "descending"), (daily.key[-1], "ascending")])
-    zone = folder / daily.name / f"time_zone={quote(day.time_zone, safe='')}"
-    by_path = list(daily.partitioned_by)
-    return _replace_files(busiest, zone / f"click_date={day.date.isoformat()}", daily.name, by_path)
+        def write(text: BinaryIO) -> None:
+            write_whole(parquet, lambda binary: _write(rows, schema, published.partitioned_by, binary, text))
 
-
-def _busiest_first(table: pa.Table) -> pa.Table:
-    """The rows by click hour, then ``click_count`` downwards, then key."""
-    published = next((known for known in PUBLISHED if exported_columns(known) == table.column_names), None)
-    if published is None:
-        expected = " or ".join(", ".join(exported_columns(known)) for known in PUBLISHED)
-        raise ValueError(f"cannot export a table with the columns {', '.join(table.column_names)}; expected {expected}")
-    by_hour = [(column, "ascending") for column in _CLICK_HOUR]
-    return table.sort_by([*by_hour, ("click_count", "descending"), (published.key[-1], "ascending")])
+        write_whole(csv, write)
+    for kind, file in (("parquet", parquet), ("csv", csv)):
+        yield {"written": str(file), "file": str(partition.export(published, kind))}
 
 
-def _hour_folder(folder: Path, click_hour: Hour) -> Path:
-    return folder / f"click_date={click_hour.day.isoformat()}" / f"click_hour={click_hour.hour:02d}"
-
-
-def _replace_files(rows: pa.Table, folder: Path, name: str, by_path: list[str]) -> list[Path]:
-    """Replace the two files of a partition, whose columns ``by_path`` its folders name."""
-    parquet, csv = folder / f"{name}.parquet", folder / f"{name}.csv"
-    if not rows.num_rows:
-        parquet.unlink(missing_ok=True)
-        csv.unlink(missing_ok=True)
-        return []
-    write_whole(parquet, lambda file: pyarrow.parquet.write_table(rows.drop_columns(by_path), file))
-    write_whole(csv, lambda file: pyarrow.csv.write_csv(rows, file))
-    return [parquet, csv]
+def _write(
+    rows: Iterable[pa.Table], schema: pa.Schema, by_path: Sequence[str], parquet: BinaryIO, csv: BinaryIO
+) -> None:
+    stored = pa.schema([field for field in schema if field.name not in by_path])
+    with pyarrow.parquet.ParquetWriter(parquet, stored) as groups, pyarrow.csv.CSVWriter(csv, schema) as lines:
+        for group in in_pieces(rows, _GROUP_BYTES):
+            groups.write_table(group.select(stored.names))
+            lines.write_table(group)

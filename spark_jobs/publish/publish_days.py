@@ -11,14 +11,14 @@ from include.holds import PUBLISHED as PUBLISHED_AS_COUNTED
 from include.holds import PUBLISHED_ANYWAY, ClickHourState
 from include.hours import Hour
 from include.tables import AGGREGATES, PUBLISHED, PUBLISHED_CLICKS_BY_URL_HOURLY, Table
-from spark_jobs.aggregate.days import Lacking, days_in_parts, is_of, read_hours, replace_days
+from spark_jobs.aggregate.days import Lacking, days_in_parts, read_hours, replace_days
 from spark_jobs.aggregate.small_keys import with_counted_sketches
 from spark_jobs.engine.steps import in_parallel
 from spark_jobs.hours.held_hours import click_hour_states
 from spark_jobs.hours.touched_hours import log_hours_around
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.publish.exports import export_day, exported_columns
+from spark_jobs.publish.exports import export_days
 
 _BY_URL = PUBLISHED_CLICKS_BY_URL_HOURLY
 _COMPUTED = {published: computed for computed, published in AGGREGATES.items()}
@@ -41,11 +41,9 @@ def _publish(lake: Lake, days: Mapping[Day, Mapping[str, Any]], hourly: Table, d
     counts = read_hours(lake, hourly, days)
     if smallest:
         counts = with_counted_sketches(counts, read_hours(lake, _COMPUTED[hourly], days), hourly.key[-1])
-    rows, lacking = replace_days(lake, hourly, days, counts, smallest_visitors=smallest)
-    rows = rows.select(exported_columns(daily))
+    lacking = replace_days(lake, hourly, days, counts, smallest_visitors=smallest)
     lake.require_locks()
-    for day in days:
-        export_day(rows.filter(is_of(day)), lake.settings.reports / "exports", daily, day)
+    export_days(lake, daily, days)
     return lacking
 
 

@@ -1,40 +1,28 @@
 """Publish click hours: the computed counts take the place of the published ones, and of the exports.
 
-Rows are only copied: by Arrow and delta-rs, batch by batch, without a Spark job. With ``smallest_visitors`` Spark puts
-keys together.
+Rows are only copied, from file to file. With ``smallest_visitors`` Spark puts keys together.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from itertools import chain
 
 import pyarrow as pa
-from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from include.errors import ClickmillError
-from include.hours import Hour, by_day, click_hours_predicate
-from include.stored_rows import Filters, arrow_schema
+from include.hours import Hour
 from include.tables import AGGREGATES, VISIBILITY, Table
 from spark_jobs.aggregate.small_keys import publishable, visibility
 from spark_jobs.engine.steps import in_parallel
-from spark_jobs.engine.worker_tasks import parts_by_size
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
-from spark_jobs.publish.exports import export_hours, exported_columns
+from spark_jobs.publish.exports import export_hours
 
 #: Click hours by the version of a table that has their rows; None: it had not been made.
 HoursOfVersions = Mapping[int | None, Sequence[Hour]]
-#: delta-rs keeps a file open for each click hour, and what it has of it in memory: of all hours about so many bytes.
-MOST_BYTES_OF_OPEN_FILES = 256 << 20
-#: A file has at least so many bytes, unless its click hour has fewer.
-LEAST_BYTES_OF_A_FILE = 1 << 20
-#: Of published files, so many bytes at a time are read to be exported.
-MOST_BYTES_EXPORTED = 64 << 20
 
 
 def publish_hours(lake: Lake, hours: Sequence[Hour], done: Callable[[Table], None] = lambda table: None) -> None:
@@ -68,7 +56,7 @@ def replace_published(lake: Lake, published: Table, source: Table, versions: Hou
     else:
         _copy(lake, published, source, versions, hours)
     lake.require_locks()
-    _export(lake, published, hours)
+    export_hours(lake, published, hours)
 
 
 def _read(lake: Lake, source: Table, versions: HoursOfVersions) -> DataFrame:
@@ -80,47 +68,19 @@ def _read(lake: Lake, source: Table, versions: HoursOfVersions) -> DataFrame:
 
 
 def _copy(lake: Lake, published: Table, source: Table, versions: HoursOfVersions, hours: Sequence[Hour]) -> None:
-    columns = published.column_names
-    # A list: delta-rs cannot open a table while it writes what it reads.
-    readers = [
-        lake.open_table(source, columns, _of_hours(hours), version)
-        for version, hours in versions.items()
+    files = [
+        file
+        for version, of_version in versions.items()
         if version is not None
+        for file in lake.data_files(source, may_have_click_hours(source, of_version), version=version)
     ]
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        yield from chain.from_iterable(readers)
-        # Raised here, it stops the commit.
-        lake.require_locks()
-
     try:
-        lake.replace_rows(
-            published,
-            pa.RecordBatchReader.from_batches(arrow_schema(published, columns), rows()),
-            click_hours_predicate(hours),
-            file_bytes=max(LEAST_BYTES_OF_A_FILE, MOST_BYTES_OF_OPEN_FILES // len(hours)),
-        )
-    except DeltaError as error:
+        copies = lake.copy_files(published, files)
+    except (OSError, pa.ArrowException, PySparkException) as error:
         lake.require_locks()
         raise ClickmillError(
             f"nothing of {published.name} has been replaced: its rows cannot be copied from {source.name}: "
             f"{str(error).splitlines()[0]}; if a file is lost or damaged, count its hours again: "
             f"clickmill aggregate --from {min(hours)} --to {max(hours).plus(1)}"
         ) from error
-
-
-def _export(lake: Lake, published: Table, hours: Sequence[Hour]) -> None:
-    sizes: Counter[Hour] = Counter()
-    for file in lake.data_files(published, may_have_click_hours(published, hours)):
-        sizes[file.click_hour] += file.size
-    for part in parts_by_size(((hour, sizes[hour]) for hour in sorted(hours)), MOST_BYTES_EXPORTED):
-        exported = lake.open_table(published, exported_columns(published), _of_hours(part)).read_all()
-        export_hours(exported, lake.settings.reports / "exports", published.name, part)
-
-
-def _of_hours(hours: Sequence[Hour]) -> list[Filters]:
-    """One condition for all days with the same hours, since each is looked at for each file."""
-    days: dict[tuple[int, ...], list[date]] = {}
-    for day, of_day in by_day(hours).items():
-        days.setdefault(tuple(of_day), []).append(day)
-    return [[("click_date", "in", alike), ("click_hour", "in", list(of_day))] for of_day, alike in days.items()]
+    lake.replace_files(published, copies, may_have_click_hours(published, hours))

@@ -12,7 +12,6 @@ from include.days import (
     Grain,
     days_in,
     days_of,
-    days_predicate,
     first_day,
     hours_of,
     hours_of_two_days,
@@ -49,15 +48,10 @@ def test_each_hour_of_a_year_is_in_exactly_one_day(zone: str) -> None:
     assert [hour.number for hour in of_days] == list(range(of_days[0].number, of_days[0].number + 8760))
 
 
-def test_hours_give_the_days_of_every_zone_and_a_predicate_names_them() -> None:
+def test_hours_give_the_days_of_every_zone() -> None:
     days = days_of(["UTC", "Europe/Berlin"], [Hour.parse("2026-03-01T23"), Hour.parse("2026-03-01T22")])
     assert [str(day) for day in days] == ["2026-03-01 Europe/Berlin", "2026-03-02 Europe/Berlin", "2026-03-01 UTC"]
     assert len(hours_of(days)) == 24 + 23 + 1
-    assert days_predicate(days) == (
-        "(time_zone = 'Europe/Berlin' AND click_date IN (DATE'2026-03-01', DATE'2026-03-02')) OR "
-        "(time_zone = 'UTC' AND click_date IN (DATE'2026-03-01'))"
-    )
-    assert days_predicate([]) == "false"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from include.stored_rows import ARROW_TYPES, StoredLake
 from include.tables import INGEST_ACCOUNTING
@@ -85,15 +84,3 @@ def test_any_of_several_conditions_may_let_a_row_through(lake: Path, conditions:
         if any(all(OPERATORS[how](hour[name], value) for name, how, value in all_of) for all_of in conditions)
     ]
     assert sorted(found, key=repr) == sorted(expected, key=repr)
-
-
-def test_of_an_earlier_version_its_rows_are_read(lake: Path, tmp_path: Path) -> None:
-    copied = tmp_path / "copied"
-    shutil.copytree(lake, copied)
-    place = str(copied / INGEST_ACCOUNTING.name)
-    DeltaTable(place).delete("source = 'web'")
-    now, before = (
-        StoredLake(copied).open_table(INGEST_ACCOUNTING, COLUMNS, [[("log_hour", "=", 2)]], version).read_all().num_rows
-        for version in (None, 0)
-    )
-    assert (now, before) == (3, 6)

@@ -3,181 +3,226 @@
 from __future__ import annotations
 
 import csv
-from datetime import date
+import random
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from include.hours import Hour, HourRange
-from include.tables import UNKNOWN_COUNTRY
-from spark_jobs.publish.exports import export_hours
+from include.errors import LockLostError
+from include.hours import Hour, click_hours_predicate
+from include.stored_rows import arrow_schema
+from include.tables import (
+    PUBLISHED_CLICKS_BY_COUNTRY_HOURLY,
+    PUBLISHED_CLICKS_BY_URL_HOURLY,
+    UNKNOWN_COUNTRY,
+    Table,
+)
+from spark_jobs.engine import sorted_rows
+from spark_jobs.lake.lake import Lake
+from spark_jobs.publish.exports import export_hours, exported_columns
+from tests.support.temporary_lake import make_settings
 
-NAME = "published_clicks_by_url_hourly"
-FOUR, FIVE, SIX = (Hour.parse(f"2026-03-01T{hour:02d}") for hour in (4, 5, 6))
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = PUBLISHED_CLICKS_BY_URL_HOURLY.name
+FOUR, FIVE = (Hour.parse(f"2026-03-01T{hour:02d}") for hour in (4, 5))
 HOSTILE_URLS = [
     'http://x.example/"><script>alert(1)</script>',
     "http://x.example/,=cmd|' /C calc'!A0",
     "http://x.example/\n=1+1",
     "https://x.example/é?日本",
 ]
-Row = tuple[Hour, str, int, int, int]
+Row = tuple[str, int, int, int]
 
 
-def published(*rows: Row, key: str = "url") -> pa.Table:
-    """A published table with the types that Spark gives it."""
-    return pa.table(
-        {
-            "click_date": pa.array([row[0].day for row in rows], pa.date32()),
-            "click_hour": pa.array([row[0].hour for row in rows], pa.int32()),
-            key: pa.array([row[1] for row in rows], pa.string()),
-            "click_count": pa.array([row[2] for row in rows], pa.int64()),
-            "bot_click_count": pa.array([row[3] for row in rows], pa.int64()),
-            "visitor_count": pa.array([row[4] for row in rows], pa.int64()),
-        }
-    )
+class NoSpark:
+    """What little is exported without."""
+
+    def getTags(self) -> set[str]:
+        return set()
+
+    def addTag(self, tag: str) -> None: ...
+
+    def removeTag(self, tag: str) -> None: ...
 
 
-def names_in(folder: Path) -> list[str]:
-    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(cast("SparkSession", NoSpark()), make_settings(tmp_path))
 
 
-def test_each_hour_gets_its_rows_busiest_first(tmp_path: Path) -> None:
-    table = published(
-        (FIVE, "http://x.example/b", 5, 0, 2),
-        (FOUR, "http://x.example/a", 1, 0, 1),
-        (FIVE, "http://x.example/c", 9, 1, 3),
-        (FIVE, "http://x.example/a", 5, 0, 2),
-    )
-    files = export_hours(table, tmp_path, NAME, [FOUR, FIVE])
-    hour = f"{NAME}/click_date=2026-03-01/click_hour="
-    assert [str(file.relative_to(tmp_path)) for file in files] == [
-        f"{hour}04/{NAME}.parquet",
-        f"{hour}04/{NAME}.csv",
-        f"{hour}05/{NAME}.parquet",
-        f"{hour}05/{NAME}.csv",
+def exported(lake: Lake, hour: Hour, *rows: Row, table: Table = PUBLISHED_CLICKS_BY_URL_HOURLY) -> list[Path]:
+    """Publish an hour with these rows, in two data files if they are several; the two files of its export."""
+    of_hour = {"click_date": hour.day, "click_hour": hour.hour}
+    names = (table.key[-1], "click_count", "bot_click_count", "visitor_count")
+    values = [of_hour | dict(zip(names, row, strict=True)) for row in rows]
+    lake.replace_rows(table, values[::2], click_hours_predicate([hour]))
+    lake.append_rows(table, values[1::2])
+    export_hours(lake, table, [hour])
+    folder = lake.settings.reports / "exports" / table.name
+    folder = folder / f"click_date={hour.day}" / f"click_hour={hour.hour:02d}"
+    return [folder / f"{table.name}.{kind}" for kind in ("parquet", "csv")]
+
+
+def names_in(lake: Lake) -> list[str]:
+    """All files and folders that are there, hidden ones too, but for those on the way to files."""
+    folder = lake.settings.reports / "exports"
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not any(path.glob("*")))
+
+
+def lines_of(text: Path) -> list[list[str]]:
+    with text.open(encoding="utf-8", newline="") as lines:
+        return list(csv.reader(lines))
+
+
+def test_an_hour_has_its_rows_busiest_first(lake: Lake) -> None:
+    rows = [("http://x.example/b", 5, 0, 2), ("http://x.example/c", 9, 1, 3), ("http://x.example/a", 5, 0, 2)]
+    files = exported(lake, FIVE, *rows)
+    hour = f"{NAME}/click_date=2026-03-01/click_hour=05"
+    assert names_in(lake) == [f"{hour}/{NAME}.csv", f"{hour}/{NAME}.parquet"]
+    assert lines_of(files[1]) == [
+        ["click_date", "click_hour", "url", "click_count", "bot_click_count", "visitor_count"],
+        ["2026-03-01", "5", "http://x.example/c", "9", "1", "3"],
+        ["2026-03-01", "5", "http://x.example/a", "5", "0", "2"],
+        ["2026-03-01", "5", "http://x.example/b", "5", "0", "2"],
     ]
-    assert names_in(tmp_path) == sorted(str(file.relative_to(tmp_path)) for file in files)
-    with files[3].open(encoding="utf-8", newline="") as lines:
-        assert list(csv.reader(lines)) == [
-            ["click_date", "click_hour", "url", "click_count", "bot_click_count", "visitor_count"],
-            ["2026-03-01", "5", "http://x.example/c", "9", "1", "3"],
-            ["2026-03-01", "5", "http://x.example/a", "5", "0", "2"],
-            ["2026-03-01", "5", "http://x.example/b", "5", "0", "2"],
-        ]
 
 
-def test_csv_read_back_equals_what_was_published(tmp_path: Path) -> None:
-    table = published(*((FIVE, url, 10 - n, n, n) for n, url in enumerate(HOSTILE_URLS)))
-    parquet, text = export_hours(table, tmp_path, NAME, [FIVE])
+def test_more_rows_than_are_sorted_at_a_time_are_in_order_and_leave_nothing_behind(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sorted_rows, "PART_BYTES", 1)
+    numbers = random.Random(1)
+    rows = [(f"http://x.example/{number}", numbers.randrange(1, 9), 0, 0) for number in range(10_000)]
+    parquet, text = exported(lake, FIVE, *rows)
+    expected = [
+        {"url": url, "click_count": clicks} for url, clicks, _, _ in sorted(rows, key=lambda row: (-row[1], row[0]))
+    ]
+    assert (
+        pyarrow.parquet.read_table(parquet, columns=["url", "click_count"], partitioning=None).to_pylist() == expected
+    )
+    assert [line[2:4] for line in lines_of(text)[1:]] == [[row["url"], str(row["click_count"])] for row in expected]
+    assert list(lake.settings.scratch.iterdir()) == []
+
+
+def test_csv_read_back_equals_what_was_published(lake: Lake) -> None:
+    parquet, text = exported(lake, FIVE, *((url, 10 - n, n, n) for n, url in enumerate(HOSTILE_URLS)))
+    schema = arrow_schema(PUBLISHED_CLICKS_BY_URL_HOURLY, exported_columns(PUBLISHED_CLICKS_BY_URL_HOURLY))
     read = pyarrow.csv.read_csv(
         text,
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(column_types=table.schema),
+        convert_options=pyarrow.csv.ConvertOptions(column_types=schema),
     )
-    assert read.equals(table)
-    read = pyarrow.parquet.ParquetFile(parquet).read()
-    assert read.equals(table.drop_columns(["click_date", "click_hour"]))
+    of_hour = {"click_date": FIVE.day, "click_hour": FIVE.hour}
+    expected: list[dict[str, Any]] = [
+        {"url": url, "click_count": 10 - n, "bot_click_count": n, "visitor_count": n}
+        for n, url in enumerate(HOSTILE_URLS)
+    ]
+    assert read.to_pylist() == [of_hour | row for row in expected]
+    assert pyarrow.parquet.ParquetFile(parquet).read().to_pylist() == expected
 
 
-def test_parquet_files_of_several_hours_are_read_as_one_table(tmp_path: Path) -> None:
-    table = published((FOUR, "http://x.example/a", 1, 0, 1), (FIVE, "http://x.example/b", 2, 0, 1))
-    files = export_hours(table, tmp_path, NAME, [FOUR, FIVE])
-    read = pyarrow.parquet.read_table([file for file in files if file.suffix == ".parquet"]).to_pylist()
+def test_parquet_files_of_several_hours_are_read_as_one_table(lake: Lake) -> None:
+    files = [exported(lake, hour, (f"http://x.example/{hour.hour}", 1, 0, 1))[0] for hour in (FOUR, FIVE)]
+    read = pyarrow.parquet.read_table(files).to_pylist()
     assert [(row["click_date"], row["click_hour"], row["url"]) for row in read] == [
-        ("2026-03-01", 4, "http://x.example/a"),
-        ("2026-03-01", 5, "http://x.example/b"),
+        ("2026-03-01", 4, "http://x.example/4"),
+        ("2026-03-01", 5, "http://x.example/5"),
     ]
 
 
-def test_exporting_again_replaces_the_files(tmp_path: Path) -> None:
-    export_hours(published((FIVE, "http://x.example/old", 1, 0, 1)), tmp_path, NAME, [FIVE])
-    before = names_in(tmp_path)
-    parquet, text = export_hours(published((FIVE, "http://x.example/new", 2, 0, 1)), tmp_path, NAME, [FIVE])
+def test_exporting_again_replaces_the_files(lake: Lake) -> None:
+    exported(lake, FIVE, ("http://x.example/old", 1, 0, 1))
+    before = names_in(lake)
+    parquet, text = exported(lake, FIVE, ("http://x.example/new", 2, 0, 1))
     assert pyarrow.parquet.ParquetFile(parquet).read()["url"].to_pylist() == ["http://x.example/new"]
     assert "old" not in text.read_text(encoding="utf-8")
-    assert names_in(tmp_path) == before
+    assert names_in(lake) == before
 
 
-def test_an_emptied_hour_loses_its_files_and_no_others(tmp_path: Path) -> None:
-    rows: list[Row] = [(hour, "http://x.example/", 1, 0, 1) for hour in (FOUR, FIVE, SIX)]
-    export_hours(published(*rows), tmp_path, NAME, [FOUR, FIVE, SIX])
-    beside = tmp_path / NAME / "click_date=2026-03-01" / "click_hour=05" / "notes.txt"
+def test_an_emptied_hour_loses_its_files_and_no_others(lake: Lake) -> None:
+    for hour in (FOUR, FIVE):
+        exported(lake, hour, ("http://x.example/", 1, 0, 1))
+    beside = lake.settings.reports / "exports" / NAME / "click_date=2026-03-01" / "click_hour=05" / "notes.txt"
     beside.touch()
-    assert export_hours(published(), tmp_path, NAME, [FIVE]) == []
+    exported(lake, FIVE)
     hour = f"{NAME}/click_date=2026-03-01/click_hour="
-    assert names_in(tmp_path) == [
-        f"{hour}04/{NAME}.csv",
-        f"{hour}04/{NAME}.parquet",
-        f"{hour}05/notes.txt",
-        f"{hour}06/{NAME}.csv",
-        f"{hour}06/{NAME}.parquet",
-    ]
+    assert names_in(lake) == [f"{hour}04/{NAME}.csv", f"{hour}04/{NAME}.parquet", f"{hour}05/notes.txt"]
 
 
-def test_an_hour_that_never_had_rows_is_nothing(tmp_path: Path) -> None:
-    assert export_hours(published(), tmp_path, NAME, [FIVE]) == []
-    assert names_in(tmp_path) == []
+def test_an_hour_that_never_had_rows_is_nothing(lake: Lake) -> None:
+    exported(lake, FIVE)
+    assert names_in(lake) == []
 
 
-def test_rows_of_other_hours_are_left_alone(tmp_path: Path) -> None:
-    late = Hour.of(date(2026, 2, 28), 5)
-    table = published((late, "http://x.example/l", 1, 0, 1), (FIVE, "http://x.example/", 1, 0, 1))
-    files = export_hours(table, tmp_path, NAME, HourRange(FOUR, SIX))
-    assert {file.parent.name for file in files} == {"click_hour=05"}
-    assert {file.parent.parent.name for file in files} == {"click_date=2026-03-01"}
-    assert len(names_in(tmp_path)) == 2
+def test_a_failed_export_leaves_the_old_file_and_no_other(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, text = exported(lake, FIVE, ("http://x.example/old", 1, 0, 1))
+    before = names_in(lake)
 
+    class FullDisk:
+        def __init__(self, file: BinaryIO, schema: pa.Schema) -> None:
+            file.write(b"half")
+            raise OSError("disk full")
 
-def test_a_failed_export_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    export_hours(published((FIVE, "http://x.example/old", 1, 0, 1)), tmp_path, NAME, [FIVE])
-    before = names_in(tmp_path)
-
-    def fail(table: pa.Table, file: BinaryIO) -> None:
-        file.write(b"half")
-        raise OSError("disk full")
-
-    monkeypatch.setattr("spark_jobs.publish.exports.pyarrow.csv.write_csv", fail)
+    monkeypatch.setattr("spark_jobs.publish.exports.pyarrow.csv.CSVWriter", FullDisk)
     with pytest.raises(OSError, match="disk full"):
-        export_hours(published((FIVE, "http://x.example/new", 1, 0, 1)), tmp_path, NAME, [FIVE])
-    assert names_in(tmp_path) == before
-    text = next(tmp_path.rglob("*.csv")).read_text(encoding="utf-8")
-    assert "old" in text
+        exported(lake, FIVE, ("http://x.example/new", 1, 0, 1))
+    assert names_in(lake) == before
+    assert "old" in text.read_text(encoding="utf-8")
 
 
-def test_what_is_being_written_does_not_look_like_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts: list[Path] = []
-    write_csv = pyarrow.csv.write_csv
+def test_what_is_being_written_does_not_look_like_data(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
 
-    def write_and_look(table: pa.Table, file: BinaryIO) -> None:
-        write_csv(table, file)
-        texts.extend(path for path in tmp_path.rglob("*") if ".csv" in path.name)
+    class Looking(pyarrow.csv.CSVWriter):
+        def write_table(self, rows: pa.Table) -> None:
+            super().write_table(rows)
+            written.extend(names_in(lake))
 
-    monkeypatch.setattr("spark_jobs.publish.exports.pyarrow.csv.write_csv", write_and_look)
-    _, text = export_hours(published((FIVE, "http://x.example/", 1, 0, 1)), tmp_path, NAME, [FIVE])
-    assert [file.parent for file in texts] == [text.parent]
-    assert texts[0].name.startswith(".")
+    monkeypatch.setattr("spark_jobs.publish.exports.pyarrow.csv.CSVWriter", Looking)
+    exported(lake, FIVE, ("http://x.example/", 1, 0, 1))
+    assert len(written) == 2
+    assert all(name.startswith(f"{NAME}/.") for name in written)
 
 
-def test_no_cell_can_be_taken_for_a_formula(tmp_path: Path) -> None:
+def test_a_job_that_has_lost_its_lock_puts_nothing_in_its_place(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, text = exported(lake, FIVE, ("http://x.example/old", 1, 0, 1))
+    before = names_in(lake)
+    with monkeypatch.context() as patch:
+
+        def lose_the_lock(*_: object) -> None:
+            patch.setattr(lake, "require_locks", lost)
+
+        def lost() -> None:
+            raise LockLostError("lost")
+
+        patch.setattr("spark_jobs.publish.exports.work_on_files", lose_the_lock)
+        with pytest.raises(LockLostError):
+            exported(lake, FIVE, ("http://x.example/new", 1, 0, 1))
+    assert "old" in text.read_text(encoding="utf-8")
+    assert names_in(lake) == before
+
+
+def test_what_a_killed_job_leaves_goes_with_the_next_export(lake: Lake) -> None:
+    exported(lake, FIVE, ("http://x.example/old", 1, 0, 1))
+    before = names_in(lake)
+    left = lake.settings.reports / "exports" / NAME / ".written-by-one"
+    left.mkdir()
+    (left / "half").touch()
+    exported(lake, FIVE, ("http://x.example/new", 1, 0, 1))
+    assert names_in(lake) == before
+
+
+def test_no_cell_can_be_taken_for_a_formula(lake: Lake) -> None:
     # URLs are http or https, countries two letters or 'unknown', numbers not negative: nothing is altered.
-    urls = published(*((FIVE, url, 10 - n, 0, 0) for n, url in enumerate(HOSTILE_URLS)))
-    countries = published((FIVE, "DE", 2, 0, 0), (FIVE, UNKNOWN_COUNTRY, 1, 0, 0), key="country_code")
-    files = export_hours(urls, tmp_path, NAME, [FIVE])
-    files += export_hours(countries, tmp_path, "published_clicks_by_country_hourly", [FIVE])
-    cells = []
-    for file in files:
-        if file.suffix == ".csv":
-            with file.open(encoding="utf-8", newline="") as lines:
-                cells += [cell for row in csv.reader(lines) for cell in row]
+    files = exported(lake, FIVE, *((url, 10 - n, 0, 0) for n, url in enumerate(HOSTILE_URLS)))
+    countries = [("DE", 2, 0, 0), (UNKNOWN_COUNTRY, 1, 0, 0)]
+    files += exported(lake, FIVE, *countries, table=PUBLISHED_CLICKS_BY_COUNTRY_HOURLY)
+    cells = [cell for file in files if file.suffix == ".csv" for row in lines_of(file) for cell in row]
     assert set(HOSTILE_URLS) | {"DE", UNKNOWN_COUNTRY} < set(cells)
     assert [cell for cell in cells if cell[0] in "=+-@\t\r"] == []
-
-
-def test_a_table_that_was_not_published_is_refused(tmp_path: Path) -> None:
-    table = published((FIVE, "http://x.example/", 1, 0, 1)).append_column("bucket", pa.array([3]))
-    with pytest.raises(ValueError, match=r"visitor_count, bucket; expected click_date, click_hour, url, .* or "):
-        export_hours(table, tmp_path, NAME, [FIVE])

@@ -9,8 +9,9 @@ import pytest
 from include.errors import ClickmillError
 from include.hours import Hour, HourRange
 from include.tables import AGGREGATES, CLICKS_BY_URL_HOURLY, PUBLISHED_CLICKS_BY_URL_HOURLY
+from spark_jobs.lake import copied_files
 from spark_jobs.lake.lake import Lake
-from spark_jobs.publish import publish_hours
+from spark_jobs.publish import exports, publish_hours
 from tests.support.temporary_lake import TemporaryLake, click
 
 pytestmark = pytest.mark.spark
@@ -58,7 +59,8 @@ def test_published_hours_are_copies_of_the_counts_in_one_commit(
     land(lake, more=2)
     for job in ("ingest", "aggregate", "validate"):
         lake.run(job, *whole)
-    monkeypatch.setattr(publish_hours, "MOST_BYTES_EXPORTED", 1)
+    for module in (copied_files, exports):
+        monkeypatch.setattr(module, "TASK_BYTES", 1)
     before = lake.commits(PUBLISHED_CLICKS_BY_URL_HOURLY)
     lake.run("publish", *whole)
     assert lake.commits(PUBLISHED_CLICKS_BY_URL_HOURLY) - before == 1

@@ -29,9 +29,9 @@ SHUFFLES = {
         "write quarantined_clicks": [],
     },
     "aggregate": {
-        "count clicks_by_country_daily": ["time_zone, day, country_code"],
-        "count clicks_by_url_daily": ["time_zone, day, url"],
+        "write clicks_by_country_daily": ["time_zone, day, country_code"],
         "write clicks_by_country_hourly": ["click_date, click_hour, country_code", "country_code into 4"],
+        "write clicks_by_url_daily": ["time_zone, day, url"],
         "write clicks_by_url_hourly": ["click_date, click_hour, url", "url into 4"],
     },
     "validate": {
@@ -56,10 +56,10 @@ SHUFFLES = {
         ],
     },
     "publish": {
-        "count published_clicks_by_country_daily": ["time_zone, day, country_code"],
-        "count published_clicks_by_url_daily": ["time_zone, day, url"],
         "read the busiest country_code": ["country_code", "country_code"],
         "read the busiest url": ["url", "url"],
+        "write published_clicks_by_country_daily": ["time_zone, day, country_code"],
+        "write published_clicks_by_url_daily": ["time_zone, day, url"],
     },
 }
 

@@ -1,0 +1,50 @@
+"""Rows of data files, written by tasks as files of a table with the same partitions: no row passes through the job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow.parquet import ParquetFile
+from pyspark.sql import SparkSession
+
+from include.storage import filesystem_of, key_of
+from include.stored_rows import arrow_schema, as_wanted
+from include.tables import Table
+from spark_jobs.engine.worker_tasks import work_on_files
+from spark_jobs.lake.data_files import DataFile
+from spark_jobs.lake.new_files import WRITTEN, NewFile, files_of
+
+#: Of files so many bytes are a task's share.
+TASK_BYTES = 16 << 20
+#: So many rows are in memory: with visitors' sketches, and those of quarters, some 80 MB at most.
+_ROWS = 1 << 12
+
+
+def copy_files(spark: SparkSession, files: Sequence[DataFile], table: Table, folder: Path) -> list[NewFile]:
+    """Write the rows of these files into the table's folder; a column that they lack is null.
+
+    Raises:
+        OSError, pa.ArrowException, PySparkException: if a file is lost or damaged, or one cannot be written.
+        ValueError: if a required column is null in a row.
+    """
+    schema = arrow_schema(table, table.column_names)
+
+    def copy(share: Sequence[DataFile]) -> Iterator[Mapping[str, Any]]:
+        return map(vars, files_of((batch for file in share for batch in rows_of(file, schema)), table, folder))
+
+    # Of a partition, one file, unless its rows are of several tasks.
+    in_order = sorted(files, key=lambda file: [file.partition[name] for name in table.partitioned_by])
+    written = work_on_files(spark, in_order, attrgetter("size"), TASK_BYTES, copy, WRITTEN)
+    return [NewFile(**row) for row in written]
+
+
+def rows_of(file: DataFile, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """These columns of a file's rows, those of its partition too, few at a time; null where it has none."""
+    with ParquetFile(key_of(file.path), filesystem=filesystem_of(file.path)) as stored:
+        there = [name for name in wanted.names if name in stored.schema_arrow.names]
+        for batch in stored.iter_batches(_ROWS, columns=there, use_threads=False):
+            yield as_wanted(batch, wanted, file.partition)
