@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from pickle import dumps, loads
@@ -18,6 +19,8 @@ from include.storage import filesystem_of, key_of
 Share = TypeVar("Share")
 Item = TypeVar("Item")
 
+#: Spark says what a task's Python has raised in many lines, of which that is one.
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:\s.*\n)*(\S.*)")
 #: To open a file of a disk, decompress it and name its lines counts as so many bytes more.
 _OPEN_BYTES = 1 << 12
 
@@ -73,6 +76,13 @@ def work_on_files(
     if len(shares) == 1 and sum(map(size_bytes, files)) <= task_bytes:
         return list(work(shares[0]))
     return [row.asDict() for row in run_tasks(spark, shares, work, schema)]
+
+
+def failure_line(error: Exception) -> str:
+    """What went wrong, in one line; if a task's work raised something, what that says."""
+    said = str(error).strip()
+    raised = _RAISED.findall(said)
+    return raised[-1] if raised else said.partition("\n")[0]
 
 
 def share_files(files: Iterable[Item], size_bytes: Callable[[Item], int], task_bytes: int) -> list[list[Item]]:

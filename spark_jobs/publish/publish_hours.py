@@ -17,6 +17,7 @@ from include.hours import Hour
 from include.tables import AGGREGATES, VISIBILITY, Table
 from spark_jobs.aggregate.small_keys import publishable, visibility
 from spark_jobs.engine.steps import in_parallel
+from spark_jobs.engine.worker_tasks import failure_line
 from spark_jobs.lake.data_files import may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.exports import export_hours
@@ -80,7 +81,7 @@ def _copy(lake: Lake, published: Table, source: Table, versions: HoursOfVersions
         lake.require_locks()
         raise ClickmillError(
             f"nothing of {published.name} has been replaced: its rows cannot be copied from {source.name}: "
-            f"{str(error).splitlines()[0]}; if a file is lost or damaged, count its hours again: "
+            f"{failure_line(error)}; if a file is lost or damaged, count its hours again: "
             f"clickmill aggregate --from {min(hours)} --to {max(hours).plus(1)}"
         ) from error
     lake.replace_files(published, copies, may_have_click_hours(published, hours))

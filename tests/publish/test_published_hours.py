@@ -71,6 +71,7 @@ def test_published_hours_are_copies_of_the_counts_in_one_commit(
     published = [lake.rows(table) for table in AGGREGATES.values()]
     lost, *_ = Lake(lake.spark, lake.settings).data_files(CLICKS_BY_URL_HOURLY)
     lost.path.unlink()
-    with pytest.raises(ClickmillError, match=f"(?s)nothing of {PUBLISHED_CLICKS_BY_URL_HOURLY.name} .*--from"):
+    reason = f"(?s)nothing of {PUBLISHED_CLICKS_BY_URL_HOURLY.name} .* from {CLICKS_BY_URL_HOURLY.name}: [^;]*"
+    with pytest.raises(ClickmillError, match=f"{reason}{lost.path.name}[^;]*; if .* --from"):
         publish_hours.publish_hours(Lake(lake.spark, lake.settings), list(HOURS))
     assert lake.rows(PUBLISHED_CLICKS_BY_URL_HOURLY) == published[0]
