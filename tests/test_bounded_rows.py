@@ -68,6 +68,7 @@ BOUNDED = {
         "stream/written_rows.py _read",
         "stream/written_rows.py write_rows",
     ],
+    "days whose hours have files of 16 MiB or less": ["lake/new_files.py write_files"],
     "the first so many, or a fixed number": [
         "aggregate/co_partitioning.py row_differences",
         "engine/spark_status.py SparkStatus.catch_up",

@@ -27,6 +27,8 @@ from spark_jobs.lake.lake import Lake
 #: Of the hours' files, so many bytes at a time: what Spark sorts is on its disk. A month of a small site is one query
 #: for each table; a day is never split.
 MOST_BYTES = 256 << 20
+#: Days whose hours' files have no more bytes are written by the job itself.
+FEW_BYTES = 16 << 20
 #: Days that are named in a line.
 MOST_NAMED = 5
 #: Days that could not be computed, each with an hour that it has in part and that was counted without its quarters,
@@ -81,7 +83,7 @@ def days_in_parts(lake: Lake, hourly: Iterable[Table], days: Sequence[Day]) -> I
 def replace_days(
     lake: Lake, hourly: Table, days: Mapping[Day, Mapping[str, Any]], counts: DataFrame, *, smallest_visitors: int = 0
 ) -> Lacking:
-    """Compute these days of the daily table that follows from the hourly one, in one query, and write them by tasks.
+    """Compute these days of the daily table that follows from the hourly one, in one query.
 
     Returns the days that cannot be computed, which have no rows.
 
@@ -96,7 +98,8 @@ def replace_days(
         rows = counts_per_day(counts, hours_frame(lake, computed, column_types), key)
         if smallest_visitors:
             rows = without_few(rows, smallest_visitors)
-        lake.replace(daily, rows, has_days(days))
+        size = sum(file.size for file in lake.data_files(hourly, may_have_click_hours(hourly, hours_of(days))))
+        lake.replace(daily, rows, has_days(days), are_few=size <= FEW_BYTES)
     else:
         lake.replace_files(daily, [], has_days(days))
     return lacking

@@ -89,22 +89,21 @@ class Lake(StoredLake):
         wanted = list(hours)
         return self.read_files(table, may_have_click_hours(table, wanted)).where(click_hours_predicate(wanted))
 
-    def replace(self, table: Table, rows: DataFrame, choice: pc.Expression) -> None:
+    def replace(self, table: Table, rows: DataFrame, choice: pc.Expression, *, are_few: bool = False) -> None:
         """Replace, in one commit, the files that are chosen, by their partition: rows of no other may be among these.
 
         The rows may come from the table itself. Raises as ``write_files`` and ``replace_files``.
         """
-        self.replace_files(table, self.write_files(table, rows), choice)
+        self.replace_files(table, self.write_files(table, rows, are_few=are_few), choice)
 
-    def write_files(self, table: Table, rows: DataFrame) -> list[NewFile]:
+    def write_files(self, table: Table, rows: DataFrame, *, are_few: bool = False) -> list[NewFile]:
         """Write these rows as files of the table, which has them when they are committed.
 
-        Raises:
-            PySparkException: if a required column is null in a row, or the rows cannot be computed or written.
+        By tasks; if they are few, by this process. Raises as ``new_files.write_files``.
         """
         folder = self.folder_for_files(table)
         with step(self.spark, f"write {table.name}"):
-            return write_files(declared.as_declared(rows, table), table, folder)
+            return write_files(declared.as_declared(rows, table), table, folder, are_few=are_few)
 
     def copy_files(self, table: Table, files: Sequence[DataFile]) -> list[NewFile]:
         """As ``write_files``, of all rows of these files, of a table with the same partitions.

@@ -57,12 +57,18 @@ class NewFile:
         return AddAction(self.path, self.size, self.partition, now, data_change=True, stats=self.statistics)
 
 
-def write_files(rows: DataFrame, table: Table, folder: Path) -> list[NewFile]:
+def write_files(rows: DataFrame, table: Table, folder: Path, *, are_few: bool = False) -> list[NewFile]:
     """Write the rows, which have the declared columns, as files of the table in this folder.
 
+    If they are few, by this process: workers of Python that have to start take longer than the work.
+
     Raises:
-        PySparkException: if a required column is null in a row, or a file cannot be written.
+        PySparkException: if a required column is null in a row, or a file cannot be written; of few rows ValueError or
+            OSError.
     """
+    if are_few:
+        fetched = rows.toArrow().sort_by([(name, "ascending") for name in table.partitioned_by])
+        return list(files_of(fetched.to_batches(), table, folder))
     ordered = rows.sortWithinPartitions(*table.partitioned_by) if table.partitioned_by else rows
 
     def write(batches: Batches) -> Batches:

@@ -111,6 +111,8 @@ def test_days_whose_files_are_large_are_computed_one_after_the_other(
     tables = list(PUBLISHED)
     assert list(days.days_in_parts(Lake(lake.spark, lake.settings), tables, hours)) == [hours]
     monkeypatch.setattr(days, "MOST_BYTES", 1)
+    # And written by tasks.
+    monkeypatch.setattr(days, "FEW_BYTES", -1)
     assert list(days.days_in_parts(Lake(lake.spark, lake.settings), tables, hours)) == [[day] for day in hours]
     lake.run("publish", DAY, NEXT)
     assert (presence(lake), presence(lake, "2026-03-02")) == ((8, 24, True), (2, 1, False))
