@@ -24,7 +24,7 @@ QUARANTINE_REASONS = {
     "not_logfmt": "not names, = and values, with a blank between them",
     "missing_event_id": "the mapped event id is absent, null or empty",
     "missing_time": "the mapped time is absent, null or empty",
-    "bad_time": "the time cannot be read in the source's time format",
+    "bad_time": "the time cannot be read in the source's time format, or its header says that it is local",
     "time_out_of_range": "older than oldest_hours before the log hour, or newest_minutes or more after its end",
     "missing_url": "the mapped URL is absent, null or empty, or no request was sent",
     "bad_url": "not an http or https URL with a host, as browsers read it",

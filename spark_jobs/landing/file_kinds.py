@@ -7,9 +7,12 @@ import re
 import stat
 from contextlib import suppress
 
+from spark_jobs.lines.headers import LOCAL_TIMES
+
 #: So much of a file's beginning says what it is.
 BEGINNING_BYTES = 1 << 20
 
+LOCAL_TIMES_LOG = "a log of local times (#GMT-Offset:), which would be read as UTC"
 #: How content begins that is not lines of text, by the formats' own specifications; also in a compressed file.
 _BEGINNINGS = {
     "a file that is compressed twice": rb"\x1f\x8b\x08|\x28\xb5\x2f\xfd|BZh[1-9]1AY&SY|\xfd7zXZ\x00",
@@ -39,9 +42,7 @@ _BEGINNINGS = {
     "text in UTF-32": rb"\xff\xfe\x00\x00|\x00\x00\xfe\xff",
     "a page of HTML": rb"(?i:\s*<(?:!doctype html|html))",
     "XML": rb"\s*<\?xml",
-    "a log of local times (#GMT-Offset:), which would be read as UTC": (
-        rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n)*?#(?i:GMT-Offset):[ \t]*[+-]?(?!0+:?0*\s)\d"
-    ),
+    LOCAL_TIMES_LOG: rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n)*?" + LOCAL_TIMES.encode(),
 }
 _KINDS = {kind: re.compile(pattern, re.DOTALL) for kind, pattern in _BEGINNINGS.items()}
 

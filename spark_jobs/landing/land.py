@@ -30,7 +30,7 @@ from include.locks import locks_of
 from include.settings import Settings
 from include.sources import Source, load_sources
 from include.texts import plural
-from spark_jobs.landing.file_kinds import BEGINNING_BYTES, json_shape, kind_of, look_of, no_file
+from spark_jobs.landing.file_kinds import BEGINNING_BYTES, LOCAL_TIMES_LOG, json_shape, kind_of, look_of, no_file
 from spark_jobs.landing.given_files import given_files, printed
 from spark_jobs.landing.landed_logs import DIGESTS, Landed, landed_logs
 from spark_jobs.landing.log_digests import DigestWriter
@@ -40,7 +40,7 @@ from spark_jobs.lines.decompress import SUFFIXES, DamagedFileError, compression_
 from spark_jobs.lines.headers import HEADER, IS_HEADER, Headers
 from spark_jobs.lines.parse_lines import click_times
 from spark_jobs.lines.read_lines import lines_of
-from spark_jobs.lines.times import HOUR_MICROS
+from spark_jobs.lines.times import HOUR_MICROS, UTC_BY_DEFAULT
 
 #: No click is older than the web. Clocks that were never set say 1601, 1900, 1970, 1980 or the year 1.
 FIRST_HOUR = Hour.parse("1990-01-01T00")
@@ -67,7 +67,7 @@ def land(
         problem = f"{printed(logs)} is {kind}" if kind else f"no file {printed(logs)}"
         raise UsageError(f"{problem}; expected a log file, plain, {', '.join(SUFFIXES)}")
     last = Hour.containing(now)
-    require_lines(logs)
+    require_lines(logs, are_times_local=UTC_BY_DEFAULT not in source.time_formats)
     first = next((hour for _, hour, _ in _lines(logs, source, last) if hour is not None), None)
     if first is None and _is_empty(logs, source):
         return None
@@ -86,8 +86,8 @@ def land(
         raise ClickmillError(f"{printed(logs)} cannot be landed: {error}; land it again when that is fixed") from None
 
 
-def require_lines(logs: Path) -> None:
-    """Refuse what is not lines of text, and JSON that is not an object a line.
+def require_lines(logs: Path, *, are_times_local: bool = False) -> None:
+    """Refuse what is not lines of text, JSON that is not an object a line, and local times that are not read as such.
 
     Raises:
         NotALogError: naming what the file is.
@@ -98,7 +98,8 @@ def require_lines(logs: Path) -> None:
         content += piece
         if len(content) >= BEGINNING_BYTES:
             break
-    if kind := kind_of(bytes(content)):
+    kind = kind_of(bytes(content))
+    if kind and not (are_times_local and kind == LOCAL_TIMES_LOG):
         raise NotALogError(f"{printed(logs)} is {kind}; expected lines of text, plain, {', '.join(SUFFIXES)}")
     if shape := json_shape(_beginning(logs)):
         kind, command = shape

@@ -34,7 +34,7 @@ FAULTS = NO_HEADER, BROKEN_QUOTES, WRONG_COLUMNS, NOT_LOGFMT = (
 # escaped. A line with quotation marks, or where something may be escaped, that has one of these is not taken apart.
 _DELIMITER, _TAB, _QUOTE, _ESCAPE = "\x1f", "\x1e", "\x1d", "\x1c"
 _RESERVED = "[\x1c-\x1f]"
-_W3C_FIELDS = re.compile(r"#fields:", re.IGNORECASE)
+_W3C_FIELDS = re.compile(r"^#fields:(.*)", re.IGNORECASE | re.MULTILINE)
 #: The last column that a line of these must have.
 _NEEDED = {"alb": "user_agent", "elb": "request", "s3": "user_agent"}
 #: Of those that have no time to know another line by: fewer than two lines have together.
@@ -44,8 +44,8 @@ _MOST_COLUMNS = {"elb": 24}
 def columns_of_header(settings: DelimitedLines, header: str) -> tuple[str, ...] | None:
     """The names of the columns that a header says; None if it is no header for these settings."""
     if settings.format == "w3c":
-        directive = _W3C_FIELDS.match(header)
-        return tuple(header[directive.end() :].lower().split()) if directive else None
+        directive = _W3C_FIELDS.search(header)
+        return tuple(directive[1].lower().split()) if directive else None
     if settings.columns is not None:
         return settings.columns
     quote = settings.quotation
@@ -66,6 +66,12 @@ def columns_of_header(settings: DelimitedLines, header: str) -> tuple[str, ...] 
     return names if all(set(role_names) & set(names) for role_names in needed) else None
 
 
+def _columns_under(settings: DelimitedLines, header: str | None) -> tuple[str, ...] | None:
+    """The columns of lines that have this header before them; None if nothing says what they are."""
+    columns = None if header is None else columns_of_header(settings, header)
+    return settings.named_columns if columns is None else columns
+
+
 def separator_line(settings: DelimitedLines) -> str:
     """The pattern of the line ``sep=;`` that Excel reads and writes before a table with this delimiter."""
     return rf'^(?i)"?sep={re.escape(settings.separator)}"?[\r\n]*$'
@@ -81,7 +87,7 @@ def extraction(
     roles = _roles(settings, tested or {}, only_time=only_time)
     if settings.format == "logfmt":
         return _logfmt(settings, roles)
-    columns = settings.named_columns if header is None else columns_of_header(settings, header)
+    columns = _columns_under(settings, header)
     if columns is None:
         nothing = _with_date(dict.fromkeys(roles, NOTHING), settings)
         return Extraction(NO_HEADER, "SELECT text FROM lines", "false", nothing, faults={})
@@ -298,7 +304,7 @@ def clients_pattern(settings: DelimitedLines, header: str | None) -> str | None:
     if settings.format == "logfmt":
         words = "|".join(map(re.escape, names))
         return rf'(?P<name>(?:^|\s)(?:{words})=)(?P<text>"(?:[^"\\]|\\.)*"?|[^\s"]*)' if names else None
-    columns = settings.named_columns if header is None else columns_of_header(settings, header)
+    columns = _columns_under(settings, header)
     columns = tuple(map(str.lower, columns or ())) if settings.format == "w3c" else columns or ()
     before = [columns.index(name) for name in names if name in columns]
     if not before:

@@ -23,13 +23,13 @@ from spark_jobs.lines.columns import as_array, as_numpy, is_null, map_distinct, 
 from spark_jobs.lines.credentials import texts_without_credentials, without_credentials
 from spark_jobs.lines.extraction import LESS, ONLY_BLANKS, Extraction, take_apart
 from spark_jobs.lines.formats import extraction_of, time_extraction_of
-from spark_jobs.lines.headers import HEADER, IS_HEADER, by_header
+from spark_jobs.lines.headers import HEADER, IS_HEADER, by_header, says_local_times
 from spark_jobs.lines.json_fields import FIRST_SAMPLED_LINES, SAMPLED_EVERY
 from spark_jobs.lines.json_repairs import has_schema_id, without_prefix, without_schema_id
 from spark_jobs.lines.kept import is_left_out, is_quarantined, left_out, reason_of_rule
 from spark_jobs.lines.masked_addresses import address_mask, shortened
 from spark_jobs.lines.targets import method_value, normal_urls, target_values
-from spark_jobs.lines.times import HOUR_MICROS, read_times, usual_moment
+from spark_jobs.lines.times import HOUR_MICROS, OFFSET_AT_END, UTC_BY_DEFAULT, read_times, usual_moment
 from spark_jobs.lines.urls import url_normalizer
 from spark_jobs.lines.wrapped_lines import are_parts
 
@@ -128,7 +128,19 @@ def click_times(lines: pa.Table, source: Source) -> pa.Int64Array:
     fields = by_header(texts, lines, take)
     if IS_HEADER in lines.column_names:
         fields = {name: pc.if_else(as_array(lines[IS_HEADER]), None, column) for name, column in fields.items()}
-    return read_times(fields["time"], fields["clicked_at"], source.time_formats)
+    return _moments(fields, lines, source)
+
+
+def _moments(fields: Mapping[str, pa.Array], lines: pa.Table, source: Source) -> pa.Array:
+    """When each line's time was; null of a local one that is said to be of a zone which nothing names."""
+    moments = read_times(fields["time"], fields["clicked_at"], source.time_formats)
+    if UTC_BY_DEFAULT not in source.time_formats or not (is_local := says_local_times(lines)).any():
+        return moments
+    others = [format_ for format_ in source.time_formats if format_ != UTC_BY_DEFAULT]
+    texts = pc.if_else(pa.array(is_local), fields["time"], None)
+    is_local &= ~as_numpy(pc.match_substring_regex(texts, OFFSET_AT_END).fill_null(False))
+    again = read_times(texts, pa.nulls(len(texts), moments.type), others) if others else None
+    return pc.if_else(pa.array(is_local), again, moments)
 
 
 def _texts(lines: pa.Table, source: Source) -> tuple[pa.StringArray, np.ndarray]:
@@ -230,7 +242,7 @@ def _fields(texts: pa.StringArray, lines: pa.Table, source: Source, without_head
         is_header = as_array(lines[IS_HEADER])
         fields = {name: pc.if_else(is_header, None, column) for name, column in fields.items()}
         fields |= {IS_HEADER: is_header, "is_formed": fields["is_formed"].fill_null(True)}
-    fields["clicked_at"] = read_times(fields["time"], fields["clicked_at"], source.time_formats)
+    fields["clicked_at"] = _moments(fields, lines, source)
     if "visitor" in fields:
         fields["visitor_id"] = fields.pop("visitor")
     texts_of = {name: _or_null(column) for name, column in fields.items() if pa.types.is_string(column.type)}

@@ -22,12 +22,16 @@ _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _OFFSET = r" ?(?:[Zz]|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)"
 _UTC = " ?(?:[+-]00:?00 ?)?(?:UTC|GMT)"
 _NAMED_UTC = "(?:[+-]00:?00)?(?:UTC|GMT)$"
+#: Of all formats only this one takes a time without an offset for UTC.
+UTC_BY_DEFAULT: TimeFormat = "iso8601"
 _ISO_8601 = rf"{_DAY}[Tt ]{_CLOCK}(?::(?:[0-5]\d|60)(?:[.,]\d+)?)?(?:{_OFFSET}|{_UTC})?"
 # What nearly all write, and W3C's logs without an offset: that DuckDB reads as it is.
 _USUAL = rf"{_DAY}[T ]{_CLOCK}:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)?"
 # What some write around a time, blanks and Apache's brackets, or after its offset: Java's zone (RFC 9557), Go's name.
 _AROUND = r"^[ \[]+|[ \]]+$"
 _AFTER_OFFSET = r"([+-]\d\d:?\d\d)(?: [A-Z]{3,5}|\[[A-Za-z0-9_+/-]+)$|([Zz])\[[A-Za-z0-9_+/-]+$"
+#: How a time ends that has its offset.
+OFFSET_AT_END = rf"{_CLOCK}(?::\d\d(?:[.,]\d+)?)?(?:{_OFFSET}|{_UTC})(?: ?[A-Z]{{3,5}}|\[[A-Za-z0-9_+/-]+)?[ \]]*$"
 # Seconds since 1970 as nearly all lines have them: of the years 2001 to 2286.
 _THIS_AGE = r"[1-9]\d{9}(?:\.\d+)?"
 _NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"

@@ -24,6 +24,7 @@ import pytest
 from backports import zstd
 
 from include.errors import ClickmillError, LeftOutError, NotALogError, UsageError
+from include.hours import Hour
 from include.settings import REPOSITORY, Settings
 from include.source_fields import LineFields
 from include.sources import Source
@@ -127,6 +128,19 @@ def test_times_of_w3c_that_are_said_to_be_local_are_refused(offset: str, is_loca
     kind = kind_of(header.encode())
     assert (kind is not None and kind.startswith("a log of local times (#GMT-Offset:)")) == is_local
     assert kind_of(header.partition("\n")[2].partition("\n")[2].encode()) is None
+
+
+def test_times_of_w3c_that_are_said_to_be_local_land_by_the_zone_of_the_source(tmp_path: Path) -> None:
+    lines = [b"#GMT-Offset: +0200\n", b"#Fields: date time cs-uri\n", b"2026-03-01 02:30:00 http://shop.test/a\n"]
+    log = write_log(tmp_path / "a.log", *lines)
+    settings = {"name": "w3c", "format": "w3c"}
+    with pytest.raises(NotALogError, match="a log of local times"):
+        land(Source.model_validate(settings), log, tmp_path / "landing", NOW)
+    format_ = {"pattern": "%Y-%m-%d %H:%M:%S", "zone": "Africa/Cairo"}
+    zoned = Source.model_validate(settings | {"fields": {"time_format": format_}})
+    landed = land(zoned, log, tmp_path / "landing", NOW)
+    assert landed is not None
+    assert landed.lines == {Hour.parse("2026-03-01T00"): 3}
 
 
 def test_a_file_that_is_named_stays_an_error(settings: Settings, tmp_path: Path) -> None:

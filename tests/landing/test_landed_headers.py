@@ -72,6 +72,18 @@ def test_a_log_of_nothing_but_a_header_is_empty(tmp_path: Path, source: Source) 
     assert land(source, log, tmp_path / "landing", NOW) is None
 
 
+def test_local_times_within_a_log_stay_so_in_each_hour(tmp_path: Path) -> None:
+    local, utc = "#GMT-Offset: -0800", "#GMT-Offset: +0000"
+    lines = [FIELDS[0], "2026-03-01 05:30:00 /5 200", "2026-03-01 06:30:00 /6 200", local, FIELDS[1],
+             "05:31:00 2026-03-01 200 x /local", FIELDS[0], "2026-03-01 05:32:00 /local 200", utc,
+             *(f"2026-03-01 0{hour}:33:00 /{hour} 200" for hour in (5, 6, 7))]  # fmt: skip
+    log = write_log(tmp_path / "a.log", *(f"{line}\n".encode() for line in lines))
+    land(W3C, log, tmp_path / "landing", NOW)
+    found = Counter({what: count for (_, what), count in read(tmp_path / "landing", W3C).items()})
+    assert found.pop("left_out_header") > 0
+    assert found == {"bad_time": 2, **{f"http://shop.test/{n}": 1 if n == 7 else 2 for n in (5, 6, 7)}}
+
+
 def test_w3c_has_in_each_hour_the_header_in_force_where_it_changes(tmp_path: Path) -> None:
     rng = random.Random(7)
     header, lines, expected = 0, ["#Software: x", FIELDS[0]], Counter[str]()

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 from include.sources import Source
+from spark_jobs.landing.file_kinds import kind_of
 from spark_jobs.lines import extraction
 from spark_jobs.lines.arrivals import LineParser
 from spark_jobs.lines.headers import HEADER, IS_HEADER, with_headers
 from spark_jobs.lines.lookups import Lookups
-from spark_jobs.lines.parse_lines import parse_lines
+from spark_jobs.lines.parse_lines import click_times, parse_lines
 from tests.lines.lines import HOUR, TRACKING, lines_table
 
 W3C = Source.model_validate({"name": "w3c", "format": "w3c", "newest_minutes": 120, "base_url": "http://shop.test"})
@@ -49,6 +50,64 @@ def _w3c_file(rng: random.Random, number: int) -> tuple[list[str], list[str]]:
             url = f"http://shop.test/{number}/{place}"
             expected.append("no_header" if columns is None else "wrong_columns" if is_broken else url)
     return lines, expected
+
+
+FIELDS, LINE = "#Fields: date time cs-uri-stem", "2026-03-01 12:30:00 /a"
+LOCAL, UTC = "#GMT-Offset: +0200", "#GMT-Offset: +0000"
+
+
+def _outcomes(lines: list[str], source: Source = W3C, pieces_of: int = 100) -> list[str]:
+    """The reason of each line that is no header, or the time of its click; by files in pieces, and all in one."""
+    raw = [f"{line}\r\n".encode() for line in lines]
+    tables = [lines_table(raw[at : at + pieces_of], at + 1) for at in range(0, len(raw), pieces_of)]
+    found = [row for table in with_headers(tables, source) for row in parse_lines(table, source, TRACKING).to_pylist()]
+    times = [time for table in with_headers(tables, source) for time in click_times(table, source).to_pylist()]
+    for row, time in zip(found, times, strict=True):
+        assert time == (None if row["reason"] else int(row["clicked_at"].timestamp() * 1_000_000))
+    return [row["reason"] or f"{row['clicked_at']:%H:%M}" for row in found if row["reason"] != "left_out_header"]
+
+
+@pytest.mark.parametrize(
+    ("says", "is_local"),
+    {
+        **dict.fromkeys(
+            [LOCAL, "#GMT-Offset: -0800", "#gmt-offset:+05:30", "#GMT-Offset: 2", "#GMT-Offset: 0030"], True
+        ),
+        **dict.fromkeys(["#GMT-Offset: UTC+2", "#GMT-Offset: CET", "# GMT-Offset : -1", "#Time Format: Local"], True),
+        **dict.fromkeys([UTC, "#GMT-Offset: -00:00", "#GMT-Offset: 0", "#GMT-Offset:", "#GMT-Offset: -"], False),
+        **dict.fromkeys(
+            ["#GMT-Offset: GMT", "#Time Format: UTC", "#GMT-Offset: UTC+0", "#Remark: GMT-Offset: +2"], False
+        ),
+    }.items(),
+)
+@pytest.mark.parametrize("pieces_of", [1, 2, 100])
+def test_local_times_by_the_header_are_not_taken_for_utc(says: str, is_local: bool, pieces_of: int) -> None:
+    expected = ["bad_time" if is_local else "12:30"] * 2
+    for header in ([says, FIELDS], [FIELDS, says], ["#Version: 1.0", says, "#Software: x", FIELDS]):
+        assert _outcomes([*header, LINE, LINE], pieces_of=pieces_of) == expected
+    kind = kind_of("\n".join(["#Version: 1.0", says, FIELDS, LINE]).encode())
+    assert (kind is not None) == is_local
+
+
+@pytest.mark.parametrize("pieces_of", [1, 3, 100])
+def test_the_zone_of_a_header_holds_until_the_next_that_says_one(pieces_of: int) -> None:
+    lines = [FIELDS, LINE, LOCAL, LINE, "#Version: 1.0", FIELDS, LINE, UTC, FIELDS, LINE, FIELDS, LOCAL, LINE]
+    assert _outcomes(lines, pieces_of=pieces_of) == ["12:30", "bad_time", "bad_time", "12:30", "bad_time"]
+
+
+def test_local_times_are_read_where_the_source_or_the_line_says_the_zone() -> None:
+    settings = {"name": "w3c", "format": "w3c", "base_url": "http://shop.test", "newest_minutes": 120}
+    local = {"pattern": "%Y-%m-%d %H:%M:%S", "zone": "Africa/Cairo"}
+    for formats in (local, ["iso8601", local], [local, "iso8601"]):
+        assert _outcomes([LOCAL, FIELDS, LINE], Source.model_validate(
+            settings | {"oldest_hours": 9, "fields": {"time_format": formats}})) == ["10:30"]  # fmt: skip
+    fields = {"time": "x-time", "time_format": ["iso8601", "epoch_seconds"]}
+    times = ["2026-03-01T14:30:00+02:00", "2026-03-01T12:30Z", "1772368200", "2026-03-01T12:30:00", "2026-03-01T12:30"]
+    lines = [LOCAL, "#Fields: x-time cs-uri-stem", *(f"{time} /a" for time in times)]
+    outcomes = ["12:30"] * 3 + ["bad_time"] * 2
+    assert _outcomes(lines, Source.model_validate(settings | {"fields": fields})) == outcomes
+    listed = Source.model_validate(settings | {"columns": ["date", "time", "cs-uri-stem"]})
+    assert _outcomes([LINE, LOCAL, LINE, UTC, LINE], listed) == ["12:30", "bad_time", "12:30"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
