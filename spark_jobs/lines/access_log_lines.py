@@ -28,6 +28,10 @@ from spark_jobs.lines.log_patterns import (
 from spark_jobs.lines.pattern_steps import Pattern, extracted, in_steps, or_null
 
 
+#: A text whose last quotation mark opens another one: its own was not written, and what follows it is in it.
+_OPENS_ANOTHER = r'[ \t]"([^"\s][^"]*)?$'
+
+
 def _only_one_line(format_: LogFormat) -> Callable[[pa.StringArray], pa.StringArray]:
     """The texts, null for those with two times: two lines in one, or half of one, where its writer ended, and another.
 
@@ -87,10 +91,11 @@ def _of_whole_line(
 def _unescaped(format_: LogFormat, roles: frozenset[str]) -> Extraction:
     """Lines with quotation marks inside of quoted texts: where the shortest texts that fit are the longest too."""
     short, long = (whole_line(format_, roles, reading) for reading in ("short", "long"))
+    opens = " OR ".join(f"regexp_matches(line['{name}'], {quoted(_OPENS_ANOTHER)})" for name in short.names)
     return Extraction(
         "not_access_log",
         f"SELECT {extracted('text', short)} AS line, {extracted('text', long)} AS other FROM lines",
-        "line['time'] <> '' AND line = other",
+        f"line['time'] <> '' AND line = other AND NOT ({opens})",
         {name: or_null(f"line['{name}']") for name in short.names},
         prepared=_only_one_line(format_),
         is_escaped=format_.escape != "none",

@@ -416,7 +416,15 @@ def _badly_quoted(rest: str, bracket: int, is_combined: bool) -> dict[str, str] 
                 if last >= second + 3 and re.fullmatch(r'([ \t\n\f\r][^"]*)?', text[last + 1 :]):
                     ways.append({"request": text[:first], "status": found[1], "referrer": text[after + 2 : second],
                                  "user_agent": text[second + 3 : last]})  # fmt: skip
-    return {"time": rest[bracket + 1 : end]} | ways[0] if len(ways) == 1 else None
+    if len(ways) != 1 or any(map(_opens_another, ways[0].values())):
+        return None
+    return {"time": rest[bracket + 1 : end]} | ways[0]
+
+
+def _opens_another(text: str) -> bool:
+    """Whether the last quotation mark begins a text, whose end is taken for that of this one."""
+    before, mark, after = text.rpartition('"')
+    return mark != "" and before.endswith((" ", "\t")) and not (after and after[0].isspace())
 
 
 def _after_time(text: str, is_combined: bool) -> dict[str, str] | None:

@@ -95,15 +95,48 @@ def test_what_is_before_a_line_or_in_the_client_s_place_and_not_known_makes_no_c
         ('"-" "24" TV" 17', None, '24" TV'),
         ('""x" y" "Moz"', '"x" y', "Moz"),
         (r'"-" "a\"b" c"', None, r'a\"b" c'),
+        ('"-" "a "b c" d" 17 -', None, 'a "b c" d'),
+        ('"-" ""Moz (x)" 17', None, '"Moz (x)'),
         # Where there are two ways to read it: which was meant?
         ('"-" "a" "b" c"', None, None),
         ('"x" " "y" "z"', None, None),
+        # One is missing behind the text, or before it: the next text is no part of it.
+        ('"-" "Moz 12 "web@docker"', None, None),
+        ('"-" "Moz 12 "web@docker" 5ms', None, None),
+        ('"-" "Moz 12 "web@docker" "http://10.0.0.1:80" 5ms', None, None),
+        ('"-" "Moz 12 "-" "-" 0ms', None, None),
+        ('"-" "Moz "203.0.113.9"', None, None),
+        ('"-" "Moz\t"203.0.113.9"', None, None),
+        ('"-" "Moz ""', None, None),
+        ('"-" "Moz" 12 "web@docker "http://10.0.0.1:80" 5ms', None, None),
+        ('"-" "Moz "x" 12 "web@docker"', None, None),
+        ('"https://a.example/ "Moz" 12 "web@docker" "http://10.0.0.1:80" 5ms', None, None),
+        ('"-" Moz" 12 "web@docker" "http://10.0.0.1:80" 5ms', None, None),
+        ('"-" "Moz (x; y "web@docker"', None, None),
     ],
 )
 def test_quotation_marks_that_are_not_escaped(texts: str, referrer: str | None, agent: str | None) -> None:
     (row,) = read([f'203.0.113.5 - - {TIME} "GET /a HTTP/1.1" 200 512 {texts}'])
     assert (row["referrer"], row["user_agent"]) == (referrer, agent)
     assert row["reason"] == (None if agent else "not_access_log")
+
+
+#: Traefik's text log: https://doc.traefik.io/traefik/observe/logs-and-access-logs/#access-logs
+TRAEFIK = '%h - %u %t "%r" %>s %b "%{Referer}i" "%{User-agent}i" %{n}n "%{router}n" "%{server}n" %{took}n'
+
+
+@pytest.mark.parametrize(
+    ("texts", "agent"),
+    [
+        ('"-" "Moz" 12 "web@docker" "http://10.0.0.1:80" 5ms', "Moz"),
+        ('"-" "Moz 12 "web@docker" "http://10.0.0.1:80" 5ms', None),
+        ('"-" "Moz "x" 12 "web@docker" "http://10.0.0.1:80" 5ms', None),
+        ('"-" "Moz 12 "web@docker" "-" 0ms', None),
+    ],
+)
+def test_a_quotation_mark_that_is_missing_where_the_format_has_more_texts(texts: str, agent: str | None) -> None:
+    (row,) = read([f'203.0.113.5 - - {TIME} "GET /a HTTP/1.1" 200 512 {texts}'], TRAEFIK)
+    assert (row["reason"], row["user_agent"]) == (None if agent else "not_access_log", agent)
 
 
 @pytest.mark.parametrize(
