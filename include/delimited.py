@@ -48,7 +48,9 @@ class ColumnFields(FieldRoles[ColumnNames]):
 COLUMNS = {
     "alb": "type time elb client target request_processing_time target_processing_time response_processing_time "
     "elb_status_code target_status_code received_bytes sent_bytes request user_agent ssl_cipher ssl_protocol "
-    "target_group_arn trace_id domain_name",
+    "target_group_arn trace_id domain_name chosen_cert_arn matched_rule_priority request_creation_time "
+    "actions_executed redirect_url error_reason target_port_list target_status_code_list classification "
+    "classification_reason conn_trace_id",
     "elb": "time elb client backend request_processing_time backend_processing_time response_processing_time "
     "elb_status_code backend_status_code received_bytes sent_bytes request user_agent ssl_cipher ssl_protocol",
     "s3": "bucket_owner bucket time time_zone remote_ip requester request_id operation key request_uri http_status "

@@ -27,7 +27,6 @@ from spark_jobs.lines.log_patterns import (
 )
 from spark_jobs.lines.pattern_steps import Pattern, extracted, in_steps, or_null
 
-
 #: A text whose last quotation mark opens another one: its own was not written, and what follows it is in it.
 _OPENS_ANOTHER = r'[ \t]"([^"\s][^"]*)?$'
 

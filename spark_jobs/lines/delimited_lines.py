@@ -17,7 +17,13 @@ import pyarrow.compute as pc
 
 from include.delimited import COLUMNS, DelimitedLines
 from include.duckdb_sql import quoted
-from spark_jobs.lines.delimited_patterns import ANOTHER_TIME, column_steps, columns_with_quotes, inner_text
+from spark_jobs.lines.delimited_patterns import (
+    ANOTHER_TIME,
+    column_steps,
+    columns_behind,
+    columns_with_quotes,
+    inner_text,
+)
 from spark_jobs.lines.extraction import Extraction, first_text
 from spark_jobs.lines.pattern_steps import extracted, in_steps
 from spark_jobs.lines.w3c_roles import FORWARDED_FOR, NOTHING, as_w3c_means
@@ -37,8 +43,6 @@ _RESERVED = "[\x1c-\x1f]"
 _W3C_FIELDS = re.compile(r"^#fields:(.*)", re.IGNORECASE | re.MULTILINE)
 #: The last column that a line of these must have.
 _NEEDED = {"alb": "user_agent", "elb": "request", "s3": "user_agent"}
-#: Of those that have no time to know another line by: fewer than two lines have together.
-_MOST_COLUMNS = {"elb": 24}
 
 
 def columns_of_header(settings: DelimitedLines, header: str) -> tuple[str, ...] | None:
@@ -96,12 +100,12 @@ def extraction(
     needed_names = {name for names in roles.values() for name in names} | ({"s-port"} if is_w3c else set())
     numbers = {name: number for number, name in reversed([*enumerate(columns, 1)]) if name in needed_names}
     needed = columns.index(_NEEDED[settings.format]) + 1 if settings.format in COLUMNS else None
-    most = _MOST_COLUMNS.get(settings.format)
     fits = f"len(cells) = {len(columns)}"
     if needed:
-        behind = f"array_to_string(cells[{needed + 1}:], ' ')"
+        behind = f"array_to_string(cells[{needed}:], ' ')"
         fits = (
-            f"len(cells) BETWEEN {needed} AND {most or 2**31} AND NOT regexp_matches({behind}, {quoted(ANOTHER_TIME)})"
+            f"len(cells) >= {needed} AND NOT regexp_matches({behind}, {quoted(ANOTHER_TIME)}) AND "
+            f"regexp_matches({behind}, {quoted(f'^[^ ]*{columns_behind(columns, needed, are_cut=True)}$')})"
         )
     parts = "".join(f", {_cell(number, settings)} AS column{number}" for number in numbers.values())
     cells = {name: f"column{number}" for name, number in numbers.items()}
@@ -117,7 +121,7 @@ def extraction(
     if not needed:
         return of_any
     of_any = replace(of_any, otherwise=_unescaped_quotes(of_any, roles, columns, numbers, settings))
-    table, is_formed, taken = in_steps(column_steps(numbers.values(), needed, most))
+    table, is_formed, taken = in_steps(column_steps(columns, numbers.values(), needed))
     cells = {name: inner_text(taken[f"column{number}"]) for name, number in numbers.items()}
     values = _values(roles, columns, cells, settings)
     is_escaped = of_any.is_escaped
@@ -140,7 +144,7 @@ def _unescaped_quotes(
     table = (
         f"SELECT {extracted('text', short)} AS line, {extracted('text', long)} AS other, "
         f"regexp_matches(text, {quoted(f'(?s)(?:{ANOTHER_TIME}).*{ANOTHER_TIME}')}) AS is_two, "
-        f"regexp_full_match(text, {quoted(_of_columns(_ENDED))}) AS is_quoted FROM lines"
+        f"regexp_full_match(text, {quoted(_of_columns(_ENDED_ONCE))}) AS is_quoted FROM lines"
     )
     texts = {name: f"line['column{number}']" for name, number in numbers.items()}
     behind = columns.index("user_agent") + 1
@@ -151,7 +155,7 @@ def _unescaped_quotes(
     return replace(
         of_any,
         table=table,
-        is_formed=f"NOT is_quoted AND line['{first}'] <> '' AND line = other AND NOT is_two",
+        is_formed=f"line['{first}'] <> '' AND line = other AND NOT is_two",
         values=_values(roles, columns, cells, settings),
     )
 
@@ -230,8 +234,9 @@ def _cut(settings: DelimitedLines) -> str:
 
 
 _IN_QUOTES = '"(?:[^"\x1c-\x1f]|"")*"'
-#: A column at blanks; and one with quotation marks inside.
+#: A column at blanks, quotation marks inside doubled or, of AWS, none; and one with such marks inside.
 _ENDED = f'(?:{_IN_QUOTES}|[^" \t\x1c-\x1f]+)'
+_ENDED_ONCE = '(?:"[^"\x1c-\x1f]*"|[^" \t\x1c-\x1f]+)'
 _WITH_INNER = f'(?:{_IN_QUOTES}|[^" \t\x1c-\x1f][^ \t\x1c-\x1f]*)'
 
 
@@ -244,7 +249,7 @@ def _cut_at_blanks(quote: str, table: str, *, may_have_inner: bool) -> str:
 
     Lines with such marks are the few that are cut by an expression, which takes three times as long.
     """
-    only_ended = quoted(_of_columns(_ENDED))
+    only_ended = quoted(_of_columns(_ENDED if may_have_inner else _ENDED_ONCE))
     is_quoted = f"regexp_full_match(text, {quoted(_of_columns(_WITH_INNER))})" if may_have_inner else "false"
     table = (
         f"SELECT text, contains(text, {quoted(quote)}) AS has_quote, CASE WHEN has_quote "

@@ -14,42 +14,60 @@ from spark_jobs.lines.pattern_steps import MOST_PARTS, Pattern
 
 _COLUMN = r'"[^"\x1c-\x1f]*"|[^" \t\r\n\x1c-\x1f]+'
 _QUOTE = quoted('"')
-_ANY = f"(?:{_COLUMN})"
-
-_WORD = r'[^" \t\r\n\x1c-\x1f]+'
-_REST_OF_COLUMN = r'[^" \t\r\n\x1c-\x1f]*'
-_NO_DIGIT = rf'[^"\d \t\r\n\x1c-\x1f]{_REST_OF_COLUMN}'
 _QUOTED = r'"[^"\x1c-\x1f]*"'
-#: One of the columns behind those that are needed, not the time of another line: that is in brackets, or a date which
-#: no quoted column follows, as one does that of ALB's request.
-_MORE = rf'-[^" \t\r\n\x1c-\x1f]{_REST_OF_COLUMN} {_QUOTED}|[^"\- \t\r\n\x1c-\x1f]{_REST_OF_COLUMN}'
-for _ in range(3):
-    _MORE = rf"{_NO_DIGIT}|\d(?:{_MORE})?"
-_MORE = rf'{_QUOTED}|[^"[\d \t\r\n\x1c-\x1f]{_REST_OF_COLUMN}|\d(?:{_MORE})?'
-#: The same found in the columns behind those that are needed.
+_WORD = r'[^" \t\r\n\x1c-\x1f]+'
+#: The time of another line, found in the columns behind those that are needed: in brackets, or a date which no quoted
+#: column follows, as one does that of ALB's request.
 ANOTHER_TIME = r'(?:^| )(?:\[\d\d/|\d{4}-\d\d-\d\d\S* [^"])'
 
+#: The columns of AWS in which clients may have quotation marks.
+_TEXTS = ("request", "request_uri", "referer", "user_agent")
+#: Those behind them that are words, of which lines have the first ones always; the others are quoted.
+_WORDS_BEHIND = ("ssl_cipher", "ssl_protocol", "target_group_arn", "version_id")
+_WORDS = (
+    *_WORDS_BEHIND,
+    *("matched_rule_priority", "request_creation_time", "conn_trace_id", "host_id", "signature_version"),
+    *("cipher_suite", "authentication_type", "host_header", "tls_version", "access_point_arn", "acl_required"),
+)
+_WORD_BEHIND, _QUOTED_BEHIND = r'[^"\[ \t\r\n\x1c-\x1f][^" \t\r\n\x1c-\x1f]*', f"(?:{_QUOTED}|-)"
 
-def column_steps(numbers: Iterable[int], fewest: int, most: int | None) -> list[Pattern]:
-    """The patterns that take out columns by their numbers, from 1, of a line with the ``fewest`` to ``most``, or more.
+
+def columns_behind(columns: tuple[str, ...], after: int, wanted: Iterable[int] = (), *, are_cut: bool = False) -> str:
+    """The pattern of the columns behind one of them as AWS writes them; of a line as many as it has, and newer ones.
+
+    To S3's words others may come, to ALB's texts; not to those of the classic balancer. ``are_cut``: no quoted column
+    has a blank any more.
+    """
+    word, text = (r'[^"\[ ][^ ]*', r'(?:"[^ ]*|-)') if are_cut else (_WORD_BEHIND, _QUOTED_BEHIND)
+    more = {"acl_required": f"(?: {word})*", "conn_trace_id": f"(?: {text})*"}.get(columns[-1], "")
+    for number in range(len(columns), after, -1):
+        pattern = word if columns[number - 1] in _WORDS else text
+        more = f"(?: {f'({pattern})' if number in wanted else pattern}{more})?"
+    return more
+
+
+def column_steps(columns: tuple[str, ...], numbers: Iterable[int], fewest: int) -> list[Pattern]:
+    """The patterns that take out columns by their numbers, from 1, of a line with the ``fewest`` or more.
 
     The groups are named ``column1`` and so on, and are never empty: a quoted column has its quotation marks.
     """
     wanted = sorted(numbers)
     patterns, taken = [], 0
+
+    def column(number: int) -> str:
+        pattern = _COLUMN
+        if number > columns.index("user_agent") + 1:
+            pattern = _WORD_BEHIND if columns[number - 1] in _WORDS else _QUOTED_BEHIND
+        return f"({pattern})" if number in wanted else f"(?:{pattern})"
+
     while len(wanted) > MOST_PARTS:
-        part, wanted = wanted[: MOST_PARTS - 1], wanted[MOST_PARTS - 1 :]
-        columns = "".join(f"{_column(number, part)} " for number in range(taken + 1, part[-1] + 1))
-        patterns.append(Pattern(f"^({columns})", ("before", *map(_name, part))))
-        taken = part[-1]
-    columns = " ".join(_column(number, wanted) for number in range(taken + 1, max(fewest, *wanted) + 1))
-    more = "*" if most is None else f"{{0,{most - fewest}}}"
-    return [*patterns, Pattern(rf"^{columns}(?: (?:{_MORE})){more}[\r\n]*$", (*map(_name, wanted),))]
-
-
-#: The columns of AWS in which clients may have quotation marks; and those behind them that are words.
-_TEXTS = ("request", "request_uri", "referer", "user_agent")
-_WORDS_BEHIND = ("ssl_cipher", "ssl_protocol", "target_group_arn", "version_id")
+        part, rest = wanted[: MOST_PARTS - 1], wanted[MOST_PARTS - 1 :]
+        texts = "".join(f"{column(number)} " for number in range(taken + 1, part[-1] + 1))
+        patterns.append(Pattern(f"^({texts})", ("before", *map(_name, part))))
+        taken, wanted = part[-1], rest
+    last = max(fewest, *wanted)
+    texts = " ".join(map(column, range(taken + 1, last + 1)))
+    return [*patterns, Pattern(rf"^{texts}{columns_behind(columns, last)}[\r\n]*$", (*map(_name, wanted),))]
 
 
 def columns_with_quotes(columns: tuple[str, ...], numbers: Iterable[int], reading: Literal["short", "long"]) -> Pattern:
@@ -59,30 +77,24 @@ def columns_with_quotes(columns: tuple[str, ...], numbers: Iterable[int], readin
     """
     wanted, last = {*numbers}, columns.index("user_agent") + 1
     needed = last + sum(name in _WORDS_BEHIND for name in columns)
-    more = _WORD if "version_id" in columns else f'(?:"[^"]*"|{_WORD})'  # S3 quotes none of them
     texts = [number for number, name in enumerate(columns[:last], 1) if name in _TEXTS]
+    any_text = ".*?" if reading == "short" else ".*"
 
     def column(number: int) -> str:
-        if number in texts:
-            return f'"(.*{"?" * (reading == "short")})"'
-        pattern = _WORD if number <= needed else more
-        return f"({pattern})" if number in wanted else pattern
+        if number not in texts:
+            return f"({_WORD})" if number in wanted else _WORD
+        # A quotation mark behind anything else is the client's.
+        is_request = columns[number - 1].startswith("request")
+        return f'"({any_text} (?:HTTP/[\\d.]+|-)?|-)"' if is_request else f'"({any_text})"'
 
-    behind = ""
-    for number in range(max(wanted), needed, -1):  # of which older lines have fewer
-        behind = f"(?: {column(number)}{behind})?"
     before = " ".join(map(column, range(1, needed + 1)))
     names = tuple(map(_name, sorted(wanted.union(texts))))
-    return Pattern(rf"^{before}{behind}(?: {more})*[\r\n]*$", names)
+    return Pattern(rf"^{before}{columns_behind(columns, needed, wanted)}[\r\n]*$", names)
 
 
 def inner_text(column: str) -> str:
     """The SQL of a column's text, null for ``-``."""
     return f"nullif(replace({column}, {_QUOTE}, ''), '-')"
-
-
-def _column(number: int, wanted: list[int]) -> str:
-    return f"({_COLUMN})" if number in wanted else _ANY
 
 
 def _name(number: int) -> str:

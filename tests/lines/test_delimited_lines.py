@@ -305,6 +305,7 @@ def test_w3c_without_fields_has_no_header_unless_its_columns_are_listed() -> Non
 ALB = ('https 2026-03-01T12:30:00.186641Z app/my-lb/50dc 192.0.2.1:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 '
        '"GET https://www.test:443/a?b=c HTTP/1.1" "curl/7.46.0" ECDHE TLSv1.2 arn:x "Root" "www.test"')  # fmt: skip
 ALB_REST = '"arn:y" 0 2026-03-01T12:30:00.186641Z "forward" "-" "-" "10.0.0.1:80" "200" "-" "-"'
+ELB = ALB[6:].partition(" arn:x")[0]
 S3 = ("79a5 bucket1 [01/Mar/2026:12:30:00 +0000] 192.0.2.3 79a5 3E57 WEBSITE.GET.OBJECT a.html "
       '"GET /a.html?x=1 HTTP/1.1" 200 - 113 - 7 - "-" "S3Console/0.4 x" - s9lz= SigV4 ECDHE AuthHeader')  # fmt: skip
 
@@ -323,25 +324,27 @@ S3 = ("79a5 bucket1 [01/Mar/2026:12:30:00 +0000] 192.0.2.3 79a5 3E57 WEBSITE.GET
             "alb", ALB.replace("curl/7.46.0", r"a \"b\" c"), {"user_agent": r"a \"b\" c", "url": "https://www.test/a?b=c"}),
         "ALB, quotation marks": ("alb", f"{ALB} {ALB_REST}".replace("curl/7.46.0", 'a "b" c').replace("b=c", 'b="c'),
                                  {"user_agent": 'a "b" c', "url": "https://www.test/a?b=%22c"}),
-        "ALB, quotation marks with two ends": ("alb", ALB.replace("curl/7.46.0", 'x "a" b c d "e'),
-                                               {"reason": "broken_quotes"}),
-        "ELB, quotation marks": ("elb", ALB[6:].replace("curl/7.46.0", 'a "b" c'), {"user_agent": 'a "b" c'}),
+        "ALB, quotation marks with an end of the request": (
+            "alb", ALB.replace("curl/7.46.0", 'x "a" HTTP/1.1" "e'), {"reason": "broken_quotes"}),
+        "S3, texts side by side": ("s3", S3.replace("S3Console/0.4 x", 'a" "b'), {"reason": "wrong_columns"}),
+        "ELB, more than it has": ("elb", f"{ELB} x", {"reason": "wrong_columns"}),
+        "ELB, quotation marks": ("elb", ELB.replace("curl/7.46.0", 'a "b" c'), {"user_agent": 'a "b" c'}),
         "S3, quotation marks": ("s3", f"{S3} www.test TLSV1.2 - -".replace("S3Console/0.4 x", 'a "b" c "').replace(
             '"-"', '"http://a.test/"b""'), {"user_agent": 'a "b" c "', "referrer": 'http://a.test/"b"'}),
         "S3, a quotation mark before a blank": ("s3", S3.replace("S3Console/0.4 x", 'a " b'), {"user_agent": 'a " b'}),
         "ALB, no request": ("alb", ALB.replace("GET https://www.test:443/a?b=c HTTP/1.1", "- http://www.test:80- -"),
                             {"reason": "missing_url"}),
-        "ELB, no request": ("elb", ALB[6:].replace("GET https://www.test:443/a?b=c HTTP/1.1", "- - - "),
+        "ELB, no request": ("elb", ELB.replace("GET https://www.test:443/a?b=c HTTP/1.1", "- - - "),
                             {"reason": "missing_url"}),
         "ALB, cut off": ("alb", ALB[:100], {"reason": "wrong_columns"}),
         "ALB, cut off in quotes": ("alb", ALB[:150], {"reason": "broken_quotes"}),
-        "ELB": ("elb", ALB[6:], {"url": "https://www.test/a?b=c", "user_agent": "curl/7.46.0"}),
-        "ELB without an agent": ("elb", ALB[6:].partition(' "curl')[0], {"url": "https://www.test/a?b=c",
+        "ELB": ("elb", ELB, {"url": "https://www.test/a?b=c", "user_agent": "curl/7.46.0"}),
+        "ELB without an agent": ("elb", ELB.partition(' "curl')[0], {"url": "https://www.test/a?b=c",
                                                                               "user_agent": None}),
         "S3": ("s3", S3, {"url": "http://s3.test/a.html?x=1", "user_agent": "S3Console/0.4 x", "referrer": None}),
         "S3 with a host": ("s3", f"{S3} www.test TLSV1.2 - -", {"url": "http://www.test/a.html?x=1"}),
         "S3, its own work": ("s3", S3.replace('"GET /a.html?x=1 HTTP/1.1"', "-"), {"reason": "missing_url"}),
-        "S3, another line": ("s3", ALB, {"reason": "bad_time"}),
+        "S3, another line": ("s3", ALB, {"reason": "wrong_columns"}),
     }.values(),
 )  # fmt: skip
 def test_access_logs_of_aws_need_no_columns(format_: str, line: str, expected: dict[str, Any]) -> None:
@@ -350,7 +353,38 @@ def test_access_logs_of_aws_need_no_columns(format_: str, line: str, expected: d
     assert row["reason"] == expected.get("reason")
 
 
-@pytest.mark.parametrize(("format_", "line"), [("alb", ALB), ("elb", ALB[6:]), ("s3", f"{S3} www.test TLSv1.2 - -")])
+@pytest.mark.parametrize(
+    "line", [ELB, ALB, f"{ALB} {ALB_REST}", f"{ALB} {ALB_REST} TID_12", f'{ALB} {ALB_REST} TID_12 "-" "-" "a b"']
+)
+@pytest.mark.parametrize(
+    "agent",
+    [
+        *('A" "B" "C', '"A" "B" "C"', 'A" "B', 'a" b "c', 'a "b" "c" d', 'a "b c" "d', '" "', '""', '"', 'a""b', "a"),
+        *('a" x y "b', 'a" - - - "b', '-" - - "x', 'a" - - arn:x "Root" "b', 'a" "-" "-" "b', 'x "a" b c d "e'),
+        'a" - - - "-" "-" "-" 0 2026 "-" "-" "-" "-" "-" "-" "b',
+    ],
+)
+def test_an_agent_of_aws_with_quotation_marks_is_read_as_a_whole(line: str, agent: str) -> None:
+    request, last = "GET https://www.test:443/a?b=c HTTP/1.1", "http://www.test:80/b - HTTP/2.0"
+    lines = [line.replace("curl/7.46.0", agent), line.replace(request, f"GET {last}").replace("curl/7.46.0", agent)]
+    rows = parsed(source("elb" if line is ELB else "alb"), *lines)
+    assert [(row["reason"], row["user_agent"]) for row in rows] == [(None, agent)] * 2
+    assert outcomes(rows) == ["https://www.test/a?b=c", "http://www.test/b%20-"]
+
+
+@pytest.mark.parametrize("last", ["", " www.test TLSV1.2 - -", " www.test TLSV1.2 - - new"])
+@pytest.mark.parametrize(
+    "agent", ['A" "B" "C', 'A" "B', 'a" b "c', 'a" x y z "b', 'a" - - - "b', '-" - - "x', '" "', '""']
+)
+def test_an_agent_of_s3_with_quotation_marks_is_whole_or_none_and_the_host_what_it_is(agent: str, last: str) -> None:
+    line = f"{S3}{last}".replace("S3Console/0.4 x", agent)
+    (row,) = parsed(source("s3", base_url="http://s3.test"), line)
+    host = "www.test" if last else "s3.test"
+    assert row["reason"] or (row["user_agent"], row["url"]) == (agent, f"http://{host}/a.html?x=1")
+    assert (row["reason"] is not None) == ('" "' in agent)
+
+
+@pytest.mark.parametrize(("format_", "line"), [("alb", ALB), ("elb", ELB), ("s3", f"{S3} www.test TLSv1.2 - -")])
 def test_lines_as_aws_writes_them_are_taken_apart_by_patterns(format_: str, line: str) -> None:
     of = source(format_, base_url="http://s3.test")
     fast = replace(extraction_of(of), otherwise=None)
@@ -394,7 +428,7 @@ def test_clients_of_quarantined_lines_are_masked(of: Source, lines: list[str], r
         "IIS": ({"format": "w3c", "base_url": "https://x.test"}, [IIS, f"{DAY} 12:30:00 ::1 GET / - 80 ::1 x 200"]),
         "ALB": ({"format": "alb"}, [ALB]),
         "ALB of today": ({"format": "alb"}, [f'{ALB} "-" 0 {DAY}T12:30:00Z "forward" "-" "-" "x" "200"']),
-        "ELB": ({"format": "elb"}, [ALB[6:]]),
+        "ELB": ({"format": "elb"}, [ELB]),
         "S3": ({"format": "s3"}, [f"{S3} www.test TLSv1.2 - -"]),
     }.values(),
 )  # fmt: skip
