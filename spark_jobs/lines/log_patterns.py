@@ -41,8 +41,9 @@ _BEGUN_TIMES = _TIMES | {"access_log": r"\d\d/[A-Za-z]{3}/\d{4}:"}
 
 #: The group of a user's name where that may be any text: see ``IS_TWO_CLIENTS``.
 USER = "user"
-#: What is no user's name: it ends one line, cut off there, and begins another, ``… 198.51.100.7 - frank``.
-IS_TWO_CLIENTS = r"(?:(?:\d{1,3}\.){3}\d{1,3}|:[0-9A-Fa-f]+) \S+ \S|[.:]\S* - "
+#: What is no user's name: it ends one line, cut off there, and begins another, ``… 198.51.100.7 - frank``, or one
+#: without a client, ``… - - frank``.
+IS_TWO_CLIENTS = r"(?:(?:\d{1,3}\.){3}\d{1,3}|:[0-9A-Fa-f]+) \S+ \S|^ *- +[^ ]|- +-(?: |$)"
 
 #: A time as seconds, or parts of them, since 1970.
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -316,8 +317,14 @@ def _user(around: _Around) -> str:
         return r'(?:[^\s"\\]|\\.|"")+'
     if around.reading == "prefixed":
         return r'(?:[^"\\]|\\.|"")*?'
-    # With blanks, but none behind a point or a colon: these are in the client of another line.
-    return rf'[^".:{re.escape(end)}]{"*" if around.may_miss_user else "+"}(?:[.:][^\s"{re.escape(end)}]* ?)?'
+    # With blanks, but none behind a point or a colon: these are in the client of another line; and no word of theirs is
+    # "-", which may be the client, or the name, of another: such are read more slowly.
+    end = re.escape(end)
+    letter, of_word = rf'[^ ".:{end}-]', rf'[^ ".:{end}]'
+    last = rf'[.:][^\s"{end}]* ?'
+    others = f"(?: (?:(?:{letter}|-{of_word}){of_word}*)?)*(?:{last})?"
+    first = f"(?:{letter}{of_word}*)" + ("?" if around.may_miss_user else "")
+    return f"-(?: *|{of_word}+{others}|{last})|{first}{others}"
 
 
 def _free(variable: Variable, around: _Around) -> str:

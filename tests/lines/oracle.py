@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from ipaddress import IPv6Address, ip_address
+from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo
@@ -301,7 +302,7 @@ def _as_number(text: str) -> str:
 
 
 #: A user's name may have blanks, but none between a point or a colon and more: these are in another line's client.
-_USER = re.compile(r'[^".:]*(?:[.:][^\t\n\f\r "]* ?)?')
+_USER = re.compile(r'(?!.* -[.:])[^".:]*(?:[.:][^\t\n\f\r "]* ?)?', re.DOTALL)
 
 
 def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
@@ -315,7 +316,9 @@ def _log_fields(text: str, source: Source) -> dict[str, str | None] | _Unformed:
     if not client or not identity or set(identity) & set(".:\t\n\f\r"):
         return _Unformed()
     found = None
-    if _is_plain(client) and _USER.fullmatch(rest[: rest.find("[")]) and not _has_another_time(rest):
+    words = rest[: rest.find("[")].split()
+    may_be_plain = _is_plain(client) and not ("-" in words and len(words) > 1)
+    if may_be_plain and _USER.fullmatch(rest[: rest.find("[")]) and not _has_another_time(rest):
         found = _taken(rest, rest.find("["), is_combined)
     if found is None and _has_two_times(text):
         return _Unformed()
@@ -394,6 +397,9 @@ def _taken(rest: str, bracket: int, is_combined: bool) -> dict[str, str] | None:
     end = rest.find("]", bracket)
     if bracket < 0 or end <= bracket + 1 or not rest[end + 1 :].startswith(' "'):
         return None
+    words = [word for word in rest[:bracket].split(" ") if word]
+    if words[:1] == ["-"] != words or any(a.endswith("-") and b == "-" for a, b in pairwise(words)):
+        return None  # of two lines
     found = _after_time(rest[end + 1 :], is_combined)
     return found and {"time": rest[bracket + 1 : end]} | found
 

@@ -164,7 +164,7 @@ def _log_line(rng: random.Random) -> bytes:
     parts = [
         rng.choice(["198.51.100.7", "::1", "-", "host.test"]),
         rng.choice(["-", "x"]),
-        rng.choice(["frank", "-", "a b", "[x]", '[x] "', "\u00a0", "[a\x01"]),
+        rng.choice(["frank", "-", "a b", "a - b", "- x", "x-", "-a -b", "[x]", '[x] "', "\u00a0", "[a\x01"]),
         f"[{_log_time(rng)}]",
         f'"{request}"',
         rng.choice(["200"] * 30 + ["404", "-", "20", "2000", "OK"]),
