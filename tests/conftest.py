@@ -9,6 +9,7 @@ reads and writes the tests' folders) to use in place of starting one.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,8 @@ _MANY = 200
 END_TO_END = Path(__file__).parent / "end_to_end"
 #: Fixtures of servers: who uses one of them, or the marker spark, needs more than a process of Python.
 _SERVERS = {"used_spark", "services", "broker", "postgres", "s3", "server"}
+#: Until when there is time for tests that need servers, in seconds since 1970: .ci/run must end.
+_UNTIL = "CLICKMILL_TEST_UNTIL"
 #: How the process that hands out the tests tells the others of the home of SHARED.
 _HOME = "clickmill_home"
 
@@ -75,6 +78,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("faults")}
     served = {item.path for item in items if item.get_closest_marker("servers")}
     items.sort(key=lambda item: (END_TO_END not in item.path.parents, item.path not in slow, item.path not in served))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out what needs servers once there is no time for it."""
+    until = os.environ.get(_UNTIL)
+    if until and time.time() > float(until) and item.get_closest_marker("servers"):
+        pytest.skip(f"NOT RUN: {_UNTIL} is over")
 
 
 @pytest.hookimpl(wrapper=True)
