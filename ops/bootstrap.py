@@ -13,6 +13,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,8 +48,11 @@ def set_up(root: Path = REPOSITORY, groups: Sequence[str] = ("runtime",)) -> boo
         jars = install_jars(root, java)
         broker = "broker" in groups and install_jars(root, java, lock=BROKER_JARS_LOCK)
         # Takes half a minute, which a first look at `make run` would not get back; a stream and tests do.
-        classes = "broker" in groups and any([archive_spark_classes(root, java), archive_broker_classes(root, java)])
-        s3 = S3 in groups and install_jars(root, java, lock=S3_JARS_LOCK)
+        archives = (archive_spark_classes, archive_broker_classes) if "broker" in groups else ()
+        with ThreadPoolExecutor(2) as pool:
+            archived = [pool.submit(archive, root, java) for archive in archives]
+            s3 = S3 in groups and install_jars(root, java, lock=S3_JARS_LOCK)
+        classes = any([archive.result() for archive in archived])
     return packages or command or jars or broker or classes or s3
 
 
