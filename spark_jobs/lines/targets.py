@@ -13,16 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.duckdb_sql import quoted
-from spark_jobs.lines.columns import as_array, map_distinct
+from spark_jobs.lines.columns import as_array, map_distinct, may_contain
 
-#: What of a URL a line may say beside ``url``: that may be the whole, a path, or a path with a query.
-_BEFORE_URL = ("scheme", "host", "query")
 #: Between the parts of a URL; one in a part is what it would be in a URL, where no host has it.
 _BETWEEN, _NO_PART = "\x1e", "%1E"
 
@@ -38,6 +35,7 @@ _BYTES = {'"': "%22", "b": "%08", "t": "%09", "n": "%0A", "v": "%0B", "f": "%0C"
 _BACKSLASH = "\udc5c"
 
 _NO_HOST = ("", "-", "_")
+_NO_QUERIES = pa.array(["", "-", None])
 _HOST = re.compile(r"[^\x00- \x7f/\\?#@,;<>\"]+(?<!:)")
 _PORT = re.compile(r":(80|443)\Z")
 #: As servers say it: ``$scheme``, ``$https``, CloudFront's ``cs-protocol``, ``x-forwarded-proto``.
@@ -84,30 +82,50 @@ def normal_urls(
     ``is_escaped``, bytes in them may be written with a backslash, see ``percent_encoded``; a ``url`` that
     ``may_be_request`` is the target of one.
     """
-    parts = [role for role in _BEFORE_URL if role in fields]
-    url = _targets(fields["url"]) if may_be_request else fields["url"]
-    site_of = cache(partial(_site, base_url))  # of these lines: they have few
+    written = _percent_encoded if is_escaped else as_array
+    target = written(_targets(fields["url"]) if may_be_request else fields["url"])
+    if "query" in fields:
+        target = _with_queries(target, written(fields["query"]))
+    if base_url or "host" in fields or "scheme" in fields:
+        is_path = pc.starts_with(target, "/")
+        target = pc.if_else(is_path, pc.binary_join_element_wise(_sites(fields, base_url), target, ""), target)
+    return map_distinct(target, normal_form, pa.string())
 
-    def normal_of_target(target: str) -> str | None:
-        if is_escaped and "\\" in target:
-            target = percent_encoded(target)
-        return normal_form(base_url + target if target.startswith("/") else target)
 
-    def normal_of_parts(joined: str) -> str | None:
-        *before, target = joined.split(_BETWEEN, len(parts))
-        values = dict(zip(parts, before, strict=True))
-        query = values.pop("query", "")
-        if is_escaped:
-            target, query = percent_encoded(target), percent_encoded(query)
-        return normal_form(_url(_with_query(target, query), site_of, **values))
+def _percent_encoded(targets: pa.StringArray) -> pa.StringArray:
+    if not may_contain(targets, "\\"):
+        return targets
+    is_escaped = pc.match_substring(targets, "\\").fill_null(False)
+    return pc.replace_with_mask(
+        targets, is_escaped, map_distinct(targets.filter(is_escaped), percent_encoded, pa.string())
+    )
 
+
+def _with_queries(targets: pa.StringArray, queries: pa.StringArray) -> pa.StringArray:
+    has_query = pc.invert(pc.is_in(queries, _NO_QUERIES))
+    # The target is last: what separates them may stand in it.
+    before = pc.replace_substring(queries.filter(has_query), _BETWEEN, _NO_PART)
+    joined = pc.binary_join_element_wise(before, targets.filter(has_query), _BETWEEN)
+
+    def with_query(joined: str) -> str:
+        query, _, target = joined.partition(_BETWEEN)
+        return _with_query(target, query)
+
+    return pc.replace_with_mask(targets, has_query, map_distinct(joined, with_query, pa.string()))
+
+
+def _sites(fields: Mapping[str, pa.Array], base_url: str) -> pa.Array | pa.Scalar:
+    """Scheme and host for each line's path, or one for all; null where the line's can be none."""
+    parts = [role for role in ("host", "scheme") if role in fields]
     if not parts:
-        of_target = normal_of_target if is_escaped or base_url else normal_form
-        return map_distinct(url, of_target, pa.string())
-    # The URL is last: what separates the parts may stand in it.
+        return pa.scalar(base_url)
     texts = (pc.replace_substring(as_array(fields[part]).fill_null(""), _BETWEEN, _NO_PART) for part in parts)
-    joined = pc.binary_join_element_wise(*texts, url, _BETWEEN)
-    return map_distinct(joined, normal_of_parts, pa.string())
+
+    def site(joined: str) -> str | None:
+        values = dict(zip(parts, joined.split(_BETWEEN), strict=True))
+        return _site(base_url, values.get("host", ""), values.get("scheme", ""))
+
+    return map_distinct(pc.binary_join_element_wise(*texts, _BETWEEN), site, pa.string())
 
 
 def _targets(urls: pa.StringArray) -> pa.StringArray:
@@ -121,13 +139,9 @@ def _targets(urls: pa.StringArray) -> pa.StringArray:
 
 def url_of_parts(base_url: str, target: str, host: str = "", scheme: str = "") -> str:
     """A whole URL of a target and what else a line says; a target without a host, or of one that is none, is no URL."""
-    return _url(target, partial(_site, base_url), host, scheme)
-
-
-def _url(target: str, site_of: Callable[[str, str], str | None], host: str = "", scheme: str = "") -> str:
     if not target.startswith("/"):
         return target
-    site = site_of(host, scheme)
+    site = _site(base_url, host, scheme)
     return "" if site is None else site + target
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from include.source_fields import LineFields
 from include.sources import Source
@@ -104,6 +106,45 @@ def test_each_row_has_its_own_parts() -> None:
     }
     found = normal_urls(fields, "http://base.example", NORMAL_FORM, is_escaped=False).to_pylist()
     assert found == ["http://x.example/a", "http://base.example/a?q=1", None, "http://x.example/b"]
+
+
+_TARGETS = st.one_of(
+    st.none(),
+    st.text("/ab.?%\\\\x41\\x1e&=-", max_size=12).map(lambda text: f"/{text}"),
+    st.sampled_from(["http://o.test/a", "*", "a/b", "", "/a?b=1", r"/caf\xC3"]),
+)
+_HOSTS = st.sampled_from([None, "", "-", "_", "h.test", "H.test:443", "h.test:80", "a b", "h\x1e.test"])
+_SCHEMES = st.sampled_from([None, "", "-", "http", "HTTPS:", "on", "http/1.1", "wss", "\x1e"])
+_QUERIES = st.sampled_from([None, "", "-", "?", "?-", "b=1", "?b=1", "q=\\x22", "a\x1eb"])
+_ROWS = st.lists(st.tuples(_TARGETS, _HOSTS, _SCHEMES, _QUERIES), min_size=1, max_size=20)
+
+
+@given(_ROWS, st.sampled_from(["", BASE]), st.sets(st.sampled_from(["host", "scheme", "query"])), st.booleans())
+def test_many_rows_are_as_each_alone(
+    rows: list[tuple[str | None, ...]], base_url: str, roles: set[str], is_escaped: bool
+) -> None:
+    columns = dict(zip(("url", "host", "scheme", "query"), zip(*rows, strict=True), strict=True))
+    fields = {role: pa.array(columns[role], pa.string()) for role in ("url", *roles)}
+    together = normal_urls(fields, base_url, NORMAL_FORM, is_escaped=is_escaped).to_pylist()
+    alone = [
+        url_of(base_url, is_escaped=is_escaped, **{role: fields[role][row].as_py() for role in fields})
+        for row in range(len(rows))
+    ]
+    assert together == alone
+    if not is_escaped and "query" not in roles:
+        assert together == [_one_after_the_other(base_url, *row, roles) for row in rows]
+
+
+def _one_after_the_other(
+    base_url: str, target: str | None, host: str | None, scheme: str | None, _: str | None, roles: set[str]
+) -> str | None:
+    if target is None:
+        return None
+    host, scheme = (
+        (text or "").replace("\x1e", "%1E") if role in roles else ""
+        for role, text in (("host", host), ("scheme", scheme))
+    )
+    return NORMAL_FORM(url_of_parts(base_url, target, host, scheme))
 
 
 @pytest.mark.parametrize("scheme", ["http1.1", "http2.0", "HTTP/1.1", "h2"])
