@@ -20,15 +20,15 @@ from include.tables import QUARTERS, Table, daily_table
 from spark_jobs.aggregate.day_counts import OF_QUARTERS, counts_per_day
 from spark_jobs.aggregate.small_keys import without_few
 from spark_jobs.engine.steps import in_parallel, step
-from spark_jobs.engine.worker_tasks import parts_by_size
+from spark_jobs.engine.worker_tasks import TASK_BYTES, parts_by_size
 from spark_jobs.lake.data_files import has_days, may_have_click_hours
 from spark_jobs.lake.lake import Lake
 
 #: Of the hours' files, so many bytes at a time: what Spark sorts is on its disk. A month of a small site is one query
 #: for each table; a day is never split.
 MOST_BYTES = 256 << 20
-#: Days whose hours' files have no more bytes are written by the job itself.
-FEW_BYTES = 16 << 20
+#: Days whose hours' files have no more bytes are written by the job itself: a task's share.
+FEW_BYTES = TASK_BYTES
 #: Days that are named in a line.
 MOST_NAMED = 5
 #: Days that could not be computed, each with an hour that it has in part and that was counted without its quarters,

@@ -19,8 +19,11 @@ from include.storage import filesystem_of, key_of
 Share = TypeVar("Share")
 Item = TypeVar("Item")
 
-#: Spark says what a task's Python has raised in many lines, of which that is one.
-_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:\s.*\n)*(\S.*)")
+#: Of tables' files so many bytes are a task's share.
+TASK_BYTES = 16 << 20
+#: Spark says what Python has raised in many lines, of which the one behind these does.
+BEFORE_RAISED = r"Traceback \(most recent call last\):\n(?:\s.*\n)*"
+_RAISED = re.compile(rf"{BEFORE_RAISED}(\S.*)")
 #: To open a file of a disk, decompress it and name its lines counts as so many bytes more.
 _OPEN_BYTES = 1 << 12
 

@@ -14,12 +14,10 @@ from pyspark.sql import SparkSession
 from include.storage import filesystem_of, key_of
 from include.stored_rows import arrow_schema, as_wanted
 from include.tables import Table
-from spark_jobs.engine.worker_tasks import work_on_files
+from spark_jobs.engine.worker_tasks import TASK_BYTES, work_on_files
 from spark_jobs.lake.data_files import DataFile
 from spark_jobs.lake.new_files import WRITTEN, NewFile, files_of
 
-#: Of files so many bytes are a task's share.
-TASK_BYTES = 16 << 20
 #: So many rows are in memory: with visitors' sketches, and those of quarters, some 80 MB at most.
 _ROWS = 1 << 12
 

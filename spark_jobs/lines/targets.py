@@ -35,7 +35,7 @@ _BYTES = {'"': "%22", "b": "%08", "t": "%09", "n": "%0A", "v": "%0B", "f": "%0C"
 _BACKSLASH = "\udc5c"
 
 _NO_HOST = ("", "-", "_")
-_NO_QUERIES = pa.array(["", "-", None])
+_NO_QUERY = ("", "-")
 _HOST = re.compile(r"[^\x00- \x7f/\\?#@,;<>\"]+(?<!:)")
 _PORT = re.compile(r":(80|443)\Z")
 #: As servers say it: ``$scheme``, ``$https``, CloudFront's ``cs-protocol``, ``x-forwarded-proto``.
@@ -102,7 +102,7 @@ def _percent_encoded(targets: pa.StringArray) -> pa.StringArray:
 
 
 def _with_queries(targets: pa.StringArray, queries: pa.StringArray) -> pa.StringArray:
-    has_query = pc.invert(pc.is_in(queries, _NO_QUERIES))
+    has_query = pc.invert(pc.is_in(queries, pa.array([*_NO_QUERY, None])))
     # The target is last: what separates them may stand in it.
     before = pc.replace_substring(queries.filter(has_query), _BETWEEN, _NO_PART)
     joined = pc.binary_join_element_wise(before, targets.filter(has_query), _BETWEEN)
@@ -164,7 +164,7 @@ def _site(base_url: str, host: str, scheme: str) -> str | None:
 
 def _with_query(target: str, query: str) -> str:
     query = query.removeprefix("?")
-    if query in ("", "-") or target.endswith(f"?{query}"):
+    if query in _NO_QUERY or target.endswith(f"?{query}"):
         return target
     # A question mark in a path that has its query beside it was percent-encoded: nginx's $uri is decoded.
     return f"{target.replace('?', '%3F')}?{query}"

@@ -24,14 +24,12 @@ from include.stored_rows import arrow_schema
 from include.tables import QUARTERS, Table
 from spark_jobs.engine.sorted_rows import Order, sorted_rows
 from spark_jobs.engine.steps import step
-from spark_jobs.engine.worker_tasks import work_on_files
+from spark_jobs.engine.worker_tasks import TASK_BYTES, work_on_files
 from spark_jobs.lake.copied_files import rows_of
 from spark_jobs.lake.data_files import DataFile, has_days, may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.columns import in_pieces
 
-#: Of tables' files so many bytes are a task's share; a partition is never split.
-TASK_BYTES = 16 << 20
 #: Of rows so many bytes are a row group of a Parquet file.
 _GROUP_BYTES = 32 << 20
 #: What a task says of a file that it has written: where it is, and where it is to be.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from spark_jobs.engine.worker_tasks import BEFORE_RAISED
 from spark_jobs.stream.fence import OVERTAKEN
 
-_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:\s.*\n)*(?:\w+\.)*(?:ClickmillError: )?(\S.*)")
+_RAISED = re.compile(rf"{BEFORE_RAISED}(?:\w+\.)*(?:ClickmillError: )?(\S.*)")
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 #: Spark's names for what a checkpoint has and the query has not, or the other way round.
 _OTHER_STATE = re.compile(
