@@ -26,13 +26,17 @@ _TIMES = {
 }
 
 _QUOTED = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+#: Behind these a quotation mark opens no text: it is inside of one whose marks are not escaped, `24" TV`.
+_OF_WORD = r"A-Za-z0-9_.!?)}%\-" + "\x80-\U0010ffff"
+_LETTERS = _OF_WORD.replace("0-9", "")
+_WORDS = rf"(?:{_QUOTED})*[{_OF_WORD}]*"
 #: After what is needed of a line: any text, whose quotation marks are two by two.
-_REST = rf'(?:[^"]|{_QUOTED})*$'
+_REST = rf'{_WORDS}(?:[^"{_OF_WORD}]{_WORDS})*$'
 #: The same without what may begin the time of another line, ``[01/``, and may be cut off there.
-_NO_END = r"\r\n"
+_NO_END = rf'"\[{_OF_WORD}\r\n'
 _PLAIN_REST = (
-    rf'(?:[^"\[]|{_QUOTED}|\[+(?:[^"\[\d{_NO_END}]|{_QUOTED}|\d(?:[^"\[\d{_NO_END}]|{_QUOTED}|'
-    rf'\d(?:[^"\[/{_NO_END}]|{_QUOTED}))))*$'
+    rf'{_WORDS}(?:[^"\[{_OF_WORD}]{_WORDS}|\[+(?:{_QUOTED}{_WORDS}|[{_LETTERS}][{_OF_WORD}]*|[^{_NO_END}]{_WORDS}|'
+    rf"\d(?:[{_LETTERS}][{_OF_WORD}]*|[^{_NO_END}]{_WORDS}|\d(?:[{_OF_WORD}]+|[^/{_NO_END}]{_WORDS}))))*$"
 )
 _ANOTHER_TIME = ' [01/Mar/2026:12:30:00 +0000] "'
 
@@ -180,7 +184,7 @@ def _pieces(format_: LogFormat, roles: frozenset[str], reading: Reading, *, has_
             role = (part.role or USER) if is_looked_at else ""
             pieces.append(_Piece(text if role else f"(?:{text})", role))
     if reading in ("short", "long"):
-        return [*pieces, _Piece(r'(?:\s[^"]*)?$')]
+        return [*pieces, _Piece(rf"(?:\s{_REST[:-1]})?$")]
     if roles == {"time"}:
         return pieces
     if end == len(format_.parts) and pieces[-1].text == _ANY:

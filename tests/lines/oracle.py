@@ -414,12 +414,11 @@ def _badly_quoted(rest: str, bracket: int, is_combined: bool) -> dict[str, str] 
     for first in marks:
         found = re.match(r'" ([0-9]{3}|-1|-|0) (?:[0-9]+|-)', text[first:])
         after = first + found.end() if found else 0
-        if found and not is_combined and re.fullmatch(r'([ \t\n\f\r][^"]*)?', text[after:]):
+        if found and not is_combined and _may_follow(text[after:]):
             ways.append({"request": text[:first], "status": found[1]})
         if found and is_combined and text[after:].startswith(' "'):
             for second in (mark for mark in marks if mark >= after + 2 and text[mark:].startswith('" "')):
-                last = marks[-1]
-                if last >= second + 3 and re.fullmatch(r'([ \t\n\f\r][^"]*)?', text[last + 1 :]):
+                for last in (mark for mark in marks if mark >= second + 3 and _may_follow(text[mark + 1 :])):
                     ways.append({"request": text[:first], "status": found[1], "referrer": text[after + 2 : second],
                                  "user_agent": text[second + 3 : last]})  # fmt: skip
     if len(ways) != 1 or any(map(_opens_another, ways[0].values())):
@@ -445,14 +444,17 @@ def _after_time(text: str, is_combined: bool) -> dict[str, str] | None:
         if part is None:
             return None
         parts[name] = part
-    return parts if not text or (text[0] in _SPACE and _has_pairs(text)) else None
+    return parts if _may_follow(text) else None
 
 
-def _has_pairs(text: str) -> bool:
-    """Whether each quotation mark has another, as in a text that may have escapes."""
+def _may_follow(text: str) -> bool:
+    """Whether what is behind the last field has its quotation marks in pairs, whose first is not behind a word."""
+    if text and text[0] not in _SPACE:
+        return False
     while '"' in text:
-        part, text = _quoted(' "' + text.partition('"')[2])
-        if part is None:
+        before, _, text = text.partition('"')
+        part, text = _quoted(f' "{text}')
+        if part is None or re.search(r"[A-Za-z0-9_.!?)}%\x80-\U0010ffff-]\Z", before):
             return False
     return True
 

@@ -97,6 +97,12 @@ def test_what_is_before_a_line_or_in_the_client_s_place_and_not_known_makes_no_c
         (r'"-" "a\"b" c"', None, r'a\"b" c'),
         ('"-" "a "b c" d" 17 -', None, 'a "b c" d'),
         ('"-" ""Moz (x)" 17', None, '"Moz (x)'),
+        ('"-" "24" TV (27" too)"', None, '24" TV (27" too)'),
+        ('"-" "Moz (7"; 10.1")" 17', None, 'Moz (7"; 10.1")'),
+        ('"-" "ü" and ä" x"', None, 'ü" and ä" x'),
+        ('"-" "24" TV" 17 k="v"', None, None),
+        # What is behind it is no part of it.
+        ('"-" "Moz" 0.1 [web] "x" k="v" {"a":"b"} x[0] [12 a]', None, "Moz"),
         # Where there are two ways to read it: which was meant?
         ('"-" "a" "b" c"', None, None),
         ('"x" " "y" "z"', None, None),
