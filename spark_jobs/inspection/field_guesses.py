@@ -84,6 +84,7 @@ _REQUEST = re.compile(r"[A-Z]+ (?:\S.* HTTP/\d(?:\.\d)?|/.*)")
 _HOST = re.compile(r"(?=.*[a-zA-Z])[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+(:\d+)?|localhost(:\d+)?")
 _METHOD = re.compile(r"GET|POST|HEAD|PUT|DELETE|OPTIONS|PATCH")
 _COUNTRY = re.compile(r"[A-Za-z]{2}")
+_QUERY = re.compile(r"\??[^\s?=]+=\S*")
 _STATUS = re.compile(r"[1-5]\d\d")
 
 _TIMES = (
@@ -95,7 +96,18 @@ _URLS = (
     "url", "pageurl", "pagelocation", "href", "location", "fullurl", "requesturl", "uri", "requesturi", "requestpath",
     "link", "path", "pagepath", "pathname", "urlpath", "pathinfo", "target", "csuristem", "page", "request",
 )  # fmt: skip
-_HOSTS = ("host", "hostname", "httphost", "requesthost", "servername", "vhost", "domain", "authority", "cshost")
+#: Those of a request alone come first: collectors write the machine's name as ``host``, and Elastic's as ``hostname``.
+_HOSTS = (
+    *("xhostheader", "httphost", "requesthost", "cshost", "authority", "vhost"),
+    *("host", "hostname", "servername", "domain"),
+)
+#: What follows the path, where that has none of it.
+_QUERIES = ("query", "querystring", "uriquery", "urlquery", "csuriquery", "requestquery", "args")
+#: Other pages than the one that was asked for, where a name has one of these beside ``url``.
+_OTHER_PAGES = re.compile(
+    "referr?er|^ref$|prev|last|first|initial|entry|landing|link(?:url|href)|outbound|target|dest|redirect|image|img|"
+    "icon|avatar|callback|upstream"
+)
 _CLIENTS = (
     "clientip", "clientaddress", "remoteaddr", "remoteip", "remotehost", "ip", "ipaddress", "clienthost", "cip",
     "useripaddress", "sourceip", "xforwardedfor", "httpxforwardedfor", "realip", "client", "ipaddr", "clientaddr",
@@ -103,7 +115,7 @@ _CLIENTS = (
 )  # fmt: skip
 #: What proxies write before their own addresses.
 _FORWARDED = ("xforwardedfor", "httpxforwardedfor", "forwardedfor", "xff", "xrealip", "httpxrealip", "realip")
-_AGENTS = ("useragent", "httpuseragent", "agent", "ua", "csuseragent", "requestuseragent", "browser")
+_AGENTS = ("useragent", "httpuseragent", "agent", "ua", "csuseragent", "requestuseragent", "rawuseragent")
 _REFERRERS = (
     "referrer",
     "referer",
@@ -182,23 +194,36 @@ def _behind_proxies(fields: Sequence[Field], client: str) -> str | list[str]:
 
 def _url_roles(fields: Sequence[Field]) -> dict[str, str]:
     """The field of the URL; or else of a request line or a path, with the host and the method beside it."""
-    candidates = [each for each in _ranked(fields, _URLS) if not re.search("referr?er|^ref$", each.name)]
+    candidates = [each for each in _ranked(fields, _URLS) if each.name in _URLS or not _OTHER_PAGES.search(each.name)]
     named = [each for each in candidates if each.name in _URLS or "url" in each.name]
     if url := _first(named, _WEB_URL.match) or _first(candidates, _WEB_URL.match):
         return {"url": url.path}
-    others = {
-        "host": _first([each for each in _ranked(fields, _HOSTS) if each.name in _HOSTS], _HOST.fullmatch),
-        "method": _first(_ranked(fields, _METHODS), _METHOD.fullmatch),
-    }
-    roles = {role: each.path for role, each in others.items() if each}
     if request := _first(candidates, _REQUEST.fullmatch):
-        return {"request": request.path} | {role: path for role, path in roles.items() if role == "host"}
+        beside = _beside(fields, request)
+        return {"request": request.path} | {role: beside[role] for role in ("host",) if role in beside}
     paths = [each for each in candidates if each.share(lambda text: text.startswith("/")) >= NEARLY_ALL]
     known = [each for each in paths if each.name in _URLS]
     # Under a name that nobody knows only if no other may be meant.
     for path in known[:1] or (paths if len(paths) == 1 else []):
-        return {"url": path.path} | roles
+        return {"url": path.path} | _beside(fields, path)
     return {}
+
+
+def _beside(fields: Sequence[Field], target: Field) -> dict[str, str]:
+    """The fields of what else says the URL: those that are in the same object as the target before all others."""
+    outer = target.path.rpartition(".")[0]
+
+    def named(names: Sequence[str]) -> list[Field]:
+        known = [each for each in _ranked(fields, names) if each.name in names]
+        return sorted(known, key=lambda each: not each.path.startswith(f"{outer}." if outer else ""))
+
+    others = {
+        "host": _first(named(_HOSTS), _HOST.fullmatch),
+        "method": _first(_ranked(fields, _METHODS), _METHOD.fullmatch),
+    }
+    if not any("?" in text for text in target.values):
+        others["query"] = _first(named(_QUERIES), _QUERY.fullmatch)
+    return {role: each.path for role, each in others.items() if each}
 
 
 def _first(fields: Iterable[Field], fits: Callable[[str], object]) -> Field | None:

@@ -27,6 +27,58 @@ def test_where_a_visitor_came_from_is_not_the_page(name: str) -> None:
     assert guesses["url"] == "page_path"
 
 
+@pytest.mark.parametrize("name", ["previous_url", "link_url", "landing_page_url", "$initial_current_url", "image_url"])
+def test_another_page_is_not_the_one_that_was_asked_for(name: str) -> None:
+    record = {"ts": "2026-03-10T12:30:00Z", name: "https://other.example/", "url": "/a"}
+    assert guess_fields(fields_of_records([record]), lambda _: "iso8601")["url"] == "url"
+    record["url"] = record.pop("url").replace("/a", "https://shop.example.com/a")
+    assert guess_fields(fields_of_records([record]), lambda _: "iso8601")["url"] == "url"
+
+
+@pytest.mark.parametrize(
+    ("record", "host"),
+    [
+        # Elastic's Filebeat, Vector, Vercel: a machine or a deployment beside the site
+        (
+            {"host": {"hostname": "web1.corp.example"}, "url": {"path": "/a", "domain": "shop.example.com"}},
+            "url.domain",
+        ),
+        ({"host": "ip-10-0-0-1.ec2.internal", "request": {"host": "b.example", "path": "/a"}}, "request.host"),
+        ({"host": "my-app-abc.vercel.app", "proxy": {"host": "b.example", "path": "/a"}}, "proxy.host"),
+        ({"host": "ip-10-0-0-1.ec2.internal", "http_host": "shop.example.com", "path": "/a"}, "http_host"),
+        # pino's
+        ({"hostname": "w.example", "req": {"url": "/a", "headers": {"host": "b.example"}}}, "req.headers.host"),
+        # CloudFront's JSON
+        ({"cs(Host)": "d1.cloudfront.net", "cs-uri-stem": "/a", "x-host-header": "b.example"}, "x-host-header"),
+    ],
+)
+def test_the_host_beside_the_path_is_the_site(record: dict[str, object], host: str) -> None:
+    record = {"time": "2026-03-10T12:30:00Z"} | record
+    assert guess_fields(fields_of_records([record]), lambda _: "iso8601")["host"] == host
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "value", "is_query"),
+    [
+        ("/a", "cs-uri-query", "q=1&b", True),
+        ("/a", "query_string", "?q=1", True),
+        ("/a", "query", "SELECT a FROM b WHERE c=1", False),
+        ("/a", "query", "shoes", False),
+        ("/a?q=1", "query", "q=1", False),
+    ],
+)
+def test_a_query_beside_the_path_is_of_the_page(path: str, name: str, value: str, is_query: bool) -> None:
+    record = {"time": "2026-03-10T12:30:00Z", "path": path, name: value}
+    guesses = guess_fields(fields_of_records([record]), lambda _: "iso8601")
+    assert guesses.get("query") == (name if is_query else None)
+
+
+def test_the_name_of_a_browser_is_no_user_agent() -> None:
+    record = {"time": "2026-03-10T12:30:00Z", "url": "/a", "$browser": "Chrome", "$raw_user_agent": "Mozilla/5.0 (X)"}
+    guesses = guess_fields(fields_of_records([record]), lambda _: "iso8601")
+    assert guesses["user_agent"] == "$raw_user_agent"
+
+
 @pytest.mark.parametrize("request_line", ["GET /a HTTP/1.1", "GET /a HTTP/2", "POST /a b HTTP/2.0", "GET /a"])
 def test_a_request_line_says_the_page(request_line: str) -> None:
     record = {"time": "2026-03-10T12:30:00Z", "request": request_line, "http_host": "shop.example.com"}
