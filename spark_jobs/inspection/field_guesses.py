@@ -85,6 +85,9 @@ _HOST = re.compile(r"(?=.*[a-zA-Z])[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+(:\d+)?|localh
 _METHOD = re.compile(r"GET|POST|HEAD|PUT|DELETE|OPTIONS|PATCH")
 _COUNTRY = re.compile(r"[A-Za-z]{2}")
 _QUERY = re.compile(r"\??[^\s?=]+=\S*")
+_ADDRESS_ALONE = re.compile(
+    r"""(?:^|[\s",\[(+])((?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:]*:[0-9A-Fa-f:]*)(?=[\s",:\])+\\]|$)"""
+)
 _STATUS = re.compile(r"[1-5]\d\d")
 
 _TIMES = (
@@ -247,6 +250,11 @@ def is_own_address(text: str) -> bool:
     return bool(
         re.match(r"10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|\[?(?:::1\b|f[cd]|fe80:)", text, re.IGNORECASE)
     )
+
+
+def public_addresses(line: str) -> set[str]:
+    """The addresses on the internet that stand by themselves in a line, not in a URL or a version."""
+    return {text for text in _ADDRESS_ALONE.findall(line) if is_address(text) and not is_own_address(text)}
 
 
 def _ranked(fields: Sequence[Field], names: Sequence[str]) -> list[Field]:

@@ -123,6 +123,11 @@ def _doubt(sample: Sample, best: Reading, others: Sequence[Reading]) -> str:
         return "a time and a path alone are in many logs that are none of requests"
     if best.has_addresses_for_hosts:
         return "of two addresses in a line nothing says which is the client's"
+    if best.leaves_out_clients(sample):
+        return (
+            "most lines have another address on the internet, and these are more than the clients: behind a proxy "
+            "write the log_format of your server, with the header that names the client, and trusted_proxies"
+        )
     if word := best.word_for_host(sample):
         return (
             f"{word} beside the client is taken for the site, and may be the name of a machine. If it is: "

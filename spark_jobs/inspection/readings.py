@@ -23,7 +23,7 @@ from include.source_presets import preset_names, preset_settings, preset_title
 from include.sources import Source, load_sources
 from include.tables import UNKNOWN_COUNTRY
 from include.time_formats import TimePattern
-from spark_jobs.inspection.field_guesses import Field, fields_of_records, fields_of_rows, guess_fields
+from spark_jobs.inspection.field_guesses import Field, fields_of_records, fields_of_rows, guess_fields, public_addresses
 from spark_jobs.inspection.json_texts import json_objects
 from spark_jobs.inspection.looks import look_of_lines
 from spark_jobs.inspection.sample import Sample
@@ -135,6 +135,18 @@ class Reading:
         )
         word, _ = (words.most_common(1) or [(None, 0)])[0]
         return word if words.total() > len(self.arrivals["url"].drop_null()) / 2 else None
+
+    def leaves_out_clients(self, sample: Sample) -> bool:
+        """Whether most lines name somebody on the internet beside the clients, and these more than there are clients.
+
+        So it is behind a proxy whose list, or header, is not taken for them.
+        """
+        if not self.source.has_client_address:
+            return False
+        is_click = pc.is_null(self.arrivals["reason"])
+        lines = sample.lines["value"].filter(is_click).to_pylist()
+        of_lines = [public_addresses(line.decode("utf-8", "replace")) for line in lines]
+        return sum(map(bool, of_lines)) > len(lines) / 2 and len(set().union(*of_lines)) > 2 * self.clients
 
     def is_as_good_as(self, other: Reading) -> bool:
         """Whether it fits no more lines, as surely, and finds no more clients."""

@@ -117,6 +117,48 @@ def test_the_preset_that_finds_the_clients_is_meant(line: str, preset: str, tmp_
     assert (inspection.is_sure, inspection.settings.get("preset")) == (True, preset)
 
 
+W3C = "#Fields: date time cs-method cs-uri-stem c-ip sc-status"
+
+
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        # The client behind the time that nginx took, under a header of one's own, or where the user stands.
+        ("", f'10.0.0.1 - - {X} 0.005 "203.0.113.%d"'),
+        ("", f'10.0.0.1 - - {X} 0.005 "2001:db8::%d"'),
+        ("", f"10.0.0.1 - 203.0.113.%d {X}"),
+        # A CDN is connected from addresses on the internet.
+        ("", f'198.51.100.1 - - {X} "203.0.113.%d"'),
+        (f"{W3C} OriginalIP\n", "2026-03-10 12:30:00 GET /a 10.0.0.1 200 203.0.113.%d:5011"),
+    ],
+)
+def test_who_is_named_behind_a_proxy_and_not_taken_for_the_client_is_not_sure(
+    header: str, line: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "access.log"
+    log.write_text(header + "".join(f"{line % number}\n" for number in range(9)))
+    inspection = inspect(log, Settings.from_environment())
+    assert not inspection.is_sure
+    assert inspection.doubt.startswith("most lines have another address on the internet")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"10.0.0.1 - - {X}",
+        # versions, URLs, and the server's own address
+        '10.0.0.1 - - [10/Mar/2026:12:30:00 +0000] "GET /?ip=203.0.113.%d HTTP/1.1" 200 5 "http://203.0.113.%d/" '
+        '"Mozilla/5.0 Chrome/120.0.0.%d"',
+        f'10.0.0.1 - - {X} "198.51.100.1"',
+        f'203.0.113.%d - - {X} "10.0.0.1:80"',
+    ],
+)
+def test_what_names_no_other_clients_is_sure(line: str, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_text("".join(f"{line.replace('%d', str(number))}\n" for number in range(9)))
+    assert inspect(log, Settings.from_environment()).is_sure
+
+
 @pytest.mark.parametrize(
     "lines",
     [
