@@ -16,7 +16,7 @@ from typing import Literal, cast
 
 from include.time_formats import NamedTimeFormat, TimeFormat, TimePattern
 
-Escape = Literal["default", "json", "none"]
+Escape = Literal["default", "json", "none", "haproxy"]
 
 #: What servers ship, and name so.
 NAMED_FORMATS = {
@@ -59,6 +59,11 @@ class LogFormat:
     escape: Escape = "default"
     time_format: str = "access_log"
     pattern: str = ""
+
+    @property
+    def has_backslashes(self) -> bool:
+        """Whether bytes are written with a backslash."""
+        return self.escape in ("default", "json")
 
     def with_tested(self, names: Mapping[str, str]) -> LogFormat:
         """The same with roles of variables that only rules look at, by role, such as ``field_0`` of ``$request_time``.
@@ -230,7 +235,7 @@ def _unpacked(text: str) -> tuple[str, Escape, bool]:
         rest = text[directive.end() :].partition(" ")[2].partition(";")[0]
     elif match := re.match(r"escape=\w+\s+(?=['\"])", text):
         before, rest = match[0], text[match.end() :]
-    match = re.search(r"escape=(default|json|none)\b", before)
+    match = re.search(r"escape=(default|json|none|haproxy)\b", before)
     escape: Escape = match[1] if match else "default"  # type: ignore[assignment]
     pieces, end = [], 0
     while match := _QUOTED.match(rest, end):

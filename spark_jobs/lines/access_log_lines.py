@@ -64,11 +64,22 @@ def extraction(
 
 def _in_steps(format_: LogFormat, roles: frozenset[str], patterns: list[Pattern], otherwise: Extraction) -> Extraction:
     table, is_formed, taken = in_steps(patterns)
-    values = {name: or_null(value) for name, value in taken.items()}
+    values = {name: _value(value, name, format_) for name, value in taken.items()}
     reading = Extraction(
-        "not_access_log", table, is_formed, values, is_escaped=format_.escape != "none", otherwise=otherwise
+        "not_access_log", table, is_formed, values, is_escaped=format_.has_backslashes, otherwise=otherwise
     )
     return reading if is_one_line(format_, roles) else replace(reading, prepared=_only_one_line(format_))
+
+
+def _value(text: str, role: str, format_: LogFormat) -> str:
+    """The SQL of a part; of HAProxy's request what is written as ``#22`` percent-encoded, or it would be a fragment.
+
+    https://docs.haproxy.org/3.0/configuration.html#8.6
+    """
+    if role == "request" and format_.escape == "haproxy":
+        encoded = f"regexp_replace({text}, '#([0-9A-F]{{2}})', '%\\1', 'g')"
+        text = f"CASE WHEN contains({text}, '#') THEN {encoded} ELSE {text} END"
+    return or_null(text)
 
 
 def _of_whole_line(
@@ -82,8 +93,8 @@ def _of_whole_line(
             is_formed += " AND NOT (line['host'] <> '' AND line['client_address'] = '-')"
     return Extraction(
         "not_access_log", f"SELECT {extracted('text', pattern)} AS line FROM lines", is_formed,
-        {name: or_null(f"line['{name}']") for name in pattern.names if name != USER}, _only_one_line(format_),
-        format_.escape != "none", otherwise,
+        {name: _value(f"line['{name}']", name, format_) for name in pattern.names if name != USER},
+        _only_one_line(format_), format_.has_backslashes, otherwise,
     )  # fmt: skip
 
 
@@ -95,7 +106,7 @@ def _unescaped(format_: LogFormat, roles: frozenset[str]) -> Extraction:
         "not_access_log",
         f"SELECT {extracted('text', short)} AS line, {extracted('text', long)} AS other FROM lines",
         f"line['time'] <> '' AND line = other AND NOT ({opens})",
-        {name: or_null(f"line['{name}']") for name in short.names},
+        {name: _value(f"line['{name}']", name, format_) for name in short.names},
         prepared=_only_one_line(format_),
-        is_escaped=format_.escape != "none",
+        is_escaped=format_.has_backslashes,
     )

@@ -23,7 +23,7 @@ _OWN = tuple(
 #: RFC 7239: ``for=192.0.2.60;proto=http, for="[2001:db8::1]:4711"``; ``unknown`` and ``_name`` are nobody's address, as
 #: are languages' words for no value.
 _FORWARDED = re.compile(r'for="?([^";,\s]+)', re.IGNORECASE)
-_UNKNOWN = re.compile(r"-?|(?i:unknown|null|\(null\)|undefined|none|nil)|_[\w.-]*|unix:.*", re.ASCII)
+_UNKNOWN = re.compile(r"-?|(?i:unknown|null|\(null\)|undefined|none|nil)|_[\w.-]*|unix(?::.*)?", re.ASCII)
 #: RFC 1123, section 2.1, with the ``_`` that some have; its last part is not all digits, or it would be an address.
 _HOST = re.compile(r"(?=.{1,253}\Z)(?:[\w-]{1,63}\.)*(?=[^.]*[A-Za-z_-])[\w-]{1,63}\.?", re.ASCII)
 _BETWEEN = "\x1e"

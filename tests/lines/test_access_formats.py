@@ -414,3 +414,24 @@ def test_a_line_cut_within_its_first_bytes_and_another_are_none() -> None:
         rows = read([f'{before} {TIME} "GET /a HTTP/1.1" 200 512 "-" "Moz"' for before in expected], name)
         found = {before: (row["reason"], row["client_address"]) for before, row in zip(expected, rows, strict=True)}
         assert found == {before: (of, None if of else "203.0.113.5") for before, of in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("target", "url"),
+    [
+        ("/search?q=#22shoes#22", "/search?q=%22shoes%22"),
+        ("/caf#C3#A9", "/caf%C3%A9"),
+        ("/a#23top", "/a%23top"),
+        ("/a#top", "/a"),  # none of HAProxy's, whose letters are large
+        ("/a%20b", "/a%20b"),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["", "Mar  1 12:30:00 lb1 haproxy[14389]: "])
+def test_what_haproxy_escapes_is_no_fragment(prefix: str, target: str, url: str) -> None:
+    source = Source.model_validate({"name": "lb", "preset": "haproxy", "base_url": BASE})
+    line = (
+        f"{prefix}203.0.113.5:33317 [01/Mar/2026:12:30:00.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- "
+        f'1/1/1/1/0 0/0 {{shop|}} {{}} "GET {target} HTTP/1.1"'
+    )
+    (row,) = parse([line.encode()], source)
+    assert (row["reason"], row["url"], row["client_address"]) == (None, f"{BASE}{url}", "203.0.113.5")

@@ -61,6 +61,7 @@ def client_of(address: str | None, forwarded: str | None = None, *, trusted: tup
         ("undefined, 8.8.8.8", "8.8.8.8"),
         ("_hidden", None),
         ("unix:", None),
+        ("unix", None),  # HAProxy's, without its port
         ("", None),
         # Names of hosts, where servers log them.
         ("host.example.com", "host.example.com"),
