@@ -326,22 +326,27 @@ def clients_pattern(settings: DelimitedLines, header: str | None) -> str | None:
 def _logfmt(settings: DelimitedLines, roles: Mapping[str, tuple[str, ...]]) -> Extraction:
     """Words, each a name, or a name, ``=`` and a value; of a name that comes twice the first is taken.
 
-    With two times a line is two.
+    With two times a line is two. What is no name and stands alone behind the value of a role is more of it, as of a
+    user agent that is not quoted: such a line is none.
     """
     is_reserved = " OR ".join(f"contains(text, {quoted(stand_in)})" for stand_in in (_QUOTE, _ESCAPE))
     table = f"SELECT {_unescaped('text', chr(92), chr(34))} AS text, {is_reserved} AS is_reserved FROM lines"
     hidden = f"replace(replace(part, ' ', {quoted(_DELIMITER)}), chr(9), {quoted(_TAB)})"
-    word = r'[^ ="\x00-\x1f]+(?:="[^"\x1e\x1f]*"|=[^ "\x00-\x1f]*)?'
-    words = rf"[ \t]*{word}(?:[ \t]+{word})*[ \t]*"
+    pair = r'[^ ="\x00-\x1f]+(?:="[^"\x1e\x1f]*"|=[^ "\x00-\x1f]*)'
+    pairs, words = (rf"[ \t]*{word}(?:[ \t]+{word})*[ \t]*" for word in (pair, f"{pair}?"))
     table = (
         f"SELECT ' ' || replace(CASE WHEN contains(text, chr(34)) THEN {_inside(chr(34), hidden)} ELSE text END, "
         f"chr(9), ' ') AS text, "
-        f"NOT is_reserved AND contains(text, '=') AND regexp_full_match(text, {quoted(words)}) AS is_formed "
+        f"regexp_full_match(text, {quoted(pairs)}) AS are_pairs, NOT is_reserved AND contains(text, '=') AND "
+        f"CASE WHEN are_pairs THEN true ELSE regexp_full_match(text, {quoted(words)}) END AS is_formed "
         f"FROM ({table})"
     )
     times = [quoted(f" {name}=") for name in roles["time"]]
     has_two = " OR ".join(f"contains(substr(text, strpos(text, {time}) + 1), {time})" for time in times)
-    table = f"SELECT text, is_formed AND NOT ({has_two}) AS is_formed FROM ({table})"
+    of_roles = "|".join(re.escape(name) for names in roles.values() for name in names)
+    goes_on = rf' (?:{of_roles})=(?:[^ "][^ ]*)? +(?:[^ =]+ +)*[^ =]*[^ =\w.-][^ =]*(?: |$)'
+    is_whole = f"CASE WHEN are_pairs THEN true ELSE NOT regexp_matches(text, {quoted(goes_on)}) END"
+    table = f"SELECT text, is_formed AND NOT ({has_two}) AND {is_whole} AS is_formed FROM ({table})"
     values = {role: _first_of([_value(name) for name in names]) for role, names in roles.items()}
     return Extraction(NOT_LOGFMT, table, "is_formed", _with_date(values, settings), _without_ends, faults={})
 
