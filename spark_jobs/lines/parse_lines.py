@@ -42,6 +42,8 @@ _OF_WHOLE_LINES = (
     *delimited_lines.FAULTS,
 )
 
+#: What programs write for an id that is not there; in all lines it would be one visitor, or one event.
+_NO_IDS = ("null", "(null)", "undefined", "none", "nil", "nan", "00000000-0000-0000-0000-000000000000")
 _CODE = re.compile(r" *([1-9][0-9]{2})(?:\.0+)?(?: .*)?", re.DOTALL)
 
 #: Parsed lines, as ``parse_lines`` gives them.
@@ -247,6 +249,7 @@ def _fields(texts: pa.StringArray, lines: pa.Table, source: Source, without_head
         fields["visitor_id"] = fields.pop("visitor")
     texts_of = {name: _or_null(column) for name, column in fields.items() if pa.types.is_string(column.type)}
     fields |= texts_of
+    fields |= {name: _ids(fields[name]) for name in ("visitor_id", "event_id") if name in fields}
     if "status" in fields:
         fields["status"] = _status_codes(fields["status"])
     if source.has_client_address:
@@ -288,6 +291,14 @@ def _or_null(texts: pa.StringArray) -> pa.StringArray:
         return texts
     is_blank = pc.match_substring_regex(texts.filter(may_be_blank), ONLY_BLANKS)
     return pc.if_else(pc.replace_with_mask(may_be_blank, may_be_blank, is_blank), None, texts)
+
+
+def _ids(texts: pa.StringArray) -> pa.StringArray:
+    """The texts, null for those that say that there is no id."""
+    may_be_none = pc.is_in(pc.binary_length(texts), pa.array({len(text) for text in _NO_IDS}, pa.int32()))
+    if not pc.any(may_be_none, min_count=0).as_py():
+        return texts
+    return pc.if_else(pc.is_in(pc.ascii_lower(texts), pa.array(_NO_IDS)), None, texts)
 
 
 def _not_utf8(texts: pa.StringArray) -> list[int]:

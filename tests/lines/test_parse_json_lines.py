@@ -384,6 +384,24 @@ _SEVERAL = Source(name="x", format="json", fields=LineFields(**FIELDS | {"visito
 
 
 @pytest.mark.parametrize(
+    ("id_", "is_none"),
+    [
+        *((word, True) for word in ("null", "NULL", "(null)", "undefined", "None", "nil", "NaN")),
+        ("00000000-0000-0000-0000-000000000000", True),
+        *(
+            (word, False)
+            for word in ("0", "nobody", "nulls", "undefined1", "unit", "00000000-0000-0000-0000-000000000001")
+        ),
+    ],
+)
+def test_an_id_that_says_that_there_is_none_is_nobody_s(id_: str, is_none: bool) -> None:
+    (row,) = parse([line(visitor_id=id_)])
+    assert (row["reason"], row["visitor_id"]) == (None, None if is_none else id_)
+    (row,) = parse([line(event_id=id_)])
+    assert row["reason"] == ("missing_event_id" if is_none else None)
+
+
+@pytest.mark.parametrize(
     "blank", ["\t", "\u00a0", "\u200b", "\ufeff", "\u3000", "\x00", " \t\r\n", "\u00ad\u2028", " \u00a0 "]
 )
 def test_what_nobody_sees_is_no_value(blank: str) -> None:
