@@ -75,6 +75,18 @@ CLICKS = Table(
     ),
     (*BY_LOG_HOUR, *BY_CLICK_HOUR),
 )
+URLS = Table(
+    "urls",
+    "one source and log hour that has enough clicks to say how many of them are on URLs of their own",
+    (
+        *_OF_LOG_HOUR,
+        Column("distinct_urls", "BIGINT", "Different URLs of its click hours, about."),
+        Column(
+            "because", "STRING", "If they are many: what makes them so, and what to set; null else.", required=False
+        ),
+    ),
+    BY_LOG_HOUR,
+)
 QUARANTINED = Table(
     "quarantined",
     "one source, log hour and reason of lines in quarantine",
@@ -198,9 +210,9 @@ CLICK_HISTORY = Table(
 SUBJECTS = {
     table.name: table
     for table in (
-        ACCOUNTING, ACCOUNTING_HISTORY, UNFINISHED, OPEN_LOG_HOURS, CLICKS, QUARANTINED, DUPLICATES, DUPLICATE_IDS,
-        COUNTS, PUBLISHED, PUBLISHABLE, PUBLICATIONS, DAYS, FILES, OTHER_TYPES, GROUPINGS, LIVE_COUNTS, LIVE_PROGRESS,
-        MICRO_BATCHES, CLICK_HISTORY,
+        ACCOUNTING, ACCOUNTING_HISTORY, UNFINISHED, OPEN_LOG_HOURS, CLICKS, URLS, QUARANTINED, DUPLICATES,
+        DUPLICATE_IDS, COUNTS, PUBLISHED, PUBLISHABLE, PUBLICATIONS, DAYS, FILES, OTHER_TYPES, GROUPINGS, LIVE_COUNTS,
+        LIVE_PROGRESS, MICRO_BATCHES, CLICK_HISTORY,
     )
 }  # fmt: skip
 

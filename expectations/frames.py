@@ -99,6 +99,8 @@ measured AS (
         share(not_to_count, lines) AS left_out_share,
         share(late_clicks, stored_clicks) AS late_share,
         share(out_of_order, accepted) AS out_of_order_share,
+        share(if(distinct_urls > stored_clicks, stored_clicks, distinct_urls), stored_clicks) AS distinct_url_share,
+        because,
         (SELECT count(*) FROM other_types) AS columns_of_other_types,
         (SELECT coalesce(listed(list(column_name || ' is ' || stored_type)), '') FROM other_types) AS other_types,
         {files},
@@ -106,6 +108,7 @@ measured AS (
     FROM accounts a
         JOIN stored USING (source, log_date, log_hour)
         LEFT JOIN refused USING (source, log_date, log_hour)
+        LEFT JOIN urls USING (source, log_date, log_hour)
         LEFT JOIN duplicates d USING (source, log_date, log_hour)
         LEFT JOIN duplicate_ids USING (source, hour_number)
         LEFT JOIN (FROM files WHERE table_name = {clicks}) of_clicks USING (source, log_date, log_hour)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -47,6 +48,11 @@ class Threshold(BaseModel):
         whole = general.model_copy(update=self.model_dump(exclude_none=True))
         whole._require_order(" (the bound that is left out is the general one)")
         return whole
+
+    @property
+    def lowest(self) -> float:
+        """The bound that is met first; infinity if there is none."""
+        return min((bound for bound in (self.warning, self.critical) if bound is not None), default=math.inf)
 
     def _require_order(self, whence: str = "") -> None:
         if self.warning is not None and self.critical is not None and self.critical < self.warning:

@@ -62,6 +62,7 @@ class PipelineSettings(BaseModel):
     report_hours: int = Field(168, ge=1)
     quality_results_days: int = Field(400, ge=1)
     data_docs_days: int = Field(90, ge=1)
+    distinct_urls_from_clicks: int = Field(1000, ge=1)
     thresholds: dict[str, Threshold] = Field(default_factory=dict, validate_default=True)
     checks: tuple[ConfiguredCheck, ...] = ()
     volume: VolumeSettings = VolumeSettings()

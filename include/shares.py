@@ -12,18 +12,20 @@ from include.texts import as_literal
 class Share:
     """A part of a log hour's lines or clicks: ``rows``, in Spark's SQL, is true of its rows in ``table``.
 
-    ``holds`` is what is said of it after "at most 5% of". Above ``warning`` an hour is published and shown, above
-    ``critical`` it is held, unless source or pipeline say otherwise. The rows are counted in the one pass over all
-    clicks; those of the quarantine, and late ones, are counted by hours (``expectations/frames.py``).
+    It is null where no single rows are to blame. ``holds`` is what is said of it after "at most 5% of". Above
+    ``warning`` an hour is published and shown, above ``critical`` it is held, unless source or pipeline say otherwise.
+    The rows are counted in the one pass over all clicks; those of the quarantine, and late ones, are counted by hours
+    (``expectations/frames.py``). ``finding`` is the frame's column that says more of what was found.
     """
 
-    rows: str
+    rows: str | None
     holds: str
     reason: str
     warning: float
     critical: float | None = None
     table: str = CLICKS.name
     is_counted: bool = True
+    finding: str | None = None
 
 
 #: Shares of the lines that are in quarantine, by reason: the metric and the reason.
@@ -64,6 +66,16 @@ SHARES = {
         "the clicks have a status that is no HTTP status (100 to 599)",
         "The status field may be mapped to another field. Clicks without a status are fine.",
         warning=0.01,
+    ),
+    "distinct_url_share": Share(
+        None,
+        "the clicks are the first of their hour on their URL",
+        "Counts per URL are then as many as clicks, say little of pages, and take as much time, memory and disk. Write "
+        "the setting that is named into config/sources.toml, and run the hours again; if these are pages, a higher "
+        "bound of distinct_url_share for the source.",
+        warning=0.8,
+        is_counted=False,
+        finding="because",
     ),
     **{
         metric: Share(

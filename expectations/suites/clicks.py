@@ -138,15 +138,16 @@ def _shares(settings: PipelineSettings, source: Source) -> list[Check]:
             holds=lambda bound: f"at most {percent(bound)} of {share.holds}",
             reason=share.reason,
             rows=_rows_of_share(metric),
+            finding=share.finding,
         )
 
     return [check for metric, share in SHARES.items() for check in of_share(metric, share)]
 
 
 def _rows_of_share(metric: str) -> RowRule | None:
-    """None of what is no share."""
+    """None of what is no share of rows."""
     share = SHARES.get(metric)
-    if share is None:
+    if share is None or share.rows is None:
         return None
     return RowRule(metric, share.rows if share.is_counted else None, shown=share.rows, as_share=share.is_counted)
 

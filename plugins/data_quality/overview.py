@@ -181,6 +181,7 @@ def render_overview(
         late=late,
         most_listed=MOST_LISTED,
         missing=_missing(days),
+        many_urls=_many_urls(index, source),
         earlier=_shifted(filters, hours, -1) if span[0] < hours.start else None,
         later=_shifted(filters, hours, 1) if hours.end <= span[1] else None,
         most_days=MOST_DAYS,
@@ -253,6 +254,13 @@ def _shifted(filters: Filters, hours: HourRange, direction: int) -> str:
         "table": filters.table,
     }
     return urlencode({name: value for name, value in values.items() if value})
+
+
+def _many_urls(index: QualityIndex, source: str | None) -> list[Result]:
+    """What the newest hour of each source says of URLs that are nearly all different; none of the others."""
+    names = [name for name in index.sources() if source in (None, name)]
+    newest = (index.newest_result("clicks", "distinct_url_share", name) for name in names)
+    return [result for result in newest if result is not None and result.state in ("warning", "fail")]
 
 
 def _held(index: QualityIndex, event: Event) -> Concern:

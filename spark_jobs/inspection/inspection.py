@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.errors import NotALogError
 from include.hours import Hour
-from include.settings import Settings
+from include.settings import PipelineSettings, Settings
 from include.tables import UNKNOWN_COUNTRY
 from spark_jobs.inspection.readings import NO_SITE, Reading, Site, declared_reading, look_of, readings
 from spark_jobs.inspection.sample import Sample, sample_of
@@ -23,13 +22,12 @@ from spark_jobs.landing.land import require_lines
 from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.credentials import without_credentials
 from spark_jobs.lines.decompress import DamagedFileError
+from spark_jobs.lines.many_urls import ManyValues, UrlSample, kept_parameters
 from spark_jobs.lines.times import HOUR_MICROS
 
 #: From this share of lines on that are clicks, a file is what the reading says.
 SURE_SHARE = 0.9
 _SHOWN_LINES = 10
-#: A parameter makes many pages of one if it has so many values, in so large a share of the lines that have it.
-_MANY_VALUES, _MANY_SHARE = 20, 0.5
 
 
 @dataclass(frozen=True)
@@ -43,15 +41,6 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class ManyValues:
-    """A query parameter that makes one page many: values in the lines that have it."""
-
-    parameter: str
-    values: int
-    lines: int
-
-
-@dataclass(frozen=True)
 class Inspection:
     """A file, and how it would be read. Without a reading that fits, ``settings`` is empty.
 
@@ -59,7 +48,9 @@ class Inspection:
     ``doubt`` is why it is not sure, or empty. ``others`` are the titles and shares of readings that make other clicks.
     ``rows`` are some clicks, by column. ``is_declared`` if the settings are those of a source that there is.
     ``has_local_times`` if its times have no offset: the settings say of which zone they are. ``look`` says what lines
-    look like that nothing reads, and what to do; ``refused`` why it is no log at all.
+    look like that nothing reads, and what to do; ``refused`` why it is no log at all. ``many_values`` are the
+    parts of URLs that have many; ``many_because`` are those that make the URLs nearly all different, and is null if
+    these are not, as validation has it. ``pages`` are the source's own settings of pages.
     """
 
     file: Path
@@ -83,7 +74,9 @@ class Inspection:
     countries: Mapping[str, int] = field(default_factory=dict)
     crawlers: int = 0
     urls: int = 0
+    pages: Mapping[str, Any] = field(default_factory=dict)
     many_values: Sequence[ManyValues] = ()
+    many_because: Sequence[ManyValues] | None = None
     first_hour: Hour | None = None
     last_hour: Hour | None = None
     hours: int = 0
@@ -105,13 +98,13 @@ def inspect(file: Path, settings: Settings, name: str = "", site: Site = NO_SITE
     declared = declared_reading(sample, settings, name)
     is_of_site = declared is not None and site.base_url in (None, declared.source.base_url)
     if declared is not None and is_of_site and declared.share >= SURE_SHARE:
-        return _inspection(sample, declared, (), "", is_declared=True)
+        return _inspection(sample, settings.pipeline, declared, (), "", is_declared=True)
     if not (by_fit := readings(sample, settings, site)):
         return _unknown(sample)
     best, *less = by_fit
     # What finds less in the same lines is no other way to read them.
     others = [each for each in less if each.extras >= best.extras and not best.reads_as(each)]
-    return _inspection(sample, best, others, _doubt(sample, best, others))
+    return _inspection(sample, settings.pipeline, best, others, _doubt(sample, best, others))
 
 
 def _doubt(sample: Sample, best: Reading, others: Sequence[Reading]) -> str:
@@ -145,12 +138,21 @@ def common_settings(inspections: Sequence[Inspection]) -> Mapping[str, Any] | No
 
 
 def _inspection(
-    sample: Sample, best: Reading, others: Sequence[Reading], doubt: str, is_declared: bool = False
+    sample: Sample,
+    pipeline: PipelineSettings,
+    best: Reading,
+    others: Sequence[Reading],
+    doubt: str,
+    is_declared: bool = False,
 ) -> Inspection:
     clicks = best.arrivals.filter(pc.is_null(best.arrivals["reason"]))
     moments = as_numpy(clicks["clicked_at"].cast(pa.int64()))
     numbers = sorted(set((moments // HOUR_MICROS).tolist()))
     countries = Counter(clicks["country_code"].to_pylist())
+    pages, urls = best.source.pages, len(pc.unique(clicks["url"]))
+    sampled = UrlSample(clicks["url"].to_pylist(), kept_parameters(pages))
+    bound = best.source.threshold("distinct_url_share", pipeline).lowest
+    are_many = len(clicks) >= pipeline.distinct_urls_from_clicks and urls > bound * len(clicks)
     return Inspection(
         sample.file, sample.size, sample.content, len(sample.lines), sample.end, sample.is_whole,
         title=best.title,
@@ -165,8 +167,10 @@ def _inspection(
         outcomes=_outcomes(sample, best.arrivals),
         countries={code: count for code, count in countries.most_common() if code != UNKNOWN_COUNTRY},
         crawlers=pc.sum(clicks["is_bot"]).as_py() or 0,
-        urls=len(pc.unique(clicks["url"])),
-        many_values=_many_values(clicks["url"].to_pylist()),
+        urls=urls,
+        pages=pages.model_dump() if pages else {},
+        many_values=sampled.many_values(),
+        many_because=sampled.causes() if are_many else None,
         first_hour=Hour.of_number(numbers[0]) if numbers else None,
         last_hour=Hour.of_number(numbers[-1]) if numbers else None,
         hours=len(numbers),
@@ -196,18 +200,3 @@ def _outcomes(sample: Sample, arrivals: pa.Table) -> list[Outcome]:
 
 def _text(value: bytes) -> str:
     return without_credentials(value.decode("utf-8", "replace").rstrip("\r\n"))
-
-
-def _many_values(urls: Sequence[str]) -> list[ManyValues]:
-    values: dict[str, set[str]] = {}
-    lines: Counter[str] = Counter()
-    for url, count in Counter(urls).items():
-        for name, value in parse_qsl(urlsplit(url).query, keep_blank_values=True):
-            values.setdefault(name, set()).add(value)
-            lines[name] += count
-    many = [
-        ManyValues(name, len(of_name), lines[name])
-        for name, of_name in values.items()
-        if len(of_name) >= _MANY_VALUES and len(of_name) >= _MANY_SHARE * lines[name]
-    ]
-    return sorted(many, key=lambda each: -each.values)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from include.documents.model import Column, Document, Line, Table
+from include.page_settings import PageSettings
 from include.texts import as_count, as_share, as_size, crop_middle, plural
 from spark_jobs.inspection.inspection import Inspection
 from spark_jobs.inspection.readings import BASE_URL
 from spark_jobs.inspection.source_toml import as_toml
 from spark_jobs.lines.kept import reason_of_rule, rule_of_reason
+from spark_jobs.lines.many_urls import described_causes, setting_against
 
 _EXAMPLE_CHARACTERS = 200
 _MOST_COUNTRIES = 8
@@ -25,7 +27,7 @@ def inspection_document(inspection: Inspection, name: str) -> Document:
     ]
     if not inspection.settings:
         return Document((*blocks, *_examples(inspection)), verdict=_unknown(inspection))
-    blocks += [*_rows(inspection), *_examples(inspection), *map(Line, _counts(inspection))]
+    blocks += [*_rows(inspection), *_examples(inspection), *map(Line, _counts(inspection, name))]
     if not inspection.is_declared:
         toml = (Line(f"  {line}".rstrip(), "code") for line in as_toml(name, inspection.settings).splitlines())
         blocks += [Line("for config/sources.toml (--write adds it):", "strong"), *toml]
@@ -94,7 +96,20 @@ def _examples(inspection: Inspection) -> list[Line | Table]:
     return [Table("Lines that would be no clicks", columns, rows)]
 
 
-def _counts(inspection: Inspection) -> list[str]:
+def _pages(inspection: Inspection, name: str) -> list[str]:
+    """How many URLs there are, and what of them has many values."""
+    pages = PageSettings.model_validate(inspection.pages)
+    lines = [f"pages: {plural(inspection.urls, 'different URL')}"]
+    if inspection.many_because is not None:
+        lines[0] += f": nearly all are different, {described_causes(inspection.many_because, name, pages)}"
+    others = [each for each in inspection.many_values if each not in (inspection.many_because or ())]
+    lines += [f"  {many}" for many in others]
+    if others:
+        lines.append(f"  if one page has all of them: {setting_against(others, name, pages)}")
+    return lines
+
+
+def _counts(inspection: Inspection, name: str) -> list[str]:
     lines = []
     if inspection.first_hour:
         until = f" to {inspection.last_hour}" if inspection.hours > 1 else ""
@@ -102,13 +117,7 @@ def _counts(inspection: Inspection) -> list[str]:
     countries = list(inspection.countries.items())[:_MOST_COUNTRIES]
     named = ", ".join(f"{code} {as_count(count)}" for code, count in countries)
     lines.append(f"countries: {named or 'none known'}; clicks of crawlers: {as_count(inspection.crawlers)}")
-    lines.append(f"pages: {plural(inspection.urls, 'different URL')}")
-    lines += [
-        f"  parameter {many.parameter}: {as_count(many.values)} values in {plural(many.lines, 'line')}"
-        for many in inspection.many_values
-    ]
-    if inspection.many_values:
-        lines.append("  if one page has all of them: pages = { drop_parameters = [...] } below")
+    lines += _pages(inspection, name)
     if inspection.has_local_times and not inspection.is_declared:
         lines.append("its times have no offset: if the zone below is wrong, --time-zone Europe/Berlin")
     if inspection.settings.get("base_url") == BASE_URL and not inspection.is_declared:

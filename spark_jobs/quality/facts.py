@@ -56,6 +56,7 @@ from spark_jobs.hours.touched_hours import TouchedHours
 from spark_jobs.lake.data_files import DataFile, has_days, has_log_hours, may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.quality import measures
+from spark_jobs.quality.many_urls import judged_log_hours, looked_at, url_facts
 
 #: For queries that measure. Adaptive execution would run a Spark job for each of its shuffles, and there is
 #: nothing to adapt to: their results are small. The checks report a file that is lost or cut short, in words.
@@ -79,7 +80,7 @@ def measure(
     ``streamed`` are the names of all sources that are. What is measured is without files that are lost or cut short:
     ``files`` has these.
     """
-    click_hours = touched.own
+    pipeline, click_hours = lake.settings.pipeline, touched.own
     published = published_at(lake, click_hours)
     # Clicks of these hours, and of the log hours that may have duplicates of them.
     lateness = max(source.lateness_hours for source in sources)
@@ -89,8 +90,10 @@ def measure(
     clicks, files = lake.read_with_files(CLICKS, *choices, leave_out_lost=True)
     is_open = open_log_hours(lake, streamed, files)
     accepted = less_open(clicks, is_open).where(_of_sources(sources, with_earlier))
+    judged = judged_log_hours(touched.accounts, pipeline)
+    every = looked_at(judged)
     queries = {
-        "clicks": _click_frames(lake, sources, arguments.log_hours, click_hours, clicks, accepted),
+        "clicks": _click_frames(lake, sources, arguments.log_hours, click_hours, clicks, accepted, every),
         "counts": _count_frames(lake, click_hours, layouts, published, streamed),
     }
     with measuring(lake.spark), step(lake.spark, "measure quality"):
@@ -99,9 +102,16 @@ def measure(
         if measured["duplicate_ids"].num_rows:
             ids = measures.duplicate_id_facts(accepted, arguments.log_hours.start, lateness, by_hash=False)
             measured |= collected(lake.spark, {"ids": [("duplicate_ids", ids)]})
+
+        def some_urls(log_hours: Collection[LogHour]) -> pa.Table:
+            rows = clicks.where(" OR ".join(f"({log_hours_predicate(of.source, [of.hour])})" for of in log_hours))
+            return collected(lake.spark, {"URLs": [("some_urls", measures.some_urls(rows, every))]})["some_urls"]
+
+        urls = url_facts(measured.pop("urls"), judged, sources, pipeline, some_urls)
     return as_facts(
         {
             **measured,
+            "urls": urls,
             "open_log_hours": _of_log_hours(LogHour(source, hour) for source in is_open for hour in is_open[source]),
             "unfinished": _of_log_hours(touched.unfinished),
             # After the tables: what has been read of them by then is said here.
@@ -139,6 +149,7 @@ def _click_frames(
     click_hours: Sequence[Hour],
     clicks: DataFrame,
     accepted: DataFrame,
+    every: int,
 ) -> Iterator[FactFrame]:
     """Of what was ingested, by subject; the clicks of the hours before too, as the counts have them."""
     pipeline = lake.settings.pipeline
@@ -155,6 +166,7 @@ def _click_frames(
         CLICKS_BY_COUNTRY_HOURLY, may_have_click_hours(CLICKS_BY_COUNTRY_HOURLY, compared), leave_out_lost=True
     )
     yield "clicks", measures.click_facts(measured, counted_rows(checks, CLICKS.name))
+    yield "urls", measures.url_facts(clicks.where(of_log_hours), every)
     yield "quarantined", measures.quarantine_facts(quarantined)
     yield "duplicates", measures.duplicate_facts(duplicates)
     yield "click_history", measures.click_history_facts(counts)

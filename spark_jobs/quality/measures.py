@@ -20,6 +20,8 @@ from spark_jobs.ids.duplicates import log_hour_number
 
 _LOG_HOUR = ("source", "log_date", "log_hour")
 _CLICK_HOUR = ("click_date", "click_hour")
+#: Of so many clicks of a source the URLs are looked at, so much of each.
+SOME_URLS, _URL_CHARACTERS = 1000, 2048
 
 
 def click_facts(clicks: DataFrame, rules: Iterable[RowRule]) -> DataFrame:
@@ -30,6 +32,27 @@ def click_facts(clicks: DataFrame, rules: Iterable[RowRule]) -> DataFrame:
         F.unix_micros(F.min("clicked_at")).alias("first_clicked_micros"),
         F.unix_micros(F.max("clicked_at")).alias("last_clicked_micros"),
     )
+
+
+def url_facts(clicks: DataFrame, every: int) -> DataFrame:
+    """One row per source and log hour: ``distinct_urls``, about, by one URL in ``every``.
+
+    There is none where no such URL is. A URL of two click hours is two: so it is in the counts.
+    """
+    # Chosen by another hash than that by which they are counted.
+    return (
+        clicks.where(F.xxhash64("url", F.lit(every)) % every == 0)
+        .groupBy(*_LOG_HOUR)
+        .agg((F.approx_count_distinct(F.struct(*_CLICK_HOUR, "url")) * every).alias("distinct_urls"))
+    )
+
+
+def some_urls(clicks: DataFrame, every: int) -> DataFrame:
+    """One row per source: ``some_urls``, the beginnings of those of some clicks, of one click in ``every``."""
+    # Drawn by hash, not by chance: the same ones each time.
+    drawn = "xxhash64(url, clicked_at)"
+    urls = f"min_by(substring(url, 1, {_URL_CHARACTERS}), {drawn}, {SOME_URLS})"
+    return clicks.where(f"{drawn} % {every} = 0").groupBy("source").agg(F.expr(urls).alias("some_urls"))
 
 
 def duplicate_id_facts(clicks: DataFrame, first: Hour, lateness_hours: int, *, by_hash: bool) -> DataFrame:

@@ -120,6 +120,23 @@ def test_the_overview_lists_what_is_held_before_the_grid(client: TestClient, set
     assert "2026-03-01T01 to 2026-03-01T04" in text
 
 
+def test_urls_that_are_nearly_all_different_are_named_until_they_are_not(
+    client: TestClient, settings: Settings
+) -> None:
+    def say(hour: str, outcome: str, observed: str) -> None:
+        check = {"check_id": "distinct_url_share", "severity": "warning", "outcome": outcome, "observed": observed}
+        append(settings.lake, [Row(hour=hour, partition=f"web {hour}", **check)])  # type: ignore[arg-type]
+
+    found = "because of the parameter <b>: [sources.web.pages] drop_parameters = ..."
+    say("2026-03-01T05", "fail", found)
+    text = client.get("").text
+    assert "URLs of web are nearly all different</strong>" in text
+    assert "because of the parameter &lt;b&gt;: [sources.web.pages] drop_parameters" in text
+    assert "nearly all different" not in client.get("?source=shop").text
+    say("2026-03-01T06", "pass", "distinct_url_share = 0.1")
+    assert "nearly all different" not in client.get("").text
+
+
 def test_every_bad_hour_is_listed_once_held_before_failing_before_warning(
     client: TestClient, settings: Settings
 ) -> None:

@@ -80,6 +80,11 @@ MEASURED: dict[str, list[dict[str, Any]]] = {
         },
         {**_log_hour(5, "other"), **_click_hour(5), "clicks": 100, **_times(0, 59)},
     ],
+    "urls": [
+        # An estimate, that may be above the clicks.
+        {**_log_hour(5), "distinct_urls": 7, "because": "because of the parameter session"},
+        {**_log_hour(6, "other"), "distinct_urls": 9},
+    ],
     "quarantined": [
         {**_log_hour(5), "reason": "not_json", "quarantined_lines": 2},
         {**_log_hour(5), "reason": "bad_url", "quarantined_lines": 1},
@@ -127,6 +132,7 @@ def test_log_hour_is_put_together_from_its_own_facts() -> None:
         "late_share": 2 / 6,
         "out_of_order_share": 0.5,
         "unknown_country_share": 0.5,
+        "distinct_url_share": 1,
     }
     assert {name: value for name, value in five.items() if not name.endswith("_share")} == {
         "partition": "web 2026-03-01T05",
@@ -134,6 +140,7 @@ def test_log_hour_is_put_together_from_its_own_facts() -> None:
         "hour": "2026-03-01T05",
         "is_missing": 0,
         "presence": "25 lines in 2 files",
+        "because": "because of the parameter session",
         "files_not_closed_or_damaged": 3,
         "damage": "not closed by _SUCCESS, a.gz breaks off, b.gz breaks off",
         "files_not_read": 1,

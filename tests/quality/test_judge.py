@@ -53,6 +53,7 @@ FACTS = as_facts(
     {
         "accounting": [ACCOUNT],
         "clicks": [CLICKS],
+        "urls": [{"source": "web", "log_date": DAY, "log_hour": 5, "distinct_urls": 3}],
         "quarantined": [QUARANTINED],
         "publications": [{"click_date": DAY, "click_hour": 5, "published_micros": 11}],
         "counts": [{"key": key, **COUNTED} for key in ("url", "country")],
@@ -99,6 +100,7 @@ LOG_HOUR_FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"invalid_country_codes": 2}, "critical"),
     ({"quarantined_share": 0.11}, "warning"),
     ({"unknown_country_share": 0.21}, "warning"),
+    ({"distinct_url_share": 0.81}, "warning"),
     ({"files_not_closed_or_damaged": 1}, "warning"),
 ]
 CLICK_HOUR_FAULTS: list[tuple[dict[str, Any], str]] = [

@@ -58,3 +58,22 @@ def test_facts_of_several_subjects_and_frames_are_apart(spark: SparkSession) -> 
     assert [(fact["key"], fact["clicks"], fact["keys"], fact["counted"]) for fact in facts["counts"]] == [
         (key, 7, 1, [(RULES[0].name, 1)]) for key in ("url", "country")
     ]
+
+
+@pytest.mark.parametrize(("pages", "every"), [(5000, 1), (5000, 4), (7, 1)])
+def test_urls_are_counted_and_drawn_by_a_part_of_them(spark: SparkSession, pages: int, every: int) -> None:
+    clicks = spark.range(20_000).selectExpr(
+        "'web' AS source", f"DATE '{DAY}' AS log_date", "5 AS log_hour", f"DATE '{DAY}' AS click_date",
+        "cast(id % 2 AS INT) AS click_hour", f"concat('http://a.test/', id % {pages}, repeat('x', 3000)) AS url",
+        "timestamp_micros(id) AS clicked_at",
+    )  # fmt: skip
+    frames = [("urls", measures.url_facts(clicks, every)), ("some_urls", measures.some_urls(clicks, every))]
+    measured = collected(spark, {"clicks": frames})
+    # Of an even number of pages each click hour has half, of an odd number each has all.
+    (fact,) = measured["urls"].to_pylist()
+    assert fact["distinct_urls"] == pytest.approx(5000 if pages == 5000 else 14, rel=0.15)
+    (some,) = measured["some_urls"]["some_urls"].to_pylist()
+    assert len(some) == 1000
+    assert {len(url) for url in some} == {2048}
+    assert pages == 7 or len(set(some)) > 0.7 * len(some), "clicks are drawn, not pages"
+    assert pages == 5000 or len(set(some)) == 7

@@ -17,11 +17,12 @@ COUNTRIES = ["DE", "FR", "ES", "IT", "GB", "US", "PL", "NL"]
 CLICKS_AN_HOUR = 64
 CRAWLER = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 
-#: With these a few files are many, and there are checks of the source's own.
-PIPELINE = """
+#: With these a few files are many, and so are the URLs of so few clicks, and there are checks of the source's own.
+PIPELINE = f"""
+distinct_urls_from_clicks = {CLICKS_AN_HOUR}
 [thresholds]
-files_per_partition = { warning = 5 }
-landed_files = { warning = 5 }
+files_per_partition = {{ warning = 5 }}
+landed_files = {{ warning = 5 }}
 [schema_drift]
 min_hours = 52
 """
@@ -174,6 +175,15 @@ LANDED = [
     _share("33 of 64 clicks have a country that is none", "unknown_country_share", 33, geo={"country": "ZZZ"}),
     _share("33 of 64 clicks are by a crawler", "bot_share", 33, user_agent=CRAWLER),
     _share("a click has the status 700", "invalid_status_share", 1, status=700),
+    Fault(
+        "each click's URL has a session of its own",
+        "warning",
+        "clicks.distinct_url_share",
+        '; because of the parameter session (64 values in 64 lines): [sources.web.pages] drop_parameters = ["session"]',
+        lines=lambda hour: [
+            line(hour, number, url=f"{URLS[number % len(URLS)]}?session=s{number}") for number in range(CLICKS_AN_HOUR)
+        ],
+    ),
     Fault(
         "most clicks are on one URL",
         "warning",
