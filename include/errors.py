@@ -90,6 +90,10 @@ class DiskFullError(ClickmillError):
     """Nothing more can be written: a disk or a quota is full."""
 
 
+class TooLargeError(ClickmillError):
+    """Spark has refused, or was killed for, the size of something."""
+
+
 #: Conditions of Spark Connect by which a server says that it is another one than that of the session.
 _OF_ANOTHER_SERVER = (
     "NO_ACTIVE_SESSION",
@@ -110,6 +114,44 @@ _ENDED = (
 )
 #: What the system, Spark, delta-rs, Arrow, DuckDB, SQLite and PostgreSQL say.
 _FULL = ("No space left on device", "Disk quota exceeded", "database or disk is full", "Out of disk space")
+_FEWER_HOURS = "run fewer hours at once (backfill --chunk)"
+_MORE_MEMORY = "CLICKMILL_SPARK_DRIVER_MEMORY (on a cluster of executors CLICKMILL_SPARK_EXECUTOR_MEMORY) gives it more"
+#: What Spark says of sizes, and what that means, of which {} is what it says.
+_TOO_LARGE = (
+    (
+        re.compile(
+            r"Total size of serialized results of [^\n]*? is bigger than spark\.driver\.maxResultSize \([^)\n]*\)"
+        ),
+        f"results are too large to be given back by Spark ({{}}): {_FEWER_HOURS}, or set spark.driver.maxResultSize in "
+        "config/spark-defaults.conf, and CLICKMILL_SPARK_DRIVER_MEMORY with it",
+    ),
+    (
+        re.compile(
+            r"Requested array size exceeds VM limit|Cannot create array with[^\n]*|Cannot grow BufferHolder[^\n]*"
+            r"|Kryo serialization failed[^\n]*|TOO_LARGE_PAGE[^\n]*|Received message larger than max[^\n]*"
+            r"|COLLECTION_SIZE_LIMIT_EXCEEDED[^\n]*|Cannot broadcast the table[^\n]*"
+        ),
+        "one row, or what is put together in one, is too large for Spark ({}): no setting allows more; refuse lines "
+        "that are so long by max_line_bytes of the source, or take fewer hours, or keys, together",
+    ),
+    (
+        re.compile(
+            r"java\.lang\.OutOfMemoryError: (?:Java heap space|GC overhead limit exceeded)"
+            r"|UNABLE_TO_ACQUIRE_MEMORY[^\n]*|Not enough memory to build and broadcast[^\n]*|exited with code 52\b"
+        ),
+        f"what Spark has in memory at once is too large for Java's heap ({{}}): {_MORE_MEMORY}; or {_FEWER_HOURS}",
+    ),
+    (
+        re.compile(r"Python worker exited unexpectedly[^\n]*"),
+        "a Python worker of Spark's was killed, mostly because the machine has no memory left ({}): give it more, or "
+        "Spark fewer cores by CLICKMILL_SPARK_MASTER=local[1], of which each has such a worker",
+    ),
+    (
+        re.compile(r"ExecutorLostFailure \([^\n]*"),
+        "an executor of Spark's was lost, killed for its memory or with its machine ({}): see the worker's log; if it "
+        "was memory, give the machine more, or less to CLICKMILL_SPARK_EXECUTOR_MEMORY, beside which Python needs some",
+    ),
+)
 #: A disk with less room than that is one that is full.
 _LEAST_FREE = 1 << 20
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -118,10 +160,10 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 def in_one_line(error: BaseException) -> ClickmillError | None:
     """What a person can do about an error, wherever it was raised; None: it is a fault of the program.
 
-    A full disk and a Spark server that has gone are named as such, also where somebody has taken them for another
-    error, such as files that cannot be read.
+    A full disk, what is too large for Spark, and a Spark server that has gone are named as such, also where somebody
+    has taken them for another error, such as files that cannot be read.
     """
-    if isinstance(error, (SparkGoneError, DiskFullError)):
+    if isinstance(error, (SparkGoneError, DiskFullError, TooLargeError)):
         return error
     chain = list(_chain(error))
     for cause in chain:
@@ -130,6 +172,9 @@ def in_one_line(error: BaseException) -> ClickmillError | None:
                 f"a disk is full{_where()}: {message}; make room and run it again: "
                 "what is half written counts for nothing"
             )
+    for cause in chain:
+        if message := _size_message(cause):
+            return TooLargeError(f"{message}; what is half written counts for nothing")
     if any(_is_spark_gone(cause) for cause in chain):
         return SparkGoneError(
             "the Spark server was ended or started again meanwhile, and with it this job's session; "
@@ -166,6 +211,21 @@ def _full_disk_message(error: BaseException) -> str:
     return next(line for line in lines if any(full in line for full in _FULL))[:300]
 
 
+def _size_message(error: BaseException) -> str:
+    """What was too large for Spark, in its words and in ours; "" if nothing was."""
+    if not _is_of_spark(error):
+        return ""
+    text = _COLOURS.sub("", str(error))
+    for expression, meaning in _TOO_LARGE:
+        if found := expression.search(text):
+            return meaning.format(found[0].strip()[:200])
+    return ""
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in ("pyspark", "grpc", "py4j")
+
+
 def _where() -> str:
     """Which of the folders that are written to are on a full disk, as far as that can be seen now."""
     folders = {str(home_path(os.environ)), os.environ.get("CLICKMILL_DATA") or "", tempfile.gettempdir()}
@@ -174,7 +234,7 @@ def _where() -> str:
 
 
 def _is_spark_gone(error: BaseException) -> bool:
-    if type(error).__module__.partition(".")[0] not in ("pyspark", "grpc", "py4j"):
+    if not _is_of_spark(error):
         return False
     condition = getattr(error, "getCondition", lambda: None)()
     if condition in _OF_ANOTHER_SERVER:

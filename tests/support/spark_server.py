@@ -41,10 +41,14 @@ class UsedSpark(NamedTuple):
 
 @dataclass
 class SparkServer:
-    """One server, on the same port and with the same token whenever it is started."""
+    """One server, on the same port and with the same token whenever it is started.
+
+    ``more`` are lines of settings beside those of ``config/spark-defaults.conf``.
+    """
 
     home: Home
     ports: Ports
+    more: str = ""
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @classmethod
@@ -73,7 +77,8 @@ class SparkServer:
         environment = service_environment(self.home, self.ports, load_secrets(self.home), find_java(), os.environ)
         template = REPOSITORY / "config" / "spark-defaults.conf"
         settings = self.home.run / template.name
-        settings.write_text(render_settings(template.read_text(encoding="utf-8"), environment, template.name))
+        rendered = render_settings(template.read_text(encoding="utf-8"), environment, template.name)
+        settings.write_text(rendered + self.more)
         shutil.rmtree(self.home.run / "spark", ignore_errors=True)
         (self.home.run / "spark").mkdir()
         command = [find_spark_home() / "bin" / "spark-submit", "--properties-file", settings]
