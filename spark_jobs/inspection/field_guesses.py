@@ -81,6 +81,8 @@ def _leaves(value: Mapping[str, Any], path: str, *, with_objects: bool = False) 
 
 _WEB_URL = re.compile(r"https?://[^\s/]")
 _REQUEST = re.compile(r"[A-Z]+ (?:\S.* HTTP/\d(?:\.\d)?|/.*)")
+#: Names of machines, as clouds and own networks give them: no site's.
+_MACHINE = re.compile(r"ip-\d+-\d+-\d+-\d+\b|.*\.(?:internal|local|localdomain|lan|corp|intranet)(?::\d+)?$")
 _HOST = re.compile(r"(?=.*[a-zA-Z])[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+(:\d+)?|localhost(:\d+)?")
 _METHOD = re.compile(r"GET|POST|HEAD|PUT|DELETE|OPTIONS|PATCH")
 _COUNTRY = re.compile(r"[A-Za-z]{2}")
@@ -104,6 +106,8 @@ _HOSTS = (
     *("xhostheader", "httphost", "requesthost", "cshost", "authority", "vhost"),
     *("host", "hostname", "servername", "domain"),
 )
+#: Where a click goes to; the page that it is on may be beside it.
+_LINKS = ("href", "link", "target")
 #: What follows the path, where that has none of it.
 _QUERIES = ("query", "querystring", "uriquery", "urlquery", "csuriquery", "requestquery", "args")
 #: Other pages than the one that was asked for, where a name has one of these beside ``url``.
@@ -198,14 +202,16 @@ def _behind_proxies(fields: Sequence[Field], client: str) -> str | list[str]:
 def _url_roles(fields: Sequence[Field]) -> dict[str, str]:
     """The field of the URL; or else of a request line or a path, with the host and the method beside it."""
     candidates = [each for each in _ranked(fields, _URLS) if each.name in _URLS or not _OTHER_PAGES.search(each.name)]
+    paths = [each for each in candidates if each.share(lambda text: text.startswith("/")) >= NEARLY_ALL]
+    known = [each for each in paths if each.name in _URLS]
+    if any(each.name not in _LINKS for each in known):
+        candidates = [each for each in candidates if each.name not in _LINKS]
     named = [each for each in candidates if each.name in _URLS or "url" in each.name]
     if url := _first(named, _WEB_URL.match) or _first(candidates, _WEB_URL.match):
         return {"url": url.path}
     if request := _first(candidates, _REQUEST.fullmatch):
         beside = _beside(fields, request)
         return {"request": request.path} | {role: beside[role] for role in ("host",) if role in beside}
-    paths = [each for each in candidates if each.share(lambda text: text.startswith("/")) >= NEARLY_ALL]
-    known = [each for each in paths if each.name in _URLS]
     # Under a name that nobody knows only if no other may be meant.
     for path in known[:1] or (paths if len(paths) == 1 else []):
         return {"url": path.path} | _beside(fields, path)
@@ -221,7 +227,7 @@ def _beside(fields: Sequence[Field], target: Field) -> dict[str, str]:
         return sorted(known, key=lambda each: not each.path.startswith(f"{outer}." if outer else ""))
 
     others = {
-        "host": _first(named(_HOSTS), _HOST.fullmatch),
+        "host": _first(named(_HOSTS), lambda text: _HOST.fullmatch(text) and not _MACHINE.match(text)),
         "method": _first(_ranked(fields, _METHODS), _METHOD.fullmatch),
     }
     if not any("?" in text for text in target.values):

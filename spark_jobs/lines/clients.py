@@ -95,7 +95,7 @@ def _addresses(text: str) -> list[str] | None:
     if _FORWARDED.search(text):
         parts = _FORWARDED.findall(text)
     else:
-        parts = [part.strip(" ") for part in text.split(",")]
+        parts = re.split(r"[\s,;]+", text.strip(" "))
     known = [part for part in parts if not _UNKNOWN.fullmatch(part)]
     addresses = [normal_address(part) for part in known]
     return None if None in addresses else [address for address in addresses if address]

@@ -35,6 +35,22 @@ def test_another_page_is_not_the_one_that_was_asked_for(name: str) -> None:
     assert guess_fields(fields_of_records([record]), lambda _: "iso8601")["url"] == "url"
 
 
+@pytest.mark.parametrize("name", ["href", "link", "target"])
+def test_where_a_click_goes_to_is_not_the_page_that_it_is_on(name: str) -> None:
+    record = {"ts": "2026-03-10T12:30:00Z", name: "https://other.example/", "page": "/a"}
+    assert guess_fields(fields_of_records([record]), lambda _: "iso8601")["url"] == "page"
+    del record["page"]
+    assert guess_fields(fields_of_records([record]), lambda _: "iso8601")["url"] == name
+
+
+@pytest.mark.parametrize("host", ["ip-10-0-0-1", "ip-10-0-0-1.ec2.internal", "web-1.shop.internal:80", "nas.local"])
+def test_a_machine_s_name_is_no_site(host: str) -> None:
+    record = {"ts": "2026-03-10T12:30:00Z", "host": host, "path": "/a"}
+    assert "host" not in guess_fields(fields_of_records([record]), lambda _: "iso8601")
+    record["host"] = "international.example.com"
+    assert guess_fields(fields_of_records([record]), lambda _: "iso8601")["host"] == "host"
+
+
 @pytest.mark.parametrize(
     ("record", "host"),
     [

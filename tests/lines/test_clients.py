@@ -51,6 +51,8 @@ def client_of(address: str | None, forwarded: str | None = None, *, trusted: tup
         ("-, 8.8.8.8", "8.8.8.8"),
         ("8.8.8.8,", "8.8.8.8"),
         ("10.0.0.2, 10.0.0.1", "10.0.0.2"),
+        ("8.8.8.8 10.0.0.1", "8.8.8.8"),
+        ("10.0.0.1;8.8.8.8 ; 9.9.9.9", "8.8.8.8"),
         ("for=8.8.8.8;proto=https;by=10.0.0.1", "8.8.8.8"),
         ('for="[2001:DB8::7]:4711", for=10.0.0.1', "2001:db8::7"),
         # Nobody.
@@ -81,6 +83,7 @@ def client_of(address: str | None, forwarded: str | None = None, *, trusted: tup
         ("nginx:", NONE),
         ("8.8.8.8, shop.example.com", NONE),
         ("host example", NONE),
+        ("8.8.8.8 x", NONE),
         ("a..b", NONE),
         ("x" * 64 + ".example", NONE),
         ("::ffff:8.8.8.888", NONE),
