@@ -49,6 +49,7 @@ BOUNDED = {
         "publish/shown_hold.py numbers_of_hold",
         "quality/facts.py _stored_facts",
         "quality/facts.py live_progress",
+        "quality/many_urls.py url_facts",
         "replay/withdrawals.py WithdrawnLines.of",
         "retention/old_clicks.py _accounts",
         "retention/old_counts.py _open_click_hours",
