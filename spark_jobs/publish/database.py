@@ -76,20 +76,21 @@ def remove_from_database(settings: Settings, table: Table, before: date) -> None
 def _replace(settings: Settings, connection: Connection, table: Table, where: Filters, condition: str) -> None:
     """Replace the rows of which the condition is true, given the values of the filters, in one transaction."""
     columns = exported_columns(table)
-    rows = StoredLake(settings.lake).read_table(table, columns, where)
+    rows = StoredLake(settings.lake).open_table(table, columns, [where])
     with connection, connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM {SCHEMA}.{table.name} WHERE {condition}", [value for _, _, value in where])
         for lines in _as_csv(rows):
             cursor.copy_expert(f"COPY {SCHEMA}.{table.name} ({', '.join(columns)}) FROM STDIN (FORMAT csv)", lines)
 
 
-def _as_csv(rows: pa.Table) -> Iterator[BytesIO]:
-    """The rows as CSV without a heading: texts are quoted, null is nothing."""
-    for start in range(0, rows.num_rows, _ROWS):
-        lines = BytesIO()
-        pyarrow.csv.write_csv(rows.slice(start, _ROWS), lines, pyarrow.csv.WriteOptions(include_header=False))
-        lines.seek(0)
-        yield lines
+def _as_csv(rows: pa.RecordBatchReader) -> Iterator[BytesIO]:
+    """The rows as CSV without a heading, batch by batch: texts are quoted, null is nothing."""
+    for batch in rows:
+        for start in range(0, batch.num_rows, _ROWS):
+            lines = BytesIO()
+            pyarrow.csv.write_csv(batch.slice(start, _ROWS), lines, pyarrow.csv.WriteOptions(include_header=False))
+            lines.seek(0)
+            yield lines
 
 
 @contextmanager
