@@ -43,7 +43,12 @@ _OF_WHOLE_LINES = (
 )
 
 #: What programs write for an id that is not there; in all lines it would be one visitor, or one event.
-_NO_IDS = ("null", "(null)", "undefined", "none", "nil", "nan", "00000000-0000-0000-0000-000000000000")
+_NO_IDS = pa.array(
+    [
+        *("null", "Null", "NULL", "(null)", "undefined", "None", "none", "NONE", "nil", "nan", "NaN", "NAN"),
+        "00000000-0000-0000-0000-000000000000",
+    ]
+)
 _CODE = re.compile(r" *([1-9][0-9]{2})(?:\.0+)?(?: .*)?", re.DOTALL)
 
 #: Parsed lines, as ``parse_lines`` gives them.
@@ -295,10 +300,8 @@ def _or_null(texts: pa.StringArray) -> pa.StringArray:
 
 def _ids(texts: pa.StringArray) -> pa.StringArray:
     """The texts, null for those that say that there is no id."""
-    may_be_none = pc.is_in(pc.binary_length(texts), pa.array({len(text) for text in _NO_IDS}, pa.int32()))
-    if not pc.any(may_be_none, min_count=0).as_py():
-        return texts
-    return pc.if_else(pc.is_in(pc.ascii_lower(texts), pa.array(_NO_IDS)), None, texts)
+    are_none = pc.is_in(texts, _NO_IDS)
+    return pc.if_else(are_none, None, texts) if pc.any(are_none, min_count=0).as_py() else texts
 
 
 def _not_utf8(texts: pa.StringArray) -> list[int]:
