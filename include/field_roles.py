@@ -8,6 +8,12 @@ from pydantic import BaseModel, ConfigDict
 
 from include.time_formats import TimeFormats
 
+#: What trackers send in place of a visitor's or an event's id when they have none.
+NO_IDS = (
+    *("undefined", "null", "Null", "NULL", "(null)", "none", "None", "NONE", "nil", "nan", "NaN", "{}", "[]", "-"),
+    *("unknown", "[object Object]", "00000000-0000-0000-0000-000000000000"),
+)
+
 #: How a person writes which fields have a role: paths, or names of columns; of several the first that has a value.
 Names = TypeVar("Names", bound=tuple[str, ...])
 

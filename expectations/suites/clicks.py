@@ -8,6 +8,7 @@ from functools import partial
 from expectations.checks import CRITICAL, WARNING, Check, RowRule, at_most, below, between, percent, row_check, zero
 from include.check_settings import ConfiguredCheck
 from include.countries import COUNTRY_CODES
+from include.field_roles import NO_IDS
 from include.settings import PipelineSettings
 from include.shares import SHARES, Share
 from include.sources import Source
@@ -17,11 +18,8 @@ from include.texts import as_literal
 _SUITE, _CLICKS, _QUARANTINED = "clicks", CLICKS.name, QUARANTINED_CLICKS.name
 _check = partial(Check, suite=_SUITE, table=_CLICKS)
 _row_check = partial(row_check, suite=_SUITE, table=_CLICKS)
-#: What trackers send in place of an id when they have none.
-NO_IDS = (
-    "undefined", "null", "None", "nil", "NaN", "0", "-1", "{}", "[]", "true", "false", "-", "unknown",
-    "[object Object]",
-)  # fmt: skip
+#: No event's ids either; a visitor may have these.
+_NO_EVENT_IDS = (*NO_IDS, "0", "-1", "true", "false")
 #: No full parse: what ingest makes of a URL has none of these.
 MALFORMED_URL = (
     "NOT (startswith(url, 'https://') OR startswith(url, 'http://')) OR url IN ('https://', 'http://') "
@@ -65,7 +63,7 @@ def _columns_and_ids() -> list[Check]:
         _row_check(
             name="event_ids_are_ids",
             counted_as="ids_that_are_none",
-            broken=f"trim(event_id) IN ({_listed(NO_IDS)})",
+            broken=f"trim(event_id) IN ({_listed(_NO_EVENT_IDS)})",
             severity=WARNING,
             holds="no event id is a word that stands for none, such as 'undefined' or 0",
             reason="All clicks of such an id but the first are dropped as duplicates. Fix the tracker; until "

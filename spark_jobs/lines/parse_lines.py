@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.countries import country_code
+from include.field_roles import NO_IDS
 from include.sources import Source
 from include.tables import MAX_RAW_CHARACTERS, QUARANTINE_REASONS, UNKNOWN_COUNTRY
 from spark_jobs.lines import delimited_lines
@@ -42,13 +43,6 @@ _OF_WHOLE_LINES = (
     *delimited_lines.FAULTS,
 )
 
-#: What programs write for an id that is not there; in all lines it would be one visitor, or one event.
-_NO_IDS = pa.array(
-    [
-        *("null", "Null", "NULL", "(null)", "undefined", "None", "none", "NONE", "nil", "nan", "NaN", "NAN"),
-        "00000000-0000-0000-0000-000000000000",
-    ]
-)
 _CODE = re.compile(r" *([1-9][0-9]{2})(?:\.0+)?(?: .*)?", re.DOTALL)
 
 #: Parsed lines, as ``parse_lines`` gives them.
@@ -254,7 +248,8 @@ def _fields(texts: pa.StringArray, lines: pa.Table, source: Source, without_head
         fields["visitor_id"] = fields.pop("visitor")
     texts_of = {name: _or_null(column) for name, column in fields.items() if pa.types.is_string(column.type)}
     fields |= texts_of
-    fields |= {name: _ids(fields[name]) for name in ("visitor_id", "event_id") if name in fields}
+    if "visitor_id" in fields:
+        fields["visitor_id"] = _ids(fields["visitor_id"])
     if "status" in fields:
         fields["status"] = _status_codes(fields["status"])
     if source.has_client_address:
@@ -300,7 +295,7 @@ def _or_null(texts: pa.StringArray) -> pa.StringArray:
 
 def _ids(texts: pa.StringArray) -> pa.StringArray:
     """The texts, null for those that say that there is no id."""
-    are_none = pc.is_in(texts, _NO_IDS)
+    are_none = pc.is_in(texts, pa.array(NO_IDS))
     return pc.if_else(are_none, None, texts) if pc.any(are_none, min_count=0).as_py() else texts
 
 

@@ -30,8 +30,8 @@ _NOBODY = ("-", "unknown", "null", "(null)", "undefined", "none", "nil")
 _COUNTRIES = {country.alpha_2 for country in pycountry.countries} | {"XK"}
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _NO_IDS = {
-    *("null", "Null", "NULL", "(null)", "undefined", "None", "none", "NONE", "nil", "nan", "NaN", "NAN"),
-    "00000000-0000-0000-0000-000000000000",
+    *("undefined", "null", "Null", "NULL", "(null)", "none", "None", "NONE", "nil", "nan", "NaN", "{}", "[]", "-"),
+    *("unknown", "[object Object]", "00000000-0000-0000-0000-000000000000"),
 }
 _ROLES = ("event_id", "country", "visitor", "client_address", "referrer", "user_agent", "status")
 #: ASCII white space as regular expressions have it.
@@ -78,7 +78,7 @@ def outcome_of(raw: bytes, source: Source, hour: int, tracking_parameters: tuple
             return Outcome("blank")
         return Outcome("not_json" if source.fields else "not_access_log")
     found = {role: value if value is None or not _is_blank(value) else None for role, value in found.items()}
-    found |= {role: None for role in ("visitor", "event_id") if found.get(role) in _NO_IDS}
+    found |= {"visitor": None} if found.get("visitor") in _NO_IDS else {}
     reason, fields = _click(found, source, hour, tracking_parameters)
     return Outcome(reason, {} if reason else fields, is_object=source.fields is not None)
 

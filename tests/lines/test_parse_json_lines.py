@@ -386,7 +386,7 @@ _SEVERAL = Source(name="x", format="json", fields=LineFields(**FIELDS | {"visito
 @pytest.mark.parametrize(
     ("id_", "is_none"),
     [
-        *((word, True) for word in ("null", "NULL", "(null)", "undefined", "None", "nil", "NaN")),
+        *((word, True) for word in ("null", "NULL", "(null)", "undefined", "None", "nil", "NaN", "[object Object]")),
         ("00000000-0000-0000-0000-000000000000", True),
         *(
             (word, False)
@@ -394,11 +394,9 @@ _SEVERAL = Source(name="x", format="json", fields=LineFields(**FIELDS | {"visito
         ),
     ],
 )
-def test_an_id_that_says_that_there_is_none_is_nobody_s(id_: str, is_none: bool) -> None:
+def test_a_visitor_s_id_that_says_that_there_is_none_is_nobody_s(id_: str, is_none: bool) -> None:
     (row,) = parse([line(visitor_id=id_)])
     assert (row["reason"], row["visitor_id"]) == (None, None if is_none else id_)
-    (row,) = parse([line(event_id=id_)])
-    assert row["reason"] == ("missing_event_id" if is_none else None)
 
 
 @pytest.mark.parametrize(
