@@ -120,6 +120,11 @@ class LogHour:
         """That of a row with ``source``, ``log_date`` and ``log_hour``."""
         return cls(row["source"], log_hour_of(row))
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """``source``, ``log_date`` and ``log_hour``, as ``of`` takes them."""
+        return {"source": self.source, "log_date": self.hour.day, "log_hour": self.hour.hour}
+
     def __str__(self) -> str:
         return f"{self.source} {self.hour}"
 

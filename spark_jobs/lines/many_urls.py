@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, unquote
 
 from include.page_settings import HOLE_TYPES, PageSettings
 from include.texts import as_printable, crop_middle, plural
+from spark_jobs.lines.urls import Tracking
 
 #: A part of URLs has many values if there are so many, in so large a share of the clicks that have it.
 _MANY_VALUES, _MANY_SHARE = 20, 0.5
@@ -75,8 +76,8 @@ class UrlSample:
 
     def __init__(self, urls: Iterable[str], kept: Collection[str] = ()) -> None:
         texts = Counter(urls)
-        holes = _holes(texts)
-        self._urls = {_parsed(text, holes, kept): clicks for text, clicks in texts.items()}
+        holes, is_kept = _holes(texts), Tracking(tuple(kept))
+        self._urls = {_parsed(text, holes, is_kept): clicks for text, clicks in texts.items()}
         self._clicks = texts.total()
 
     def many_values(self) -> list[ManyValues]:
@@ -208,7 +209,7 @@ def _holes(urls: Iterable[str]) -> Mapping[tuple[str, ...], str]:
     }
 
 
-def _parsed(url: str, holes: Mapping[tuple[str, ...], str], kept: Collection[str]) -> _Url:
+def _parsed(url: str, holes: Mapping[tuple[str, ...], str], is_kept: Tracking) -> _Url:
     site, path, query = _site_path_query(url)
     segments, values = _segments(path)
     rest = segments
@@ -223,7 +224,7 @@ def _parsed(url: str, holes: Mapping[tuple[str, ...], str], kept: Collection[str
         rest = [pattern, *segments[end:]]
     of_pages = []
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if _is_kept(name, kept):
+        if is_kept[name]:
             of_pages.append(f"{name}={value}")
         else:
             values.append((Part("parameter", name), value))
@@ -238,8 +239,3 @@ def _places(segments: Sequence[str], holes: Mapping[tuple[str, ...], str]) -> It
         if is_id and before in holes:
             yield number, holes[before]
         before = (*before, "*" if is_id else segment)
-
-
-def _is_kept(name: str, kept: Collection[str]) -> bool:
-    name = name.lower()
-    return any(name.startswith(entry[:-1]) if entry.endswith("*") else name == entry for entry in map(str.lower, kept))

@@ -60,8 +60,8 @@ def url_normalizer(
     one that ends in ``=#`` goes only with a value that a session has (a UUID, or 32, 40 or 64 hexadecimal digits), and
     one after ``!`` stays.
     """
-    in_path = _Tracking(tracking_parameters)
-    in_query = _Tracking((*tracking_parameters, *pages.parameter_entries)) if pages else in_path
+    in_path = Tracking(tracking_parameters)
+    in_query = Tracking((*tracking_parameters, *pages.parameter_entries)) if pages else in_path
 
     def normal_form(url: str) -> str | None:
         if not url.isascii() and _NOT_ASCII.match(url) and _is_too_long(url):
@@ -95,7 +95,7 @@ def url_normalizer(
     return lambda url: key_of(normal) if (normal := normal_form(url)) else None
 
 
-def _without_sessions(url: str, tracking: _Tracking) -> str:
+def _without_sessions(url: str, tracking: Tracking) -> str:
     def kept(match: re.Match[str]) -> str:
         return match[0] if tracking.kept(_EQUALS.sub("=", match[1], count=1)) else ""
 
@@ -110,7 +110,7 @@ def _has_session(parameter: str) -> bool:
     return bool(_SESSION.fullmatch(parameter.partition("=")[2]))
 
 
-class _Tracking(dict[str, bool | Callable[[str], bool]]):
+class Tracking(dict[str, bool | Callable[[str], bool]]):
     """Whether a parameter of this name goes, or a function of the parameter that says so. Filled as names come."""
 
     def __init__(self, entries: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -56,7 +57,7 @@ from spark_jobs.hours.touched_hours import TouchedHours
 from spark_jobs.lake.data_files import DataFile, has_days, has_log_hours, may_have_click_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.quality import measures
-from spark_jobs.quality.many_urls import judged_log_hours, looked_at, url_facts
+from spark_jobs.quality.many_urls import judged_log_hours, sampling_interval, url_facts
 
 #: For queries that measure. Adaptive execution would run a Spark job for each of its shuffles, and there is
 #: nothing to adapt to: their results are small. The checks report a file that is lost or cut short, in words.
@@ -91,7 +92,7 @@ def measure(
     is_open = open_log_hours(lake, streamed, files)
     accepted = less_open(clicks, is_open).where(_of_sources(sources, with_earlier))
     judged = judged_log_hours(touched.accounts, pipeline)
-    every = looked_at(judged)
+    every = sampling_interval(judged)
     queries = {
         "clicks": _click_frames(lake, sources, arguments.log_hours, click_hours, clicks, accepted, every),
         "counts": _count_frames(lake, click_hours, layouts, published, streamed),
@@ -102,12 +103,9 @@ def measure(
         if measured["duplicate_ids"].num_rows:
             ids = measures.duplicate_id_facts(accepted, arguments.log_hours.start, lateness, by_hash=False)
             measured |= collected(lake.spark, {"ids": [("duplicate_ids", ids)]})
-
-        def some_urls(log_hours: Collection[LogHour]) -> pa.Table:
-            rows = clicks.where(" OR ".join(f"({log_hours_predicate(of.source, [of.hour])})" for of in log_hours))
-            return collected(lake.spark, {"URLs": [("some_urls", measures.some_urls(rows, every))]})["some_urls"]
-
-        urls = url_facts(measured.pop("urls"), judged, sources, pipeline, some_urls)
+        urls = url_facts(
+            measured.pop("urls"), judged, sources, pipeline, partial(_some_urls, lake.spark, clicks, every)
+        )
     return as_facts(
         {
             **measured,
@@ -130,11 +128,13 @@ def measure(
     )
 
 
+def _some_urls(spark: SparkSession, clicks: DataFrame, every: int, log_hours: Collection[LogHour]) -> pa.Table:
+    rows = clicks.where(" OR ".join(f"({log_hours_predicate(of.source, [of.hour])})" for of in log_hours))
+    return collected(spark, {"URLs": [("some_urls", measures.some_urls(rows, every))]})["some_urls"]
+
+
 def _of_log_hours(log_hours: Iterable[LogHour]) -> list[dict[str, Any]]:
-    return [
-        {"source": log_hour.source, "log_date": log_hour.hour.day, "log_hour": log_hour.hour.hour}
-        for log_hour in log_hours
-    ]
+    return [log_hour.row for log_hour in log_hours]
 
 
 def _of_sources(sources: Iterable[Source], log_hours: HourRange) -> str:

@@ -22,7 +22,7 @@ def judged_log_hours(accounts: Iterable[Mapping[str, Any]], pipeline: PipelineSe
     return {hour: number for hour, number in clicks.items() if number >= pipeline.distinct_urls_from_clicks}
 
 
-def looked_at(judged: Mapping[LogHour, int]) -> int:
+def sampling_interval(judged: Mapping[LogHour, int]) -> int:
     """Of so many URLs, or clicks, of these hours one is enough to look at: a power of two."""
     return 1 << max(min(judged.values(), default=0) // (2 * SOME_URLS), 1).bit_length() - 1
 
@@ -51,9 +51,7 @@ def url_facts(
     }
     return [
         {
-            "source": log_hour.source,
-            "log_date": log_hour.hour.day,
-            "log_hour": log_hour.hour.hour,
+            **log_hour.row,
             "distinct_urls": number,
             "because": because.get(log_hour.source) if log_hour in different else None,
         }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from pyspark.errors import PySparkException
 
 from include.errors import TooLargeError, in_one_line
 from tests.support.spark_cluster import SparkCluster, spark_cluster
@@ -40,7 +41,7 @@ def server(cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory) -> I
             yield server
 
 
-def said(error: Exception) -> str:
+def line_of(error: Exception) -> str:
     line = in_one_line(error)
     assert type(line) is TooLargeError, f"{line!r} of {str(error)[:2000]}"
     assert "\n" not in str(line)
@@ -49,28 +50,22 @@ def said(error: Exception) -> str:
 
 
 def test_results_that_are_too_large_to_be_given_back(server: SparkServer) -> None:
-    from pyspark.errors import PySparkException
-
     with open_session(server.remote) as spark, pytest.raises(PySparkException) as raised:
         spark.range(1_000_000).toArrow()
-    assert "spark.driver.maxResultSize (1024.0 KiB)" in said(raised.value)
+    assert "spark.driver.maxResultSize (1024.0 KiB)" in line_of(raised.value)
 
 
 def test_a_task_that_has_too_much_at_once(server: SparkServer) -> None:
-    from pyspark.errors import PySparkException
-
     # At once: a heap that fills up slowly is collected again and again.
     with open_session(server.remote) as spark, pytest.raises(PySparkException) as raised:
         spark.range(1).selectExpr("size(array_repeat(id, 200000000))").collect()
-    assert "CLICKMILL_SPARK_EXECUTOR_MEMORY" in said(raised.value)
+    assert "CLICKMILL_SPARK_EXECUTOR_MEMORY" in line_of(raised.value)
 
 
 def test_a_row_that_is_too_large(server: SparkServer) -> None:
-    from pyspark.errors import PySparkException
-
     with open_session(server.remote) as spark, pytest.raises(PySparkException) as raised:
         spark.range(1).selectExpr("size(array_repeat(id, 2147483640))").collect()
-    assert "row" in said(raised.value)
+    assert "row" in line_of(raised.value)
 
 
 def _endless(spark: SparkSession) -> None:
@@ -83,8 +78,6 @@ def _executors(cluster: SparkCluster) -> list[psutil.Process]:
 
 
 def test_an_executor_that_is_killed(server: SparkServer, cluster: SparkCluster) -> None:
-    from pyspark.errors import PySparkException
-
     with open_session(server.remote) as spark, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(_endless, spark)
         wait_until(lambda: any(each.cpu_percent(1) > 10 for each in _executors(cluster)), "the executor works", 120)
@@ -92,14 +85,12 @@ def test_an_executor_that_is_killed(server: SparkServer, cluster: SparkCluster) 
             executor.kill()
         with pytest.raises(PySparkException) as raised:
             asked.result(120)
-    line = said(raised.value)
+    line = line_of(raised.value)
     assert "executor" in line
     assert "memory" in line
 
 
 def test_a_python_worker_that_is_killed(server: SparkServer) -> None:
-    from pyspark.errors import PySparkException
-
     def kill(batches: Iterator[object]) -> Iterator[object]:
         import os
         import signal
@@ -109,4 +100,4 @@ def test_a_python_worker_that_is_killed(server: SparkServer) -> None:
 
     with open_session(server.remote) as spark, pytest.raises(PySparkException) as raised:
         spark.range(1).mapInArrow(kill, "id BIGINT").collect()  # type: ignore[arg-type]
-    assert "Python worker" in said(raised.value)
+    assert "Python worker" in line_of(raised.value)

@@ -69,7 +69,7 @@ def test_a_sample_says_what_the_whole_is(inspect: Inspect, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("path", "clicks", "said"),
+    ("path", "clicks", "line"),
     [
         (
             "/p{page}?session={n}",
@@ -77,22 +77,22 @@ def test_a_sample_says_what_the_whole_is(inspect: Inspect, tmp_path: Path) -> No
             "pages: 2,000 different URLs: nearly all are different, because of the parameter session (2,000 values in "
             '2,000 lines): [sources.shop.pages] drop_parameters = ["session"]',
         ),
-        ("/user/{n}/orders", 2_000, '2,000 lines): [sources.shop.pages] paths = ["/user/{{id:number}}/*"]'),
+        ("/user/{n}/orders", 2_000, '2,000 lines): [sources.shop.pages] paths = ["/user/{id:number}/*"]'),
         ("/p{page};sid={n}", 2_000, '2,000 lines): tracking_parameters = ["sid"] in config/pipeline.toml'),
         ("/p{page}?session={n}", 900, "pages: 900 different URLs\n  parameter session: 900 values in 900 lines\n"),
         ("/p{page};jsessionid={n}", 2_000, "pages: 7 different URLs\n"),
     ],
 )
 def test_why_urls_are_nearly_all_different_is_said_with_the_setting_that_ends_it(
-    inspect: Inspect, tmp_path: Path, capfd: pytest.CaptureFixture[str], path: str, clicks: int, said: str
+    inspect: Inspect, tmp_path: Path, capfd: pytest.CaptureFixture[str], path: str, clicks: int, line: str
 ) -> None:
     log = tmp_path / "shop.log"
     lines = [combined(path.format(page=n % 7, n=n), n) for n in range(clicks)]
     log.write_text("\n".join(lines) + "\n")
     assert run(["inspect", str(log)]) == 0
-    assert said.replace("{{", "{").replace("}}", "}") in capfd.readouterr().out
+    assert line in capfd.readouterr().out
     (found,) = inspect(log)["files"]
-    assert bool(found["many_because"]) == ("nearly" in said or "2,000 lines" in said)
+    assert bool(found["many_because"]) == ("nearly" in line or "2,000 lines" in line)
 
 
 def test_what_is_written_is_read_and_kept(inspect: Inspect, tmp_path: Path) -> None:
