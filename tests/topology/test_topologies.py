@@ -37,6 +37,8 @@ SHUFFLES = {
     "validate": {
         "measure quality / clicks": [
             "source, log_date, log_hour, click_date, click_hour",
+            # One row per task and log hour: a sketch of its URLs. In the aggregate above, it cost as much as all of it.
+            "source, log_date, log_hour",
             "source, log_date, log_hour, reason",
             "source, log_date, log_hour",
             "click_date, click_hour",
