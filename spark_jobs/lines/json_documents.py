@@ -1,160 +1,108 @@
 """Values inside JSON documents by their paths: SQL for DuckDB.
 
-A line is a document; a text inside it may be one too. DuckDB takes all values out of a document at once, as a struct
-that is like the part of the document that is needed.
+A line is a document; a text inside it may be one too. DuckDB takes all values out of a document at once.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from itertools import takewhile
 from typing import Literal
 
 from include.duckdb_sql import quoted
 from include.source_fields import Entry, FieldPath
 from spark_jobs.lines.json_repairs import repaired_or_null
 
-#: An object's fields by name; of a list its elements are under None.
-Shape = dict[str | None, "Shape | str"]
-_TEXT, _LIST = "VARCHAR", "list of VARCHAR"
 #: Of a list of one element that is the value, of others the list's JSON, or the elements with commas between.
 Lists = Literal["not looked for", "as JSON", "joined"]
 #: Where a value is looked for: at its path, or else under the name that its path is as a whole, points and all; or in
 #: texts with JSON in them too, and lists are told.
 Care = Literal["plain", "texts"]
+#: Functions of DuckDB, of a document and a path or several: a value as text, and which type it is of.
+_TEXT, _TYPE = "json_extract_string", "json_type"
+#: A name that DuckDB's paths have no way to write, in quotation marks or not: there it stands for all names.
+_ALL = "*"
+_IS_OBJECT = "json_valid(text) AND ltrim(text, ' \t\r\n') LIKE '{%'"
 
 
-@dataclass
-class _Structs:
-    """The shapes that a document's values are taken out by.
-
-    They are several where one cannot have all: names of a DuckDB struct differ in more than their case, those of JSON
-    objects need not; and what is an object in one line is a text in another.
-    """
-
-    shapes: list[Shape] = field(default_factory=list)
-
-    def add(self, path: FieldPath, leaf: str = _TEXT) -> int:
-        """The number of the shape that has the path now."""
-        needed = [(_shape_path(path), leaf), *((before, _TEXT) for before in _entry_keys(path))]
-        number = next((n for n, shape in enumerate(self.shapes) if _fits(shape, needed)), len(self.shapes))
-        if number == len(self.shapes):
-            self.shapes.append({})
-        for names, type_ in needed:
-            shape = self.shapes[number]
-            for name in names[:-1]:
-                inner = shape.setdefault(name, {})
-                assert isinstance(inner, dict)
-                shape = inner
-            shape[names[-1]] = type_
-        return number
-
-    def of(self, text: str) -> str:
-        """The SQL of the structs of a document, which is valid JSON."""
-        parts = (
-            f"shape{number} := json_transform({text}, {quoted(json.dumps(_structure(shape)))})"
-            for number, shape in enumerate(self.shapes)
-        )
-        return f"struct_pack({', '.join(parts)})"
+def _at(function: str, document: str, path: FieldPath) -> str:
+    """The SQL of a function of what is at the path in a document, which is valid JSON."""
+    plain = _plain(path)
+    if plain == path:
+        return f"{function}({document}, {_quoted_path(path)})"
+    outer = _at("json_extract", document, plain) if plain else document
+    step, *inside = path[len(plain) :]
+    if isinstance(step, Entry):
+        is_it = f"{_at(_TEXT, 'entry', (step.key,))} = {quoted(step.value)}"
+        inner = f"list_filter(json_extract({outer}, '$[*]'), lambda entry: {is_it})[1]"
+    else:
+        inner = f"json_extract({outer}, '/{step}')"
+    return _at(function, inner, tuple(inside))
 
 
-def _shape_path(path: FieldPath) -> tuple[str | None, ...]:
-    return tuple(step if isinstance(step, str) else None for step in path)
+def _plain(path: FieldPath) -> FieldPath:
+    """The beginning of the path that DuckDB's paths can say."""
+    return tuple(takewhile(lambda step: isinstance(step, str | int) and step != _ALL, path))
 
 
-def _entry_keys(path: FieldPath) -> list[tuple[str | None, ...]]:
-    """Where the keys are that entries of lists are known by."""
-    return [(*_shape_path(path[: place + 1]), step.key) for place, step in enumerate(path) if isinstance(step, Entry)]
+def _quoted_path(path: FieldPath) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f'."{_escaped(str(step))}"' for step in path)
+    return quoted(f"${''.join(steps)}")
 
 
-def _fits(shape: Shape, needed: Iterable[tuple[tuple[str | None, ...], str]]) -> bool:
-    return all(_has_room(shape, names, leaf) for names, leaf in needed)
-
-
-def _has_room(shape: Shape, names: Sequence[str | None], leaf: str) -> bool:
-    inner: Shape | str = shape
-    for place, name in enumerate(names):
-        if not isinstance(inner, dict):
-            return False
-        if name not in inner:
-            return not inner or (name is not None and None not in inner and _is_new(name, inner))
-        inner = inner[name]
-        is_last = place == len(names) - 1
-        if is_last:
-            return inner == leaf
-    return True
-
-
-def _is_new(name: str, shape: Shape) -> bool:
-    return name.lower() not in (other.lower() for other in shape if other is not None)
-
-
-def _structure(shape: Shape | str) -> object:
-    if isinstance(shape, str):
-        return [_TEXT] if shape == _LIST else shape
-    if None in shape:
-        return [_structure(shape[None])]
-    return {str(name): _structure(inner) for name, inner in shape.items()}
-
-
-def _at(struct: str, path: FieldPath) -> str:
-    """The SQL of what is at the path in a struct."""
-    for step in path:
-        if isinstance(step, str):
-            struct = f"{struct}[{quoted(step)}]"
-        elif isinstance(step, Entry):
-            struct = f"list_filter({struct}, lambda entry: entry[{quoted(step.key)}] = {quoted(step.value)})[1]"
-        else:
-            struct = f"{struct}[{step + 1 if step >= 0 else step}]"
-    return struct
-
-
-def _alone(text: str, path: FieldPath, leaf: str = _TEXT) -> str:
-    """The SQL of one value of a document."""
-    structs = _Structs()
-    structs.add(path, leaf)
-    return _at(f"{structs.of(text)}['shape0']", path)
+def _escaped(name: str) -> str:
+    return name.replace("\\", "\\\\").replace('"', '\\"')
 
 
 class _Document:
-    """The values of some paths in a text of JSON: ``prefix`` is where the text is, columns have it and its structs."""
+    """The values of some paths in a text of JSON: ``prefix`` is where the text is, columns have it and its values."""
 
     def __init__(self, prefix: FieldPath, number: int, paths: Iterable[FieldPath], care: Care) -> None:
-        self.prefix, self.text, self.object = prefix, f"text{number or ''}", f"object{number or ''}"
-        self._structs = _Structs()
-        within = [each for path in paths if self.has(path) for each in self._places(path)]
-        self._values = {path: self._structs.add(path) for path in within}
-        self._lists = {path: self._structs.add(path, _LIST) for path in within} if care == "texts" else {}
+        self.prefix, self.text, self._number = prefix, f"text{number or ''}", number
+        plain = (_plain(place) for path in paths if self.has(path) for place in self._places(path))
+        # DuckDB reads a document once for all paths of one function.
+        self._plain = [path for path in dict.fromkeys(plain) if path]
+        self._functions = (_TEXT, _TYPE) if care == "texts" else (_TEXT,)
 
     def has(self, path: FieldPath) -> bool:
         """Whether the path leads through the text."""
         return len(path) > len(self.prefix) and path[: len(self.prefix)] == self.prefix
 
-    def with_object(self, is_json: str | None, table: str) -> str:
-        """The SQL of a table with the document's structs beside its text: null where it is no JSON."""
-        structs = self._structs.of(self.text)
-        structs = f"CASE WHEN {is_json} THEN {structs} END" if is_json else structs
-        return f"SELECT *, {structs} AS {self.object} FROM ({table})"
+    def with_values(self, table: str) -> str:
+        """The SQL of a table with the document's values beside its text, which is JSON or null."""
+        paths = ", ".join(map(_quoted_path, self._plain))
+        lists = (f", {function}({self.text}, [{paths}]) AS {self._list(function)}" for function in self._functions)
+        return f"SELECT *{''.join(lists) if paths else ''} FROM ({table})"
 
     def values(self, path: FieldPath, lists: Lists) -> list[str]:
         """The SQL of what may be the value of a path that leads through the text."""
-        return [self._value(each, lists) for each in self._places(path)]
+        return [self._value(place, lists) for place in self._places(path)]
 
     def _places(self, path: FieldPath) -> list[FieldPath]:
         return _with_flat(path[len(self.prefix) :])
 
     def _value(self, path: FieldPath, lists: Lists) -> str:
-        value = self._at(path, self._values[path])
+        value = self._at(_TEXT, path)
         if lists == "not looked for":
             return value
-        elements = self._at(path, self._lists[path])
+        elements = f"json_extract_string({value}, '$[*]')"
         several = f"array_to_string({elements}, ', ')" if lists == "joined" else value
         element = f"CASE len({elements}) WHEN 0 THEN NULL WHEN 1 THEN {elements}[1] ELSE {several} END"
-        return f"CASE WHEN {elements} IS NULL THEN {value} ELSE {element} END"
+        return f"CASE WHEN {self._at(_TYPE, path)} = 'ARRAY' THEN {element} ELSE {value} END"
 
-    def _at(self, path: FieldPath, number: int) -> str:
-        return _at(f"{self.object}['shape{number}']", path)
+    def _at(self, function: str, path: FieldPath) -> str:
+        plain = _plain(path)
+        if not plain:
+            return _at(function, self.text, path)
+        number = self._plain.index(plain) + 1
+        if plain == path:
+            return f"{self._list(function)}[{number}]"
+        outer = f"{self._list(_TEXT)}[{number}]"
+        # It may be a text.
+        return _at(function, f"CASE WHEN json_valid({outer}) THEN {outer} END", path[len(plain) :])
+
+    def _list(self, function: str) -> str:
+        return f"{function}{self._number}"
 
 
 def _with_flat(path: FieldPath) -> list[FieldPath]:
@@ -176,9 +124,8 @@ class Documents:
         line = _Document((), 0, paths, care)
         self._documents = [line]
         self._values: dict[tuple[FieldPath, Lists], str] = {}
-        is_object = None if are_objects else "json_valid(text) AND ltrim(text, ' \t\r\n') LIKE '{%'"
-        self._is_object = "text IS NOT NULL" if are_objects else "object IS NOT NULL"
-        self._table = line.with_object(is_object, "FROM lines")
+        text = "text" if are_objects else f"CASE WHEN {_IS_OBJECT} THEN text END AS text"
+        self._table = line.with_values(f"SELECT {text} FROM lines")
         # An entry of a list is an object, as it is known by one of its fields.
         prefixes = {path[:length] for path in paths for length in range(1, len(path))}
         prefixes = {prefix for prefix in prefixes if not isinstance(prefix[-1], Entry)}
@@ -186,7 +133,7 @@ class Documents:
             if care == "texts":
                 document = _Document(prefix, number, paths, care)
                 table = f"SELECT *, {self._text_of(document, paths)} AS {document.text} FROM ({self._table})"
-                self._table = document.with_object(f"{document.text} IS NOT NULL", table)
+                self._table = document.with_values(table)
                 self._documents.append(document)
 
     def _text_of(self, document: _Document, paths: Iterable[FieldPath]) -> str:
@@ -196,13 +143,13 @@ class Documents:
             for other in self._documents
             if other.has(document.prefix)
         )
-        texts = (f"CASE WHEN contains({text}, '\\') THEN {_alone(text, path)} END" for text, path in around)
+        texts = (f"CASE WHEN contains({text}, '\\') THEN {_at(_TEXT, text, path)} END" for text, path in around)
         is_missing = " OR ".join(
             f"{self._documents[0].values(path, 'not looked for')[0]} IS NULL" for path in paths if document.has(path)
         )
         text = repaired_or_null(f"coalesce({', '.join(texts)})")
         # One after the other: of AND both would be computed for all lines.
-        return f"CASE WHEN object IS NOT NULL THEN CASE WHEN {is_missing} THEN {text} END END"
+        return f"CASE WHEN text IS NOT NULL THEN CASE WHEN {is_missing} THEN {text} END END"
 
     def value(self, path: FieldPath, lists: Lists) -> str:
         """The column with a path's value, null where there is none."""
@@ -216,7 +163,7 @@ class Documents:
             f", {each} AS {name}_{place}" for name, values in of_values for place, each in enumerate(values)
         )
         named = "".join(f", {_first_of(name, len(values))} AS {name}" for name, values in of_values)
-        first = f"SELECT {self._is_object} AS is_object{first} FROM ({self._table})"
+        first = f"SELECT text IS NOT NULL AS is_object{first} FROM ({self._table})"
         return f"SELECT is_object{named} FROM ({first})"
 
     def _found(self, path: FieldPath, lists: Lists) -> list[str]:

@@ -106,7 +106,7 @@ def _click(
     fields |= {"clicked_at": micros, "url": normal, "status": _status(fields["status"])}
     fields["visitor_id"], country = fields.pop("visitor"), fields.pop("country")
     client = fields["client_address"]
-    if client and (client.strip(" ").lower() in _NOBODY or re.fullmatch(r"_[\w.-]*", client.strip(" "), re.ASCII)):
+    if client and (client.strip().lower() in _NOBODY or re.fullmatch(r"_[\w.-]*", client.strip(), re.ASCII)):
         client = None
     if client and "," in client and all(part == "-" or _is_address(part.strip(" ")) for part in client.split(",")):
         client = next(part for part in client.split(",") if part != "-")

@@ -84,6 +84,16 @@ VISITORS: dict[str, tuple[str | list[str], dict[str, Any], str | None]] = {
     "of several one inside another, the first": (["a.b", "a"], nested("v", "a", "b"), "v"),
     "of several none": (["a", "b.c"], PAGE, None),
     "what servers write for nothing": ("user", nested("-", "user"), None),
+    "a name that is a star": ('"*".id', nested("v", "*", "id"), "v"),
+    "no name that is a star": ('"*".id', nested("v", "b", "id"), None),
+    "a name with a backslash": (r'"a\\b"."c\"d"', nested("v", "a\\b", 'c"d'), "v"),
+    "a name like a path": ('"$.a[0]"."#-1"', nested("v", "$.a[0]", "#-1"), "v"),
+    "no place in a list for a name": ("user.0", nested(["v"], "user"), None),
+    "no place in a text": ("user[0]", nested("vw", "user"), None),
+    "an entry of no list": ("params[key=id].value", nested("[no list", "params"), None),
+    "an entry of an object": ("params[key=id].value", nested({"key": "id", "value": "v"}, "params"), None),
+    "an entry of a list in a text": ("params[key=id].value", nested('[{"key": "id", "value": "v"}]', "params"), "v"),
+    "an entry of an entry": ("a[k=x].b[k=1].c", nested([{"k": "x", "b": [7, {"k": 1, "c": ["v"]}]}], "a"), "v"),
     "names that differ in case": (["User", "user"], nested("v", "user"), "v"),
 }  # fmt: skip
 
