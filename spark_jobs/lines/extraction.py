@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.duckdb_sql import quoted, run_sql
+from include.duckdb_sql import quoted, run_on_lines
 from spark_jobs.lines.columns import as_array, as_numpy
 
 #: Beside the roles, boolean: whether a value is not found where it may be elsewhere in the line.
@@ -105,9 +105,8 @@ def take_apart(
 
 
 def _taken(lines: pa.StringArray, extraction: Extraction, select: Callable[[Extraction], str]) -> pa.Table:
-    return run_sql(
-        f"WITH taken AS MATERIALIZED ({extraction.table}) {select(extraction)}", lines=pa.table({"text": lines})
-    )
+    sql = f"WITH taken AS MATERIALIZED ({extraction.table}) {select(extraction)}"
+    return run_on_lines(sql, pa.table({"text": lines}))
 
 
 def _with_others(

@@ -14,7 +14,7 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.duckdb_sql import quoted, run_sql
+from include.duckdb_sql import quoted, run_on_lines
 from spark_jobs.lines.columns import as_array
 from spark_jobs.lines.prefix_patterns import JSON_PREFIX
 
@@ -58,10 +58,8 @@ def repaired(texts: pa.StringArray) -> pa.StringArray:
     table = "SELECT text AS given, text FROM lines"
     for step in _STEPS:
         table = f"SELECT given, {step} AS text FROM ({table})"
-    result = run_sql(
-        f"SELECT CASE WHEN json_valid(given) THEN given ELSE text END AS text FROM ({table})",
-        lines=pa.table({"text": texts.filter(is_odd)}),
-    )
+    sql = f"SELECT CASE WHEN json_valid(given) THEN given ELSE text END AS text FROM ({table})"
+    result = run_on_lines(sql, pa.table({"text": texts.filter(is_odd)}))
     return pc.replace_with_mask(texts, is_odd, as_array(result["text"]))
 
 
@@ -97,5 +95,5 @@ def without_prefix(texts: pa.StringArray) -> pa.StringArray:
         f"FROM (SELECT text, text[:place - 1] AS before, text[nullif(place, 0):] AS json "
         f"FROM (SELECT text, strpos(text, '{{') AS place FROM lines))"
     )
-    result = run_sql(query, lines=pa.table({"text": texts.filter(is_other)}))
+    result = run_on_lines(query, pa.table({"text": texts.filter(is_other)}))
     return pc.replace_with_mask(texts, is_other, as_array(result["text"]))

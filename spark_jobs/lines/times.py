@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.duckdb_sql import quoted, run_sql
+from include.duckdb_sql import quoted, run_on_lines
 from include.time_formats import TimeFormat, TimePattern
 from spark_jobs.lines.columns import as_array
 
@@ -90,7 +90,7 @@ def read_times(texts: pa.Array, moments: pa.Array, formats: Sequence[TimeFormat]
     if not pc.any(unread).as_py():
         return moments
     lines = pa.table({"time": texts.filter(unread)})
-    read = run_sql(f"SELECT {clicked_at('time', formats)} AS clicked_at FROM lines", lines=lines)
+    read = run_on_lines(f"SELECT {clicked_at('time', formats)} AS clicked_at FROM lines", lines)
     return pc.replace_with_mask(moments, unread, as_array(read["clicked_at"]))
 
 

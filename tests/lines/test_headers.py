@@ -188,8 +188,8 @@ def test_a_hundred_thousand_small_files_take_one_query_a_distinct_header(monkeyp
     asked = []
     lines = [b"#Fields: date time cs-uri-stem\n", b"2026-03-01 12:30:00 /a\n"]
     tables = [lines_table(lines, 1, file=f"{number}.log") for number in range(2000)]
-    run_sql = extraction.run_sql
-    monkeypatch.setattr(extraction, "run_sql", lambda sql, **tables: asked.append(sql) or run_sql(sql, **tables))
+    run_on_lines = extraction.run_on_lines
+    monkeypatch.setattr(extraction, "run_on_lines", lambda sql, lines: asked.append(sql) or run_on_lines(sql, lines))
     found = pa.concat_tables(LineParser(W3C, TRACKING, Lookups()).arrivals(tables))
     assert found["url"].drop_null().to_pylist() == ["http://shop.test/a"] * 2000
     assert len(asked) == 1
