@@ -126,6 +126,11 @@ def _doubt(sample: Sample, best: Reading, others: Sequence[Reading]) -> str:
             f"{word} beside the client is taken for the site, and may be the name of a machine. If it is: "
             'format = "access", and in log_format $machine in its place'
         )
+    if machine := best.machine_for_host:
+        return (
+            f"{machine} is taken for the site, and may be the name of a machine. If it is: leave host out of the "
+            "fields, and say the site (--base-url)"
+        )
     return ""
 
 

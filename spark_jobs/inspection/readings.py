@@ -52,6 +52,10 @@ _LOGFMT_PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.-]*)=(?:"((?:[^"\\]|\\.)*)"|([
 _NAME_OF_COLUMN = re.compile(r"(?=.*[^\W\d])(?!/)(?!.*(?:://|\d:\d|\d-\d\d-)).{1,60}")
 _HOST_IS_ADDRESS = r"^https?://(?:\d{1,3}(?:\.\d{1,3}){3}|\[[^\]]*\])/"
 _WORD = re.compile(r"(?!localhost\Z)[\w-]+", re.ASCII)
+#: How machines are numbered, under the name of what they belong to: ``web-1.corp.example``.
+_MACHINE = re.compile(r"(?!www)[\w-]*[a-z][\w-]*\d(?:\.[\w-]+){2,}(?::\d+)?", re.ASCII)
+#: Fields with the site, or with the machine that wrote the line: what is asked for is in none of these.
+_EITHER = re.compile(r"(?:host\.)?(?:host|hostname|host_name|name|server|servername|server_name|domain)", re.IGNORECASE)
 #: Excel's word for the delimiter, before the header.
 _SEPARATOR_LINE = re.compile(r'"?sep=."?', re.IGNORECASE)
 _DELIMITERS = ("\t", ",", ";", "|")
@@ -135,6 +139,16 @@ class Reading:
         )
         word, _ = (words.most_common(1) or [(None, 0)])[0]
         return word if words.total() > len(self.arrivals["url"].drop_null()) / 2 else None
+
+    @property
+    def machine_for_host(self) -> str | None:
+        """A host of a guessed field that may be a machine, if most clicks have one with such a name."""
+        fields = self.source.fields
+        if fields is None or not self.is_guessed or not any(map(_EITHER.fullmatch, map(str, fields.host or ()))):
+            return None
+        hosts = Counter(urlsplit(url).netloc for url in self.arrivals["url"].drop_null().to_pylist())
+        machines = Counter({host: count for host, count in hosts.items() if _MACHINE.fullmatch(host)})
+        return machines.most_common(1)[0][0] if machines.total() > hosts.total() / 2 else None
 
     def leaves_out_clients(self, sample: Sample) -> bool:
         """Whether most lines name somebody on the internet beside the clients, and these more than there are clients.

@@ -207,6 +207,29 @@ def test_a_word_for_a_host_may_be_the_name_of_a_machine(line: str, tmp_path: Pat
     assert "not sure: web1 beside the client" in console.export_text()
 
 
+@pytest.mark.parametrize(
+    ("field", "host", "is_sure"),
+    [
+        ("hostname", "web-1.corp.example", False),
+        ("host", "app03.dc2.example.com", False),
+        ("host", "node1.k8s.example.com:8080", False),
+        ("server_name", "web1.corp.example", False),
+        ("host", "shop24.example", True),
+        ("host", "www2.shop.example", True),
+        ("hostname", "shop.example.com", True),
+        ("http_host", "web-1.corp.example", True),
+    ],
+)
+def test_a_numbered_host_may_be_the_name_of_a_machine(field: str, host: str, is_sure: bool, tmp_path: Path) -> None:
+    log = tmp_path / "what.json"
+    times = (f"2026-03-10T12:30:0{second}Z" for second in range(9))
+    records = ({"time": time, field: host, "path": "/a", "status": 200, "user_agent": "Mozilla/5.0"} for time in times)
+    log.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    inspection = inspect(log, Settings.from_environment())
+    assert (inspection.rows[0]["url"], inspection.is_sure) == (f"https://{host}/a", is_sure)
+    assert is_sure or inspection.doubt.startswith(f"{host} is taken for the site, and may be the name of a machine")
+
+
 @pytest.mark.parametrize("host", ["web1:443", "localhost", "localhost:80", "web1:8080", "shop.example.com"])
 def test_a_host_with_a_port_or_a_point_is_a_site(host: str, tmp_path: Path) -> None:
     log = tmp_path / "what.log"
