@@ -11,7 +11,7 @@ from include.hours import Hour
 from ops.airflow_api import AirflowApi
 from ops.services.running import Services
 from samples.sample_logs import SampleSpec, make_sample
-from tests.support.waiting import wait_until
+from tests.support.questions import answered, text_of_question
 
 DAG_ID = "backfill_clicks"
 RUNS = f"/api/v2/dags/{DAG_ID}/dagRuns"
@@ -44,18 +44,10 @@ def test_a_staged_backfill_is_published_when_a_person_approves(services: Service
     run_id = api.call("POST", RUNS, {"logical_date": None, "conf": form})["dag_run_id"]
     path = f"{RUNS}/{run_id}"
 
-    def is_answered() -> bool:
-        # A program can answer before Airflow's scheduler has heard that the task waits: then it asks again (3.3).
-        detail = f"{path}/taskInstances/ask/-1/hitlDetails"
-        if api.call("GET", f"{path}/taskInstances/ask")["state"] == "awaiting_input":
-            question = api.call("GET", detail)
-            if not question["response_received"]:
-                assert published(services) == {}
-                assert "click hours change" in question["body"]
-                api.call("PATCH", detail, {"chosen_options": ["Approve"], "params_input": {"why": "as expected"}})
-        return api.call("GET", path)["state"] in ("success", "failed")
-
-    wait_until(is_answered, "the backfill is approved and published")
+    text = text_of_question(api, path)
+    assert published(services) == {}
+    assert "click hours change" in text
+    answered(api, path, "Approve", {"why": "as expected"})
     states = Counter((task.task_id, task.state) for task in api.tasks(DAG_ID, run_id))
     assert states["run_chunk", "success"] == 2
     assert states["decide_backfill", "success"] == 1

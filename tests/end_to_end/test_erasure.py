@@ -13,6 +13,7 @@ from include.hours import Hour
 from include.landing import SUCCESS, hour_folder
 from ops.airflow_api import AirflowApi, ApiError
 from ops.services.running import Services
+from tests.support.questions import answered, text_of_question
 from tests.support.waiting import wait_until
 
 ADDRESS, OTHER = "203.0.113.77", "203.0.113.78"
@@ -54,20 +55,6 @@ def ended(api: AirflowApi, run: str) -> dict[str, Any]:
     )
 
 
-def answered(api: AirflowApi, run: str, chosen: str) -> dict[str, Any]:
-    detail = f"{run}/taskInstances/ask/-1/hitlDetails"
-
-    def is_done() -> bool:
-        # As in tests/support/questions.py: Airflow may ask again.
-        state = api.call("GET", f"{run}/taskInstances/ask")["state"]
-        if state == "awaiting_input" and not api.call("GET", detail)["response_received"]:
-            api.call("PATCH", detail, {"chosen_options": [chosen], "params_input": {}})
-        return api.call("GET", run)["state"] in ("success", "failed")
-
-    wait_until(is_done, "the answer is carried out")
-    return ended(api, run)
-
-
 def test_nothing_is_erased_before_a_person_has_seen_how_much_and_said_so(
     api: AirflowApi, services: Services, landed: Path
 ) -> None:
@@ -76,20 +63,22 @@ def test_nothing_is_erased_before_a_person_has_seen_how_much_and_said_so(
     form = {"variable": VARIABLE, "reason": "request 2026-117"}
 
     run = trigger(api, "erase_visitor", form)
-    wait_until(lambda: api.call("GET", f"{run}/taskInstances/ask")["state"] == "awaiting_input", "it is asked")
-    body = api.call("GET", f"{run}/taskInstances/ask/-1/hitlDetails")["body"]
+    body = text_of_question(api, run)
     assert "landing: 2 lines" in body
     assert "in 1 log hours" in body
     assert "could not be undone any more: the erasure itself" in body
     assert f"Asked for by {services.airflow_user}" in body
     assert ADDRESS not in body
-    cancelled = answered(api, run, "Cancel")
+    answered(api, run, "Cancel")
+    cancelled = ended(api, run)
     assert (cancelled["state"], cancelled["note"]) == (
         "success", f"Clickmill: nothing is erased: cancelled by {services.airflow_user}",
     )  # fmt: skip
     assert landed.read_bytes() == before
 
-    done = answered(api, trigger(api, "erase_visitor", form), "Erase")
+    run = trigger(api, "erase_visitor", form)
+    answered(api, run, "Erase")
+    done = ended(api, run)
     assert done["state"] == "success", done["note"]
     assert "is complete: landing: 2 lines" in done["note"]
     assert landed.read_text() == LINE.format(OTHER, 2)

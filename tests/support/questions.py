@@ -1,37 +1,55 @@
-"""What Airflow asks about held hours, and the answers of a person."""
+"""What Airflow asks, and the answers of a person. A run is its path in Airflow's API."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from urllib.parse import unquote
 
 from include.hours import Hour
 from ops.airflow_api import HELD_HOURS, AirflowApi
 from tests.support.waiting import wait_until
 
+#: A program can answer before Airflow's scheduler has heard that the task waits. Then it takes the task for one that
+#: died, tries it again and asks again (3.3), three times at most. A person reads first.
+_READING_SECONDS = 2.0
+
 
 def question(api: AirflowApi, hour: Hour) -> str:
-    """The run of held_hours that waits for an answer about the click hour, when it does."""
+    """The id of the run of held_hours that waits for an answer about the click hour, when it does."""
     page: str = wait_until(lambda: api.open_questions().get(str(hour)), "the question is asked")
     run_id = unquote(page.split("/runs/")[1].split("/")[0])
-    path = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}/taskInstances/ask"
-    wait_until(lambda: api.call("GET", path)["state"] == "awaiting_input", "the question is open")
+    text_of_question(api, f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}")
     return run_id
 
 
+def text_of_question(api: AirflowApi, run: str) -> str:
+    """What the run asks, when it waits for an answer."""
+    wait_until(lambda: api.call("GET", f"{run}/taskInstances/ask")["state"] == "awaiting_input", "the question is open")
+    return str(api.call("GET", f"{run}/taskInstances/ask/-1/hitlDetails")["body"])
+
+
+def answered(api: AirflowApi, run: str, chosen: str, params: Mapping[str, str] | None = None) -> str:
+    """Answer what the run asks, or will ask, as Airflow's page does; the state that it ends in."""
+    detail = f"{run}/taskInstances/ask/-1/hitlDetails"
+    asked_at: float | None = None
+
+    def end() -> str | None:
+        nonlocal asked_at
+        state = api.call("GET", f"{run}/taskInstances/ask")["state"]
+        if state != "awaiting_input" or api.call("GET", detail)["response_received"]:
+            asked_at = None
+        elif asked_at is None:
+            asked_at = time.monotonic()
+        elif time.monotonic() > asked_at + _READING_SECONDS:
+            api.call("PATCH", detail, {"chosen_options": [chosen], "params_input": dict(params or {})})
+        state = str(api.call("GET", run)["state"])
+        return state if state in ("success", "failed") else None
+
+    return wait_until(end, "the answer is carried out") or ""
+
+
 def answer(api: AirflowApi, run_id: str, chosen: str, reason: str) -> dict[str, str]:
-    """Answer as Airflow's page does; the states of the run's tasks in the end.
-
-    A program can answer before Airflow's scheduler has heard that the task waits. Then it takes the task for one that
-    died, tries it again and asks again (3.3); whoever is asked answers again.
-    """
-    path = f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}"
-    detail = f"{path}/taskInstances/ask/-1/hitlDetails"
-
-    def decided() -> bool:
-        state = api.call("GET", f"{path}/taskInstances/ask")["state"]
-        if state == "awaiting_input" and not api.call("GET", detail)["response_received"]:
-            api.call("PATCH", detail, {"chosen_options": [chosen], "params_input": {"reason": reason}})
-        return api.call("GET", path)["state"] in ("success", "failed")
-
-    wait_until(decided, "the decision is done")
+    """Answer about a held hour; the states of the run's tasks in the end."""
+    answered(api, f"/api/v2/dags/{HELD_HOURS}/dagRuns/{run_id}", chosen, {"reason": reason})
     return {task.task_id: task.state for task in api.tasks(HELD_HOURS, run_id)}
