@@ -13,7 +13,7 @@ import gzip
 import re
 import shlex
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from io import BytesIO
 from itertools import islice, repeat
@@ -32,7 +32,7 @@ from include.sources import Source, load_sources
 from include.texts import plural
 from spark_jobs.landing.file_kinds import BEGINNING_BYTES, LOCAL_TIMES_LOG, json_shape, kind_of, look_of, no_file
 from spark_jobs.landing.given_files import given_files, printed
-from spark_jobs.landing.landed_logs import DIGESTS, Landed, landed_logs
+from spark_jobs.landing.landed_logs import DIGESTS, Landed, LandedLogs, landed_logs
 from spark_jobs.landing.log_digests import DigestWriter
 from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.cut_lines import cut_at_lines
@@ -51,10 +51,8 @@ _READERS = {".gz": "zcat", ".zst": "zstdcat", ".bz2": "bzcat", ".xz": "xzcat"}
 _LINES_AT_ONCE = 1 << 16
 
 
-def land(
-    source: Source, logs: Path, landing: Path, now: datetime, require_lock: Callable[[], None] = lambda: None
-) -> Landed | None:
-    """Land one log file; none if it is empty. ``require_lock`` as in ``landed_logs``.
+def land(source: Source, logs: Path, landed: LandedLogs, now: datetime) -> Landed | None:
+    """Land one log file beside those of its source that have been; none if it is empty.
 
     Raises:
         UsageError: if there is no such file.
@@ -79,7 +77,7 @@ def land(
             "what it is; name the source that fits with --source, or declare it in config/sources.toml"
         )
     try:
-        with landed_logs(landing, source.name, require_lock) as landed, landed.splitting() as folder:
+        with landed.splitting() as folder:
             lines = _split(_lines(logs, source, last), first, folder)
             return landed.land(lines, _plain_name(logs), is_streamed=source.files is not None)
     except OSError as error:
@@ -288,7 +286,10 @@ def land_all(settings: Settings, name: str, paths: Iterable[Path]) -> Iterator[s
     hours: set[Hour] = set()
     left_out = landed_files = 0
     files = given_files(paths)
-    with locks_of(settings).held(f"land-{name}") as lock:
+    with (
+        locks_of(settings).held(f"land-{name}") as lock,
+        landed_logs(settings.landing, name, lock.require) as landed_before,
+    ):
         for file in files:
             if file.same_as is not None:
                 yield f"{name}: {printed(file.path)} is {printed(file.same_as)} by another name: nothing to do"
@@ -296,7 +297,7 @@ def land_all(settings: Settings, name: str, paths: Iterable[Path]) -> Iterator[s
             try:
                 if file.left_out is not None:
                     raise NotALogError(f"{printed(file.path)} cannot be read: {file.left_out}")
-                landed = land(source, file.path, settings.landing, datetime.now(UTC), lock.require)
+                landed = land(source, file.path, landed_before, datetime.now(UTC))
             except (NotALogError, UsageError) as error:  # the latter of a file that rotation has taken away meanwhile
                 if file.is_named:
                     raise

@@ -9,15 +9,16 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from include.errors import NotALogError
+from include.errors import ClickmillError, NotALogError
 from include.hours import Hour
 from include.landing import SUCCESS, hour_folder, hour_of_folder
 from include.storage import entries, filled_here, find, is_on_disk, move, remove_folder, touch, write_whole
-from spark_jobs.landing.log_digests import Log
+from spark_jobs.landing.log_digests import Log, LogsByFirstLine
 
 #: The file of a log's digests, beside its files by hour.
 DIGESTS = "digests"
@@ -44,11 +45,19 @@ def landed_logs(landing: Path, source: str, require_lock: Callable[[], None] = l
 
     What a killed process had landed is moved to its place first; what it had only begun to split is removed.
     ``require_lock`` raises if the lock that keeps out other machines is lost: asked before anything is moved.
+
+    Raises:
+        ClickmillError: if the landing zone cannot be written.
     """
     folder = landing / source / ".logs"
-    with _locked(folder) if is_on_disk(folder) else nullcontext():
-        logs = LandedLogs(landing, source, folder, require_lock)
-        logs.finish_moving()
+    with ExitStack() as locked:
+        try:
+            if is_on_disk(folder):
+                locked.enter_context(_locked(folder))
+            logs = LandedLogs(landing, source, folder, require_lock)
+            logs.finish_moving()
+        except OSError as error:
+            raise ClickmillError(f"the landing zone cannot be written: {error}; try again when that is fixed") from None
         yield logs
 
 
@@ -93,8 +102,9 @@ class LandedLogs:
         Raises:
             NotALogError: if the log has grown, or its last line was cut off, and a stream would not read what is new.
         """
-        log = Log(self._unfinished / DIGESTS, lambda: self._unfinished.glob("*.gz"))
-        others = [self._landed(entry.path) for entry in entries(self._folder) if entry.is_file]
+        digests = self._unfinished / DIGESTS
+        log = Log(digests, digests.stat().st_size, lambda: self._unfinished.glob("*.gz"))
+        others = self._logs.alike(log)
         before = next((other for other in others if other.is_beginning_of(log)), None)
         if before is None:
             longer = next((other for other in others if log.is_beginning_of(other) and any(other.files())), None)
@@ -110,6 +120,8 @@ class LandedLogs:
             (self._unfinished / f"{hour}.gz").touch()
         begins_as = {other.name: log.lines_shared_with(other) for other in others if other is not before}
         self._move_to_log_hours(name, hours)
+        files = [hour_folder(self._landing, self._source, hour) / f"{name}.gz" for hour in hours]
+        self._logs.add(Log(self._folder / name, log.size, lambda: (file for file in files if file.exists())))
         return Landed(name, hours, {other: shared for other, shared in begins_as.items() if shared})
 
     def _require_read_whole(self, before: Log, log: Log) -> None:
@@ -128,9 +140,14 @@ class LandedLogs:
             f"separate file, such as by tail -n +{first}"
         )
 
-    def _landed(self, digests: Path) -> Log:
+    @cached_property
+    def _logs(self) -> LogsByFirstLine:
+        there = (entry for entry in entries(self._folder) if entry.is_file)
+        return LogsByFirstLine(self._landed(entry.path, entry.size) for entry in there)
+
+    def _landed(self, digests: Path, size: int) -> Log:
         pattern = f"log_date=*/log_hour=*/{digests.name}.gz"
-        return Log(digests, lambda: (entry.path for entry in find(digests.parent.parent, pattern)))
+        return Log(digests, size, lambda: (entry.path for entry in find(digests.parent.parent, pattern)))
 
     def _move_to_log_hours(self, name: str, hours: Iterable[Hour]) -> None:
         plan = json.dumps({"name": name, "hours": [*map(str, hours)]}).encode()

@@ -20,6 +20,9 @@ from spark_jobs.lines.decompress import DamagedFileError, decompressed
 
 _DIGEST_BYTES = 8
 _HAS_NO_END = b"\0"
+_BEGINNING_BYTES = 1024
+#: In place of the first line's digest, where that line has no end.
+_CUT = b""
 
 
 class DigestWriter:
@@ -58,9 +61,10 @@ def _digest_after(before: bytes, line: bytes = b"") -> blake2b:
 
 @dataclass(frozen=True)
 class Log:
-    """A log that has been split by hour: its digests, and the files that have its lines."""
+    """A log that has been split by hour: its digests, so many bytes, and the files that have its lines."""
 
     digests: Path
+    size: int
     files: Callable[[], Iterable[Path]]
 
     @property
@@ -71,16 +75,23 @@ class Log:
     @property
     def lines(self) -> int:
         """How many it has."""
-        return self._size // _DIGEST_BYTES
+        return self.size // _DIGEST_BYTES
 
     @property
     def has_end(self) -> bool:
         """Whether its last line has one."""
-        return self._size % _DIGEST_BYTES == 0
+        return self.size % _DIGEST_BYTES == 0
+
+    @property
+    def is_cut_in_first_line(self) -> bool:
+        """Whether it may be the beginning of another one's first line."""
+        return self.lines + self.has_end < 2
 
     @cached_property
-    def _size(self) -> int:
-        return self.digests.stat().st_size
+    def beginning(self) -> bytes | None:
+        """The first bytes of its first line; none if that is no longer in the landing zone, or too long."""
+        line = self._line(1)
+        return line and line[:_BEGINNING_BYTES]
 
     def digest(self, lines: int) -> bytes:
         """Of its first lines, so many."""
@@ -118,3 +129,38 @@ class Log:
                         if _digest_after(before, content).digest() == digest:
                             return content
         return None
+
+
+class LogsByFirstLine:
+    """Logs, of which each is compared with those only that it may have a line in common with."""
+
+    def __init__(self, logs: Iterable[Log]) -> None:
+        self._logs: dict[bytes, dict[str, Log]] = {}
+        self._key_by_name: dict[str, bytes] = {}
+        for log in logs:
+            self.add(log)
+
+    def add(self, log: Log) -> None:
+        """Another one, in place of that of its name."""
+        if (before := self._key_by_name.get(log.name)) is not None:
+            del self._logs[before][log.name]
+        key = self._key_by_name[log.name] = _key(log)
+        self._logs.setdefault(key, {})[log.name] = log
+
+    def alike(self, log: Log) -> list[Log]:
+        """Those that may have a line in common with it, or the beginning of one, by their names."""
+        if log.is_cut_in_first_line:
+            alike, cut = [], [other for others in self._logs.values() for other in others.values()]
+        else:
+            alike, cut = ([*self._logs.get(key, {}).values()] for key in (_key(log), _CUT))
+        return sorted(alike + [other for other in cut if _begin_alike(log, other)], key=lambda other: other.name)
+
+
+def _begin_alike(log: Log, other: Log) -> bool:
+    """Whether what is known of the first line of one may begin that of the other."""
+    ours, theirs = log.beginning, other.beginning
+    return ours is None or theirs is None or ours.startswith(theirs) or theirs.startswith(ours)
+
+
+def _key(log: Log) -> bytes:
+    return _CUT if log.is_cut_in_first_line else log.digest(1)

@@ -12,8 +12,8 @@ from backports import zstd
 from include.hours import Hour
 from include.settings import Settings
 from include.sources import Source
-from spark_jobs.landing.land import land
-from spark_jobs.landing.landed_logs import Landed
+from spark_jobs.landing.land import land as land_beside
+from spark_jobs.landing.landed_logs import Landed, landed_logs
 
 FIRST, SECOND, THIRD = (Hour.parse("2026-03-01T05").plus(hours) for hours in range(3))
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
@@ -44,6 +44,12 @@ def write_log(file: Path, *lines: bytes) -> Path:
     compress = {".gz": gzip.compress, ".zst": zstd.compress}.get(file.suffix, bytes)
     file.write_bytes(compress(content))
     return file
+
+
+def land(source: Source, logs: Path, landing: Path, now: datetime = NOW) -> Landed | None:
+    """Land one log, by a command of its own."""
+    with landed_logs(landing, source.name) as landed:
+        return land_beside(source, logs, landed, now)
 
 
 def land_log(landing: Path, file: Path, *lines: bytes, source: Source = ACCESS) -> Landed:

@@ -30,8 +30,8 @@ from include.source_fields import LineFields
 from include.sources import Source
 from spark_jobs.landing.file_kinds import kind_of
 from spark_jobs.landing.given_files import given_files
-from spark_jobs.landing.land import land, land_all, require_lines
-from tests.landing.landing_zone import ACCESS, FIRST, NOW, home_of, landed_lines, log_line, write_log
+from spark_jobs.landing.land import land_all, require_lines
+from tests.landing.landing_zone import ACCESS, FIRST, NOW, home_of, land, landed_lines, log_line, write_log
 
 LINE = log_line("05:00", "a")
 WEB = Source(name="web", format="json", fields=LineFields(time="ts", url="url"))

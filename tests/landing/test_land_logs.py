@@ -20,7 +20,6 @@ from include.errors import ClickmillError, UsageError
 from include.settings import REPOSITORY, Settings
 from include.sources import Source, load_sources
 from spark_jobs.landing.given_files import given_files
-from spark_jobs.landing.land import land
 from spark_jobs.landing.landed_logs import landed_logs
 from tests.landing.landing_zone import (
     ACCESS,
@@ -29,6 +28,7 @@ from tests.landing.landing_zone import (
     SECOND,
     THIRD,
     home_of,
+    land,
     land_log,
     landed_lines,
     log_line,
@@ -175,7 +175,7 @@ import re, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from include.sources import Source
-from spark_jobs.landing.land import land
+from tests.landing.landing_zone import land
 
 source = Source(name="access", format="combined", base_url="http://shop.test")
 print(land(source, Path(sys.argv[1]), Path(sys.argv[2]), datetime(2026, 3, 1, 9, 30, tzinfo=UTC)).lines.values())

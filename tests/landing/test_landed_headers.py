@@ -11,11 +11,10 @@ import pytest
 
 from include.hours import Hour
 from include.sources import Source
-from spark_jobs.landing.land import land
 from spark_jobs.lines.arrivals import LineParser, read_files, unique_ids
 from spark_jobs.lines.lookups import Lookups
 from spark_jobs.lines.read_lines import LandedFile
-from tests.landing.landing_zone import NOW, write_log
+from tests.landing.landing_zone import NOW, land, write_log
 
 CSV = Source.model_validate(
     {"name": "csv", "format": "csv", "base_url": "http://shop.test", "fields": {"time": "t", "path": "p"}}

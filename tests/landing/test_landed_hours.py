@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from include.hours import Hour
 from include.source_fields import LineFields
 from include.sources import Source
-from spark_jobs.landing.land import FIRST_HOUR, land
+from spark_jobs.landing.land import FIRST_HOUR
 from spark_jobs.lines.parse_lines import parse_lines
 from spark_jobs.lines.read_lines import LandedFile, ReadFile, read_lines
-from tests.landing.landing_zone import ACCESS, FIRST, NOW, SECOND, THIRD, log_line
+from tests.landing.landing_zone import ACCESS, FIRST, NOW, SECOND, THIRD, land, log_line
 
 WEB = Source(name="web", format="json", fields=LineFields(time="a.t", url="u"))
 SECONDS = Source(name="web", format="json", fields=LineFields(time="a.t", url="u", time_format="epoch_seconds"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from include.errors import ClickmillError
 from include.hours import Hour
 from include.source_fields import LineFields
 from include.sources import Source
-from spark_jobs.landing.land import land
-from spark_jobs.landing.landed_logs import Landed
+from spark_jobs.landing.land import land as land_beside
+from spark_jobs.landing.landed_logs import Landed, LandedLogs, landed_logs
 from spark_jobs.lines.arrivals import LineParser, read_files, unique_ids
 from spark_jobs.lines.lookups import Lookups
 from spark_jobs.lines.read_lines import LandedFile, ReadFile
@@ -215,27 +216,43 @@ def _part(log: bytes, until: int | float) -> bytes:
 _ALIKE = [_LINES[0] + _LINES[5], _LINES[0] + _LINES[6]]
 
 
-@given(_SERVERS, _LANDINGS)
-@example(_ALIKE, [(0, 2, "access.log"), (1, 2, "access.log")])
-@example(_ALIKE, [(0, 2, "access.log"), (0, 1 - 1 / len(_ALIKE[0]), "access.log"), (1, 2, "access.log")])
-@hypothesis_settings(deadline=None, max_examples=100)
+@given(_SERVERS, _LANDINGS, st.booleans())
+@example(_ALIKE, [(0, 2, "access.log"), (1, 2, "access.log")], False)
+@example(_ALIKE, [(0, 2, "access.log"), (0, 1 - 1 / len(_ALIKE[0]), "access.log"), (1, 2, "access.log")], True)
+@hypothesis_settings(deadline=None, max_examples=200)
 def test_each_log_counts_once_however_it_grows_and_is_named(
-    tmp_path_factory: pytest.TempPathFactory, servers: list[bytes], landings: list[tuple[int, int | float, str]]
+    tmp_path_factory: pytest.TempPathFactory,
+    servers: list[bytes],
+    landings: list[tuple[int, int | float, str]],
+    is_one_command: bool,
 ) -> None:
     folder = tmp_path_factory.mktemp("logs")
+    with landed_logs(folder, ACCESS.name) if is_one_command else nullcontext() as landed:
+        _land_in_turn(folder, servers, landings, landed)
+
+
+def _land_in_turn(
+    folder: Path, servers: list[bytes], landings: list[tuple[int, int | float, str]], landed: LandedLogs | None
+) -> None:
+    """Land parts of the servers' logs, by one command if ``landed`` is its own, and compare with the model."""
+
+    def land_part(file: Path, content: bytes) -> Landed | None:
+        with landed_logs(folder, ACCESS.name) if landed is None else nullcontext(landed) as landed_before:
+            return land_beside(ACCESS, write_log(file, content), landed_before, NOW)
+
     distinct: list[bytes] = []
     for number, until, name in landings:
         content = _part(servers[number % len(servers)], until)
         if not content:
-            assert land(ACCESS, write_log(folder / "given" / name), folder, NOW) is None
+            assert land_part(folder / "given" / name, content) is None
             continue
         if not _hours_of(content):
             with pytest.raises(ClickmillError, match="no line of"):
-                land_log(folder, folder / "given" / name, content)
+                land_part(folder / "given" / name, content)
             continue
         if not any(log.startswith(content) for log in distinct):
             distinct = [log for log in distinct if not content.startswith(log)] + [content]
-        land_log(folder, folder / "given" / name, content)
+        land_part(folder / "given" / name, content)
         assert landed_lines(folder) == _sum(distinct)
         files = {file.name.removesuffix(".gz") for file in folder.glob("access/log_date=*/log_hour=*/*.gz")}
         assert files == {file.name for file in (folder / "access" / ".logs").iterdir()}
