@@ -19,6 +19,7 @@ from include.tables import (
     QUARANTINED_CLICKS,
 )
 from samples.normal_url import normalize_url
+from tests.landing.landing_zone import land
 from tests.support.temporary_lake import TemporaryLake
 
 LOG = REPOSITORY.parent / "shared" / "data" / "apache_logs.gz"
@@ -46,8 +47,6 @@ def fine() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def published(make_lake: Callable[[str], TemporaryLake]) -> TemporaryLake:
-    from spark_jobs.landing.land import land
-
     lake = make_lake("real")
     landed = land(load_sources(lake.settings)["access"], LOG, lake.settings.landing, datetime.now(UTC)).lines
     assert (sum(landed.values()), len(landed)) == (10_000, 84)

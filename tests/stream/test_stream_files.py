@@ -21,6 +21,7 @@ from include.streams.position import has_passed, waits_for
 from include.tables import AGGREGATES, CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, STREAM_BATCHES, STREAM_PROGRESS
 from samples.sample_logs import make_sample
 from samples.sample_spec import SampleSpec
+from tests.landing.landing_zone import land
 from tests.stream.broken_checkpoint import TABLES, forget_end_of_batch, forget_last_commit
 from tests.stream.files_lake import FilesLake, in_order_of_names
 from tests.support.spark_server import UsedSpark
@@ -90,7 +91,6 @@ def test_the_stream_of_files_gives_the_tables_that_the_batch_gives(tmp_path: Pat
 
 def test_a_log_that_has_grown_is_not_landed_again_for_a_stream(landed: FilesLake, tmp_path: Path) -> None:
     """The stream would not read the file again that has its name; its new lines are a log of their own."""
-    from spark_jobs.landing.land import land
 
     def land_log(name: str, *of: str) -> None:
         (tmp_path / name).write_bytes(lines_of(*of))
@@ -108,8 +108,6 @@ def test_a_log_that_has_grown_is_not_landed_again_for_a_stream(landed: FilesLake
 
 
 def test_a_log_whose_cut_line_is_whole_now_is_not_landed_in_place_of_what_a_stream_has_read(tmp_path: Path) -> None:
-    from spark_jobs.landing.land import land
-
     settings = make_settings(tmp_path / "cut")
     FilesLake(None, settings).configure()  # type: ignore[arg-type]
     source, log, now = load_sources(settings)["web"], tmp_path / "a.log", datetime(2026, 3, 2, tzinfo=UTC)
