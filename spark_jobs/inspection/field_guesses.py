@@ -83,6 +83,8 @@ _WEB_URL = re.compile(r"https?://[^\s/]")
 _REQUEST = re.compile(r"[A-Z]+ (?:\S.* HTTP/\d(?:\.\d)?|/.*)")
 #: Names of machines, as clouds and own networks give them: no site's.
 _MACHINE = re.compile(r"ip-\d+-\d+-\d+-\d+\b|.*\.(?:internal|local|localdomain|lan|corp|intranet)(?::\d+)?$")
+#: How machines are numbered, under the name of what they belong to, ``web-1.corp.example``: may be a site's, too.
+MAY_BE_MACHINE = re.compile(r"(?!www)[\w-]*[a-z][\w-]*\d(?:\.[\w-]+){2,}(?::\d+)?", re.ASCII)
 _HOST = re.compile(r"(?=.*[a-zA-Z])[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+(:\d+)?|localhost(:\d+)?")
 _METHOD = re.compile(r"GET|POST|HEAD|PUT|DELETE|OPTIONS|PATCH")
 _COUNTRY = re.compile(r"[A-Za-z]{2}")
@@ -105,6 +107,10 @@ _URLS = (
 _HOSTS = (
     *("xhostheader", "httphost", "requesthost", "cshost", "authority", "vhost"),
     *("host", "hostname", "servername", "domain"),
+)
+#: Paths of fields that have a site in some logs, and in others the machine that wrote the line.
+SITE_OR_MACHINE = re.compile(
+    r"(?:host\.)?(?:host|hostname|host_name|name|server|servername|server_name|domain)", re.IGNORECASE
 )
 #: Where a click goes to; the page that it is on may be beside it.
 _LINKS = ("href", "link", "target")

@@ -23,7 +23,15 @@ from include.source_presets import preset_names, preset_settings, preset_title
 from include.sources import Source, load_sources
 from include.tables import UNKNOWN_COUNTRY
 from include.time_formats import TimePattern
-from spark_jobs.inspection.field_guesses import Field, fields_of_records, fields_of_rows, guess_fields, public_addresses
+from spark_jobs.inspection.field_guesses import (
+    MAY_BE_MACHINE,
+    SITE_OR_MACHINE,
+    Field,
+    fields_of_records,
+    fields_of_rows,
+    guess_fields,
+    public_addresses,
+)
 from spark_jobs.inspection.json_texts import json_objects
 from spark_jobs.inspection.looks import look_of_lines
 from spark_jobs.inspection.sample import Sample
@@ -52,10 +60,6 @@ _LOGFMT_PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.-]*)=(?:"((?:[^"\\]|\\.)*)"|([
 _NAME_OF_COLUMN = re.compile(r"(?=.*[^\W\d])(?!/)(?!.*(?:://|\d:\d|\d-\d\d-)).{1,60}")
 _HOST_IS_ADDRESS = r"^https?://(?:\d{1,3}(?:\.\d{1,3}){3}|\[[^\]]*\])/"
 _WORD = re.compile(r"(?!localhost\Z)[\w-]+", re.ASCII)
-#: How machines are numbered, under the name of what they belong to: ``web-1.corp.example``.
-_MACHINE = re.compile(r"(?!www)[\w-]*[a-z][\w-]*\d(?:\.[\w-]+){2,}(?::\d+)?", re.ASCII)
-#: Fields with the site, or with the machine that wrote the line: what is asked for is in none of these.
-_EITHER = re.compile(r"(?:host\.)?(?:host|hostname|host_name|name|server|servername|server_name|domain)", re.IGNORECASE)
 #: Excel's word for the delimiter, before the header.
 _SEPARATOR_LINE = re.compile(r'"?sep=."?', re.IGNORECASE)
 _DELIMITERS = ("\t", ",", ";", "|")
@@ -137,18 +141,22 @@ class Reading:
             for host, line in zip(hosts, lines, strict=True)
             if host and _WORD.fullmatch(host) and f"{host}:".encode() not in line.lower()
         )
-        word, _ = (words.most_common(1) or [(None, 0)])[0]
-        return word if words.total() > len(self.arrivals["url"].drop_null()) / 2 else None
+        return self._if_in_most(words)
 
     @property
     def machine_for_host(self) -> str | None:
         """A host of a guessed field that may be a machine, if most clicks have one with such a name."""
         fields = self.source.fields
-        if fields is None or not self.is_guessed or not any(map(_EITHER.fullmatch, map(str, fields.host or ()))):
+        paths = map(str, fields.host or ()) if fields and self.is_guessed else ()
+        if not any(map(SITE_OR_MACHINE.fullmatch, paths)):
             return None
-        hosts = Counter(urlsplit(url).netloc for url in self.arrivals["url"].drop_null().to_pylist())
-        machines = Counter({host: count for host, count in hosts.items() if _MACHINE.fullmatch(host)})
-        return machines.most_common(1)[0][0] if machines.total() > hosts.total() / 2 else None
+        hosts = (urlsplit(url).netloc for url in self.arrivals["url"].drop_null().to_pylist())
+        return self._if_in_most(Counter(filter(MAY_BE_MACHINE.fullmatch, hosts)))
+
+    def _if_in_most(self, hosts: Counter[str]) -> str | None:
+        """The most frequent of these hosts, if more than half of the lines with a URL have one of them."""
+        are_most = hosts.total() > len(self.arrivals["url"].drop_null()) / 2
+        return hosts.most_common(1)[0][0] if are_most else None
 
     def leaves_out_clients(self, sample: Sample) -> bool:
         """Whether most lines name somebody on the internet beside the clients, and these more than there are clients.

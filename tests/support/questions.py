@@ -29,12 +29,12 @@ def text_of_question(api: AirflowApi, run: str) -> str:
     return str(api.call("GET", f"{run}/taskInstances/ask/-1/hitlDetails")["body"])
 
 
-def answered(api: AirflowApi, run: str, chosen: str, params: Mapping[str, str] | None = None) -> str:
-    """Answer what the run asks, or will ask, as Airflow's page does; the state that it ends in."""
+def answered(api: AirflowApi, run: str, chosen: str, params: Mapping[str, str] | None = None) -> None:
+    """Answer what the run asks, or will ask, as Airflow's page does, and wait for its end."""
     detail = f"{run}/taskInstances/ask/-1/hitlDetails"
     asked_at: float | None = None
 
-    def end() -> str | None:
+    def has_ended() -> bool:
         nonlocal asked_at
         state = api.call("GET", f"{run}/taskInstances/ask")["state"]
         if state != "awaiting_input" or api.call("GET", detail)["response_received"]:
@@ -43,10 +43,9 @@ def answered(api: AirflowApi, run: str, chosen: str, params: Mapping[str, str] |
             asked_at = time.monotonic()
         elif time.monotonic() > asked_at + _READING_SECONDS:
             api.call("PATCH", detail, {"chosen_options": [chosen], "params_input": dict(params or {})})
-        state = str(api.call("GET", run)["state"])
-        return state if state in ("success", "failed") else None
+        return api.call("GET", run)["state"] in ("success", "failed")
 
-    return wait_until(end, "the answer is carried out") or ""
+    wait_until(has_ended, "the answer is carried out")
 
 
 def answer(api: AirflowApi, run_id: str, chosen: str, reason: str) -> dict[str, str]:
