@@ -53,6 +53,11 @@ def are_usual(texts: pa.StringArray) -> pa.BooleanArray:
     return pc.match_substring_regex(texts, _USUAL)
 
 
+def without_port(texts: pa.StringArray) -> pa.StringArray:
+    """The texts, IPv4 addresses without the port behind them."""
+    return pc.replace_substring_regex(texts, rf"^([0-9.]+){_PORT}$", r"\1")
+
+
 def any_form(address: str) -> str:
     """A regular expression (RE2) that finds an address, given in its one form, however it is written in a text.
 

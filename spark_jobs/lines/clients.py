@@ -9,7 +9,7 @@ from ipaddress import ip_address, ip_network
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.lines.addresses import are_usual, normal_address
+from spark_jobs.lines.addresses import are_usual, normal_address, without_port
 from spark_jobs.lines.columns import as_array
 
 #: Networks whose addresses no client on the internet has: loopback, link-local, and those of RFC 1918, 4193 and 6598.
@@ -44,13 +44,18 @@ def clients(fields: Mapping[str, pa.Array], trusted: tuple[str, ...]) -> tuple[p
     if len(texts) == 2:
         joined = pc.binary_join_element_wise(*(text.fill_null("") for text in texts), _BETWEEN)
     encoded = joined.dictionary_encode()
-    usual = are_usual(encoded.dictionary)
-    if pc.all(usual, min_count=0).as_py():
+    distinct, is_other = encoded.dictionary, pc.invert(are_usual(encoded.dictionary))
+    if not pc.any(is_other, min_count=0).as_py():
         return joined, pa.repeat(True, len(joined))
-    read = _reader(trusted)
-    results = [read(text) for text in encoded.dictionary.to_pylist()]
-    client = pa.array([client for client, _ in results], pa.string()).take(encoded.indices)
-    return client, pa.array([is_client for _, is_client in results], pa.bool_()).take(encoded.indices).fill_null(True)
+    # Balancers always write a port.
+    client = pc.if_else(is_other, without_port(distinct), distinct)
+    is_other = pc.invert(are_usual(client))
+    is_client = pa.repeat(True, len(distinct))
+    if pc.any(is_other, min_count=0).as_py():
+        results = [*map(_reader(trusted), distinct.filter(is_other).to_pylist())]
+        client = pc.replace_with_mask(client, is_other, pa.array([client for client, _ in results], pa.string()))
+        is_client = pc.replace_with_mask(is_client, is_other, pa.array([is_client for _, is_client in results]))
+    return client.take(encoded.indices), is_client.take(encoded.indices).fill_null(True)
 
 
 def are_swapped(clients: pa.Array, hosts: pa.Array) -> pa.Array:

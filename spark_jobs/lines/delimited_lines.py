@@ -329,6 +329,28 @@ def _logfmt(settings: DelimitedLines, roles: Mapping[str, tuple[str, ...]]) -> E
     With two times a line is two. What is no name and stands alone behind the value of a role is more of it, as of a
     user agent that is not quoted: such a line is none.
     """
+    of_any = _logfmt_of_any(settings, roles)
+    # Pairs where nothing is escaped and no text has what looks like a pair: nearly all lines.
+    pair = r'[^ ="\x00-\x1f\\]+=(?:"[^ "\x00-\x1f\\]*(?: [^ ="\x00-\x1f\\]*)*"|[^ "\x00-\x1f\\]*)'
+    is_plain = f"regexp_full_match(text, {quoted(f' *{pair}(?: +{pair})* *')})"
+    table = f"SELECT ' ' || text AS text, {is_plain} AS is_plain FROM lines"
+    values = {role: _first_of([_plain_value(name) for name in names]) for role, names in roles.items()}
+    is_formed = f"is_plain AND NOT ({_has_two_times(roles)})"
+    return replace(of_any, table=table, is_formed=is_formed, values=_with_date(values, settings), otherwise=of_any)
+
+
+def _plain_value(name: str) -> str:
+    before = quoted(f" {name}=")
+    rest = f"substr(text, strpos(text, {before}) + {len(name) + 2})"
+    return inner_text(f"""CASE WHEN contains(text, {before}) THEN regexp_extract({rest}, '^(?:"[^"]*"|[^ ]*)') END""")
+
+
+def _has_two_times(roles: Mapping[str, tuple[str, ...]]) -> str:
+    times = [quoted(f" {name}=") for name in roles["time"]]
+    return " OR ".join(f"contains(substr(text, strpos(text, {time}) + 1), {time})" for time in times)
+
+
+def _logfmt_of_any(settings: DelimitedLines, roles: Mapping[str, tuple[str, ...]]) -> Extraction:
     is_reserved = " OR ".join(f"contains(text, {quoted(stand_in)})" for stand_in in (_QUOTE, _ESCAPE))
     table = f"SELECT {_unescaped('text', chr(92), chr(34))} AS text, {is_reserved} AS is_reserved FROM lines"
     hidden = f"replace(replace(part, ' ', {quoted(_DELIMITER)}), chr(9), {quoted(_TAB)})"
@@ -341,12 +363,10 @@ def _logfmt(settings: DelimitedLines, roles: Mapping[str, tuple[str, ...]]) -> E
         f"CASE WHEN are_pairs THEN true ELSE regexp_full_match(text, {quoted(words)}) END AS is_formed "
         f"FROM ({table})"
     )
-    times = [quoted(f" {name}=") for name in roles["time"]]
-    has_two = " OR ".join(f"contains(substr(text, strpos(text, {time}) + 1), {time})" for time in times)
     of_roles = "|".join(re.escape(name) for names in roles.values() for name in names)
     goes_on = rf' (?:{of_roles})=(?:[^ "][^ ]*)? +(?:[^ =]+ +)*[^ =]*[^ =\w.-][^ =]*(?: |$)'
     is_whole = f"CASE WHEN are_pairs THEN true ELSE NOT regexp_matches(text, {quoted(goes_on)}) END"
-    table = f"SELECT text, is_formed AND NOT ({has_two}) AND {is_whole} AS is_formed FROM ({table})"
+    table = f"SELECT text, is_formed AND NOT ({_has_two_times(roles)}) AND {is_whole} AS is_formed FROM ({table})"
     values = {role: _first_of([_value(name) for name in names]) for role, names in roles.items()}
     return Extraction(NOT_LOGFMT, table, "is_formed", _with_date(values, settings), _without_ends, faults={})
 

@@ -105,7 +105,7 @@ def take_apart(
 
 
 def _taken(lines: pa.StringArray, extraction: Extraction, select: Callable[[Extraction], str]) -> pa.Table:
-    sql = f"WITH taken AS MATERIALIZED ({extraction.table}) {select(extraction)}"
+    sql = f"WITH taken AS ({extraction.table}) {select(extraction)}"
     return run_on_lines(sql, pa.table({"text": lines}))
 
 

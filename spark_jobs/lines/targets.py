@@ -27,7 +27,10 @@ _BETWEEN, _NO_PART = "\x1e", "%1E"
 # and old clients write another protocol, HTTP in small letters, a blank after it. Only request lines have one: what
 # looks so at the end of a URL is of its query.
 _PROTOCOL = r"(?: +(?i:HTTPS?|RTSP|SIP|ICY)/\d+(?:\.\d+)? *)?"
-_REQUEST = rf"^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S.*?){_PROTOCOL}$"
+_METHOD = "([!#$%&'*+.^_`|~0-9A-Za-z-]+)"
+_REQUEST = rf"^{_METHOD} (\S.*?){_PROTOCOL}$"
+# Nearly all are so, which RE2 reads in one pass: a quarter of the time.
+_USUAL_REQUEST = rf"^{_METHOD} (\S+) HTTP/\d(?:\.\d)?$"
 
 _HEXADECIMAL = re.compile(r"\\(?:x|u00)([0-9A-Fa-f]{2})")
 _BYTES = {'"': "%22", "b": "%08", "t": "%09", "n": "%0A", "v": "%0B", "f": "%0C", "r": "%0D"}
@@ -65,7 +68,8 @@ def method_value(values: Mapping[str, str]) -> str:
 
 def part_of_request(request: str, part: int) -> str:
     """The SQL of a request line's method (1) or target (2), empty where it is no such line."""
-    return f"regexp_extract({request}, {quoted(_REQUEST)}, {part}, 's')"
+    usual, any_ = (f"regexp_extract({request}, {quoted(p)}, {part}, 's')" for p in (_USUAL_REQUEST, _REQUEST))
+    return f"coalesce(nullif({usual}, ''), {any_})"
 
 
 def normal_urls(
