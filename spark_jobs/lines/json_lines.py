@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 
@@ -27,22 +27,27 @@ _TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _LENIENT = re.compile(r",\s*[}\]]|nan|inf", re.IGNORECASE)
 
 _SPACE = " \t\r\n"
-#: How a text of a line begins that has an object or a list in it, as JSON.
-_BEGINS_JSON = r'"(?: |\\[tnr]|\\u00(?:20|0[9aAdD]))*(?:[{\[]|\\u00[57][bB])'
+#: What a line has where a text of it has an object or a list in it, as JSON: its first quotation mark has a backslash
+#: before it, as has what else is no blank there. Each pattern with one first character, too.
+_JSON_IN_TEXT = (r"\{ *\\", r"\[ *\\", r"\\u00[57][bB]")
 
 
 def strict_json(texts: pa.StringArray) -> pa.StringArray:
     """The texts, null for those that only a lenient parser would take for JSON."""
-    suspicious = np.zeros(len(texts), bool)
-    for pattern in _SUSPICIOUS:
-        matches = pc.match_substring_regex(texts, pattern)
-        suspicious |= matches.fill_null(False).to_numpy(zero_copy_only=False)
+    suspicious = _match_any(texts, _SUSPICIOUS)
     if not suspicious.any():
         return texts
     lenient = [n for n in np.flatnonzero(suspicious) if _LENIENT.search(_TEXT.sub('""', texts[int(n)].as_py()))]
     is_strict = np.ones(len(texts), bool)
     is_strict[lenient] = False
     return pc.if_else(pa.array(is_strict), texts, None)
+
+
+def _match_any(texts: pa.StringArray, patterns: Iterable[str]) -> np.ndarray:
+    result = np.zeros(len(texts), bool)
+    for pattern in patterns:
+        result |= as_numpy(pc.match_substring_regex(texts, pattern).fill_null(False))
+    return result
 
 
 def _whole_objects(texts: pa.StringArray) -> pa.StringArray:
@@ -125,6 +130,4 @@ def _have_text_or_list(lines: pa.StringArray, columns: Mapping[str, pa.Array]) -
 
 def _may_have_text(lines: pa.StringArray) -> np.ndarray:
     """Which lines may have JSON in a text, where its quotation marks are written with backslashes."""
-    if not may_contain(lines, "\\"):
-        return np.zeros(len(lines), bool)
-    return as_numpy(pc.match_substring_regex(lines, _BEGINS_JSON).fill_null(False))
+    return _match_any(lines, _JSON_IN_TEXT if may_contain(lines, "\\") else ())

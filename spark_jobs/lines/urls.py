@@ -24,6 +24,8 @@ from spark_jobs.lines.credentials import without_credentials
 from spark_jobs.lines.page_keys import page_key
 
 _WEB = ("http://", "https://")
+#: What a browser writes as it reads it, and nothing below changes; if no segment of its path begins with a point.
+_NORMAL = re.compile(r"https?://(?:[a-z0-9]++[.-](?!-))*+[a-z]{2,63}/[A-Za-z0-9/._~!$&'*+,=:-]*+")
 # No name in the DNS is longer (RFC 1035, section 2.3.4), nor one of its labels, whose ASCII form is longer still. The
 # time that a longer one of other letters takes grows with its square.
 _MAX_HOST, _MAX_LABEL = 253, 63
@@ -64,6 +66,8 @@ def url_normalizer(
     in_query = Tracking((*tracking_parameters, *pages.parameter_entries)) if pages else in_path
 
     def normal_form(url: str) -> str | None:
+        if "?" not in url and "/." not in url and _NORMAL.fullmatch(url):
+            return url
         if not url.isascii() and _NOT_ASCII.match(url) and _is_too_long(url):
             return None
         try:

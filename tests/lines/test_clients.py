@@ -143,6 +143,7 @@ def test_any_list_has_the_client_that_ipaddress_says() -> None:
 
 def test_a_column_has_each_row_s_client() -> None:
     texts = ["192.0.2.7", None, "2001:DB8::8", "host", "::ffff:192.0.2.7", "2001:DB8::8", "999.1.1.1", "-"]
+    texts += ["192.0.2.7:443", "192.0.02.7:443", "192.0.2.7:", "192.0.2.7:1:2", "10.0.0.1:1"]
     client, is_client = clients({"client_address": pa.array(texts)}, ())
     assert client.to_pylist() == [
         "192.0.2.7",
@@ -153,8 +154,13 @@ def test_a_column_has_each_row_s_client() -> None:
         "2001:db8::8",
         "999.1.1.1",
         None,
+        "192.0.2.7",
+        "192.0.2.7",
+        "192.0.2.7:",
+        "192.0.2.7:1:2",
+        "10.0.0.1",
     ]
-    assert is_client.to_pylist() == [True] * 6 + [False, True]
+    assert is_client.to_pylist() == [True] * 6 + [False] + [True] * 3 + [False] * 2 + [True]
     for column in (pa.array([None], pa.string()), pa.array([], pa.string())):
         assert clients({"client_address": column}, ())[0].to_pylist() == column.to_pylist()
 
