@@ -52,6 +52,7 @@ WORKS = {
     "page": Work("the overview of data quality, 3 days of 10,000 validated partitions", "ms", 1_000),
     "page_in_s3": Work("the same, data in S3", "ms", 1_000),
     "database": Work("a million published rows to PostgreSQL, in one hour", "s", 15),
+    "formats": Work("parse lines of the slowest format, two processes", "lines/s", 250_000, at_least=True),
     "own_log": Work("`make run LOGS=` of a real log, 84 hours, the services being up", "s", 60),
     "stream": Work("Kafka to `clicks`, 4 partitions, a backlog", "clicks/s", 60_000, at_least=True),
     "stream_live": Work("the same with both live counts", "clicks/s", 45_000, at_least=True),
