@@ -82,6 +82,7 @@ BOUNDED = {
     ],
     "a piece or a micro-batch's outcomes, in a task": [
         "ids/duplicates.py _accepted_hours",
+        "ingest/accepted_files.py _duplicates",
         "landing/land.py _lines",
         "stream/written_rows.py rows_written",
     ],
@@ -107,7 +108,6 @@ GROWING = {
         "replay/streamed_replay.py _batch",
         "replay/streamed_replay.py _clicks_of",
         "replay/withdrawals.py Withdrawal.hours",
-        "retention/old_clicks.py _remove_texts",
     ],
     "micro-batches": ["retention/old_counts.py old_progress"],
     "arrivals of a log hour, or those of the visitor": [
@@ -124,6 +124,7 @@ GROWING = {
         "erasure/tables.py find_joined",
         "erasure/tables.py find_rows",
         "erasure/tables.py redact_others.redacted",
+        "ingest/stored_arrivals.py _rows",
     ],
 }
 
@@ -148,6 +149,12 @@ def _functions(node: ast.AST, within: tuple[str, ...]) -> Iterator[str]:
     """The functions that call one of ``FETCHING``, each with the classes and functions around it."""
     for child in ast.iter_child_nodes(node):
         names = (*within, child.name) if isinstance(child, ast.FunctionDef | ast.ClassDef) else within
-        if isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute) and child.func.attr in FETCHING:
+        if isinstance(child, ast.Call) and _name(child.func) in FETCHING:
             yield ".".join(names)
         yield from _functions(child, names)
+
+
+def _name(function: ast.expr) -> str | None:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else None

@@ -5,19 +5,18 @@ The counts of the click hours that they touch stay as they are from then on: see
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.parquet import read_table
 
-from include.hours import Hour, LogHour, by_day, hours_in_words, log_hour_of, log_hours_predicate
-from include.storage import filesystem_of, key_of
+from include.hours import Hour, LogHour, hours_in_words, log_hour_of
 from include.tables import CLICKS, DUPLICATE_CLICKS, INGEST_ACCOUNTING, QUARANTINED_CLICKS, REPLAYED_LINES, Table
 from spark_jobs.hours.settled_hours import needed_still
 from spark_jobs.hours.touched_hours import removed_log_hours
+from spark_jobs.lake.copied_files import copies_of, rows_of
 from spark_jobs.lake.data_files import DataFile, has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.stages import Stage
@@ -49,7 +48,7 @@ def old_clicks(lake: Lake, source: str, before: Hour, gone: set[LogHour]) -> lis
         for table in _TABLES:
             if lake.data_files(table, choice):
                 lake.replace_files(table, [], choice)
-        _remove_texts(lake, REPLAYED_LINES, source, {file.log_hour for file in replayed})
+        _remove_texts(lake, REPLAYED_LINES, replayed)
 
     removed = {*going, *left}
     replayed = [file for file in _files_with_texts(lake, REPLAYED_LINES, source, before) if file.log_hour in removed]
@@ -69,20 +68,16 @@ def old_texts(lake: Lake, source: str, before: Hour) -> list[Stage]:
 
     def remove() -> None:
         for table, files in files_of_table.items():
-            _remove_texts(lake, table, source, {file.log_hour for file in files})
+            _remove_texts(lake, table, files)
 
     files = [file for of_table in files_of_table.values() for file in of_table]
     return [removal_of_files(f"texts of quarantined lines of {source}, {hours_in_words(hours)}", files, remove)]
 
 
-def _remove_texts(lake: Lake, table: Table, source: str, hours: Iterable[Hour]) -> None:
-    for day, numbers in by_day(sorted(hours)).items():
-        where = [("source", "=", source), ("log_date", "=", day), ("log_hour", "in", numbers)]
-        rows = lake.read_table(table, table.column_names, where)
-        place = rows.schema.get_field_index("raw")
-        emptied = rows.set_column(place, "raw", pa.array([""] * len(rows), pa.string()))
-        predicate = log_hours_predicate(source, [Hour.of(day, number) for number in numbers])
-        lake.replace_rows(table, emptied, predicate)
+def _remove_texts(lake: Lake, table: Table, files: Sequence[DataFile]) -> None:
+    if files:
+        without = copies_of(files, table, lake.folder_for_files(table), {"raw": ""})
+        lake.exchange_files(table, [*without], files)
 
 
 def _accounts(lake: Lake, source: str, before: Hour) -> dict[Hour, dict[str, Any]]:
@@ -101,5 +96,5 @@ def _files_with_texts(lake: Lake, table: Table, source: str, before: Hour) -> It
 
 
 def _has_texts(file: DataFile) -> bool:
-    raw = read_table(key_of(file.path), columns=["raw"], filesystem=filesystem_of(file.path), partitioning=None)["raw"]
-    return bool(pc.any(pc.not_equal(raw, "")).as_py())
+    texts = pa.schema([("raw", pa.string())])
+    return any(pc.any(pc.not_equal(batch["raw"], "")).as_py() for batch in rows_of(file, texts))
