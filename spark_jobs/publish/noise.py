@@ -10,7 +10,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from include.errors import UsageError
@@ -39,7 +39,7 @@ class Noise:
             # The quotient may have been rounded down.
             while self._spent(scale, self.most_clicks)[0] > self.epsilon:
                 scale = math.nextafter(scale, math.inf)
-        except self._dp.OpenDPException as error:
+        except _opendp().OpenDPException as error:
             raise self._impossible() from error
         return scale
 
@@ -68,21 +68,22 @@ class Noise:
         return spent
 
     def _measurement(self, scale: float, threshold: int) -> Any:
-        dp = self._dp
+        dp = _opendp()
         counts = dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T="i64"))
         distance = dp.l01inf_distance(dp.absolute_distance(T="i64"))
         return dp.m.make_laplace_threshold(counts, distance, scale, threshold)
-
-    @cached_property
-    def _dp(self) -> Any:
-        # Half a second, and only releases need it.
-        import opendp.prelude as dp
-
-        dp.enable_features("contrib")
-        return dp
 
     def _impossible(self) -> UsageError:
         return UsageError(
             f"no noise for epsilon {self.epsilon:g} and delta {self.delta:g} with {self.most_clicks} clicks a visitor: "
             "expected larger ones, or fewer clicks; see [publication.noise] in config/pipeline.toml"
         )
+
+
+@cache
+def _opendp() -> Any:
+    # Half a second, and only releases need it.
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    return dp

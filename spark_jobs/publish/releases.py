@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hmac
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from hashlib import sha256
 from operator import itemgetter
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.days import Day
 from include.hours import Hour
@@ -32,6 +34,10 @@ from spark_jobs.lake.lake import Lake
 from spark_jobs.publish.noise import Noise
 from spark_jobs.publish.publish_days import presence_of
 
+#: What a task says of the counts that it has read: the clicks of a country, and the digests of its counts, added up.
+SUMS = pa.schema([("country_code", pa.string()), ("click_count", pa.int64()), ("digests", pa.binary())])
+#: Counts by country and URL.
+_COUNTS = pa.schema([("country_code", pa.string()), ("url", pa.string()), ("click_count", pa.int64())])
 #: Between country and URL, which have none.
 _SEPARATOR = "\t"
 #: So much more than the budget is not more: sums of floating-point numbers are not exact.
@@ -40,18 +46,14 @@ _ROUNDING = 1 + 1e-9
 
 @dataclass(frozen=True)
 class BoundedDay:
-    """What one day's visitors clicked, so many clicks of each at most: by country and URL, as one text."""
+    """What one day's visitors clicked, so many clicks of each at most.
 
-    counts: Mapping[str, int]
+    ``counts`` are those by country and URL, as tasks read them; ``digest`` is of all of them.
+    """
+
+    counts: DataFrame
+    by_country: Mapping[str, int]
     digest: str
-
-    @property
-    def by_country(self) -> dict[str, int]:
-        """The same per country."""
-        countries: Counter[str] = Counter()
-        for key, count in self.counts.items():
-            countries[key.partition(_SEPARATOR)[0]] += count
-        return dict(countries)
 
 
 def why_not_yet(lake: Lake, noise: NoiseSettings, day: date, now: datetime) -> str | None:
@@ -79,14 +81,36 @@ def bounded_day(lake: Lake, noise: NoiseSettings, day: date) -> BoundedDay:
     key = lake.settings.release_key()
     salt = hmac.new(key, f"which clicks of {day}".encode(), sha256).hexdigest()
     counts = bounded_counts(_clicks(lake, day), noise.clicks_per_visitor_per_day, salt)
-    with step(lake.spark, f"count at most {noise.clicks_per_visitor_per_day} clicks a visitor"):
-        rows = counts.toArrow().to_pylist()
-    by_key = {f"{row['country_code']}{_SEPARATOR}{row['url']}": row["click_count"] for row in rows}
     # Without the key, who guesses the counts could see that they are right.
-    digest = hmac.new(key, f"counts of {day}".encode(), sha256)
-    for text, count in sorted(by_key.items()):
-        digest.update(f"\n{text}{_SEPARATOR}{count}".encode())
-    return BoundedDay(by_key, digest.hexdigest())
+    of_day = hmac.digest(key, f"counts of {day}".encode(), "sha256")
+    with step(lake.spark, f"count at most {noise.clicks_per_visitor_per_day} clicks a visitor"):
+        parts = counts.mapInArrow(lambda batches: sums(batches, of_day), from_arrow_schema(SUMS)).toArrow()
+    by_country = parts.group_by("country_code").aggregate([("click_count", "sum")])
+    return BoundedDay(
+        counts,
+        dict(zip(by_country["country_code"].to_pylist(), by_country["click_count_sum"].to_pylist(), strict=True)),
+        _modulo(sum(map(int.from_bytes, parts["digests"].to_pylist()))).hex(),
+    )
+
+
+def sums(batches: Iterable[pa.RecordBatch], key: bytes) -> Iterator[pa.RecordBatch]:
+    """``SUMS`` of a task's counts by country and URL, whatever their order.
+
+    Of equal digests the counts are equal: HMAC-SHA256 of each, added modulo 2^256 (Bellare, Micciancio: A new paradigm
+    for collision-free hashing, 1997).
+    """
+    clicks, digests = Counter[str](), Counter[str]()
+    for batch in batches:
+        for country, url, count in zip(*(batch[name].to_pylist() for name in _COUNTS.names), strict=True):
+            text = f"{country}{_SEPARATOR}{url}{_SEPARATOR}{count}"
+            clicks[country] += count
+            digests[country] += int.from_bytes(hmac.digest(key, text.encode(), "sha256"))
+    columns = [[*clicks], [*clicks.values()], map(_modulo, digests.values())]
+    yield pa.RecordBatch.from_arrays([pa.array(c, t) for c, t in zip(columns, SUMS.types, strict=True)], schema=SUMS)
+
+
+def _modulo(digests: int) -> bytes:
+    return (digests % (1 << 256)).to_bytes(32)
 
 
 def drawings(lake: Lake, day: date) -> list[dict[str, Any]]:
@@ -111,8 +135,18 @@ def noise_of(noise: NoiseSettings) -> Noise:
 def draw(lake: Lake, noise: NoiseSettings, day: date, counted: BoundedDay, now: datetime) -> dict[str, Any]:
     """Draw noise for a day, and put on record what was drawn, in one commit: from then on it is spent."""
     drawn = noise_of(noise)
-    by_key, by_country = drawn.add_to(counted.counts), drawn.add_to(counted.by_country)
-    keys = ((*key.split(_SEPARATOR), count) for key, count in sorted(by_key.items()))
+    by_country = drawn.add_to(counted.by_country)
+
+    def with_noise(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            countries, urls, counts = (batch[name].to_pylist() for name in _COUNTS.names)
+            keys = map(_SEPARATOR.join, zip(countries, urls, strict=True))
+            shown = drawn.add_to(dict(zip(keys, counts, strict=True)))
+            rows = [(*key.split(_SEPARATOR), count) for key, count in shown.items()]
+            yield pa.RecordBatch.from_pylist([dict(zip(_COUNTS.names, row, strict=True)) for row in rows], _COUNTS)
+
+    with step(lake.spark, "draw noise"):
+        shown = counted.counts.mapInArrow(with_noise, from_arrow_schema(_COUNTS)).toArrow()
     drawing = {
         "click_date": day,
         "released_at": now,
@@ -122,7 +156,7 @@ def draw(lake: Lake, noise: NoiseSettings, day: date, counted: BoundedDay, now: 
         "noise_scale": drawn.scale,
         "threshold": drawn.threshold,
         "input_digest": counted.digest,
-        "by_country_and_url": [dict(zip(("country_code", "url", "click_count"), key, strict=True)) for key in keys],
+        "by_country_and_url": shown.sort_by([(name, "ascending") for name in _COUNTS.names]).to_pylist(),
         "by_country": [{"country_code": key, "click_count": count} for key, count in sorted(by_country.items())],
     }
     lake.require_locks()

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +26,7 @@ from include.tables import (
 )
 from spark_jobs.aggregate.bounded_counts import bounded_counts
 from spark_jobs.publish import decide_held, release_counts
+from spark_jobs.publish.releases import sums
 from tests.support.killed_runs import Killed, killed_after
 from tests.support.temporary_lake import TemporaryLake, click
 
@@ -193,6 +195,31 @@ def test_a_day_without_clicks_is_released_empty(lake: TemporaryLake) -> None:
     _, said = release_counts.release(lake.spark, lake.settings, NEXT, NEXT + timedelta(days=1))
     assert "released: 0 URLs of countries, 0 countries" in said
     assert len(lake.rows(COUNT_RELEASES)) == 1, "that there was nothing to show is on record too"
+
+
+def digest_of(*parts: list[tuple[str, str, int]]) -> tuple[Counter[str], int]:
+    """Clicks by country, and the sum of the digests, of counts that several tasks have."""
+    clicks, digests = Counter[str](), 0
+    for part in parts:
+        rows = [dict(zip(("country_code", "url", "click_count"), row, strict=True)) for row in part]
+        batches = [pa.RecordBatch.from_pylist([row]) for row in rows]
+        for row in next(sums(batches, b"key")).to_pylist():
+            clicks[row["country_code"]] += row["click_count"]
+            digests += int.from_bytes(row["digests"])
+    return clicks, digests % 2**256
+
+
+def test_a_digest_is_of_the_counts_and_not_of_their_order_or_parts() -> None:
+    counts = [("DE", "/a", 1), ("DE", "/b", 2), ("AT", "/a", 2), ("AT", "/b", 1)]
+    clicks, digest = digest_of(counts)
+    assert clicks == {"DE": 3, "AT": 3}
+    assert digest_of(counts[2:], [], counts[1::-1]) == (clicks, digest)
+    others = [
+        [("DE", "/a", 2), ("DE", "/b", 1), *counts[2:]],
+        [("AT", "/a", 1), ("AT", "/b", 2), ("DE", "/a", 2), ("DE", "/b", 1)],
+        [("DE", "/c", 1), *counts[1:]],
+    ]
+    assert len({digest, *(digest_of(other)[1] for other in others)}) == 4
 
 
 def drawn_clicks(spark: SparkSession, seed: int) -> tuple[DataFrame, Counter[str]]:
