@@ -158,6 +158,8 @@ def test_a_tsv_has_the_url_in_parts_and_the_time_in_two_columns() -> None:
                     'say "hi" \\'),
         "in a value": ('agent="url=http://x.test/ ts=1" ts=2026-03-01T12:30:00Z url=http://shop.test/',
                        "http://shop.test/", "url=http://x.test/ ts=1"),
+        "a role's name in a value": ('agent="of url=http://x.test/ by" ts=2026-03-01T12:30:00Z url=http://shop.test/',
+                                     "http://shop.test/", "of url=http://x.test/ by"),
         "a longer name": ("xurl=http://x.test/ url=http://shop.test/ ts=2026-03-01T12:30:00Z", "http://shop.test/",
                           None),
         "names alone, = in values": ("debug ts=2026-03-01T12:30:00Z url=http://shop.test/?a=b&c= agent=",
