@@ -16,7 +16,8 @@ from spark_jobs.lines.wrapped_lines import unwrapped
 _NAMES = (
     "log", "message", "msg", "original", "textpayload", "jsonpayload", "line", "raw", "text", "body", "event", "data",
 )  # fmt: skip
-#: In a line of any log there is a time, and more.
+#: In a line of any log there is a time, and more. To be matched from the beginning: a search would go through a
+#: long text again from each of its characters.
 _LIKE_A_LINE = re.compile(r"(?=.{30})(?=.*(?:\d\d:\d\d|\d{10})).*\S[\s,|].*\S", re.DOTALL)
 #: Of so large a share of the objects the field has such a line; others have what else an application writes.
 _SHARE = 0.5
@@ -33,7 +34,7 @@ def wrapped_texts(texts: Sequence[str], depth: int = _MOST_DEPTH) -> Iterator[tu
     fields = [
         (path, values)
         for path, values in texts_of_records(records).items()
-        if sum(map(bool, map(_LIKE_A_LINE.search, values))) >= _SHARE * len(records)
+        if sum(map(bool, map(_LIKE_A_LINE.match, values))) >= _SHARE * len(records)
     ]
     for path, _ in sorted(fields, key=lambda field: _rank(field[0]))[:_MOST_FIELDS]:
         lines = unwrapped(pa.array(texts, pa.string()), ((field_path(path),),))

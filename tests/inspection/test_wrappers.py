@@ -109,3 +109,7 @@ def test_a_text_that_is_no_line_is_none(tmp_path: Path) -> None:
         "",
     )
     assert not inspect(log, Settings.from_environment()).settings
+
+
+def test_a_long_text_without_a_time_is_looked_through_once() -> None:
+    assert dict(wrapped_texts([json.dumps({"message": "a b" * 200_000})])) == {}
