@@ -44,11 +44,12 @@ def main() -> None:
     if unknown := set(names) - FORMATS.keys():
         parser.error(f"no format {min(unknown)!r}; expected some of {', '.join(FORMATS)}")
     results: dict[str, list[tuple[float, float]]] = {name: [] for name in names or FORMATS}
-    for name in [*results] * ROUNDS:
-        with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(2, get_context("spawn")) as processes:
-            log = Path(folder, "log")
-            log.write_text("".join(f"{line}\n" for line in written_lines(FORMATS[name])), "utf-8")
-            results[name] += processes.map(seconds_a_line, (log, log), (name, name))
+    with tempfile.TemporaryDirectory() as folder:
+        for name in results:
+            Path(folder, name).write_text("".join(f"{line}\n" for line in written_lines(FORMATS[name])), "utf-8")
+        for name in [*results] * ROUNDS:
+            with ProcessPoolExecutor(2, get_context("spawn")) as processes:
+                results[name] += processes.map(seconds_a_line, [Path(folder, name)] * 2, [name] * 2)
     table = Table("format", "µs a line", "lines a second", "peak memory, MiB")
     seconds = {name: min(seconds for seconds, _ in of_name) for name, of_name in results.items()}
     for name, of_name in results.items():

@@ -19,7 +19,7 @@ from spark_jobs.engine.worker_tasks import TASK_BYTES, work_on_files
 from spark_jobs.lake.data_files import DataFile
 from spark_jobs.lake.new_files import WRITTEN, NewFile, files_of
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 #: So many rows are in memory: with visitors' sketches, and those of quarters, some 80 MB at most.
 _ROWS = 1 << 12
 
@@ -41,7 +41,7 @@ def copy_files(spark: SparkSession, files: Sequence[DataFile], table: Table, fol
 
 
 def copies_of(
-    files: Sequence[DataFile], table: Table, folder: Path, constants: Mapping[str, Any] = NOTHING
+    files: Sequence[DataFile], table: Table, folder: Path, constants: Mapping[str, Any] = _NOTHING
 ) -> Iterator[NewFile]:
     """The same by this process, with constants in place of what the rows have in some columns.
 
@@ -57,7 +57,7 @@ def _in_order(files: Sequence[DataFile], table: Table) -> list[DataFile]:
     return sorted(files, key=lambda file: [file.partition[name] for name in table.partitioned_by])
 
 
-def rows_of(file: DataFile, wanted: pa.Schema, constants: Mapping[str, Any] = NOTHING) -> Iterator[pa.RecordBatch]:
+def rows_of(file: DataFile, wanted: pa.Schema, constants: Mapping[str, Any] = _NOTHING) -> Iterator[pa.RecordBatch]:
     """These columns of a file's rows, those of its partition too, few at a time; null where it has none."""
     constants = {**file.partition, **constants}
     with ParquetFile(key_of(file.path), filesystem=filesystem_of(file.path)) as stored:

@@ -44,17 +44,16 @@ def clients(fields: Mapping[str, pa.Array], trusted: tuple[str, ...]) -> tuple[p
     if len(texts) == 2:
         joined = pc.binary_join_element_wise(*(text.fill_null("") for text in texts), _BETWEEN)
     encoded = joined.dictionary_encode()
-    distinct, is_other = encoded.dictionary, pc.invert(are_usual(encoded.dictionary))
-    if not pc.any(is_other, min_count=0).as_py():
+    distinct = encoded.dictionary
+    if pc.all(are_usual(distinct), min_count=0).as_py():
         return joined, pa.repeat(True, len(joined))
     # Balancers always write a port.
-    client = pc.if_else(is_other, without_port(distinct), distinct)
+    client = without_port(distinct)
     is_other = pc.invert(are_usual(client))
-    is_client = pa.repeat(True, len(distinct))
-    if pc.any(is_other, min_count=0).as_py():
-        results = [*map(_reader(trusted), distinct.filter(is_other).to_pylist())]
-        client = pc.replace_with_mask(client, is_other, pa.array([client for client, _ in results], pa.string()))
-        is_client = pc.replace_with_mask(is_client, is_other, pa.array([is_client for _, is_client in results]))
+    results = [*map(_reader(trusted), distinct.filter(is_other).to_pylist())]
+    client = pc.replace_with_mask(client, is_other, pa.array([client for client, _ in results], pa.string()))
+    are_clients = pa.array([is_client for _, is_client in results], pa.bool_())
+    is_client = pc.replace_with_mask(pa.repeat(True, len(distinct)), is_other, are_clients)
     return client.take(encoded.indices), is_client.take(encoded.indices).fill_null(True)
 
 

@@ -340,9 +340,14 @@ def _logfmt(settings: DelimitedLines, roles: Mapping[str, tuple[str, ...]]) -> E
 
 
 def _plain_value(name: str) -> str:
+    return inner_text(_behind(name, '^(?:"[^"]*"|[^ ]*)'))
+
+
+def _behind(name: str, pattern: str) -> str:
+    """The SQL of what fits the pattern behind a name and its ``=``, null without such a name."""
     before = quoted(f" {name}=")
     rest = f"substr(text, strpos(text, {before}) + {len(name) + 2})"
-    return inner_text(f"""CASE WHEN contains(text, {before}) THEN regexp_extract({rest}, '^(?:"[^"]*"|[^ ]*)') END""")
+    return f"CASE WHEN contains(text, {before}) THEN regexp_extract({rest}, {quoted(pattern)}) END"
 
 
 def _has_two_times(roles: Mapping[str, tuple[str, ...]]) -> str:
@@ -372,9 +377,7 @@ def _logfmt_of_any(settings: DelimitedLines, roles: Mapping[str, tuple[str, ...]
 
 
 def _value(name: str) -> str:
-    before = quoted(f" {name}=")
-    rest = f"substr(text, strpos(text, {before}) + {len(name) + 2})"
-    text = f"CASE WHEN contains(text, {before}) THEN regexp_extract({rest}, '^[^ ]*') END"
+    text = _behind(name, "^[^ ]*")
     shown = f"replace(replace(({text})[2:-2], {quoted(_DELIMITER)}, ' '), {quoted(_TAB)}, chr(9))"
     text = f"CASE WHEN starts_with({text}, chr(34)) THEN {shown} ELSE {text} END"
     return f"nullif({_escaped_back(text, chr(92), chr(34))}, '-')"

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from hashlib import sha256
 from operator import itemgetter
 from typing import Any
 
@@ -79,7 +78,7 @@ def why_not_yet(lake: Lake, noise: NoiseSettings, day: date, now: datetime) -> s
 def bounded_day(lake: Lake, noise: NoiseSettings, day: date) -> BoundedDay:
     """Count the day's clicks, as many of each visitor as may be."""
     key = lake.settings.release_key()
-    salt = hmac.new(key, f"which clicks of {day}".encode(), sha256).hexdigest()
+    salt = hmac.digest(key, f"which clicks of {day}".encode(), "sha256").hex()
     counts = bounded_counts(_clicks(lake, day), noise.clicks_per_visitor_per_day, salt)
     # Without the key, who guesses the counts could see that they are right.
     of_day = hmac.digest(key, f"counts of {day}".encode(), "sha256")
@@ -88,7 +87,7 @@ def bounded_day(lake: Lake, noise: NoiseSettings, day: date) -> BoundedDay:
     by_country = parts.group_by("country_code").aggregate([("click_count", "sum")])
     return BoundedDay(
         counts,
-        dict(zip(by_country["country_code"].to_pylist(), by_country["click_count_sum"].to_pylist(), strict=True)),
+        {row["country_code"]: row["click_count_sum"] for row in by_country.to_pylist()},
         _modulo(sum(map(int.from_bytes, parts["digests"].to_pylist()))).hex(),
     )
 
