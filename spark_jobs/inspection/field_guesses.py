@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
 
@@ -246,6 +247,7 @@ def _first(fields: Iterable[Field], fits: Callable[[str], object]) -> Field | No
     return next((each for each in fields if each.share(fits) >= NEARLY_ALL), None)
 
 
+@lru_cache(maxsize=1 << 14)
 def is_address(text: str) -> bool:
     """Whether a text is an internet address, or a list that begins with one; a port and brackets may be there."""
     first = text.split(",")[0].strip()

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from operator import le
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -35,7 +36,7 @@ from spark_jobs.inspection.field_guesses import (
 from spark_jobs.inspection.json_texts import json_objects
 from spark_jobs.inspection.looks import look_of_lines
 from spark_jobs.inspection.sample import Sample
-from spark_jobs.inspection.time_guesses import ASSUMED_ZONE, are_plausible, time_format_of
+from spark_jobs.inspection.time_guesses import ASSUMED_ZONE, are_plausible, may_have_times, time_format_of
 from spark_jobs.inspection.wrappers import wrapped_texts
 from spark_jobs.lines.columns import as_numpy
 from spark_jobs.lines.headers import with_headers
@@ -63,6 +64,8 @@ _WORD = re.compile(r"(?!localhost\Z)[\w-]+", re.ASCII)
 #: Excel's word for the delimiter, before the header.
 _SEPARATOR_LINE = re.compile(r'"?sep=."?', re.IGNORECASE)
 _DELIMITERS = ("\t", ",", ";", "|")
+#: The formats in which any character may be escaped.
+_ESCAPED = {"json", "logfmt"}
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,11 @@ class Reading:
         mine, others = ((round(each.share, 3), each.is_guessed, each.clients) for each in (self, other))
         return mine == others
 
+    def is_less_than(self, other: Reading) -> bool:
+        """Whether it fits no more lines, as surely at most, and makes other clicks of them, with less in each."""
+        mine, others = ((each.share, not each.is_guessed, each.clients) for each in (self, other))
+        return self.extras < other.extras and all(map(le, mine, others)) and not self.reads_as(other)
+
     def reads_as(self, other: Reading) -> bool:
         """Whether both make the same clicks."""
         return all(self.arrivals[name].equals(other.arrivals[name]) for name in ("clicked_at", "url", *_EXTRAS[:4]))
@@ -231,11 +239,14 @@ def _texts(sample: Sample) -> list[str]:
 
 def _fitting(few: Sample, settings: Settings, site: Site, inside: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """The settings that make clicks of these lines, which are ``inside`` of others: most fit none."""
-    for title, of_lines in _candidates(_texts(few), site):
-        if read_by(few, of_lines, settings, site=site):
-            yield (title, of_lines) if inside is None else (
-                f"{title}, inside of JSON ({inside})", of_lines | {"inside": inside}
-            )  # fmt: skip
+    by_settings = [(of, read_by(few, of, settings, title, site)) for title, of in _candidates(_texts(few), site)]
+    fit = [(of_lines, reading) for of_lines, reading in by_settings if reading]
+    for of_lines, reading in fit:
+        if any(reading.is_less_than(other) for _, other in fit):
+            continue
+        yield (reading.title, of_lines) if inside is None else (
+            f"{reading.title}, inside of JSON ({inside})", of_lines | {"inside": inside}
+        )  # fmt: skip
 
 
 def look_of(sample: Sample) -> str:
@@ -246,8 +257,13 @@ def look_of(sample: Sample) -> str:
 
 def _candidates(texts: Sequence[str], site: Site) -> Iterator[tuple[str, dict[str, Any]]]:
     objects = json_objects(texts)
+    known: list[Mapping[str, Any]] = []
     for name in preset_names():
-        if objects if preset_settings(name)["format"] == "json" else len(objects) < len(texts):
+        of_preset = preset_settings(name)
+        if of_preset in known:  # several servers write the same
+            continue
+        known.append(of_preset)
+        if objects if of_preset["format"] == "json" else len(objects) < len(texts):
             yield preset_title(name), {"preset": name}
     for title, of_format, fields in _records(texts):
         guessed = guess_fields(fields, lambda values: time_format_of(values, site.time_zone))
@@ -301,12 +317,16 @@ def _zone(of_source: Mapping[str, Any], site: Site) -> dict[str, str]:
 
 def _parsed(sample: Sample, source: Source, settings: Settings) -> pa.Table | None:
     """The lines of a sample as they are read; none if no line of it has a time that clicks may have."""
+    is_as_written = source.format not in _ESCAPED and not source.inside
+    if is_as_written and not may_have_times(sample.lines["value"], source.time_formats):
+        return None  # as are most candidates
     # Headers before hours: a header is of all hours of a log, as landing writes it into each.
     (lines,) = with_headers([sample.lines], source)
     in_hours = _with_hours(lines, source)
     if in_hours is None:
         return None
-    return parse_lines(in_hours, source, settings.pipeline.tracking_parameters)
+    # Nobody reads the texts of quarantined lines, so none is masked.
+    return parse_lines(in_hours, source.model_copy(update={"keep_raw": True}), settings.pipeline.tracking_parameters)
 
 
 def _with_hours(lines: pa.Table, source: Source) -> pa.Table | None:

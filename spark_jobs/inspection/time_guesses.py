@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.duckdb_sql import run_sql
+from include.duckdb_sql import run_on_lines
 from include.time_formats import NamedTimeFormat, TimeFormat, TimePattern
 from spark_jobs.inspection.field_guesses import NEARLY_ALL
 from spark_jobs.landing.land import FIRST_HOUR
@@ -26,6 +26,10 @@ _FIRST_CLICK = FIRST_HOUR.number * HOUR_MICROS
 #: A day and a clock, and nothing after these that says where: of a day with two slashes nobody knows the month.
 _LOCAL = re.compile(r"(?:\w{3},? )?\d{1,4}[-/. ]\w{2,3}[-/. ]\d{1,4}[ T:,]+\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)?|"
                     r"\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4}")  # fmt: skip
+#: A directive of a pattern, or ``%%``, after ``re.escape``.
+_DIRECTIVE = re.compile(r"%(?:\\-)?.")
+#: What each time of a format has in it, in whatever fields its parts are; nothing of numbers.
+_PARTS = {"iso8601": [r"\d{4}-\d\d-\d\d"], "access_log": [r"\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d"]}
 _DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%b/%Y", "%d-%b-%Y", "%d %b %Y")
 _LOCAL_PATTERNS = [
     *(f"{day}{between}{clock}" for day in _DAYS for between in " T:" for clock in ("%H:%M:%S", "%H:%M")),
@@ -50,13 +54,29 @@ def time_format_of(texts: Sequence[str], zone: str | None = None) -> str | list[
     return next((str(name) for name in get_args(NamedTimeFormat) if _fit(texts, [name])), None)
 
 
+def may_have_times(lines: pa.ChunkedArray, formats: Sequence[TimeFormat]) -> bool:
+    """Whether in these lines may be times of one of the formats: to look takes less than to take lines apart."""
+
+    def is_somewhere(part: str) -> bool:
+        return bool(pc.any(pc.match_substring_regex(lines, part), min_count=0).as_py())
+
+    return any(all(map(is_somewhere, _parts_of(format_))) for format_ in formats)
+
+
+def _parts_of(format_: TimeFormat) -> Sequence[str]:
+    """What stands in lines with such a time, in any order, as regular expressions."""
+    if not isinstance(format_, TimePattern):
+        return _PARTS.get(format_, ())
+    return [_DIRECTIVE.sub(r"[\\w%+:-]{1,9}", re.escape(word)) for word in format_.pattern.split()]
+
+
 def _share(texts: Sequence[str], fits: Any) -> float:
     return sum(map(bool, map(fits, texts))) / max(len(texts), 1)
 
 
 def _fit(texts: Sequence[str], formats: Sequence[TimeFormat]) -> bool:
-    sql = f"SELECT {clicked_at('time', formats)} AS moment FROM texts"
-    moments = run_sql(sql, texts=pa.table({"time": list(texts)}))["moment"]
+    sql = f"SELECT {clicked_at('time', formats)} AS moment FROM lines"  # the same for all fields of a log
+    moments = run_on_lines(sql, pa.table({"time": pa.array(texts, pa.string())}))["moment"]
     return bool(np.count_nonzero(are_plausible(moments)) >= NEARLY_ALL * len(texts))
 
 
