@@ -51,6 +51,8 @@ WORKS = {
     "page_of_year": Work("the overview of data quality over that year", "ms", 1_000),
     "page": Work("the overview of data quality, 3 days of 10,000 validated partitions", "ms", 1_000),
     "page_in_s3": Work("the same, data in S3", "ms", 1_000),
+    "many_clicks": Work("500 million clicks in 30 days of hours, from making them to published", "s", 4_500),
+    "many_clicks_fall": Work("clicks a second of its first days, compared with its last", "times", 1.1),
     "database": Work("a million published rows to PostgreSQL, in one hour", "s", 15),
     "formats": Work("parse lines of the slowest format, two processes", "lines/s", 250_000, at_least=True),
     "own_log": Work("`make run LOGS=` of a real log, 84 hours, the services being up", "s", 60),

@@ -7,18 +7,14 @@ numbers of URLs (1000000,2000000,6000000), ``BENCH_JOBS`` the jobs (ingest,aggre
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 from rich.table import Table
 
 from benchmarks.bench import START
-from benchmarks.spark_watch import SparkWatch
+from benchmarks.job_runs import run_job
 from benchmarks.timing import console
-from include.home import REPOSITORY
 from include.landing import SUCCESS, hour_folder
 from tests.support.spark_server import SparkServer, started
 
@@ -47,30 +43,16 @@ def _line(n: int) -> str:
     )
 
 
-def job(name: str, environment: dict[str, str]) -> tuple[float, float, float, int]:
-    """Run one job on the hour: its seconds, its own processor seconds, its largest memory in MiB, its exit code."""
-    command = [sys.executable, "-m", "clickmill", name, "--source", "web", "--hour", str(START)]
-    began = time.perf_counter()
-    process = subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=sys.stderr)
-    _, status, used = os.wait4(process.pid, 0)
-    took = time.perf_counter() - began
-    return took, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
-
-
 def one_hour(urls: int, jobs: list[str], table: Table) -> None:
     """Run the jobs on an hour of so many distinct URLs; a row of the table for each."""
     with tempfile.TemporaryDirectory(prefix="cm-wide-", ignore_cleanup_errors=True) as folder:
         with started(SparkServer.in_folder(Path(folder))) as server:
-            environment = {**os.environ, "CLICKMILL_HOME": str(server.home.path), "SPARK_REMOTE": server.remote}
             land_distinct_urls(server.home.path / "landing", urls)
             for name in jobs:
-                watch = SparkWatch(server.home.path)
-                before = watch.processor_seconds()
-                took, own, largest, code = job(name, environment)
-                of_server = watch.processor_seconds() - before
-                values = [f"{value:,.1f}" for value in (took, own, of_server)]
-                values += [f"{value:,.0f}" for value in (largest, watch.stop())]
-                table.add_row(f"{urls:,}", name, *values, "" if code == 0 else f"exit code {code}")
+                run = run_job([name, "--source", "web", "--hour", str(START)], server.home.path, server.remote)
+                values = [f"{value:,.1f}" for value in (run.seconds, run.own_processor, run.spark_processor)]
+                values += [f"{value:,.0f}" for value in (run.own_mebibytes, run.spark_mebibytes)]
+                table.add_row(f"{urls:,}", name, *values, f"exit code {run.exit_code}" if run.exit_code else "")
 
 
 def main() -> None:
