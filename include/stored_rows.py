@@ -122,6 +122,16 @@ class StoredLake:
         """As ``rows_by_hour``, of a table that has one row of a log hour, such as its account."""
         return {hour: rows[0] for hour, rows in self.rows_by_hour(table, source, log_hours, columns).items()}
 
+    def log_hours_with(self, table: Table, where: Filters) -> set[Hour]:
+        """The log hours of which the table has rows that the filters let through, however many rows there are."""
+        names = ["log_date", "log_hour"]
+        batches = self.open_table(table, [*names, *(name for name, *_ in where if name not in names)], [where])
+        return {
+            log_hour_of(row)
+            for batch in batches
+            for row in pa.Table.from_batches([batch]).group_by(names).aggregate([]).to_pylist()
+        }
+
     def read_table(self, table: Table, columns: Sequence[str], where: Filters) -> pa.Table:
         """These columns of the rows that the filters let through; no rows of a table that has not been made.
 

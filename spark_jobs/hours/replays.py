@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
-
-from include.hours import Hour, HourRange, log_hour_of
+from include.hours import Hour, HourRange
 from include.journal import REPLAY, hours_of, journal_row, read_events
 from include.stored_rows import log_days
 from include.tables import QUARANTINED_CLICKS, REPLAYED_LINES
@@ -54,13 +52,8 @@ class AskedReplay:
         of_days = log_days(self.source, self.log_hours)
         of_reasons = [("reason", "in", self.reasons)] if self.reasons else []
         of_replay = [("replay_id", "=", self.replay.id)]
-        columns = ["log_date", "log_hour"]
-        parts = [
-            lake.read_table(QUARANTINED_CLICKS, [*columns, "reason"], [*of_days, *of_reasons]).select(columns),
-            lake.read_table(REPLAYED_LINES, [*columns, "replay_id"], [*of_days, *of_replay]).select(columns),
-        ]
-        rows = pa.concat_tables(parts).group_by(columns).aggregate([]).to_pylist()
-        stored = {log_hour_of(row) for row in rows}
+        stored = lake.log_hours_with(QUARANTINED_CLICKS, [*of_days, *of_reasons])
+        stored |= lake.log_hours_with(REPLAYED_LINES, [*of_days, *of_replay])
         return sorted(stored.intersection(self.log_hours).difference(self.removed(lake)))
 
     def removed(self, lake: Lake) -> list[Hour]:

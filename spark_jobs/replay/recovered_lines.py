@@ -3,58 +3,59 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import pyarrow as pa
-import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from include.hours import Hour, log_hour_of, log_hours_predicate
+from include.hours import Hour, log_hours_predicate
 from include.tables import QUARANTINED_CLICKS, REPLAY_OUTCOMES, REPLAYED_LINES
 from include.texts import as_literal
 from spark_jobs.hours.replays import AskedReplay
 from spark_jobs.ingest.decided_clicks import PLACE, DecidedClicks, decided_lines
+from spark_jobs.lake.data_files import has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lines.kept import LEFT_OUT
+from spark_jobs.replay.withdrawals import counted_by_outcome
 
 #: What is kept of a line that is recovered.
 _KEPT = ("reason", "raw", "bytes", "digest")
 CLICK, DUPLICATE, STAYS, BESIDE, LEFT_OUT_NOW = "clicks", "duplicates", "stay", "beside", "left out"
+_RECOVERED = [CLICK, DUPLICATE]
 
 
 @dataclass(frozen=True)
 class Recovered:
-    """The quarantined lines of log hours, in an order: their place, ``reason``, and what becomes of them, ``outcome``.
+    """The quarantined lines of log hours: their place, ``reason``, and what becomes of them, ``outcome``.
 
-    ``BESIDE`` are clicks by today's mapping whose reason was not asked for: the landing zone's lines are parsed as one.
-    ``LEFT_OUT_NOW`` are those that one of today's rules leaves out.
+    ``counts`` are how many of each outcome, by log hour and reason. ``BESIDE`` are clicks by today's mapping whose
+    reason was not asked for: the landing zone's lines are parsed as one. ``LEFT_OUT_NOW`` are those that one of today's
+    rules leaves out.
     """
 
     asked: AskedReplay
     hours: Sequence[Hour]
-    lines: pa.Table
+    lines: DataFrame
+    counts: Mapping[tuple[Hour, str], Counter[str]]
 
     @property
     def total(self) -> int:
         """How many the replay recovers."""
-        return len(self._recovered)
-
-    @property
-    def _recovered(self) -> pa.Table:
-        return self.lines.filter(pc.is_in(self.lines["outcome"], pa.array([CLICK, DUPLICATE])))
+        return sum(counts[outcome] for counts in self.counts.values() for outcome in _RECOVERED)
 
     def _is_asked(self, reason: str) -> bool:
         return not self.asked.reasons or reason in self.asked.reasons
 
     def write(self, lake: Lake) -> None:
-        """Put the lines that are recovered on record."""
-        rows = self._recovered.select([*PLACE, *_KEPT])
-        for name, value in (("source", self.asked.source), ("replay_id", self.asked.replay.id)):
-            rows = rows.append_column(name, pa.array([value] * len(rows), pa.string()))
-        predicate = f"{log_hours_predicate(self.asked.source, self.hours)} AND replay_id = '{self.asked.replay.id}'"
-        lake.replace_rows(REPLAYED_LINES, rows.select(REPLAYED_LINES.column_names), predicate)
+        """Put the lines that are recovered on record, beside those of other replays."""
+        its = {"source": F.lit(self.asked.source), "replay_id": F.lit(self.asked.replay.id)}
+        recovered = self.lines.where(F.col("outcome").isin(_RECOVERED)).withColumns(its)
+        recorded = lake.read_log_hours(REPLAYED_LINES, self.asked.source, self.hours)
+        of_others = recorded.where(F.col("replay_id") != self.asked.replay.id)
+        rows = of_others.unionByName(recovered.select(*REPLAYED_LINES.column_names))
+        lake.replace(REPLAYED_LINES, rows, has_log_hours(self.asked.source, self.hours))
 
     def write_outcomes(self, lake: Lake, *, is_dry_run: bool) -> None:
         """Keep what was found, for whoever looks at these log hours; in place of what was found there before."""
@@ -71,26 +72,16 @@ class Recovered:
                 "replay_id": replay_id,
                 "at": now,
             }
-            for (hour, reason), counts in self.counts().items()
+            for (hour, reason), counts in self.counts.items()
             if self._is_asked(reason)
         ]
         of_reasons = f" AND reason IN ({', '.join(map(as_literal, self.asked.reasons))})" if self.asked.reasons else ""
         predicate = f"{log_hours_predicate(self.asked.source, self.asked.log_hours)}{of_reasons}"
         lake.replace_rows(REPLAY_OUTCOMES, rows, predicate)
 
-    def counts(self) -> dict[tuple[Hour, str], Counter[str]]:
-        """How many lines of each outcome, by log hour and reason."""
-        lines_of_outcome: dict[tuple[Hour, str], Counter[str]] = {}
-        by = ["log_date", "log_hour", "reason", "outcome"]
-        counts = self.lines.group_by(by).aggregate([("line", "count")])
-        for row in counts.sort_by([(name, "ascending") for name in by]).to_pylist():
-            key = log_hour_of(row), row["reason"]
-            lines_of_outcome.setdefault(key, Counter())[row["outcome"]] = row["line_count"]
-        return lines_of_outcome
-
     def described(self) -> Iterator[str]:
         """A line for each log hour and reason."""
-        for (hour, reason), counts in self.counts().items():
+        for (hour, reason), counts in self.counts.items():
             if not self._is_asked(reason):
                 beside = f"{counts[BESIDE]:,} are clicks by today's mapping all the same"
                 yield f"  {hour} {reason}: not asked for, and {beside}"
@@ -127,4 +118,4 @@ def recovered_lines(lake: Lake, asked: AskedReplay, clicks: DecidedClicks, hours
     )
     if asked.reasons:
         rows = rows.where(F.col("reason").isin(list(asked.reasons)) | (F.col("outcome") == BESIDE))
-    return Recovered(asked, hours, rows.toArrow())
+    return Recovered(asked, hours, rows, counted_by_outcome(rows.groupBy("log_date", "log_hour", "reason", "outcome")))

@@ -9,7 +9,6 @@ If a replay is withdrawn, its lines go back by the text that is kept of them; an
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,7 +25,6 @@ from include.errors import ClickmillError, FinalError
 from include.hours import Hour, HourRange, click_hour_of, log_hour_of
 from include.settings import Settings
 from include.sources import Source
-from include.stored_rows import log_days
 from include.tables import (
     CLICKS,
     DUPLICATE_CLICKS,
@@ -91,7 +89,7 @@ class StreamedReplay:
 
     def recorded(self, hours: Sequence[Hour]) -> int:
         """How many lines it recovers, if that is on record, as it was killed after that; else 0."""
-        return len(self._recorded(hours))
+        return self._recorded(hours).count()
 
     def write(self, hours: Sequence[Hour]) -> None:
         """Write the lines on record: first where they are to be, then away from where they were, then the account."""
@@ -101,10 +99,9 @@ class StreamedReplay:
                 accepted = decided_lines(clicks.arrivals, clicks.decided).where("first_hour IS NULL")
                 files = self.lake.write_files(CLICKS, build_clicks(accepted, self.source.name))
                 self.lake.append(CLICKS, files, transaction)
-        recorded = self.lake.read_log_hours(REPLAYED_LINES, self.source.name, hours)
-        places = recorded.where(F.col("replay_id") == self.asked.replay.id).select(*PLACE)
+        places = self._recorded(hours).select(*PLACE)
         rows, former = self.lake.read_with_files(QUARANTINED_CLICKS, self._of(hours))
-        kept = self.lake.write_files(QUARANTINED_CLICKS, rows.join(F.broadcast(places), PLACE, "left_anti"))
+        kept = self.lake.write_files(QUARANTINED_CLICKS, rows.join(places, PLACE, "left_anti"))
         self.lake.exchange_files(QUARANTINED_CLICKS, kept, former)
         with in_order_of_time(self.lake) as now:
             self.lake.append_rows(STREAM_BATCHES, self._batch(hours, now), transaction)
@@ -133,10 +130,9 @@ class StreamedReplay:
                     f"may still get its event ids; replay it after {hour.end + lateness:%Y-%m-%d %H:%M} UTC"
                 )
 
-    def _recorded(self, hours: Sequence[Hour]) -> pa.Table:
-        of_replay = [("source", "=", self.source.name), ("replay_id", "=", self.asked.replay.id)]
-        of_days = [("log_date", "in", sorted({hour.day for hour in hours}))]
-        return self.lake.read_table(REPLAYED_LINES, [*PLACE, "reason"], [*of_replay, *of_days])
+    def _recorded(self, hours: Sequence[Hour]) -> DataFrame:
+        recorded = self.lake.read_log_hours(REPLAYED_LINES, self.source.name, hours)
+        return recorded.where(F.col("replay_id") == self.asked.replay.id)
 
     def _duplicates(self, arrivals: DataFrame, hours: Sequence[Hour]) -> DataFrame:
         """Of the recovered ones those whose id is among the clicks, or is recovered twice, as ``DECIDED``."""
@@ -159,21 +155,24 @@ class StreamedReplay:
             .agg(F.min("of_stored").alias("first_hour"))
             .withColumns({name: F.lit(None).cast(schema[name].dataType) for name in DECIDED.names[2:]})
             .select(*DECIDED.names)
-            .toArrow()
-            .cast(DECIDED)
         )
-        candidates = recovered.withColumn("first_hour", F.lit(None).cast("int")).select(*CANDIDATES.names).toArrow()
-        others = candidates.cast(CANDIDATES).join(of_stored.select(["row_id"]), "row_id", join_type="left anti")
+        candidates = recovered.withColumn("first_hour", F.lit(None).cast("int")).select(*CANDIDATES.names)
+        others = candidates.join(of_stored.select("row_id"), "row_id", "left_anti").select(*CANDIDATES.names)
         ingested = range(hours[0].number, hours[-1].number + 1)
-        again = decide_duplicates(others.select(CANDIDATES.names).cast(CANDIDATES), ingested, lateness)
-        both = pa.concat_tables([of_stored, again.cast(DECIDED)]).to_pylist()
-        return self.lake.spark.createDataFrame([tuple(row.values()) for row in both], schema)
+
+        def decide(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            rows = [pa.Table.from_batches([batch]).cast(CANDIDATES) for batch in batches]
+            if rows:
+                yield from decide_duplicates(pa.concat_tables(rows), ingested, lateness).to_batches()
+
+        # A task has all arrivals of an id.
+        return of_stored.unionByName(others.repartition("event_id").mapInArrow(decide, schema))
 
     def _batch(self, hours: Sequence[Hour], now: datetime) -> list[dict[str, Any]]:
         """The rows of ``stream_batches``: no line more, some clicks, fewer in the quarantine."""
-        places = self._recorded(hours).to_pylist()
         clicks = _clicks_of(self.lake, self.source, self.asked.replay.id, hours)
-        return _batch(self.lake, self.source, StreamTransaction(self.asked.replay.id, 0), places, clicks, 1, now)
+        transaction = StreamTransaction(self.asked.replay.id, 0)
+        return _batch(self.lake, self.source, transaction, _counted(self._recorded(hours)), clicks, 1, now)
 
 
 @dataclass(frozen=True)
@@ -189,7 +188,7 @@ class StreamedWithdrawal:
         lines = self.withdrawal.lines(self.lake, hours)
         if self._is_in(QUARANTINED_CLICKS):
             there = self.lake.read_log_hours(QUARANTINED_CLICKS, self.source.name, hours)
-            return there.join(F.broadcast(lines.select(*PLACE)), PLACE, "left_semi")
+            return there.join(lines.select(*PLACE), PLACE, "left_semi")
         clicks = self.lake.read_log_hours(CLICKS, self.source.name, hours)
         is_its = clicks.where(F.col("replay_id") == self.withdrawal.replay_id).select(
             *PLACE, F.lit(True).alias("is_click")
@@ -204,17 +203,16 @@ class StreamedWithdrawal:
             files = self.lake.write_files(QUARANTINED_CLICKS, self.planned(hours))
             self.lake.append(QUARANTINED_CLICKS, files, self._transaction)
         lines = self.planned(hours).select(*PLACE, "reason", F.lit(self.withdrawal.replay_id).alias("replay_id"))
-        places = {tuple(row[name] for name in PLACE): row.asDict() for row in lines.collect()}
-        if not places:
+        if not (quarantined := _counted(lines)):
             return  # all of them were erased
         # A click whose line was erased, for what no column of the click has, stays one: nothing of it can go back.
         recovered = _clicks_of(self.lake, self.source, self.withdrawal.replay_id, hours)
-        clicks = [row for row in recovered if tuple(row[name] for name in PLACE) in places]
+        clicks = recovered.join(lines.select(*PLACE), PLACE, "left_semi")
         with in_order_of_time(self.lake) as now:
-            rows = _batch(self.lake, self.source, self._transaction, list(places.values()), clicks, -1, now)
+            rows = _batch(self.lake, self.source, self._transaction, quarantined, clicks, -1, now)
             self.lake.append_rows(STREAM_BATCHES, rows, self._transaction)
         stored, former = self.lake.read_with_files(CLICKS, has_log_hours(self.source.name, hours))
-        kept = stored.join(F.broadcast(lines.drop("reason")), [*PLACE, "replay_id"], "left_anti")
+        kept = stored.join(lines.drop("reason"), [*PLACE, "replay_id"], "left_anti")
         self.lake.exchange_files(CLICKS, self.lake.write_files(CLICKS, kept), former)
 
     @property
@@ -225,41 +223,57 @@ class StreamedWithdrawal:
         return self._transaction.is_in(self.lake.stored(table))
 
 
-def _clicks_of(lake: Lake, source: Source, replay_id: str, hours: Sequence[Hour]) -> list[dict[str, Any]]:
+def _clicks_of(lake: Lake, source: Source, replay_id: str, hours: Sequence[Hour]) -> DataFrame:
     """The clicks that a replay has recovered."""
-    columns = [*PLACE, "click_date", "click_hour", "clicked_at", "is_out_of_order"]
-    where = [*log_days(source.name, hours), ("replay_id", "=", replay_id)]
-    return lake.read_rows(CLICKS, columns, where)
+    return lake.read_log_hours(CLICKS, source.name, hours).where(F.col("replay_id") == replay_id)
+
+
+def _counted(lines: DataFrame) -> list[dict[str, Any]]:
+    """How many ``lines`` there are by log hour, file and reason; the first of them, and the last."""
+    counts = lines.groupBy("log_date", "log_hour", "file", "reason").agg(
+        F.count("line").alias("lines"), F.min("line").alias("first"), F.max("line").alias("last")
+    )
+    rows: list[dict[str, Any]] = counts.toArrow().to_pylist()
+    return rows
 
 
 def _batch(
     lake: Lake,
     source: Source,
     transaction: StreamTransaction,
-    places: Sequence[Mapping[str, Any]],
-    clicks: Sequence[Mapping[str, Any]],
+    quarantined: Sequence[Mapping[str, Any]],
+    clicks: DataFrame,
     sign: int,
     now: datetime,
 ) -> list[dict[str, Any]]:
-    """The rows of ``stream_batches``, by log hour and file, of what a replay has recovered; with ``sign`` -1 not."""
-    where = [("source", "=", source.name), ("log_date", "in", sorted({row["log_date"] for row in places}))]
+    """The rows of ``stream_batches``, by log hour and file, of what a replay has recovered; with ``sign`` -1 not.
+
+    ``quarantined`` are those that it recovers, as ``_counted`` gives them.
+    """
+    where = [("source", "=", source.name), ("log_date", "in", sorted({row["log_date"] for row in quarantined}))]
+    of_partition = ["file", "topic", "partition"]
     partitions = {
         row["file"]: {"topic": row["topic"], "partition": row["partition"]}
-        for row in lake.read_rows(STREAM_BATCHES, ["file", "topic", "partition"], where)
+        for batch in lake.open_table(STREAM_BATCHES, [*of_partition, "source", "log_date"], [where])
+        for row in pa.Table.from_batches([batch]).group_by(of_partition).aggregate([]).to_pylist()
     }
     accounts: dict[tuple[Hour, str], HourAccount] = {}
-    lines: dict[tuple[Hour, str], list[int]] = {}
-    for row in places:
+    offsets: dict[tuple[Hour, str], list[int]] = {}
+    for row in quarantined:
         place = log_hour_of(row), row["file"]
-        accounts.setdefault(place, HourAccount()).quarantined.update(Counter({row["reason"]: -sign}))
-        lines.setdefault(place, []).append(row["line"])
-    for row in clicks:
-        # When the clicks were that are left is not known: what was first and last may be so still.
-        moment = row["clicked_at"] if sign > 0 else None
-        moments = {"first_clicked_at": moment, "last_clicked_at": moment}
-        counted = {"lines": sign, "out_of_order": sign * int(row["is_out_of_order"]), **moments}
+        accounts.setdefault(place, HourAccount()).quarantined[row["reason"]] -= sign * row["lines"]
+        offsets.setdefault(place, []).extend((row["first"], row["last"]))
+    # When the clicks were that are left is not known: what was first and last may be so still.
+    moment = "clicked_at" if sign > 0 else F.lit(None).cast("timestamp")
+    accepted = clicks.groupBy("log_date", "log_hour", "file", "click_date", "click_hour").agg(
+        (sign * F.count("line")).alias("lines"),
+        (sign * F.count_if("is_out_of_order")).alias("out_of_order"),
+        F.min(moment).alias("first_clicked_at"),
+        F.max(moment).alias("last_clicked_at"),
+    )
+    for row in accepted.toArrow().to_pylist():
         hour = log_hour_of(row)
-        accounts[hour, row["file"]].add_accepted(counted, hour, click_hour_of(row))
+        accounts[hour, row["file"]].add_accepted(row, hour, click_hour_of(row))
     return [
         {
             "source": source.name,
@@ -269,8 +283,8 @@ def _batch(
             **partitions.get(file, {}),
             "log_date": hour.day,
             "log_hour": hour.hour,
-            "first_offset": min(lines[hour, file]),
-            "last_offset": max(lines[hour, file]),
+            "first_offset": min(offsets[hour, file]),
+            "last_offset": max(offsets[hour, file]),
             "bytes": 0,
             **account.of_lines(),
             "written_at": now,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 
 from include.errors import UsageError
@@ -73,10 +73,7 @@ class Withdrawal:
     def hours(self, lake: Lake) -> list[Hour]:
         """The log hours of which it has lines, but for those whose clicks have been removed for their age."""
         where = [*log_days(self.source, self._log_hours), ("replay_id", "=", self.replay_id)]
-        rows = lake.read_table(REPLAYED_LINES, ["log_date", "log_hour", "replay_id"], where)
-        by_hour = rows.group_by(["log_date", "log_hour"]).aggregate([]).to_pylist()
-        hours = {log_hour_of(row) for row in by_hour}
-        return sorted(hours - removed_log_hours(lake).get(self.source, set()))
+        return sorted(lake.log_hours_with(REPLAYED_LINES, where) - removed_log_hours(lake).get(self.source, set()))
 
     def lines(self, lake: Lake, hours: Sequence[Hour]) -> DataFrame:
         """Its rows of ``replayed_lines``."""
@@ -86,6 +83,15 @@ class Withdrawal:
         """Let no page say any more what it has recovered."""
         predicate = f"{log_hours_predicate(self.source, hours)} AND replay_id = '{self.replay_id}'"
         lake.replace_rows(REPLAY_OUTCOMES, [], predicate)
+
+
+def counted_by_outcome(lines: GroupedData) -> dict[tuple[Hour, str], Counter[str]]:
+    """How many lines of each outcome, by log hour and reason; of lines that are grouped by these."""
+    counts: dict[tuple[Hour, str], Counter[str]] = {}
+    for row in sorted(lines.count().collect()):
+        key = log_hour_of(row), row["reason"]
+        counts.setdefault(key, Counter())[row["outcome"]] = row["count"]
+    return counts
 
 
 @dataclass(frozen=True)
@@ -99,12 +105,8 @@ class WithdrawnLines:
         """By the arrivals as they would be without the replay."""
         now = arrivals.select(*PLACE, F.when(F.col("reason").isNull(), _CLICKS).otherwise(_QUARANTINED).alias("now"))
         outcome = F.coalesce("now", F.lit(_GONE)).alias("outcome")
-        counted = lines.join(now, PLACE, "left").groupBy("log_date", "log_hour", lines["reason"], outcome).count()
-        counts: dict[tuple[Hour, str], Counter[str]] = {}
-        for row in sorted(counted.collect()):
-            key = log_hour_of(row), row["reason"]
-            counts.setdefault(key, Counter())[row["outcome"]] = row["count"]
-        return cls(counts)
+        by_outcome = lines.join(now, PLACE, "left").groupBy("log_date", "log_hour", lines["reason"], outcome)
+        return cls(counted_by_outcome(by_outcome))
 
     @property
     def total(self) -> int:
