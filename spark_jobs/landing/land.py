@@ -16,7 +16,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from io import BytesIO
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import IO, cast
 
@@ -47,6 +47,8 @@ FIRST_HOUR = Hour.parse("1990-01-01T00")
 
 _OPEN_FILES = 64
 _READERS = {".gz": "zcat", ".zst": "zstdcat", ".bz2": "bzcat", ".xz": "xzcat"}
+#: A line of so many has a time in nearly all logs; each may be a part of a long one, of some MiB.
+_FIRST_LINES = 16
 #: So many lines at a time are read: short ones need a multiple of their bytes.
 _LINES_AT_ONCE = 1 << 16
 
@@ -66,7 +68,7 @@ def land(source: Source, logs: Path, landed: LandedLogs, now: datetime) -> Lande
         raise UsageError(f"{problem}; expected a log file, plain, {', '.join(SUFFIXES)}")
     last = Hour.containing(now)
     require_lines(logs, are_times_local=UTC_BY_DEFAULT not in source.time_formats)
-    first = next((hour for _, hour, _ in _lines(logs, source, last) if hour is not None), None)
+    first, lines = _with_first_hour(logs, source, last)
     if first is None and _is_empty(logs, source):
         return None
     if first is None:
@@ -78,8 +80,8 @@ def land(source: Source, logs: Path, landed: LandedLogs, now: datetime) -> Lande
         )
     try:
         with landed.splitting() as folder:
-            lines = _split(_lines(logs, source, last), first, folder)
-            return landed.land(lines, _plain_name(logs), is_streamed=source.files is not None)
+            of_hours = _split(lines, first, folder)
+            return landed.land(of_hours, _plain_name(logs), is_streamed=source.files is not None)
     except OSError as error:
         raise ClickmillError(f"{printed(logs)} cannot be landed: {error}; land it again when that is fixed") from None
 
@@ -129,6 +131,18 @@ def _is_empty(logs: Path, source: Source) -> bool:
         for piece, is_whole in _pieces(logs)
         for table in _tables(piece, headers)
     )
+
+
+def _with_first_hour(
+    logs: Path, source: Source, last: Hour
+) -> tuple[Hour | None, Iterable[tuple[bytes, Hour | None, str | None]]]:
+    """The hour of the first line that has one, and ``_lines``: nearly all logs are read once."""
+    lines, beginning = _lines(logs, source, last), []
+    for line, hour, header in islice(lines, _FIRST_LINES):
+        beginning.append((line, hour, header))
+        if hour is not None:
+            return hour, chain(beginning, lines)
+    return next((hour for _, hour, _ in lines if hour is not None), None), _lines(logs, source, last)
 
 
 def _split(lines: Iterable[tuple[bytes, Hour | None, str | None]], first: Hour, folder: Path) -> dict[Hour, int]:

@@ -143,7 +143,7 @@ class LandedLogs:
     @cached_property
     def _logs(self) -> LogsByFirstLine:
         there = (entry for entry in entries(self._folder) if entry.is_file)
-        return LogsByFirstLine(self._landed(entry.path, entry.size) for entry in there)
+        return LogsByFirstLine([self._landed(entry.path, entry.size) for entry in there])
 
     def _landed(self, digests: Path, size: int) -> Log:
         pattern = f"log_date=*/log_hour=*/{digests.name}.gz"
