@@ -343,10 +343,8 @@ def _free(variable: Variable, around: _Around) -> str:
 
 
 def _time(variable: Variable, around: _Around) -> str:
-    if around.closes[:1] == "]":
-        return r"[^\]]+"
-    if around.closes[:1] == '"':
-        return r'[^"]+'
+    if (end := around.closes[:1]) in ("]", '"') and end not in variable.kind:
+        return rf"[^{re.escape(end)}]+"
     if variable.kind in _TIMES:
         return _TIMES[variable.kind]
     return _NUMBER if "%" not in variable.kind else "".join(_of_pattern(variable.kind))

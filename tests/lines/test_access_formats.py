@@ -325,6 +325,8 @@ def test_clients_are_masked_wherever_a_format_has_them() -> None:
         ("%{%FT%T%z}t %r", "2026-03-01T12:30:00+0000", None),
         ("%{%c}t %r", "Sun Mar  1 13:30:00 2026", "Europe/Berlin"),
         ("[%{%Y-%m-%d %H:%M:%S}t] %r", "[2026-03-01 13:30:00]", "Europe/Berlin"),
+        ("[%{%T}t] [%{%d/%b/%Y}t] %r", "[13:30:00] [01/Mar/2026]", "Europe/Berlin"),
+        ("[%{%F}t][%{%T %z}t] %r", "[2026-03-01][13:30:00 +0100]", None),
     ],
 )
 def test_times_as_a_format_writes_them(log_format: str, text: str, zone: str | None) -> None:
