@@ -82,7 +82,9 @@ BOUNDED = {
         "publish/shown_movers.py read_movers",
         "quality/examples.py with_examples",
     ],
-    "a piece or a micro-batch's outcomes, in a task": [
+    "a piece of a file, or in a task a micro-batch's outcomes": [
+        "erasure/tables.py _names",
+        "erasure/tables.py _redacted_rows",
         "ids/duplicates.py _accepted_hours",
         "ingest/accepted_files.py _duplicates",
         "landing/land.py _lines",
@@ -111,10 +113,8 @@ GROWING = {
         "erasure/matches.py Words.of_texts",
         "erasure/places.py move_places",
         "erasure/tables.py _are_at",
-        "erasure/tables.py _names",
+        "erasure/tables.py _select",
         "erasure/tables.py find_joined",
-        "erasure/tables.py find_rows",
-        "erasure/tables.py redact_others.redacted",
         "ingest/stored_arrivals.py _rows",
     ],
 }

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.parquet import ParquetFile
 
 from include.hours import Hour, click_hour_of
 from include.journal import REPLAY
@@ -31,10 +30,11 @@ from spark_jobs.erasure.certificate import Certificate
 from spark_jobs.erasure.joined import have_the_same, join_hour
 from spark_jobs.erasure.matches import CLICK_TEXTS, Mask, Matcher
 from spark_jobs.erasure.search import texts_of
+from spark_jobs.lake.copied_files import rows_of
 from spark_jobs.lake.data_files import DataFile, has_log_hours
 from spark_jobs.lake.lake import Lake
 from spark_jobs.lake.new_files import NewFile, files_of
-from spark_jobs.lines.columns import as_array, as_numpy, table_of
+from spark_jobs.lines.columns import as_array, as_numpy
 from spark_jobs.lines.read_lines import LandedFile
 
 #: The tables of arrivals, a row for each.
@@ -84,21 +84,24 @@ def find_rows(lake: Lake, matcher_of: Callable[[str], Matcher]) -> SelectedRows:
     selected = SelectedRows()
     for table in ARRIVALS:
         for file in lake.data_files(table):
-            matcher = matcher_of(file.partition["source"])
-            rows = _read(table, file, _LOOKED_AT[table])
-            mask = _mask(table, rows, matcher)
-            if table == CLICKS:
-                of_source = selected.by_prefix.setdefault(matcher.source.name, Counter())
-                of_source[""] += len(rows)
-                for prefix in matcher.requests.url_prefixes:
-                    of_source[prefix] += int(pc.sum(pc.starts_with(rows["url"], prefix)).as_py() or 0)
-            if mask.any():
-                selected_rows = rows.filter(pa.array(mask))
-                _add(selected, table, file, selected_rows)
-                if table != QUARANTINED_CLICKS and matcher.requests.addresses and matcher.source.has_client_address:
-                    of_visitors = selected_rows.filter(pa.array(matcher.is_derived(selected_rows)))
-                    selected.visitors |= set(of_visitors["visitor_id"].to_pylist())
+            for rows in _pieces(table, file, _LOOKED_AT[table]):
+                _select(selected, table, file, rows, matcher_of(file.partition["source"]))
     return selected
+
+
+def _select(selected: SelectedRows, table: Table, file: DataFile, rows: pa.Table, matcher: Matcher) -> None:
+    mask = _mask(table, rows, matcher)
+    if table == CLICKS:
+        of_source = selected.by_prefix.setdefault(matcher.source.name, Counter())
+        of_source[""] += len(rows)
+        for prefix in matcher.requests.url_prefixes:
+            of_source[prefix] += int(pc.sum(pc.starts_with(rows["url"], prefix)).as_py() or 0)
+    if mask.any():
+        selected_rows = rows.filter(pa.array(mask))
+        _add(selected, table, file, selected_rows)
+        if table != QUARANTINED_CLICKS and matcher.requests.addresses and matcher.source.has_client_address:
+            of_visitors = selected_rows.filter(pa.array(matcher.is_derived(selected_rows)))
+            selected.visitors |= set(of_visitors["visitor_id"].to_pylist())
 
 
 def find_joined(
@@ -162,7 +165,7 @@ def remove_rows(
             after[:well_formed] = _in_order_again(after[:well_formed])
         for (table, file), former, rows in zip(files, before, after, strict=True):
             if not rows.equals(former):
-                changed[table].append(_Rewritten(file, _written(lake, table, rows)))
+                changed[table].append(_Rewritten(file, _written(lake, table, [rows])))
     for table, of_table in changed.items():
         if of_table:
             new, removed = (
@@ -229,36 +232,37 @@ def redact_others(lake: Lake, matcher: Matcher, counted: set[str]) -> Counter[st
         if table in ARRIVALS or table.name in counted:
             continue
         files = [
-            (file, int(mask.sum()))
+            (file, rows)
             for file in lake.data_files(table)
-            if (mask := _names(_read(table, file), matcher)).any()
+            if (rows := sum(int(_names(piece, matcher).sum()) for piece in _pieces(table, file)))
         ]
-        rows_of_table[table.name] += sum(number for _, number in files)
-
-        def redacted(file: DataFile, table: Table = table) -> pa.Table:
-            rows = _read(table, file)
-            mask = pa.array(_names(rows, matcher))
-            kept = rows.filter(pc.invert(mask))
-            if table.name in _ROWS_GO:
-                return kept
-            changed = [_without_rule(_redacted(row, matcher)) for row in rows.filter(mask).to_pylist()]
-            return pa.concat_tables([kept, pa.Table.from_pylist(changed, rows.schema)])
-
-        _exchange(lake, table, [file for file, _ in files], redacted)
+        rows_of_table[table.name] += sum(rows for _, rows in files)
+        new = [each for file, _ in files for each in _written(lake, table, _redacted_rows(table, file, matcher))]
+        if files:
+            lake.exchange_files(table, new, [file for file, _ in files])
     return +rows_of_table
 
 
+def _redacted_rows(table: Table, file: DataFile, matcher: Matcher) -> Iterator[pa.Table]:
+    """What is kept of a file."""
+    for rows in _pieces(table, file):
+        mask = pa.array(_names(rows, matcher))
+        yield rows.filter(pc.invert(mask))
+        if table.name not in _ROWS_GO:
+            changed = [_without_rule(_redacted(row, matcher)) for row in rows.filter(mask).to_pylist()]
+            yield pa.Table.from_pylist(changed, rows.schema)
+
+
+def _pieces(table: Table, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The rows of a data file, as its table is declared, few at a time."""
+    for batch in rows_of(file, arrow_schema(table, columns or table.column_names)):
+        yield pa.Table.from_batches([batch])
+
+
 def _read(table: Table, file: DataFile, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of a data file, as its table is declared."""
-    schema = arrow_schema(table, columns or table.column_names)
-    with file.path.open("rb") as stream:
-        stored = ParquetFile(stream)
-        there = [name for name in schema.names if name in stored.schema_arrow.names]
-        rows = stored.read(columns=there)
-    read: dict[str, Any] = {name: rows[name].cast(schema.field(name).type) for name in there}
-    for name in file.partition.keys() & set(schema.names):
-        read[name] = pa.array([file.partition[name]] * len(rows), schema.field(name).type)
-    return table_of(schema, read, len(rows))
+    """All rows of a data file, as its table is declared."""
+    none = arrow_schema(table, columns or table.column_names).empty_table()
+    return pa.concat_tables([none, *_pieces(table, file, columns)]).combine_chunks()
 
 
 def _mask(table: Table, rows: pa.Table, matcher: Matcher) -> Mask:
@@ -302,13 +306,7 @@ def _without_rule(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"details": [detail for detail in row["details"] if detail != ("rule", ERASED)]}
 
 
-def _exchange(lake: Lake, table: Table, files: list[DataFile], kept: Callable[[DataFile], pa.Table]) -> None:
-    """Write each of these files again with what is kept of it, and exchange them in one commit."""
-    new = [new_file for file in files for new_file in _written(lake, table, kept(file))]
-    if files:
-        lake.exchange_files(table, new, files)
-
-
-def _written(lake: Lake, table: Table, rows: pa.Table) -> list[NewFile]:
+def _written(lake: Lake, table: Table, rows: Iterable[pa.Table]) -> list[NewFile]:
     """The new files of these rows of a partition: none of no rows."""
-    return list(files_of(rows.combine_chunks().to_batches(), table, lake.folder_for_files(table)))
+    batches = (batch for part in rows for batch in part.to_batches() if batch.num_rows)
+    return list(files_of(batches, table, lake.folder_for_files(table)))
