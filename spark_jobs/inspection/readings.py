@@ -348,7 +348,7 @@ def _tables(texts: Sequence[str]) -> Iterator[tuple[dict[str, Any], list[str], l
     if texts and _SEPARATOR_LINE.fullmatch(texts[0]):
         texts = texts[1:]
     for delimiter in _DELIMITERS:
-        columns, *rows = list(csv.reader(texts, delimiter=delimiter)) or [[]]
+        columns, *rows = [_cells(text, delimiter) for text in texts] or [[]]
         fit = [row for row in rows if len(row) == len(columns)]
         if (
             len(columns) >= _FEWEST_COLUMNS
@@ -358,6 +358,14 @@ def _tables(texts: Sequence[str]) -> Iterator[tuple[dict[str, Any], list[str], l
         ):
             format_ = {"\t": {"format": "tsv"}, ",": {"format": "csv"}}
             yield format_.get(delimiter, {"format": "csv", "delimiter": delimiter}), columns, fit
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    """The cells of a line by itself, as it is read; none if it has what CSV has not, such as a carriage return."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return []
 
 
 def _logfmt_records(texts: Sequence[str]) -> dict[str, list[str]]:

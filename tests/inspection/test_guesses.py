@@ -245,6 +245,22 @@ def test_a_time_that_no_click_has_is_no_time(tmp_path: Path) -> None:
     assert {outcome.reason: outcome.lines for outcome in inspection.outcomes} == {None: 20, "time_out_of_range": 1}
 
 
+@pytest.mark.parametrize(
+    "broken",
+    ["2026-03-10T12:30:00Z,http://shop.test/p,Moz\rilla", f"2026-03-10T12:30:00Z,http://shop.test/{'p' * 200_000},a",
+     '2026-03-10T12:30:00Z,http://shop.test/p,"Moz'],
+    ids=["carriage return", "long", "open quote"],
+)  # fmt: skip
+def test_a_line_that_is_no_csv_hides_no_others(tmp_path: Path, broken: str) -> None:
+    """Python's csv ends with an error at such a line, or takes all that follow for its last cell."""
+    log = tmp_path / "clicks.csv"
+    fine = [f"2026-03-10T12:30:00Z,http://shop.test/{number},a" for number in range(20)]
+    log.write_text("\n".join(["at,page,agent", broken, *fine, ""]), newline="")
+    inspection = inspect(log, Settings.from_environment())
+    assert inspection.settings["format"] == "csv"
+    assert inspection.urls >= 20
+
+
 def test_an_empty_file_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.log").touch()
     assert not inspect(tmp_path / "empty.log", Settings.from_environment()).is_sure
