@@ -163,13 +163,13 @@ def draw(days: Sequence[Day]) -> str:
 
 def as_table(days: Sequence[Day]) -> Table:
     """A row for each day."""
-    table = Table(title="a month, day by day: seconds by step")
-    for heading in ("day", "clicks", *days[0].seconds, "clicks/s", "job MiB", "Spark MiB", "disk GB"):
+    table = Table(title="day by day: million clicks, seconds by step, thousand clicks a second, memory, disk", box=None)
+    for heading in ("day", "M", *days[0].seconds, "k/s", "job MiB", "Spark MiB", "GB"):
         table.add_column(heading, justify="right")
     for day in days:
         table.add_row(
-            day.day, f"{day.lines:,}", *(f"{seconds:.1f}" for seconds in day.seconds.values()),
-            f"{day.clicks_per_second:,.0f}", f"{day.job_mebibytes:,.0f}", f"{day.spark_mebibytes:,.0f}",
+            day.day[5:], f"{day.lines / 1e6:.2f}", *(f"{seconds:.1f}" for seconds in day.seconds.values()),
+            f"{day.clicks_per_second / 1e3:,.1f}", f"{day.job_mebibytes:,.0f}", f"{day.spark_mebibytes:,.0f}",
             f"{day.disk_bytes / 1e9:.1f}",
         )  # fmt: skip
     return table
