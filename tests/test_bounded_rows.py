@@ -52,6 +52,7 @@ BOUNDED = {
         "quality/many_urls.py url_facts",
         "replay/streamed_replay.py _batch",
         "replay/streamed_replay.py _counted",
+        "replay/streamed_replay.py _counted_clicks",
         "replay/withdrawals.py counted_by_outcome",
         "retention/old_clicks.py _accounts",
         "retention/old_counts.py _open_click_hours",

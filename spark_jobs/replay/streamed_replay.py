@@ -170,9 +170,9 @@ class StreamedReplay:
 
     def _batch(self, hours: Sequence[Hour], now: datetime) -> list[dict[str, Any]]:
         """The rows of ``stream_batches``: no line more, some clicks, fewer in the quarantine."""
-        clicks = _clicks_of(self.lake, self.source, self.asked.replay.id, hours)
         transaction = StreamTransaction(self.asked.replay.id, 0)
-        return _batch(self.lake, self.source, transaction, _counted(self._recorded(hours)), clicks, 1, now)
+        accepted = _counted_clicks(_clicks_of(self.lake, self.source, self.asked.replay.id, hours))
+        return _batch(self.lake, self.source, transaction, _counted(self._recorded(hours)), accepted, 1, now)
 
 
 @dataclass(frozen=True)
@@ -207,9 +207,9 @@ class StreamedWithdrawal:
             return  # all of them were erased
         # A click whose line was erased, for what no column of the click has, stays one: nothing of it can go back.
         recovered = _clicks_of(self.lake, self.source, self.withdrawal.replay_id, hours)
-        clicks = recovered.join(lines.select(*PLACE), PLACE, "left_semi")
+        accepted = _counted_clicks(recovered.join(lines.select(*PLACE), PLACE, "left_semi"))
         with in_order_of_time(self.lake) as now:
-            rows = _batch(self.lake, self.source, self._transaction, quarantined, clicks, -1, now)
+            rows = _batch(self.lake, self.source, self._transaction, quarantined, accepted, -1, now)
             self.lake.append_rows(STREAM_BATCHES, rows, self._transaction)
         stored, former = self.lake.read_with_files(CLICKS, has_log_hours(self.source.name, hours))
         kept = stored.join(lines.drop("reason"), [*PLACE, "replay_id"], "left_anti")
@@ -237,18 +237,31 @@ def _counted(lines: DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
+def _counted_clicks(clicks: DataFrame) -> list[dict[str, Any]]:
+    """How many by log hour, file and click hour, and out of order; when the first of them is, and the last."""
+    counts = clicks.groupBy("log_date", "log_hour", "file", "click_date", "click_hour").agg(
+        F.count("line").alias("lines"),
+        F.count_if("is_out_of_order").alias("out_of_order"),
+        F.min("clicked_at").alias("first_clicked_at"),
+        F.max("clicked_at").alias("last_clicked_at"),
+    )
+    rows: list[dict[str, Any]] = counts.toArrow().to_pylist()
+    return rows
+
+
 def _batch(
     lake: Lake,
     source: Source,
     transaction: StreamTransaction,
     quarantined: Sequence[Mapping[str, Any]],
-    clicks: DataFrame,
+    accepted: Sequence[Mapping[str, Any]],
     sign: int,
     now: datetime,
 ) -> list[dict[str, Any]]:
     """The rows of ``stream_batches``, by log hour and file, of what a replay has recovered; with ``sign`` -1 not.
 
-    ``quarantined`` are those that it recovers, as ``_counted`` gives them.
+    ``quarantined`` are the lines that it recovers, ``accepted`` those of them that are clicks: as ``_counted`` and
+    ``_counted_clicks`` give them.
     """
     where = [("source", "=", source.name), ("log_date", "in", sorted({row["log_date"] for row in quarantined}))]
     of_partition = ["file", "topic", "partition"]
@@ -264,16 +277,11 @@ def _batch(
         accounts.setdefault(place, HourAccount()).quarantined[row["reason"]] -= sign * row["lines"]
         offsets.setdefault(place, []).extend((row["first"], row["last"]))
     # When the clicks were that are left is not known: what was first and last may be so still.
-    moment = "clicked_at" if sign > 0 else F.lit(None).cast("timestamp")
-    accepted = clicks.groupBy("log_date", "log_hour", "file", "click_date", "click_hour").agg(
-        (sign * F.count("line")).alias("lines"),
-        (sign * F.count_if("is_out_of_order")).alias("out_of_order"),
-        F.min(moment).alias("first_clicked_at"),
-        F.max(moment).alias("last_clicked_at"),
-    )
-    for row in accepted.toArrow().to_pylist():
+    moments = {} if sign > 0 else {"first_clicked_at": None, "last_clicked_at": None}
+    for row in accepted:
         hour = log_hour_of(row)
-        accounts[hour, row["file"]].add_accepted(row, hour, click_hour_of(row))
+        counted = {**row, **moments, **{name: sign * row[name] for name in ("lines", "out_of_order")}}
+        accounts[hour, row["file"]].add_accepted(counted, hour, click_hour_of(row))
     return [
         {
             "source": source.name,

@@ -404,7 +404,13 @@ class History:
     def _account_for(self, replay_id: str, step: int, places: list[Any], clicks: list[Any], sign: int) -> None:
         with stream_batches.in_order_of_time(self.lake) as now:  # type: ignore[arg-type]
             transaction = StreamTransaction(replay_id, step)
-            rows = streamed_replay._batch(self.lake, self.source, transaction, places, clicks, sign, now)  # type: ignore[arg-type]
+            counted = [{**row, "lines": 1, "first": row["line"], "last": row["line"]} for row in places]
+            accepted = [
+                {**row, "lines": 1, "out_of_order": int(row["is_out_of_order"]),
+                 "first_clicked_at": row["clicked_at"], "last_clicked_at": row["clicked_at"]}
+                for row in clicks
+            ]  # fmt: skip
+            rows = streamed_replay._batch(self.lake, self.source, transaction, counted, accepted, sign, now)  # type: ignore[arg-type]
             self.lake.append_rows(STREAM_BATCHES, rows)
 
     def _add(self, table: Table, lines: list[Line]) -> None:
