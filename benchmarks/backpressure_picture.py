@@ -43,4 +43,4 @@ def draw(seen: Sequence[Moment]) -> str:
     )
     last = max(moment.second for moment in seen if moment.is_producing)
     label = "Records produced and read, lag and memory while a stream falls behind, and after"
-    return picture.draw(charts, label, f"seconds; nothing is produced after {last:.0f}")
+    return picture.draw(charts, label, "seconds", f"nothing is produced after {last:.0f}")

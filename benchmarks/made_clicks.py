@@ -18,29 +18,10 @@ from include.hours import Hour
 from include.landing import SUCCESS, hour_folder
 
 PAGES = 5_000
-_COUNTRIES = [
-    "US",
-    "IN",
-    "BR",
-    "ID",
-    "DE",
-    "JP",
-    "GB",
-    "FR",
-    "MX",
-    "VN",
-    "IT",
-    "ES",
-    "PL",
-    "NG",
-    "CA",
-    "EG",
-    "AU",
-    "NL",
-]
+_COUNTRIES = "US IN BR ID DE JP GB FR MX VN IT ES PL NG CA EG AU NL".split()
 _LINES_OF_A_FILE = 500_000
 _BATCH_LINES = 50_000
-#: Of the lines with these numbers: ``line``, how many hours late it is, and whether it counts.
+#: Of the lines with these numbers: ``line``, whether it is late, and whether it counts.
 _LINES = f"""
 WITH numbered AS (SELECT range AS n, range - (range % 100 = 99)::BIGINT AS id FROM range($first, $end)),
 drawn AS (SELECT n, id, hash(id) AS a, hash(-id) AS b, id % 20 = 7 AND $may_be_late AS is_late FROM numbered),

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -30,7 +29,7 @@ from benchmarks.figures import record
 from benchmarks.job_runs import run_job
 from benchmarks.made_clicks import MadeHour, land_hour
 from benchmarks.picture import Chart, first, second
-from benchmarks.timing import console
+from benchmarks.timing import console, seconds
 from include.command import described_parser, exit_with
 from include.hours import Hour
 from include.settings import REPOSITORY, Settings
@@ -91,24 +90,22 @@ class Month:
         Raises:
             AssertionError: if a job fails, or other clicks are published than were made.
         """
-        start, seconds = START.plus(HOURS * number), dict[str, float]()
-        with _timed(seconds, "make"):
-            made = self._land(start, number)
+        start, made = START.plus(HOURS * number), list[MadeHour]()
+        took = {"make": seconds(lambda: made.extend(self._land(start, number)))}
         runs = []
         for job in JOBS:
             arguments = [job, "--source", SOURCE, "--from", str(start), "--to", str(start.plus(HOURS))]
             pipeline = {"CLICKMILL_PIPELINE": str(self._pipeline)}
             runs.append(run := run_job(arguments, self._server.home.path, self._server.remote, **pipeline))
             assert run.exit_code == 0, f"{' '.join(arguments)}: exit code {run.exit_code}"
-            seconds[job] = run.seconds
+            took[job] = run.seconds
         wanted = sum((hour.clicks for hour in made), Counter[str]())
         assert (published := self._published(start)) == wanted, f"published {published}, made {wanted}"
-        with _timed(seconds, "remove"):
-            retention_job.maintain(self._settings, dry_run=False, kept=timedelta(0))
+        took["remove"] = seconds(lambda: retention_job.maintain(self._settings, dry_run=False, kept=timedelta(0)))
         day = Day(
             str(start.day),
             sum(hour.lines for hour in made),
-            seconds,
+            took,
             max(run.own_mebibytes for run in runs),
             max(run.spark_mebibytes for run in runs),
             sum(file.stat().st_size for file in self._server.home.path.rglob("*") if file.is_file()),
@@ -132,13 +129,6 @@ class Month:
         published = table.to_pyarrow_dataset(partitions=[("click_date", "=", str(start.day))])
         rows = duckdb.sql("SELECT click_hour, sum(click_count)::BIGINT FROM published GROUP BY ALL").fetchall()
         return Counter({str(Hour.of(start.day, hour)): clicks for hour, clicks in rows if published})
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
-    began = time.perf_counter()
-    yield
-    seconds[name] = time.perf_counter() - began
 
 
 def draw(days: Sequence[Day]) -> str:
@@ -168,7 +158,7 @@ def as_table(days: Sequence[Day]) -> Table:
         table.add_column(heading, justify="right")
     for day in days:
         table.add_row(
-            day.day[5:], f"{day.lines / 1e6:.2f}", *(f"{seconds:.1f}" for seconds in day.seconds.values()),
+            day.day[5:], f"{day.lines / 1e6:.2f}", *(f"{step:.1f}" for step in day.seconds.values()),
             f"{day.clicks_per_second / 1e3:,.1f}", f"{day.job_mebibytes:,.0f}", f"{day.spark_mebibytes:,.0f}",
             f"{day.disk_bytes / 1e9:.1f}",
         )  # fmt: skip

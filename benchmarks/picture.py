@@ -47,12 +47,12 @@ def second(name: str) -> str:
     return f'<tspan class="b">{name}</tspan>'
 
 
-def draw(charts: Sequence[Chart], label: str, below: str) -> str:
-    """The SVG: ``label`` says what it shows to those who do not see it, ``below`` what the lines go over."""
+def draw(charts: Sequence[Chart], label: str, over: str, note: str = "") -> str:
+    """The SVG: ``label`` says what it shows to those who do not see it, ``over`` what the lines go over."""
     step = _HEIGHT + _HEADING
     drawn = [
         f'<text class="heading" x="12" y="{number * step + 18}">{chart.heading}</text>\n'
-        f'<svg y="{number * step + _HEADING}" width="{_WIDTH}" height="{_HEIGHT}">{_drawn(chart.lines)}</svg>'
+        f'<svg y="{number * step + _HEADING}" width="{_WIDTH}" height="{_HEIGHT}">{_drawn(chart.lines, over)}</svg>'
         for number, chart in enumerate(charts)
     ]
     height = len(charts) * step + 24
@@ -61,11 +61,11 @@ def draw(charts: Sequence[Chart], label: str, below: str) -> str:
         f'role="img" aria-label="{label}">\n'
         f'<style>{_STYLE}</style>\n<rect class="paper" width="{_WIDTH}" height="{height}"/>\n'
         + "\n".join(drawn)
-        + f'\n<text x="12" y="{height - 8}">{below}</text>\n</svg>\n'
+        + f'\n<text x="12" y="{height - 8}">{"; ".join(filter(None, (over, note)))}</text>\n</svg>\n'
     )
 
 
-def _drawn(lines: Sequence[Sequence[tuple[float, float]]]) -> str:
+def _drawn(lines: Sequence[Sequence[tuple[float, float]]], over: str) -> str:
     chart = pygal.XY(
         **CHART_OPTIONS | {"value_formatter": lambda value: f"{value:,.3g}" if value < 100 else f"{value:,.0f}"},
         css=[],
@@ -78,4 +78,4 @@ def _drawn(lines: Sequence[Sequence[tuple[float, float]]]) -> str:
     )
     for line in lines:
         chart.add("", list(line))
-    return str(as_svg(chart, "line", "over what is written below"))
+    return str(as_svg(chart, "line", f"over the {over}"))

@@ -125,10 +125,9 @@ class StoredLake:
     def log_hours_with(self, table: Table, where: Filters) -> set[Hour]:
         """The log hours of which the table has rows that the filters let through, however many rows there are."""
         names = ["log_date", "log_hour"]
-        batches = self.open_table(table, [*names, *(name for name, *_ in where if name not in names)], [where])
         return {
             log_hour_of(row)
-            for batch in batches
+            for batch in self.open_table(table, names, [where])
             for row in pa.Table.from_batches([batch]).group_by(names).aggregate([]).to_pylist()
         }
 

@@ -16,6 +16,7 @@ from include.time_formats import NamedTimeFormat, TimeFormat, TimePattern
 from spark_jobs.inspection.field_guesses import NEARLY_ALL
 from spark_jobs.landing.land import FIRST_HOUR
 from spark_jobs.lines.columns import as_numpy
+from spark_jobs.lines.log_patterns import times_pattern
 from spark_jobs.lines.times import HOUR_MICROS, clicked_at
 
 #: Of times without an offset, unless a person says which zone they are of.
@@ -26,8 +27,6 @@ _FIRST_CLICK = FIRST_HOUR.number * HOUR_MICROS
 #: A day and a clock, and nothing after these that says where: of a day with two slashes nobody knows the month.
 _LOCAL = re.compile(r"(?:\w{3},? )?\d{1,4}[-/. ]\w{2,3}[-/. ]\d{1,4}[ T:,]+\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)?|"
                     r"\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4}")  # fmt: skip
-#: A directive of a pattern, or ``%%``, after ``re.escape``.
-_DIRECTIVE = re.compile(r"%(?:\\-)?.")
 #: What each time of a format has in it, in whatever fields its parts are; nothing of numbers.
 _PARTS = {"iso8601": [r"\d{4}-\d\d-\d\d"], "access_log": [r"\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d"]}
 _DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%b/%Y", "%d-%b-%Y", "%d %b %Y")
@@ -67,7 +66,7 @@ def _parts_of(format_: TimeFormat) -> Sequence[str]:
     """What stands in lines with such a time, in any order, as regular expressions."""
     if not isinstance(format_, TimePattern):
         return _PARTS.get(format_, ())
-    return [_DIRECTIVE.sub(r"[\\w%+:-]{1,9}", re.escape(word)) for word in format_.pattern.split()]
+    return list(map(times_pattern, format_.pattern.split()))
 
 
 def _share(texts: Sequence[str], fits: Any) -> float:

@@ -125,7 +125,7 @@ def two_times(format_: LogFormat) -> str:
     """The pattern of a line with two times as the format has them: two lines in one, or halves of two."""
     parts, place, time = _time_of(format_)
     texts = [f"(?:{piece.text})" for piece in _pieces(format_, frozenset(format_.roles), "plain")[:-1]]
-    texts[place] = _BEGUN_TIMES.get(time.kind) or ("".join(_of_pattern(time.kind)) if "%" in time.kind else _NUMBER)
+    texts[place] = _BEGUN_TIMES.get(time.kind) or (times_pattern(time.kind) if "%" in time.kind else _NUMBER)
     before = parts[place - 1] if place else ""
     if time.kind == "access_log" or (isinstance(before, str) and before[-1:].strip() and texts[place] != _NUMBER):
         begin = re.escape(before[-1:] if isinstance(before, str) else "") + texts[place]
@@ -347,14 +347,20 @@ def _time(variable: Variable, around: _Around) -> str:
         return rf"[^{re.escape(end)}]+"
     if variable.kind in _TIMES:
         return _TIMES[variable.kind]
-    return _NUMBER if "%" not in variable.kind else "".join(_of_pattern(variable.kind))
+    return _NUMBER if "%" not in variable.kind else times_pattern(variable.kind)
 
 
-def _of_pattern(pattern: str) -> Iterator[str]:
-    """The pattern of a ``strptime`` pattern's times."""
+def times_pattern(pattern: str) -> str:
+    """The regular expression of a ``strptime`` pattern's times."""
+    return "".join(_parts_of_times(pattern))
+
+
+def _parts_of_times(pattern: str) -> Iterator[str]:
     for directive, text in re.findall(r"(%-?.)|([^%]+)", pattern, re.DOTALL):
         if not directive:
             yield re.escape(text)
+        elif directive == "%%":
+            yield "%"
         elif directive[-1] in "aAbB":
             yield r"[^\s\d]+"
         elif directive[-1] in "zZp":

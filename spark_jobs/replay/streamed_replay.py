@@ -267,7 +267,7 @@ def _batch(
     of_partition = ["file", "topic", "partition"]
     partitions = {
         row["file"]: {"topic": row["topic"], "partition": row["partition"]}
-        for batch in lake.open_table(STREAM_BATCHES, [*of_partition, "source", "log_date"], [where])
+        for batch in lake.open_table(STREAM_BATCHES, of_partition, [where])
         for row in pa.Table.from_batches([batch]).group_by(of_partition).aggregate([]).to_pylist()
     }
     accounts: dict[tuple[Hour, str], HourAccount] = {}
